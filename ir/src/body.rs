@@ -1,0 +1,477 @@
+//! The body of a function: its expressions, in typed arenas, behind one door.
+
+use rustc_hash::FxHashMap;
+
+use crate::entity::{Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
+use crate::expr::{Expr, LambdaData, OperandList, VarFlags, VarId};
+use crate::journal::Journal;
+use crate::types::Types;
+use crate::work;
+
+/// Where an expression starts in the source text, as a byte offset. How far it reaches is found again from the text.
+pub type Span = Option<u32>;
+
+const NO_SPAN: u32 = u32::MAX;
+
+/// The expressions of one function.
+///
+/// Nodes are only ever appended, and links overwritten; both go through the methods here, which note what they overwrite while a
+/// journal is open ([`Body::begin_journal`]), so that an edit can be taken back. Nodes that nothing links to any more stay until
+/// [`compact`](crate::compact::compact_body).
+#[derive(Clone)]
+pub struct Body {
+    exprs: Arena<ExprId, Expr>,
+    types: Vec<TypeId>,
+    spans: Vec<u32>,
+    operands: Vec<ExprId>,
+    lambdas: Arena<LambdaId, LambdaData>,
+    params: Vec<VarId>,
+    root: ExprId,
+    /// The one node of each atom that many others use.
+    leaves: FxHashMap<Leaf, ExprId>,
+    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its node).
+    meta: FxHashMap<ExprId, AttrsId>,
+    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
+    generation: u32,
+    journal: Option<Box<Journal>>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Leaf {
+    Literal(LiteralId),
+    Global(GlobalId),
+    Op(OpId),
+    None,
+}
+
+impl Body {
+    /// A body that returns `()`.
+    pub fn new(types: &Types) -> Body {
+        let mut body = Body {
+            exprs: Arena::new(),
+            types: Vec::new(),
+            spans: Vec::new(),
+            operands: Vec::new(),
+            lambdas: Arena::new(),
+            params: Vec::new(),
+            root: ExprId::from_index(0),
+            leaves: FxHashMap::default(),
+            meta: FxHashMap::default(),
+            lambda_symbols: FxHashMap::default(),
+            generation: 0,
+            journal: None,
+        };
+        body.push(Expr::Tuple(OperandList::EMPTY), types.unit(), None);
+        body
+    }
+
+    // ---- Looking ----
+
+    /// The expression behind an id.
+    #[inline(always)]
+    pub fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id]
+    }
+
+    /// The stored type of an expression other than a Let (whose slot means nothing; see [`Body::type_of`]).
+    #[inline(always)]
+    pub fn ty(&self, id: ExprId) -> TypeId {
+        work::tick();
+        self.types[id.index()]
+    }
+
+    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
+    pub fn type_of(&self, id: ExprId) -> TypeId {
+        self.ty(self.tail(id))
+    }
+
+    /// The tail of a Let chain: the first expression along its bodies that is not a Let.
+    pub fn tail(&self, mut id: ExprId) -> ExprId {
+        while let Expr::Let { body, .. } = self.expr(id) {
+            id = body;
+        }
+        id
+    }
+
+    /// Where an expression starts in the source.
+    pub fn span(&self, id: ExprId) -> Span {
+        self.spans.get(id.index()).copied().filter(|&s| s != NO_SPAN)
+    }
+
+    /// The operands of a list.
+    #[inline(always)]
+    pub fn operands(&self, list: OperandList) -> &[ExprId] {
+        work::tick_n(list.len());
+        &self.operands[list.start as usize..list.start as usize + list.len()]
+    }
+
+    /// The operands of a call (of a function value: it first), the fields of a tuple; empty for others.
+    #[inline]
+    pub fn operands_of(&self, id: ExprId) -> &[ExprId] {
+        match self.expr(id).operand_list() {
+            Some(list) => self.operands(list),
+            None => &[],
+        }
+    }
+
+    /// The variable behind an expression, if it is one.
+    #[inline]
+    pub fn as_var(&self, id: ExprId) -> Option<VarId> {
+        match self.expr(id) {
+            Expr::Var { .. } => Some(VarId::from_expr(id)),
+            _ => None,
+        }
+    }
+
+    /// The constant behind an expression, if it is one.
+    #[inline]
+    pub fn as_literal(&self, id: ExprId) -> Option<LiteralId> {
+        match self.expr(id) {
+            Expr::Literal(l) => Some(l),
+            _ => None,
+        }
+    }
+
+    /// The name of a variable.
+    pub fn var_name(&self, var: VarId) -> Option<NameId> {
+        match self.expr(var.expr()) {
+            Expr::Var { name, .. } => name,
+            _ => None,
+        }
+    }
+
+    /// Whether a variable is visible only in its dataflow region.
+    pub fn is_dataflow_var(&self, var: VarId) -> bool {
+        matches!(self.expr(var.expr()), Expr::Var { flags, .. } if flags.is_dataflow())
+    }
+
+    /// What a `fn` says besides its block.
+    #[inline]
+    pub fn lambda(&self, id: LambdaId) -> LambdaData {
+        self.lambdas[id]
+    }
+
+    /// The parameters of a `fn`.
+    pub fn lambda_params(&self, id: LambdaId) -> impl ExactSizeIterator<Item = VarId> + '_ {
+        self.operands(self.lambda(id).params).iter().map(|&p| VarId::from_expr(p))
+    }
+
+    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    pub fn lambda_symbols(&self, id: LambdaId) -> &[SymbolId] {
+        self.lambda_symbols.get(&id).map_or(&[], |s| s)
+    }
+
+    /// The parameters of the function.
+    pub fn params(&self) -> &[VarId] {
+        &self.params
+    }
+
+    /// The block of the function: a Let chain, or what it returns.
+    #[inline]
+    pub fn root(&self) -> ExprId {
+        self.root
+    }
+
+    /// What tools carry along with a binding (by its variable) or a graph node (by itself).
+    pub fn meta(&self, id: ExprId) -> Option<AttrsId> {
+        if self.meta.is_empty() { None } else { self.meta.get(&id).copied() }
+    }
+
+    /// The number of nodes, those that nothing links to included: one past the largest index.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.exprs.len()
+    }
+
+    /// Never: there is always what the body returns.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The number of entries in the pool of operands.
+    pub fn operand_count(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// Bytes held by the arenas.
+    pub fn capacity_bytes(&self) -> usize {
+        self.exprs.capacity_bytes()
+            + self.lambdas.capacity_bytes()
+            + (self.types.capacity() + self.spans.capacity() + self.operands.capacity()) * 4
+    }
+
+    /// Counts compactions. An id is valid in the generation in which it was obtained.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(crate) fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
+    /// A table with a value for every expression of this body, now of `default`.
+    pub fn side_table<V: Clone>(&self, default: V) -> SideTable<ExprId, V> {
+        let mut table = SideTable::new(self.len(), default);
+        table.generation = self.generation;
+        table
+    }
+
+    /// Asserts that a table was made for the present generation of this body.
+    ///
+    /// # Panics
+    /// If the body was compacted since: the table's ids mean other expressions now.
+    pub fn check_table<V>(&self, table: &SideTable<ExprId, V>) {
+        assert_eq!(table.generation, self.generation, "a side table outlived a compaction of its body");
+    }
+
+    // ---- Appending ----
+
+    /// Appends a node of a known type. The editor and the builder infer the type; see [`Editor`](crate::Editor).
+    #[inline]
+    pub fn push(&mut self, expr: Expr, ty: TypeId, span: Span) -> ExprId {
+        let id = self.exprs.push(expr);
+        self.types.push(ty);
+        self.spans.push(span.unwrap_or(NO_SPAN));
+        id
+    }
+
+    /// Appends operands to the pool.
+    #[inline]
+    pub fn push_operands(&mut self, operands: &[ExprId]) -> OperandList {
+        work::tick_n(operands.len());
+        let start = u32::try_from(self.operands.len()).expect("a pool holds fewer than 2^32 operands");
+        self.operands.extend_from_slice(operands);
+        OperandList { start, len: operands.len() as u32 }
+    }
+
+    /// Appends a variable.
+    pub fn push_var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId, span: Span) -> VarId {
+        VarId::from_expr(self.push(Expr::Var { name, flags }, ty, span))
+    }
+
+    /// Appends what a `fn` says besides its block.
+    pub fn push_lambda(&mut self, params: &[VarId], ret: Option<TypeId>, attrs: AttrsId) -> LambdaId {
+        let params: smallvec::SmallVec<[ExprId; 8]> = params.iter().map(|p| p.expr()).collect();
+        let params = self.push_operands(&params);
+        self.lambdas.push(LambdaData { params, ret, attrs })
+    }
+
+    /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
+    pub fn set_lambda_symbols(&mut self, id: LambdaId, symbols: Vec<SymbolId>) {
+        if symbols.is_empty() {
+            self.lambda_symbols.remove(&id);
+        } else {
+            self.lambda_symbols.insert(id, symbols.into());
+        }
+    }
+
+    /// The node of a constant. `ty` is its type.
+    pub fn literal(&mut self, literal: LiteralId, ty: TypeId) -> ExprId {
+        self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
+    }
+
+    /// The node of a global. `ty` is its signature.
+    pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
+        self.leaf(Leaf::Global(global), Expr::Global(global), ty)
+    }
+
+    /// The node of an operator as a value.
+    pub fn op(&mut self, op: OpId, ty: TypeId) -> ExprId {
+        self.leaf(Leaf::Op(op), Expr::Op(op), ty)
+    }
+
+    /// The node of `none`.
+    pub fn none(&mut self, ty: TypeId) -> ExprId {
+        self.leaf(Leaf::None, Expr::None, ty)
+    }
+
+    fn leaf(&mut self, leaf: Leaf, expr: Expr, ty: TypeId) -> ExprId {
+        if let Some(&id) = self.leaves.get(&leaf) {
+            return id;
+        }
+        let id = self.push(expr, ty, None);
+        self.leaves.insert(leaf, id);
+        id
+    }
+
+    // ---- Overwriting ----
+
+    /// Overwrites a node. Its type stays; see [`Body::set_type`].
+    #[inline]
+    pub fn set_expr(&mut self, id: ExprId, expr: Expr) {
+        let old = self.exprs[id];
+        if old == expr {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
+            j.expr(id, old);
+        }
+        self.exprs[id] = expr;
+    }
+
+    /// Overwrites one operand of a list.
+    ///
+    /// # Panics
+    /// If the list has no operand of that number.
+    #[inline]
+    pub fn set_operand(&mut self, list: OperandList, i: usize, operand: ExprId) {
+        assert!(i < list.len(), "operand {i} of a list of {}", list.len());
+        work::tick();
+        let at = list.start as usize + i;
+        let old = self.operands[at];
+        if old == operand {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
+            j.operand(at, old);
+        }
+        self.operands[at] = operand;
+    }
+
+    /// Overwrites the stored type of a node.
+    pub fn set_type(&mut self, id: ExprId, ty: TypeId) {
+        work::tick();
+        let old = self.types[id.index()];
+        if old == ty {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
+            j.ty(id, old);
+        }
+        self.types[id.index()] = ty;
+    }
+
+    /// Overwrites what the body evaluates to.
+    pub fn set_root(&mut self, root: ExprId) {
+        if let Some(j) = &mut self.journal
+            && self.root != root
+        {
+            j.root(self.root);
+        }
+        self.root = root;
+    }
+
+    /// Overwrites the parameters.
+    pub fn set_params(&mut self, params: Vec<VarId>) {
+        if self.params == params {
+            return;
+        }
+        let old = std::mem::replace(&mut self.params, params);
+        if let Some(j) = &mut self.journal {
+            j.params(old);
+        }
+    }
+
+    /// Overwrites what a `fn` says besides its block.
+    pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
+        let old = self.lambdas[id];
+        if old == data {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
+            j.lambda(id, old);
+        }
+        self.lambdas[id] = data;
+    }
+
+    /// Sets or removes what tools carry along with a binding or graph node.
+    pub fn set_meta(&mut self, id: ExprId, meta: Option<AttrsId>) {
+        let old = match meta {
+            Some(m) => self.meta.insert(id, m),
+            None => self.meta.remove(&id),
+        };
+        if old != meta
+            && let Some(j) = &mut self.journal
+        {
+            j.meta(id, old);
+        }
+    }
+
+    /// Overwrites the body of a Let: how links are taken out of and put into a chain.
+    ///
+    /// # Panics
+    /// If it is not a Let.
+    #[inline]
+    pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
+        match self.expr(id) {
+            Expr::Let { var, value, flags, .. } => self.set_expr(id, Expr::Let { var, value, body: new_body, flags }),
+            other => panic!("{id:?} is {other:?}, not a Let"),
+        }
+    }
+
+    // ---- Taking back ----
+
+    /// From here on, notes what is overwritten. A journal that is open already is committed first.
+    pub fn begin_journal(&mut self) {
+        self.journal = Some(Box::new(Journal::new(self.exprs.len(), self.operands.len(), self.lambdas.len())));
+    }
+
+    /// Closes the journal and keeps the edit. Whether anything was overwritten; nodes that were only appended do not count, since
+    /// nothing links to them.
+    pub fn commit_journal(&mut self) -> bool {
+        self.journal.take().is_some_and(|j| !j.is_empty())
+    }
+
+    /// Whether a journal is open.
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Whether anything was overwritten since the journal was opened; false without one.
+    pub fn is_edited(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.is_empty())
+    }
+
+    /// Closes the journal and takes the edit back: the body is as it was when the journal was opened. Does nothing without one.
+    pub fn rollback_journal(&mut self) {
+        let Some(journal) = self.journal.take() else { return };
+        let Journal { exprs_len, operands_len, lambdas_len, exprs, types, operands, lambdas, meta, root, params } = *journal;
+        for (id, old) in exprs.into_iter().rev() {
+            self.exprs[id] = old;
+        }
+        for (id, old) in types.into_iter().rev() {
+            self.types[id.index()] = old;
+        }
+        for (at, old) in operands.into_iter().rev() {
+            self.operands[at as usize] = old;
+        }
+        for (id, old) in lambdas.into_iter().rev() {
+            self.lambdas[id] = old;
+        }
+        for (id, old) in meta.into_iter().rev() {
+            match old {
+                Some(m) => self.meta.insert(id, m),
+                None => self.meta.remove(&id),
+            };
+        }
+        if let Some(root) = root {
+            self.root = root;
+        }
+        if let Some(params) = params {
+            self.params = params;
+        }
+        self.exprs.truncate(exprs_len);
+        self.types.truncate(exprs_len);
+        self.spans.truncate(exprs_len);
+        self.operands.truncate(operands_len);
+        self.lambdas.truncate(lambdas_len);
+        self.leaves.retain(|_, id| id.index() < exprs_len);
+        self.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+    }
+
+    // ---- For the parser ----
+
+    /// Makes room for about that many nodes.
+    pub fn reserve(&mut self, nodes: usize) {
+        self.exprs.reserve(nodes);
+        self.types.reserve(nodes);
+        self.spans.reserve(nodes);
+        self.operands.reserve(nodes);
+    }
+
+    /// Gives up room that appending did not need.
+    pub fn forget_spans(&mut self) {
+        self.spans.fill(NO_SPAN);
+    }
+}

@@ -1,0 +1,215 @@
+//! The tables that a module's functions share: names, types, attributes, literals, operators and globals.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::attrs::AttrTable;
+use crate::entity::{Arena, FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
+use crate::function::Function;
+use crate::intern::Interner;
+use crate::literal::Literal;
+use crate::module::FunctionKey;
+use crate::names::Names;
+use crate::op::{OpRegistry, OpTable};
+use crate::types::Types;
+
+/// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by it.
+#[derive(Clone)]
+pub struct Context {
+    /// Strings.
+    pub names: Names,
+    /// Types and dimensions.
+    pub types: Types,
+    /// Attribute values; see [`Context::attr`] and [`Context::attrs`].
+    pub attrs: AttrTable,
+    /// Constant tensors.
+    pub literals: LiteralTable,
+    /// Operators.
+    pub ops: OpTable,
+    /// Global names.
+    pub globals: GlobalTable,
+    /// Functions that are the values of attributes. They are closed: they name no variable from outside.
+    pub function_attrs: Arena<FunctionAttrId, Arc<Function>>,
+}
+
+impl Context {
+    /// Empty tables over a registry of operators.
+    pub fn new(registry: Arc<OpRegistry>) -> Context {
+        Context {
+            names: Names::default(),
+            types: Types::default(),
+            attrs: AttrTable::default(),
+            literals: LiteralTable::default(),
+            ops: OpTable::new(registry),
+            globals: GlobalTable::default(),
+            function_attrs: Arena::new(),
+        }
+    }
+
+    /// The type of a constant.
+    pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
+        let l = self.literals.get(id);
+        self.types.static_tensor(l.dtype(), l.shape())
+    }
+
+    /// The global of a name, made (resolving to nothing yet) where it is not there.
+    pub fn global(&mut self, name: &str) -> GlobalId {
+        let name = self.names.intern(name);
+        self.globals.intern(name)
+    }
+
+    /// The global of a name, if there is one.
+    pub fn find_global(&self, name: &str) -> Option<GlobalId> {
+        self.globals.find(self.names.find(name)?)
+    }
+
+    /// The name of a global, without `@`.
+    pub fn global_name(&self, id: GlobalId) -> &str {
+        self.names.get(self.globals.get(id).name)
+    }
+}
+
+/// The constant tensors of a module.
+#[derive(Clone, Default)]
+pub struct LiteralTable {
+    literals: Interner<LiteralId, Literal>,
+}
+
+impl LiteralTable {
+    /// The id of a constant. Takes time linear in its stored bytes.
+    pub fn intern(&mut self, literal: Literal) -> LiteralId {
+        self.literals.intern(literal)
+    }
+
+    /// The constant behind an id.
+    #[inline]
+    pub fn get(&self, id: LiteralId) -> &Literal {
+        &self.literals[id]
+    }
+
+    /// The number of constants.
+    pub fn len(&self) -> usize {
+        self.literals.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.literals.len() == 0
+    }
+}
+
+/// A global name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Global {
+    /// The name, without `@`.
+    pub name: NameId,
+    /// The function type, where it is known.
+    pub signature: Option<TypeId>,
+    /// What it resolves to.
+    pub target: GlobalTarget,
+}
+
+/// What a global name resolves to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum GlobalTarget {
+    /// A function with a body.
+    Definition(FunctionKey),
+    /// A function declared without a body.
+    Declaration(FunctionKey),
+    /// Nothing, yet or any more.
+    Missing,
+}
+
+impl GlobalTarget {
+    /// The function, defined or declared.
+    pub fn function(self) -> Option<FunctionKey> {
+        match self {
+            GlobalTarget::Definition(k) | GlobalTarget::Declaration(k) => Some(k),
+            GlobalTarget::Missing => None,
+        }
+    }
+}
+
+/// The global names of a module.
+#[derive(Clone, Default)]
+pub struct GlobalTable {
+    globals: Arena<GlobalId, Global>,
+    by_name: FxHashMap<NameId, GlobalId>,
+    /// What entries were before they were changed, while an edit of the module is open.
+    journal: Option<Vec<(GlobalId, Global)>>,
+}
+
+impl GlobalTable {
+    /// The global of a name, made where it is not there.
+    pub fn intern(&mut self, name: NameId) -> GlobalId {
+        *self
+            .by_name
+            .entry(name)
+            .or_insert_with(|| self.globals.push(Global { name, signature: None, target: GlobalTarget::Missing }))
+    }
+
+    /// The global of a name, if there is one.
+    pub fn find(&self, name: NameId) -> Option<GlobalId> {
+        self.by_name.get(&name).copied()
+    }
+
+    /// The global behind an id.
+    #[inline]
+    pub fn get(&self, id: GlobalId) -> &Global {
+        &self.globals[id]
+    }
+
+    /// The number of globals.
+    pub fn len(&self) -> usize {
+        self.globals.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.globals.is_empty()
+    }
+
+    /// Ids and globals in the order in which they were first named.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (GlobalId, &Global)> + ExactSizeIterator {
+        self.globals.iter()
+    }
+
+    /// Changes the signature or the target of a global.
+    pub(crate) fn update(&mut self, id: GlobalId, change: impl FnOnce(&mut Global)) {
+        let mut new = self.globals[id].clone();
+        change(&mut new);
+        self.replace(id, new);
+    }
+
+    fn replace(&mut self, id: GlobalId, new: Global) {
+        let old = &mut self.globals[id];
+        if *old == new {
+            return;
+        }
+        if old.name != new.name {
+            if self.by_name.get(&old.name) == Some(&id) {
+                self.by_name.remove(&old.name);
+            }
+            self.by_name.insert(new.name, id);
+        }
+        let old = std::mem::replace(old, new);
+        if let Some(journal) = &mut self.journal {
+            journal.push((id, old));
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.journal = Some(Vec::new());
+    }
+
+    pub(crate) fn commit(&mut self) -> bool {
+        self.journal.take().is_some_and(|j| !j.is_empty())
+    }
+
+    pub(crate) fn rollback(&mut self) {
+        for (id, old) in self.journal.take().into_iter().flatten().rev() {
+            self.replace(id, old);
+        }
+    }
+}

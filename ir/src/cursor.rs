@@ -1,0 +1,240 @@
+//! The one traversal of the project: a cursor with an explicit stack.
+//!
+//! It yields [`Step`]s in program order. A Let chain is walked by a loop, so its length costs no stack; calls, tuples and projections whose operands are
+//! all atoms are one step; what nests (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A node
+//! that several others refer to is entered once, where it comes first in program order; later references are [`Step::Seen`].
+//!
+//! The cursor borrows the body only during [`Cursor::next`], so the body may be edited between steps:
+//! - nodes may be appended, and anything already left may be overwritten;
+//! - at [`Step::Let`], the value of that Let may be overwritten, and is then walked as it has become;
+//! - at [`Step::Bound`], the Let's body may be overwritten (links put in or taken out after it), and is walked as it has become;
+//! - at [`Step::Enter`], the operands of that node may be overwritten.
+//!
+//! Overwriting a node that has been entered and not left, other than as above, gives an unspecified (but safe) order.
+
+use crate::body::Body;
+use crate::entity::{ExprId, IdSet};
+use crate::expr::Expr;
+
+/// What the cursor has come to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A block begins; the id is its first Let, or its tail if it has none.
+    EnterBlock(ExprId, BlockKind),
+    /// A link of a Let chain, before its value.
+    Let(ExprId),
+    /// The same link after its value: its variable is in scope from here on.
+    Bound(ExprId),
+    /// An atom: an operand of a node that was entered, a condition, a value or a tail.
+    Atom(ExprId),
+    /// A call, tuple or projection whose operands are all atoms (not yielded one by one).
+    Flat(ExprId),
+    /// A call, tuple or projection with an operand that is not an atom, an If or a Lambda, before what is in it.
+    Enter(ExprId),
+    /// The same node after what is in it.
+    Exit(ExprId),
+    /// A node that was walked before.
+    Seen(ExprId),
+    /// A block ends; the id is that of its beginning.
+    ExitBlock(ExprId, BlockKind),
+}
+
+/// What a block is the block of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BlockKind {
+    /// The whole body, or whatever else the walk began with.
+    Root,
+    /// The first branch of an If (its id).
+    Then(ExprId),
+    /// The second branch of an If (its id).
+    Else(ExprId),
+    /// A Lambda (its id).
+    Lambda(ExprId),
+    /// A chain in the value of a Let (its id).
+    Value(ExprId),
+    /// A chain as an operand of a node (its id).
+    Operand(ExprId),
+}
+
+#[derive(Copy, Clone)]
+enum Frame {
+    /// A chain: where in it, and what comes next.
+    Block { start: ExprId, at: ExprId, kind: BlockKind, next: InBlock },
+    /// A node with several children: the next one's number.
+    Node { id: ExprId, child: u32 },
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum InBlock {
+    Begin,
+    Link,
+    Value,
+    Bound,
+    Advance,
+    End,
+}
+
+/// Walks a body; see the module's documentation.
+pub struct Cursor {
+    stack: Vec<Frame>,
+    seen: IdSet<ExprId>,
+}
+
+impl Cursor {
+    /// A walk of a whole body.
+    pub fn new(body: &Body) -> Cursor {
+        Cursor::at(body, body.root())
+    }
+
+    /// A walk of what is under one expression.
+    pub fn at(body: &Body, root: ExprId) -> Cursor {
+        let mut cursor = Cursor { stack: Vec::new(), seen: IdSet::with_capacity(body.len()) };
+        cursor.push_block(root, BlockKind::Root);
+        cursor
+    }
+
+    /// Begins another walk with the memory of this one; what was walked before counts as not seen.
+    pub fn restart(&mut self, root: ExprId) {
+        self.stack.clear();
+        self.seen.clear();
+        self.push_block(root, BlockKind::Root);
+    }
+
+    /// How many blocks and nodes are entered and not left.
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Leaves what the last step entered ([`Step::EnterBlock`], [`Step::Enter`]) without walking it: its exit is not yielded. After
+    /// [`Step::Let`], leaves out its value.
+    pub fn skip(&mut self) {
+        match self.stack.last_mut() {
+            Some(Frame::Block { next, .. }) if *next == InBlock::Value => *next = InBlock::Bound,
+            Some(_) => {
+                self.stack.pop();
+            }
+            None => {}
+        }
+    }
+
+    fn push_block(&mut self, start: ExprId, kind: BlockKind) {
+        self.stack.push(Frame::Block { start, at: start, kind, next: InBlock::Begin });
+    }
+
+    /// The next step, or `None` at the end.
+    #[inline]
+    pub fn next(&mut self, body: &Body) -> Option<Step> {
+        loop {
+            match self.stack.last_mut()? {
+                Frame::Block { start, at, kind, next } => match *next {
+                    InBlock::Link => {
+                        let id = *at;
+                        if let Expr::Let { .. } = body.expr(id) {
+                            *next = InBlock::Value;
+                            return Some(Step::Let(id));
+                        }
+                        *next = InBlock::End;
+                        if let Some(step) = self.visit(body, id, BlockKind::Root) {
+                            return Some(step);
+                        }
+                    }
+                    InBlock::Value => {
+                        *next = InBlock::Bound;
+                        let id = *at;
+                        if let Expr::Let { value, .. } = body.expr(id)
+                            && let Some(step) = self.visit(body, value, BlockKind::Value(id))
+                        {
+                            return Some(step);
+                        }
+                    }
+                    InBlock::Bound => {
+                        *next = InBlock::Advance;
+                        return Some(Step::Bound(*at));
+                    }
+                    // Not before the caller asks for the next step, since it may change the link at `Bound`.
+                    InBlock::Advance => {
+                        if let Expr::Let { body: rest, .. } = body.expr(*at) {
+                            *at = rest;
+                        }
+                        *next = InBlock::Link;
+                    }
+                    InBlock::Begin => {
+                        *next = InBlock::Link;
+                        return Some(Step::EnterBlock(*start, *kind));
+                    }
+                    InBlock::End => {
+                        let step = Step::ExitBlock(*start, *kind);
+                        self.stack.pop();
+                        return Some(step);
+                    }
+                },
+                Frame::Node { id, child } => {
+                    let (id, i) = (*id, *child as usize);
+                    *child += 1;
+                    let (next, kind) = match body.expr(id) {
+                        Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                            (body.operands(operands).get(i).copied(), BlockKind::Operand(id))
+                        }
+                        Expr::Proj { tuple, .. } => ((i == 0).then_some(tuple), BlockKind::Operand(id)),
+                        Expr::If { cond, then_block, else_block } => match i {
+                            0 => (Some(cond), BlockKind::Operand(id)),
+                            1 => {
+                                self.push_block(then_block, BlockKind::Then(id));
+                                continue;
+                            }
+                            2 => {
+                                self.push_block(else_block, BlockKind::Else(id));
+                                continue;
+                            }
+                            _ => (None, BlockKind::Root),
+                        },
+                        Expr::Lambda { body: block, .. } if i == 0 => {
+                            self.push_block(block, BlockKind::Lambda(id));
+                            continue;
+                        }
+                        _ => (None, BlockKind::Root),
+                    };
+                    match next {
+                        Some(operand) => {
+                            if let Some(step) = self.visit(body, operand, kind) {
+                                return Some(step);
+                            }
+                        }
+                        None => {
+                            self.stack.pop();
+                            return Some(Step::Exit(id));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The step for an expression in value, operand or tail position; `None` if a block was pushed.
+    #[inline]
+    fn visit(&mut self, body: &Body, id: ExprId, kind: BlockKind) -> Option<Step> {
+        let expr = body.expr(id);
+        let flat = match expr {
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+                return Some(Step::Atom(id));
+            }
+            Expr::Let { .. } => {
+                self.push_block(id, kind);
+                return None;
+            }
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                body.operands(operands).iter().all(|&o| body.expr(o).is_atom())
+            }
+            Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
+            Expr::If { .. } | Expr::Lambda { .. } => false,
+        };
+        if !self.seen.insert(id) {
+            return Some(Step::Seen(id));
+        }
+        if flat {
+            return Some(Step::Flat(id));
+        }
+        self.stack.push(Frame::Node { id, child: 0 });
+        Some(Step::Enter(id))
+    }
+}

@@ -1,0 +1,56 @@
+//! The IR of anfora: programs in A-normal form over tensors, in arenas.
+//!
+//! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`], whose expressions refer to each other by
+//! 4-byte ids. Nothing here recurses over the shape of a program, a type or an attribute, and nothing drops recursively.
+
+mod attrs;
+mod body;
+mod builder;
+mod context;
+mod cursor;
+mod diagnostic;
+mod dim;
+mod dtype;
+mod editor;
+mod entity;
+mod expr;
+mod function;
+mod infer;
+mod intern;
+mod journal;
+mod literal;
+mod module;
+mod names;
+mod op;
+mod source;
+mod suggest;
+mod text;
+mod types;
+pub mod work;
+
+pub use attrs::{Attr, AttrTable, attr_depths};
+pub use body::{Body, Span};
+pub use builder::{BuildError, FunctionBuilder};
+pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
+pub use cursor::{BlockKind, Cursor, Step};
+pub use diagnostic::{Diagnostic, Severity};
+pub use dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
+pub use dtype::{DType, DTypeClass};
+pub use editor::Editor;
+pub use entity::{
+    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId, OpId,
+    SideTable, SymbolId, TypeId,
+};
+pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
+pub use function::{Function, FunctionKind, Visibility};
+pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
+pub use literal::{Element, Literal, LiteralError, Shape, element_count};
+pub use module::{FunctionKey, Module};
+pub use names::Names;
+pub use op::{
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
+    OpRegistry, OpTable, Operand, RegisterError, TypeCall, TypeError, TypeRule,
+};
+pub use source::Source;
+pub use suggest::did_you_mean;
+pub use types::{FunctionType, TensorType, Type, Types};

@@ -1,0 +1,265 @@
+//! A module: functions in program order over shared tables.
+
+use std::sync::Arc;
+
+use slotmap::SlotMap;
+
+use crate::context::{Context, GlobalTarget};
+use crate::entity::{AttrsId, GlobalId, NameId, TypeId};
+use crate::function::{Function, FunctionKind};
+use crate::infer::signature_type;
+use crate::op::OpRegistry;
+use crate::source::Source;
+
+slotmap::new_key_type! {
+    /// A function of a module. A key of a function that was removed finds nothing.
+    pub struct FunctionKey;
+}
+
+/// A program.
+#[derive(Clone)]
+pub struct Module {
+    /// The shared tables.
+    pub cx: Context,
+    functions: SlotMap<FunctionKey, Function>,
+    /// Program order.
+    order: Vec<FunctionKey>,
+    /// `#![…]`
+    attrs: AttrsId,
+    source: Option<Arc<Source>>,
+    edit: Option<Box<ModuleEdit>>,
+}
+
+/// What a module was before an edit.
+#[derive(Clone)]
+struct ModuleEdit {
+    order: Vec<FunctionKey>,
+    attrs: AttrsId,
+    /// Heads of functions: what [`Body`](crate::Body)'s own journal does not cover.
+    heads: Vec<(FunctionKey, Head)>,
+    /// Functions that were taken out. Their keys are brought back by a rollback.
+    removed: Vec<FunctionKey>,
+    added: Vec<FunctionKey>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Head {
+    global: Option<GlobalId>,
+    visibility: crate::function::Visibility,
+    ret: Option<crate::entity::TypeId>,
+    attrs: AttrsId,
+    meta: AttrsId,
+    kind: FunctionKind,
+}
+
+impl Head {
+    fn of(f: &Function) -> Head {
+        Head { global: f.global, visibility: f.visibility, ret: f.ret, attrs: f.attrs, meta: f.meta, kind: f.kind }
+    }
+
+    fn restore(self, f: &mut Function) {
+        let Head { global, visibility, ret, attrs, meta, kind } = self;
+        (f.global, f.visibility, f.ret, f.attrs, f.meta, f.kind) = (global, visibility, ret, attrs, meta, kind);
+    }
+}
+
+impl Module {
+    /// An empty module whose programs may use the operators of `registry`.
+    pub fn new(registry: Arc<OpRegistry>) -> Module {
+        let cx = Context::new(registry);
+        let attrs = cx.attrs.empty();
+        Module { cx, functions: SlotMap::with_key(), order: Vec::new(), attrs, source: None, edit: None }
+    }
+
+    /// The keys of the functions, definitions and declarations, in program order.
+    pub fn order(&self) -> &[FunctionKey] {
+        &self.order
+    }
+
+    /// Keys and functions in program order.
+    pub fn functions(&self) -> impl DoubleEndedIterator<Item = (FunctionKey, &Function)> + ExactSizeIterator {
+        self.order.iter().map(|&k| (k, &self.functions[k]))
+    }
+
+    /// The function of a key, unless it was removed.
+    pub fn get(&self, key: FunctionKey) -> Option<&Function> {
+        self.functions.get(key)
+    }
+
+    /// The function of a key, for editing, beside the tables.
+    pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
+        Some((self.functions.get_mut(key)?, &mut self.cx))
+    }
+
+    /// The key of the function of a name (without `@`), defined or declared.
+    pub fn find(&self, name: &str) -> Option<FunctionKey> {
+        self.cx.globals.get(self.cx.find_global(name)?).target.function()
+    }
+
+    /// The name of a function, without `@`.
+    pub fn name(&self, key: FunctionKey) -> &str {
+        self.functions.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
+    }
+
+    /// The attributes of the module: version, phase and so on.
+    pub fn attrs(&self) -> AttrsId {
+        self.attrs
+    }
+
+    /// Overwrites the attributes of the module.
+    pub fn set_attrs(&mut self, attrs: AttrsId) {
+        self.attrs = attrs;
+    }
+
+    /// The text that the module was parsed from, as long as it is kept.
+    pub fn source(&self) -> Option<&Arc<Source>> {
+        self.source.as_ref()
+    }
+
+    /// Keeps the text that the module was parsed from, for diagnostics, or lets go of it.
+    pub fn set_source(&mut self, source: Option<Arc<Source>>) {
+        self.source = source;
+    }
+
+    /// Adds a function at the end of the program, named by `global`.
+    ///
+    /// # Errors
+    /// Gives the function back if the name has one already.
+    pub fn add(&mut self, global: GlobalId, mut function: Function) -> Result<FunctionKey, Box<Function>> {
+        if self.cx.globals.get(global).target != GlobalTarget::Missing {
+            return Err(Box::new(function));
+        }
+        function.global = Some(global);
+        let kind = function.kind;
+        let key = self.functions.insert(function);
+        self.order.push(key);
+        if let Some(edit) = &mut self.edit {
+            edit.added.push(key);
+        }
+        self.cx.globals.update(global, |g| {
+            g.target = match kind {
+                FunctionKind::Definition => GlobalTarget::Definition(key),
+                FunctionKind::Declaration => GlobalTarget::Declaration(key),
+            }
+        });
+        Ok(key)
+    }
+
+    /// Adds a function at the end of the program under a name, with the signature that its parameters, its stated result or the type of its
+    /// block give it.
+    ///
+    /// # Errors
+    /// Gives the function back if the name has one already.
+    pub fn add_named(&mut self, name: &str, function: Function) -> Result<FunctionKey, Box<Function>> {
+        let global = self.cx.global(name);
+        let params: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
+        let ret = function.ret.unwrap_or_else(|| function.body.type_of(function.body.root()));
+        let signature = signature_type(&mut self.cx, &params, ret);
+        let key = self.add(global, function)?;
+        self.set_signature(global, signature);
+        Ok(key)
+    }
+
+    /// Says what type a global has.
+    pub fn set_signature(&mut self, global: GlobalId, signature: TypeId) {
+        self.cx.globals.update(global, |g| g.signature = Some(signature));
+    }
+
+    /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of functions.
+    pub fn remove(&mut self, keys: &[FunctionKey]) {
+        let gone: std::collections::HashSet<FunctionKey, rustc_hash::FxBuildHasher> = keys.iter().copied().collect();
+        self.order.retain(|k| !gone.contains(k));
+        for &key in keys {
+            let Some(f) = self.functions.get(key) else { continue };
+            if let Some(global) = f.global
+                && self.cx.globals.get(global).target.function() == Some(key)
+            {
+                self.cx.globals.update(global, |g| g.target = GlobalTarget::Missing);
+            }
+            match &mut self.edit {
+                Some(edit) => edit.removed.push(key),
+                None => {
+                    self.functions.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Gives a global another name; whether that name was free.
+    pub fn rename(&mut self, global: GlobalId, name: NameId) -> bool {
+        if self.cx.globals.find(name).is_some_and(|other| other != global) {
+            return false;
+        }
+        self.cx.globals.update(global, |g| g.name = name);
+        true
+    }
+
+    /// Overwrites the program order.
+    ///
+    /// # Panics
+    /// If it does not have as many functions as before.
+    pub fn set_order(&mut self, order: Vec<FunctionKey>) {
+        assert_eq!(order.len(), self.order.len(), "an order has every function once");
+        self.order = order;
+    }
+
+    // ---- Taking back ----
+
+    /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back.
+    pub fn begin_edit(&mut self) {
+        let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
+        self.edit = Some(Box::new(ModuleEdit {
+            order: self.order.clone(),
+            attrs: self.attrs,
+            heads,
+            removed: Vec::new(),
+            added: Vec::new(),
+        }));
+        self.cx.globals.begin();
+        for (_, f) in &mut self.functions {
+            f.body.begin_journal();
+        }
+    }
+
+    /// Keeps the edit. Whether it changed anything.
+    pub fn commit(&mut self) -> bool {
+        let Some(edit) = self.edit.take() else { return false };
+        let mut changed = self.cx.globals.commit();
+        changed |= edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
+        for (key, head) in edit.heads {
+            changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
+        }
+        for (_, f) in &mut self.functions {
+            changed |= f.body.commit_journal();
+        }
+        for key in edit.removed {
+            self.functions.remove(key);
+        }
+        changed
+    }
+
+    /// Whether anything was changed since [`Module::begin_edit`]; false without an edit.
+    pub fn is_edited(&self, key: FunctionKey) -> bool {
+        self.functions.get(key).is_some_and(|f| f.body.is_edited())
+    }
+
+    /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and
+    /// constants that were interned since stay in the tables, where nothing refers to them. Does nothing without an edit.
+    pub fn rollback(&mut self) {
+        let Some(edit) = self.edit.take() else { return };
+        for key in edit.added {
+            self.functions.remove(key);
+        }
+        for (key, head) in edit.heads {
+            if let Some(f) = self.functions.get_mut(key) {
+                head.restore(f);
+            }
+        }
+        for (_, f) in &mut self.functions {
+            f.body.rollback_journal();
+        }
+        self.cx.globals.rollback();
+        self.order = edit.order;
+        self.attrs = edit.attrs;
+    }
+}

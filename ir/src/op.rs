@@ -1,0 +1,645 @@
+//! Operators as data: one row each, in a registry that is a value.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::attrs::Attr;
+use crate::context::Context;
+use crate::dtype::DType;
+use crate::entity::{AttrId, AttrsId, LiteralId, OpId, TypeId};
+use crate::literal::Literal;
+use crate::suggest::did_you_mean;
+
+/// All that the passes need to know of an operator.
+#[derive(Clone)]
+pub struct OpDef {
+    /// Name in the text format, such as `nn.conv2d`.
+    pub name: Cow<'static, str>,
+    /// One line that says what it computes.
+    pub doc: Cow<'static, str>,
+    /// Operands.
+    pub arity: Arity,
+    /// Attributes.
+    pub attrs: Cow<'static, [AttrDef]>,
+    /// The type of the result.
+    pub infer: TypeRule,
+    /// Whether evaluating it can be observed.
+    pub purity: OpPurity,
+    /// How FuseOps treats it.
+    pub fusion: FusionPattern,
+    /// Evaluates it on constants; `None` for an operator that only compiled code can run.
+    pub kernel: Option<Kernel>,
+    /// Whether its (two) operands may be exchanged without changing a bit of the result.
+    pub commutative: bool,
+    /// Whether evaluating it may fail on operands of the right types, so that no pass may move it to where it would not have run.
+    pub may_fail: bool,
+    /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
+    pub forwards: &'static [(u32, u32)],
+}
+
+/// How many operands an operator takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Arity {
+    /// The fewest.
+    pub min: usize,
+    /// The most; `None` for any number.
+    pub max: Option<usize>,
+}
+
+impl Arity {
+    /// Just `n`.
+    pub const fn exactly(n: usize) -> Arity {
+        Arity { min: n, max: Some(n) }
+    }
+    /// From `min` to `max`.
+    pub const fn between(min: usize, max: usize) -> Arity {
+        Arity { min, max: Some(max) }
+    }
+    /// `min` or more.
+    pub const fn at_least(min: usize) -> Arity {
+        Arity { min, max: None }
+    }
+    /// Whether `n` operands are right.
+    pub fn accepts(self, n: usize) -> bool {
+        n >= self.min && self.max.is_none_or(|max| n <= max)
+    }
+}
+
+/// An attribute of an operator.
+#[derive(Clone, Debug)]
+pub struct AttrDef {
+    /// Name.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: AttrKind,
+    /// The value where it is left out.
+    pub default: AttrDefault,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What values an attribute takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AttrKind {
+    /// `true`, `false`
+    Bool,
+    /// An integer.
+    Int,
+    /// A float64; integers are taken too.
+    Float,
+    /// A string.
+    Str,
+    /// A list of integers.
+    Ints,
+    /// A list of float64.
+    Floats,
+    /// A list of strings.
+    Strs,
+    /// `shape(…)`
+    Shape,
+    /// A constant tensor, scalars included.
+    Literal,
+    /// An element type.
+    DType,
+    /// A type.
+    Type,
+    /// Any value.
+    Any,
+}
+
+/// The value of an attribute that is left out.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum AttrDefault {
+    /// It has to be given.
+    Required,
+    /// It has no value then.
+    Absent,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float64.
+    Float(f64),
+    /// A string.
+    Str(&'static str),
+    /// A list of integers.
+    Ints(&'static [i64]),
+}
+
+/// Whether evaluating an operator can be observed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum OpPurity {
+    /// It cannot: equal operands give equal results, and a result that nobody uses need not be computed.
+    Pure,
+    /// It can: the number and order of evaluations are kept.
+    Impure,
+}
+
+/// How FuseOps treats an operator.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum FusionPattern {
+    /// Element i of the result needs element i of each operand.
+    ElemWise = 0,
+    /// Likewise after repeating operands along axes.
+    Broadcast = 1,
+    /// Each element of the result needs one element of an operand, at a computed place.
+    Injective = 2,
+    /// A reduction over axes.
+    CommReduce = 3,
+    /// A computation that elementwise operations can be appended to, such as a convolution.
+    OutEWiseFusable = 4,
+    /// A tuple.
+    Tuple = 7,
+    /// Not fused.
+    Opaque = 8,
+}
+
+/// The type of a call's result, from the types (and constant values) of its operands.
+pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
+
+/// The results of a call on constants: one, or the fields of the tuple that the operator returns.
+pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
+
+/// An operand as a type rule sees it.
+#[derive(Copy, Clone, Debug)]
+pub struct Operand {
+    /// Its type.
+    pub ty: TypeId,
+    /// Its value, if it is a constant.
+    pub literal: Option<LiteralId>,
+    /// Whether it is `none`: an optional operand that is left out.
+    pub absent: bool,
+}
+
+/// A call whose type is to be inferred.
+pub struct TypeCall<'a> {
+    /// The tables of the module.
+    pub cx: &'a mut Context,
+    /// The operator.
+    pub op: OpId,
+    /// The operands; their number agrees with the row.
+    pub operands: &'a [Operand],
+    /// The attributes, checked against the row.
+    pub attrs: AttrsId,
+}
+
+impl TypeCall<'_> {
+    /// The type of an operand; `None` if it is left out.
+    pub fn operand(&self, i: usize) -> Option<TypeId> {
+        self.operands.get(i).filter(|o| !o.absent).map(|o| o.ty)
+    }
+
+    /// The value of an operand, if it is a constant.
+    pub fn literal(&self, i: usize) -> Option<&Literal> {
+        Some(self.cx.literals.get(self.operands.get(i)?.literal?))
+    }
+
+    /// The attributes, with the defaults of the row.
+    pub fn attrs(&self) -> AttrReader<'_> {
+        AttrReader { cx: self.cx, op: self.op, attrs: self.attrs }
+    }
+}
+
+/// A call on constants.
+pub struct KernelCall<'a> {
+    /// The operands; `None` for one that is left out.
+    pub operands: &'a [Option<&'a Literal>],
+    /// The attributes, with the defaults of the row.
+    pub attrs: AttrReader<'a>,
+    /// The inferred type of the call.
+    pub ty: TypeId,
+}
+
+impl KernelCall<'_> {
+    /// An operand that has to be there.
+    ///
+    /// # Errors
+    /// If it is left out.
+    pub fn operand(&self, i: usize) -> Result<&Literal, KernelError> {
+        self.optional(i).ok_or_else(|| KernelError::new(format!("operand {i} is missing")))
+    }
+
+    /// An operand that may be left out.
+    pub fn optional(&self, i: usize) -> Option<&Literal> {
+        self.operands.get(i).copied().flatten()
+    }
+}
+
+/// Reads attributes, with the defaults of the operator's row.
+#[derive(Copy, Clone)]
+pub struct AttrReader<'a> {
+    /// The tables of the module.
+    pub cx: &'a Context,
+    /// The operator.
+    pub op: OpId,
+    /// The attributes.
+    pub attrs: AttrsId,
+}
+
+impl<'a> AttrReader<'a> {
+    fn default(&self, name: &str) -> Option<AttrDefault> {
+        self.cx.ops.get(self.op).attrs.iter().find(|a| a.name == name).map(|a| a.default)
+    }
+
+    /// The value as it stands, if it was given.
+    pub fn raw(&self, name: &str) -> Option<&'a Attr> {
+        self.cx.find_attr(self.attrs, name).map(|id| self.cx.attrs.get(id))
+    }
+
+    /// A boolean.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        match self.raw(name) {
+            Some(Attr::Bool(b)) => Some(*b),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Bool(b) => Some(b),
+                _ => None,
+            },
+        }
+    }
+
+    /// An integer.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.raw(name) {
+            Some(Attr::Int(i)) => Some(*i),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Int(i) => Some(i),
+                _ => None,
+            },
+        }
+    }
+
+    /// A float64; an integer is converted.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.raw(name) {
+            Some(Attr::Float(bits)) => Some(f64::from_bits(*bits)),
+            Some(Attr::Int(i)) => Some(*i as f64),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Float(f) => Some(f),
+                AttrDefault::Int(i) => Some(i as f64),
+                _ => None,
+            },
+        }
+    }
+
+    /// A string.
+    pub fn str(&self, name: &str) -> Option<&'a str> {
+        match self.raw(name) {
+            Some(Attr::Str(s)) => Some(self.cx.names.get(*s)),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Str(s) => Some(s),
+                _ => None,
+            },
+        }
+    }
+
+    /// A list of integers.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        match self.cx.find_attr(self.attrs, name) {
+            Some(id) => self.cx.attr_ints(id),
+            None => match self.default(name)? {
+                AttrDefault::Ints(i) => Some(i.to_vec()),
+                _ => None,
+            },
+        }
+    }
+
+    /// An element type.
+    pub fn dtype(&self, name: &str) -> Option<DType> {
+        match self.raw(name) {
+            Some(Attr::DType(d)) => Some(*d),
+            _ => None,
+        }
+    }
+
+    /// A type; an element type is a rank-0 tensor type only where it was interned as one.
+    pub fn ty(&self, name: &str) -> Option<TypeId> {
+        match self.raw(name) {
+            Some(Attr::Type(t)) => Some(*t),
+            _ => None,
+        }
+    }
+
+    /// A constant tensor; scalar attributes are rank-0 tensors.
+    pub fn literal(&self, name: &str) -> Option<Literal> {
+        Some(match self.raw(name)? {
+            Attr::Literal(l) => self.cx.literals.get(*l).clone(),
+            Attr::Int(i) => Literal::scalar(*i),
+            Attr::Float(f) => Literal::scalar(f64::from_bits(*f)),
+            Attr::Bool(b) => Literal::scalar(*b),
+            _ => return None,
+        })
+    }
+}
+
+/// Why a call has no type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct TypeError {
+    /// What is wrong.
+    pub message: String,
+    /// The operand at fault, if it is one.
+    pub operand: Option<usize>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl TypeError {
+    /// An error of the call as a whole.
+    pub fn new(message: impl Into<String>) -> TypeError {
+        TypeError { message: message.into(), operand: None, help: None }
+    }
+
+    /// An error of one operand.
+    pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
+        TypeError { message: message.into(), operand: Some(operand), help: None }
+    }
+
+    /// With a suggestion.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> TypeError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Why a kernel gave no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct KernelError {
+    /// What is wrong.
+    pub message: String,
+}
+
+impl KernelError {
+    /// An error with a message.
+    pub fn new(message: impl Into<String>) -> KernelError {
+        KernelError { message: message.into() }
+    }
+}
+
+/// The operators that programs may use, and the namespaces in which any operator is accepted unseen.
+#[derive(Clone, Default)]
+pub struct OpRegistry {
+    rows: Vec<OpDef>,
+    by_name: FxHashMap<String, OpId>,
+    opaque_namespaces: Vec<String>,
+}
+
+/// Why an operator was not registered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The name is taken.
+    #[error("an operator `{0}` is registered already")]
+    Duplicate(String),
+    /// There are as many operators as an id can tell apart.
+    #[error("there can be at most {} operators", OpId::LIMIT)]
+    TooMany,
+}
+
+impl OpRegistry {
+    /// A registry without operators.
+    pub fn new() -> OpRegistry {
+        OpRegistry::default()
+    }
+
+    /// Adds an operator.
+    ///
+    /// # Errors
+    /// If the name is taken, or there are too many.
+    pub fn register(&mut self, row: OpDef) -> Result<OpId, RegisterError> {
+        if self.by_name.contains_key(row.name.as_ref()) {
+            return Err(RegisterError::Duplicate(row.name.into_owned()));
+        }
+        let id = OpId::new(self.rows.len()).ok_or(RegisterError::TooMany)?;
+        self.by_name.insert(row.name.to_string(), id);
+        self.rows.push(row);
+        Ok(id)
+    }
+
+    /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
+    pub fn declare_opaque(&mut self, namespace: &str) {
+        if !self.is_opaque_namespace(namespace) {
+            self.opaque_namespaces.push(namespace.to_string());
+        }
+    }
+
+    fn is_opaque_namespace(&self, namespace: &str) -> bool {
+        self.opaque_namespaces.iter().any(|n| n == namespace)
+    }
+
+    /// The rows in the order of registration.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (OpId, &OpDef)> {
+        self.rows.iter().enumerate().map(|(i, r)| (OpId::new(i).expect("registration bounds the number of rows"), r))
+    }
+
+    /// The operator of a name.
+    pub fn find(&self, name: &str) -> Option<OpId> {
+        self.by_name.get(name).copied()
+    }
+}
+
+/// The operators of a module: the registry's, and the opaque ones that the module uses.
+#[derive(Clone)]
+pub struct OpTable {
+    registry: Arc<OpRegistry>,
+    opaque: Vec<OpDef>,
+    opaque_by_name: FxHashMap<String, OpId>,
+}
+
+fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.any())
+}
+
+impl OpTable {
+    /// The operators of a registry.
+    pub fn new(registry: Arc<OpRegistry>) -> OpTable {
+        OpTable { registry, opaque: Vec::new(), opaque_by_name: FxHashMap::default() }
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Arc<OpRegistry> {
+        &self.registry
+    }
+
+    /// The row of an operator.
+    #[inline]
+    pub fn get(&self, op: OpId) -> &OpDef {
+        let i = op.index();
+        match self.registry.rows.get(i) {
+            Some(row) => row,
+            None => &self.opaque[i - self.registry.rows.len()],
+        }
+    }
+
+    /// Whether no row of the registry describes it.
+    #[inline]
+    pub fn is_opaque(&self, op: OpId) -> bool {
+        op.index() >= self.registry.rows.len()
+    }
+
+    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is pure unless
+    /// [`OpTable::opaque`] said otherwise first.
+    ///
+    /// # Errors
+    /// With a message and a suggestion, if there is none.
+    pub fn resolve(&mut self, name: &str) -> Result<OpId, TypeError> {
+        if let Some(id) = self.find(name) {
+            return Ok(id);
+        }
+        if let Some((namespace, _)) = name.split_once('.')
+            && self.registry.is_opaque_namespace(namespace)
+        {
+            return self.opaque(name, OpPurity::Pure);
+        }
+        let help = did_you_mean(name, self.registry.rows.iter().map(|r| r.name.as_ref()));
+        let error = TypeError::new(format!("unknown operator `{name}`"));
+        Err(match help {
+            Some(h) => error.with_help(format!("did you mean `{h}`?")),
+            None => error,
+        })
+    }
+
+    /// The operator of a name, if it is in the registry or was used before.
+    pub fn find(&self, name: &str) -> Option<OpId> {
+        self.registry.find(name).or_else(|| self.opaque_by_name.get(name).copied())
+    }
+
+    /// An opaque operator, made where it is not there yet.
+    ///
+    /// # Errors
+    /// If there are too many operators.
+    pub fn opaque(&mut self, name: &str, purity: OpPurity) -> Result<OpId, TypeError> {
+        if let Some(id) = self.find(name) {
+            return Ok(id);
+        }
+        let id = OpId::new(self.registry.rows.len() + self.opaque.len())
+            .ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
+        self.opaque.push(OpDef {
+            name: Cow::Owned(name.to_string()),
+            doc: Cow::Borrowed("kept as it is"),
+            arity: Arity::at_least(0),
+            attrs: Cow::Borrowed(&[]),
+            infer: opaque_rule,
+            purity,
+            fusion: FusionPattern::Opaque,
+            kernel: None,
+            commutative: false,
+            may_fail: true,
+            forwards: &[],
+        });
+        self.opaque_by_name.insert(name.to_string(), id);
+        Ok(id)
+    }
+}
+
+impl Context {
+    /// Checks the attributes of a call against the operator's row and brings them to one form: those that equal their default are
+    /// left out, integers where floats are wanted are converted. Opaque operators take any.
+    ///
+    /// # Errors
+    /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is the name at fault.
+    pub fn check_op_attrs(&mut self, op: OpId, attrs: AttrsId) -> Result<AttrsId, (TypeError, Option<String>)> {
+        let list = self.attrs.list(attrs);
+        let row = self.ops.get(op);
+        if self.ops.is_opaque(op) || (list.is_empty() && row.attrs.iter().all(|a| a.default != AttrDefault::Required)) {
+            return Ok(attrs);
+        }
+        let defs = row.attrs.clone();
+        let op_name = row.name.clone();
+        let list = list.to_vec();
+        let mut out = Vec::with_capacity(list.len());
+        for (key, value) in list {
+            let name = self.names.get(key).to_string();
+            let Some(def) = defs.iter().find(|d| d.name == name) else {
+                let mut e = TypeError::new(format!("`{op_name}` has no attribute `{name}`"));
+                if let Some(h) = did_you_mean(&name, defs.iter().map(|d| d.name)) {
+                    e = e.with_help(format!("did you mean `{h}`?"));
+                } else if !defs.is_empty() {
+                    let all: Vec<&str> = defs.iter().map(|d| d.name).collect();
+                    e = e.with_help(format!("it has {}", all.join(", ")));
+                }
+                return Err((e, Some(name)));
+            };
+            let Some(value) = self.coerce_attr(def.kind, value) else {
+                let e = TypeError::new(format!("attribute `{name}` of `{op_name}` wants {}", def.kind.describe()));
+                return Err((e, Some(name)));
+            };
+            if !self.is_default(def.default, value) {
+                out.push((key, value));
+            }
+        }
+        for def in defs.iter().filter(|d| d.default == AttrDefault::Required) {
+            if !out.iter().any(|&(k, _)| self.names.get(k) == def.name) {
+                return Err((TypeError::new(format!("`{op_name}` needs the attribute `{}`", def.name)), None));
+            }
+        }
+        Ok(self.attrs(&out))
+    }
+
+    fn coerce_attr(&mut self, kind: AttrKind, value: AttrId) -> Option<AttrId> {
+        let all = |cx: &Context, ok: fn(&Attr) -> bool| match cx.attrs.get(value) {
+            Attr::List(items) => items.iter().all(|&i| ok(cx.attrs.get(i))),
+            _ => false,
+        };
+        let fits = match (kind, self.attrs.get(value)) {
+            (AttrKind::Float, &Attr::Int(i)) => return Some(self.float_attr(i as f64)),
+            (AttrKind::Type, &Attr::DType(d)) => {
+                let ty = self.types.scalar(d);
+                return Some(self.attr(Attr::Type(ty)));
+            }
+            (AttrKind::Any, _)
+            | (AttrKind::Bool, Attr::Bool(_))
+            | (AttrKind::Int, Attr::Int(_))
+            | (AttrKind::Float, Attr::Float(_))
+            | (AttrKind::Str, Attr::Str(_))
+            | (AttrKind::Shape, Attr::Shape(_))
+            | (AttrKind::Literal, Attr::Literal(_) | Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))
+            | (AttrKind::DType, Attr::DType(_))
+            | (AttrKind::Type, Attr::Type(_)) => true,
+            (AttrKind::Ints, _) => all(self, |a| matches!(a, Attr::Int(_))),
+            (AttrKind::Floats, _) => all(self, |a| matches!(a, Attr::Float(_) | Attr::Int(_))),
+            (AttrKind::Strs, _) => all(self, |a| matches!(a, Attr::Str(_))),
+            _ => false,
+        };
+        fits.then_some(value)
+    }
+
+    fn is_default(&self, default: AttrDefault, value: AttrId) -> bool {
+        match (default, self.attrs.get(value)) {
+            (AttrDefault::Absent, Attr::None) => true,
+            (AttrDefault::Bool(d), Attr::Bool(v)) => d == *v,
+            (AttrDefault::Int(d), Attr::Int(v)) => d == *v,
+            (AttrDefault::Float(d), Attr::Float(v)) => d.to_bits() == *v,
+            (AttrDefault::Str(d), Attr::Str(v)) => d == self.names.get(*v),
+            (AttrDefault::Ints(d), Attr::List(_)) => self.attr_ints(value).is_some_and(|v| v == d),
+            _ => false,
+        }
+    }
+}
+
+impl AttrKind {
+    /// With an article, for messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            AttrKind::Bool => "a boolean",
+            AttrKind::Int => "an integer",
+            AttrKind::Float => "a number",
+            AttrKind::Str => "a string",
+            AttrKind::Ints => "a list of integers",
+            AttrKind::Floats => "a list of numbers",
+            AttrKind::Strs => "a list of strings",
+            AttrKind::Shape => "a `shape(…)`",
+            AttrKind::Literal => "a constant",
+            AttrKind::DType => "an element type",
+            AttrKind::Type => "a type",
+            AttrKind::Any => "a value",
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Source texts.
+
+/// A text with the name that diagnostics give it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// A text, such as the contents of the file `name`.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// What diagnostics call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}

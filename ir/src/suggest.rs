@@ -1,0 +1,56 @@
+//! "Did you mean …?"
+
+/// The candidate nearest to a misspelt name, if one is near enough to be meant: at most a third of its letters differ. Of equally
+/// near ones, the first.
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A name that long is no misspelling, and distance takes time in the product of the lengths.
+    const LONGEST: usize = 64;
+    let wanted: Vec<char> = name.chars().take(LONGEST + 1).collect();
+    if wanted.len() > LONGEST {
+        return None;
+    }
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let d = distance(&wanted, candidate);
+        let limit = wanted.len().max(candidate.chars().count()).div_ceil(3);
+        if d <= limit && best.is_none_or(|(b, _)| d < b) {
+            best = Some((d, candidate));
+        }
+    }
+    best.map(|(_, c)| c)
+}
+
+/// Optimal string alignment distance, ignoring case: insertions, deletions, replacements and swaps of neighbours.
+fn distance(a: &[char], b: &str) -> usize {
+    let lower = |c: &char| c.to_ascii_lowercase();
+    let b: Vec<char> = b.chars().take(128).collect();
+    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect::<Vec<usize>>(), vec![0; b.len() + 1]];
+    for i in 1..=a.len() {
+        let [before, previous, current] = &mut rows;
+        current[0] = i;
+        for j in 1..=b.len() {
+            let cost = usize::from(lower(&a[i - 1]) != lower(&b[j - 1]));
+            let mut d = (previous[j] + 1).min(current[j - 1] + 1).min(previous[j - 1] + cost);
+            if i > 1 && j > 1 && lower(&a[i - 1]) == lower(&b[j - 2]) && lower(&a[i - 2]) == lower(&b[j - 1]) {
+                d = d.min(before[j - 2] + 1);
+            }
+            current[j] = d;
+        }
+        rows.rotate_left(1);
+    }
+    rows[1][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::did_you_mean;
+
+    #[test]
+    fn the_nearest_is_suggested_and_nonsense_is_not() {
+        let names = ["add", "subtract", "nn.conv2d", "FoldConstant"];
+        assert_eq!(did_you_mean("substract", names), Some("subtract"));
+        assert_eq!(did_you_mean("nn.con2vd", names), Some("nn.conv2d"));
+        assert_eq!(did_you_mean("foldconstant", names), Some("FoldConstant"));
+        assert_eq!(did_you_mean("zzzzzz", names), None);
+    }
+}

@@ -1,0 +1,3 @@
+//! The text format: `.anf`.
+
+mod type_text;

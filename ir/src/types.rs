@@ -1,0 +1,511 @@
+//! Types, interned: two types are the same just if their ids are.
+
+use smallvec::SmallVec;
+
+use crate::dim::{Dim, Dims};
+use crate::dtype::DType;
+use crate::entity::{DimId, EntityId, SymbolId, TypeId};
+use crate::intern::Interner;
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Type {
+    /// A tensor.
+    Tensor(TensorType),
+    /// A tuple; the empty one is written `()`.
+    Tuple(Box<[TypeId]>),
+    /// A function.
+    Function(FunctionType),
+    /// Accepts every value; comes back to another type only through `match_cast`.
+    Any,
+    /// The type of an expression with an error in it: it agrees with everything, so that one mistake is reported once.
+    Error,
+}
+
+/// Element type and, where known, extents.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first; `None` where not even their number is known.
+    pub shape: Option<SmallVec<[DimId; 4]>>,
+}
+
+/// Parameter types and result. The symbolic dimensions that it binds are numbered by first appearance, so that types that
+/// differ in the names of their symbols are one type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionType {
+    /// Types of the parameters.
+    pub params: Box<[TypeId]>,
+    /// Type of the result.
+    pub ret: TypeId,
+    /// How many symbolic dimensions it binds.
+    pub symbols: u32,
+}
+
+/// The types of a module, with their dimensions.
+#[derive(Clone)]
+pub struct Types {
+    /// Dimensions and symbols.
+    pub dims: Dims,
+    types: Interner<TypeId, Type>,
+    /// For each type, whether a symbol (free or bound) occurs in it.
+    symbolic: Vec<bool>,
+    any: TypeId,
+    error: TypeId,
+    unit: TypeId,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        let mut types = Interner::default();
+        let any = types.intern(Type::Any);
+        let error = types.intern(Type::Error);
+        let unit = types.intern(Type::Tuple(Box::new([])));
+        Types { dims: Dims::default(), types, symbolic: vec![false; 3], any, error, unit }
+    }
+}
+
+impl Types {
+    /// The type behind an id.
+    #[inline]
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.types[id]
+    }
+
+    /// `Any`.
+    #[inline]
+    pub fn any(&self) -> TypeId {
+        self.any
+    }
+
+    /// The type that silences further errors.
+    #[inline]
+    pub fn error(&self) -> TypeId {
+        self.error
+    }
+
+    /// `()`.
+    #[inline]
+    pub fn unit(&self) -> TypeId {
+        self.unit
+    }
+
+    fn intern(&mut self, ty: Type) -> TypeId {
+        let symbolic = match &ty {
+            Type::Tensor(t) => t.shape.iter().flatten().any(|&d| self.dims.is_symbolic(d)),
+            Type::Tuple(fields) => fields.iter().any(|f| self.symbolic[f.index()]),
+            Type::Function(f) => f.params.iter().chain([&f.ret]).any(|p| self.symbolic[p.index()]),
+            Type::Any | Type::Error => false,
+        };
+        let id = self.types.intern(ty);
+        if id.index() == self.symbolic.len() {
+            self.symbolic.push(symbolic);
+        }
+        id
+    }
+
+    /// A tensor type.
+    pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
+        self.intern(Type::Tensor(TensorType { dtype, shape: Some(shape.into()) }))
+    }
+
+    /// A tensor type of constant extents.
+    pub fn static_tensor(&mut self, dtype: DType, shape: &[usize]) -> TypeId {
+        let dims: SmallVec<[DimId; 4]> = shape
+            .iter()
+            .map(|&d| match i64::try_from(d) {
+                Ok(d) => self.dims.constant(d),
+                Err(_) => self.dims.unknown(),
+            })
+            .collect();
+        self.tensor(dtype, &dims)
+    }
+
+    /// A tensor type of unknown rank.
+    pub fn unranked(&mut self, dtype: DType) -> TypeId {
+        self.intern(Type::Tensor(TensorType { dtype, shape: None }))
+    }
+
+    /// A rank-0 tensor type.
+    pub fn scalar(&mut self, dtype: DType) -> TypeId {
+        self.tensor(dtype, &[])
+    }
+
+    /// A tuple type.
+    pub fn tuple(&mut self, fields: &[TypeId]) -> TypeId {
+        self.intern(Type::Tuple(fields.into()))
+    }
+
+    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
+    /// outside can name, become `?` there. Any other symbol stays free.
+    pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
+        let symbolic = params.iter().chain([&ret]).any(|t| self.symbolic[t.index()]);
+        if binds.is_empty() || !symbolic {
+            return self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 }));
+        }
+        let bound: rustc_hash::FxHashSet<DimId> = binds.iter().map(|&s| self.dims.symbol(s)).collect();
+        let mut numbers: rustc_hash::FxHashMap<DimId, u32> = Default::default();
+        for &part in params {
+            self.for_each_symbol(part, |d| {
+                if bound.contains(&d) {
+                    let next = numbers.len() as u32;
+                    numbers.entry(d).or_insert(next);
+                }
+            });
+        }
+        let unknown = self.dims.unknown();
+        let mut memo = Default::default();
+        let mut close = |types: &mut Types, id| {
+            types.substitute_with(id, &mut memo, &mut |dims, d, depth| match numbers.get(&d) {
+                Some(&index) => Some(dims.bound(depth, index)),
+                None => bound.contains(&d).then_some(unknown),
+            })
+        };
+        let params: Vec<TypeId> = params.iter().map(|&p| close(self, p)).collect();
+        let ret = close(self, ret);
+        self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
+    }
+
+    /// Parameter types and result of a function type with the symbols that it binds replaced by the dimensions in `dims`, in
+    /// their numbering; `None` if it is not a function type.
+    pub fn instantiate(&mut self, function: TypeId, dims: &[DimId]) -> Option<(SmallVec<[TypeId; 4]>, TypeId)> {
+        let Type::Function(f) = self.get(function).clone() else { return None };
+        if f.symbols == 0 {
+            return Some((f.params.iter().copied().collect(), f.ret));
+        }
+        let mut memo = Default::default();
+        let mut open = |types: &mut Types, id| {
+            types.substitute_with(id, &mut memo, &mut |t, d, depth| match *t.get(d) {
+                Dim::Bound { depth: at, index } if at == depth => dims.get(index as usize).copied(),
+                _ => None,
+            })
+        };
+        let params = f.params.iter().map(|&p| open(self, p)).collect();
+        Some((params, open(self, f.ret)))
+    }
+
+    /// The type with free symbols replaced; `None` keeps a symbol.
+    pub fn substitute(&mut self, id: TypeId, mut map: impl FnMut(SymbolId) -> Option<DimId>) -> TypeId {
+        self.substitute_with(id, &mut Default::default(), &mut |dims, d, _| match *dims.get(d) {
+            Dim::Symbol(s) => map(s),
+            _ => None,
+        })
+    }
+
+    /// Replaces symbols, free and bound, all through a type. `leaf` is told how many function types lie between the place and the
+    /// top. Linear in the distinct (type, depth) pairs under `id`; an explicit stack.
+    fn substitute_with(
+        &mut self,
+        id: TypeId,
+        memo: &mut rustc_hash::FxHashMap<(TypeId, u32), TypeId>,
+        leaf: &mut impl FnMut(&mut Dims, DimId, u32) -> Option<DimId>,
+    ) -> TypeId {
+        if !self.symbolic[id.index()] {
+            return id;
+        }
+        let mut stack = vec![(id, 0u32)];
+        while let Some(&(top, depth)) = stack.last() {
+            if memo.contains_key(&(top, depth)) {
+                stack.pop();
+                continue;
+            }
+            let ty = self.get(top).clone();
+            let height = stack.len();
+            let inner = depth + u32::from(matches!(ty, Type::Function(_)));
+            let children: &[TypeId] = match &ty {
+                Type::Tuple(fields) => fields,
+                Type::Function(f) => &f.params,
+                _ => &[],
+            };
+            let ret = match &ty {
+                Type::Function(f) => Some(f.ret),
+                _ => None,
+            };
+            for &c in children.iter().chain(ret.iter()) {
+                if self.symbolic[c.index()] && !memo.contains_key(&(c, inner)) {
+                    stack.push((c, inner));
+                }
+            }
+            if stack.len() > height {
+                continue;
+            }
+            let done = |c: &TypeId| memo.get(&(*c, inner)).copied().unwrap_or(*c);
+            let new = match ty {
+                Type::Tuple(fields) => Type::Tuple(fields.iter().map(done).collect()),
+                Type::Function(f) => Type::Function(FunctionType {
+                    params: f.params.iter().map(done).collect(),
+                    ret: done(&f.ret),
+                    symbols: f.symbols,
+                }),
+                Type::Tensor(t) => Type::Tensor(TensorType {
+                    dtype: t.dtype,
+                    shape: t.shape.map(|s| {
+                        s.iter()
+                            .map(|&d| self.dims.substitute(d, |dims, symbol| leaf(dims, symbol, depth)))
+                            .collect()
+                    }),
+                }),
+                other => other,
+            };
+            let new = self.intern(new);
+            memo.insert((top, depth), new);
+            stack.pop();
+        }
+        memo[&(id, 0)]
+    }
+
+    /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly more than once.
+    pub fn for_each_symbol(&self, id: TypeId, mut f: impl FnMut(DimId)) {
+        if !self.symbolic[id.index()] {
+            return;
+        }
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack = vec![id];
+        while let Some(t) = stack.pop() {
+            if !self.symbolic[t.index()] || !seen.insert(t) {
+                continue;
+            }
+            match self.get(t) {
+                Type::Tensor(t) => {
+                    for &d in t.shape.iter().flatten() {
+                        self.dims.for_each_symbol(d, &mut f);
+                    }
+                }
+                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
+                Type::Function(g) => {
+                    stack.push(g.ret);
+                    stack.extend(g.params.iter().rev());
+                }
+                Type::Any | Type::Error => {}
+            }
+        }
+    }
+
+    /// Whether a symbol, free or bound, occurs in the type.
+    pub fn is_symbolic(&self, id: TypeId) -> bool {
+        self.symbolic[id.index()]
+    }
+
+    /// Element type and extents, if it is a tensor type.
+    pub fn as_tensor(&self, id: TypeId) -> Option<&TensorType> {
+        match self.get(id) {
+            Type::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is a tuple type.
+    pub fn as_tuple(&self, id: TypeId) -> Option<&[TypeId]> {
+        match self.get(id) {
+            Type::Tuple(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The function type, if it is one.
+    pub fn as_function(&self, id: TypeId) -> Option<&FunctionType> {
+        match self.get(id) {
+            Type::Function(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The constant extents, if it is a tensor type with only such.
+    pub fn static_shape(&self, id: TypeId) -> Option<SmallVec<[usize; 4]>> {
+        let shape = self.as_tensor(id)?.shape.as_ref()?;
+        shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
+    }
+
+    /// Whether every value of `specific` is one of `general`: equal, or `general` knows less about it. The error type agrees with
+    /// everything. Functions agree in their results and, the other way, in their parameters.
+    pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack = vec![(general, specific)];
+        while let Some((g, s)) = stack.pop() {
+            if g == s || g == self.any || g == self.error || s == self.error || !seen.insert((g, s)) {
+                continue;
+            }
+            match (self.get(g), self.get(s)) {
+                (Type::Tensor(a), Type::Tensor(b)) => {
+                    if a.dtype != b.dtype {
+                        return false;
+                    }
+                    match (&a.shape, &b.shape) {
+                        (None, _) => {}
+                        (Some(_), None) => return false,
+                        (Some(x), Some(y)) => {
+                            let unknown = self.dims.unknown();
+                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
+                                return false;
+                            }
+                        }
+                    }
+                }
+                (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+                    stack.extend(a.iter().copied().zip(b.iter().copied()));
+                }
+                (Type::Function(a), Type::Function(b)) if a.params.len() == b.params.len() && a.symbols == b.symbols => {
+                    stack.push((a.ret, b.ret));
+                    stack.extend(b.params.iter().copied().zip(a.params.iter().copied()));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// The most specific type that accepts both, if there is one: what two branches have in common. Extents that differ become
+    /// `?`, ranks that differ make the rank unknown; different element types or kinds have nothing in common.
+    pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
+        let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
+        let mut stack = vec![(a, b)];
+        while let Some(&(x, y)) = stack.last() {
+            if memo.contains_key(&(x, y)) {
+                stack.pop();
+                continue;
+            }
+            let joined = if self.accepts_shallow(x, y) {
+                x
+            } else if self.accepts_shallow(y, x) {
+                y
+            } else {
+                match (self.get(x).clone(), self.get(y).clone()) {
+                    (Type::Tensor(s), Type::Tensor(t)) => {
+                        if s.dtype != t.dtype {
+                            return None;
+                        }
+                        match (&s.shape, &t.shape) {
+                            (Some(d), Some(e)) if d.len() == e.len() => {
+                                let unknown = self.dims.unknown();
+                                let dims: SmallVec<[DimId; 4]> =
+                                    d.iter().zip(e).map(|(&d, &e)| if d == e { d } else { unknown }).collect();
+                                self.tensor(s.dtype, &dims)
+                            }
+                            _ => self.unranked(s.dtype),
+                        }
+                    }
+                    (Type::Tuple(s), Type::Tuple(t)) if s.len() == t.len() => {
+                        let height = stack.len();
+                        for (&p, &q) in s.iter().zip(&t) {
+                            if !memo.contains_key(&(p, q)) {
+                                stack.push((p, q));
+                            }
+                        }
+                        if stack.len() > height {
+                            continue;
+                        }
+                        let fields: Vec<TypeId> = s.iter().zip(&t).map(|(&p, &q)| memo[&(p, q)]).collect();
+                        self.tuple(&fields)
+                    }
+                    // Functions are contravariant in their parameters: one side has to accept the other.
+                    _ if self.accepts(x, y) => x,
+                    _ if self.accepts(y, x) => y,
+                    _ => return None,
+                }
+            };
+            memo.insert((x, y), joined);
+            stack.pop();
+        }
+        memo.get(&(a, b)).copied()
+    }
+
+    /// Equality and the types that accept everything.
+    fn accepts_shallow(&self, general: TypeId, specific: TypeId) -> bool {
+        general == specific || general == self.any || specific == self.error
+    }
+
+    /// The number of types.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Never: `Any` is always there.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Ids and types in the order in which they were made: the parts of a type come before it.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {
+        self.types.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Names;
+
+    fn symbol(types: &mut Types, name: &str) -> (SymbolId, DimId) {
+        let mut names = Names::default();
+        let s = types.dims.new_symbol(names.intern(name));
+        (s, types.dims.symbol(s))
+    }
+
+    #[test]
+    fn function_types_that_differ_in_names_are_one() {
+        let mut t = Types::default();
+        let ((n, dn), (m, dm)) = (symbol(&mut t, "n"), symbol(&mut t, "m"));
+        let (a, b) = (t.tensor(DType::Float32, &[dn]), t.tensor(DType::Float32, &[dm]));
+        assert_ne!(a, b);
+        let f = t.function(&[a], a, &[n]);
+        let g = t.function(&[b], b, &[m]);
+        assert_eq!(f, g);
+        let free = t.function(&[a], a, &[]);
+        assert_ne!(f, free);
+        let eight = t.dims.constant(8);
+        let (params, ret) = t.instantiate(f, &[eight]).unwrap();
+        assert_eq!(params[0], ret);
+        assert_eq!(t.static_shape(ret).unwrap().as_slice(), &[8]);
+    }
+
+    #[test]
+    fn a_nested_function_type_names_the_outer_symbol() {
+        let mut t = Types::default();
+        let (n, dn) = symbol(&mut t, "n");
+        let a = t.tensor(DType::Float32, &[dn]);
+        let unit = t.unit();
+        let inner = t.function(&[a], unit, &[]);
+        let outer = t.function(&[a, inner], unit, &[n]);
+        let eight = t.dims.constant(8);
+        let (params, _) = t.instantiate(outer, &[eight]).unwrap();
+        let inner = t.as_function(params[1]).unwrap().params[0];
+        assert_eq!(inner, params[0]);
+    }
+
+    #[test]
+    fn less_specific_types_accept_more() {
+        let mut t = Types::default();
+        let (_, n) = symbol(&mut t, "n");
+        let unknown = t.dims.unknown();
+        let fixed = t.static_tensor(DType::Float32, &[8]);
+        let named = t.tensor(DType::Float32, &[n]);
+        let open = t.tensor(DType::Float32, &[unknown]);
+        let rank = t.unranked(DType::Float32);
+        assert!(t.accepts(open, fixed) && t.accepts(open, named) && t.accepts(rank, open));
+        assert!(!t.accepts(fixed, open) && !t.accepts(named, fixed) && !t.accepts(open, rank));
+        assert_eq!(t.join(fixed, named), Some(open));
+        let (p, q) = (t.tuple(&[fixed, rank]), t.tuple(&[named, open]));
+        let expected = t.tuple(&[open, rank]);
+        assert_eq!(t.join(p, q), Some(expected));
+        let int = t.static_tensor(DType::Int32, &[8]);
+        assert_eq!(t.join(fixed, int), None);
+        let any = t.any();
+        assert_eq!(t.join(fixed, any), Some(any));
+    }
+
+    #[test]
+    fn deep_types_need_no_stack() {
+        let mut t = Types::default();
+        let ((n, dn), (_, dm)) = (symbol(&mut t, "n"), symbol(&mut t, "m"));
+        let (mut a, mut b) = (t.tensor(DType::Float32, &[dn]), t.tensor(DType::Float32, &[dm]));
+        let (s, u) = (a, b);
+        for _ in 0..100_000 {
+            a = t.tuple(&[a, s]);
+            b = t.tuple(&[b, u]);
+        }
+        assert!(!t.accepts(a, b));
+        assert_eq!(t.substitute(a, |s| (s == n).then_some(dm)), b);
+        assert!(t.join(a, b).is_some());
+    }
+}

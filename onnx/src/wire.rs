@@ -1,0 +1,452 @@
+//! A check of a file's bytes before they are decoded.
+//!
+//! One pass over the wire format with an explicit stack, against a table of the format's messages. It refuses
+//! what the decoder would take in silence and lose (fields that this crate does not know), what the decoder would see
+//! too late or not at all (the inside of messages that are decoded when it is their turn), and nesting past the
+//! limit of 100 messages that protocol buffer readers have. Its errors name the message, the field and the byte.
+
+use std::fmt;
+
+use Kind::{
+    Attribute, Device, Dimension, Entry, Function, Graph, Info, IntList, Map, Model, Node, NodeDevice, Opaque, Opset,
+    OptionalType, Segment, Sequence, Shape, Sharded, Sharding, SimpleSharded, SparseTensor, Tensor, TensorAnnotation,
+    TensorType, Training, Type,
+};
+use Payload::{Blob, Doubles, Float, Floats, Int, Ints, LazyMessage, Message};
+
+/// How deep messages may nest below the root.
+pub const MAX_DEPTH: usize = 100;
+
+/// What to do with a field that the format, as far as this crate knows it, does not define.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum UnknownFields {
+    /// It is an error: the field may mean something, and would be lost.
+    #[default]
+    Refuse,
+    /// It is left out.
+    Drop,
+}
+
+/// Why bytes are not a model.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("at byte {offset}, in {place}: {problem}")]
+pub struct WireError {
+    /// The byte where the field starts.
+    pub offset: usize,
+    /// The message, and the field if it is known.
+    pub place: String,
+    /// What is wrong.
+    pub problem: WireProblem,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WireProblem {
+    /// The message ends inside the field.
+    #[error("the message ends in the middle of a field")]
+    Truncated,
+    /// A number of more than 64 bits.
+    #[error("a variable-length number is too long")]
+    LongNumber,
+    /// Field number 0, or one past the format's limit.
+    #[error("{0} is not a field tag")]
+    BadTag(u64),
+    /// The field is not encoded as its type is.
+    #[error("the field has wire type {0}, which its type does not allow")]
+    WireType(u8),
+    /// The format does not define the field.
+    #[error("the field number {0} is not known (it belongs to a later version of the format, or the file is damaged)")]
+    UnknownField(u32),
+    /// A field that holds one message comes twice.
+    #[error("the field comes twice")]
+    Twice,
+    /// Too many messages in one another.
+    #[error("messages are nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+}
+
+/// The messages of the format.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    Segment,
+    SparseTensor,
+    Info,
+    Type,
+    TensorType,
+    Sequence,
+    Map,
+    OptionalType,
+    Opaque,
+    Shape,
+    Dimension,
+    Opset,
+    Entry,
+    TensorAnnotation,
+    Training,
+    Function,
+    Device,
+    NodeDevice,
+    Sharding,
+    IntList,
+    Sharded,
+    SimpleSharded,
+}
+
+/// How a field's value is encoded.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Payload {
+    /// A number of variable length.
+    Int,
+    /// A list of such numbers, packed or one by one.
+    Ints,
+    /// Four bytes.
+    Float,
+    /// A list of them, packed or one by one.
+    Floats,
+    /// A list of eight bytes each, packed or one by one.
+    Doubles,
+    /// Bytes or text.
+    Blob,
+    Message(Kind),
+    /// A message that is decoded when it is its turn, of which the decoder takes the last occurrence only.
+    LazyMessage(Kind),
+}
+
+type Field = (u32, &'static str, Payload);
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Model => "ModelProto",
+            Graph => "GraphProto",
+            Node => "NodeProto",
+            Attribute => "AttributeProto",
+            Tensor => "TensorProto",
+            Segment => "TensorProto.Segment",
+            SparseTensor => "SparseTensorProto",
+            Info => "ValueInfoProto",
+            Type => "TypeProto",
+            TensorType => "TypeProto.Tensor",
+            Sequence => "TypeProto.Sequence",
+            Map => "TypeProto.Map",
+            OptionalType => "TypeProto.Optional",
+            Opaque => "TypeProto.Opaque",
+            Shape => "TensorShapeProto",
+            Dimension => "TensorShapeProto.Dimension",
+            Opset => "OperatorSetIdProto",
+            Entry => "StringStringEntryProto",
+            TensorAnnotation => "TensorAnnotation",
+            Training => "TrainingInfoProto",
+            Function => "FunctionProto",
+            Device => "DeviceConfigurationProto",
+            NodeDevice => "NodeDeviceConfigurationProto",
+            Sharding => "ShardingSpecProto",
+            IntList => "IntIntListEntryProto",
+            Sharded => "ShardedDimProto",
+            SimpleSharded => "SimpleShardedDimProto",
+        }
+    }
+
+    const fn fields(self) -> &'static [Field] {
+        match self {
+            Model => &[
+                (1, "ir_version", Int),
+                (8, "opset_import", Message(Opset)),
+                (2, "producer_name", Blob),
+                (3, "producer_version", Blob),
+                (4, "domain", Blob),
+                (5, "model_version", Int),
+                (6, "doc_string", Blob),
+                (7, "graph", Message(Graph)),
+                (14, "metadata_props", Message(Entry)),
+                (20, "training_info", Message(Training)),
+                (25, "functions", Message(Function)),
+                (26, "configuration", Message(Device)),
+            ],
+            Graph => &[
+                (1, "node", Message(Node)),
+                (5, "initializer", Message(Tensor)),
+                (11, "input", Message(Info)),
+                (12, "output", Message(Info)),
+                (13, "value_info", Message(Info)),
+                (2, "name", Blob),
+                (10, "doc_string", Blob),
+                (14, "quantization_annotation", Message(TensorAnnotation)),
+                (15, "sparse_initializer", Message(SparseTensor)),
+                (16, "metadata_props", Message(Entry)),
+            ],
+            Node => &[
+                (1, "input", Blob),
+                (2, "output", Blob),
+                (3, "name", Blob),
+                (4, "op_type", Blob),
+                (5, "attribute", Message(Attribute)),
+                (6, "doc_string", Blob),
+                (7, "domain", Blob),
+                (8, "overload", Blob),
+                (9, "metadata_props", Message(Entry)),
+                (10, "device_configurations", Message(NodeDevice)),
+            ],
+            Attribute => &[
+                (1, "name", Blob),
+                (20, "type", Int),
+                (3, "i", Int),
+                (8, "ints", Ints),
+                (2, "f", Float),
+                (7, "floats", Floats),
+                (4, "s", Blob),
+                (9, "strings", Blob),
+                (5, "t", Message(Tensor)),
+                (10, "tensors", Message(Tensor)),
+                (6, "g", LazyMessage(Graph)),
+                (11, "graphs", Message(Graph)),
+                (13, "doc_string", Blob),
+                (14, "tp", Message(Type)),
+                (15, "type_protos", Message(Type)),
+                (21, "ref_attr_name", Blob),
+                (22, "sparse_tensor", Message(SparseTensor)),
+                (23, "sparse_tensors", Message(SparseTensor)),
+            ],
+            Tensor => &[
+                (1, "dims", Ints),
+                (2, "data_type", Int),
+                (8, "name", Blob),
+                (9, "raw_data", Blob),
+                (3, "segment", Message(Segment)),
+                (4, "float_data", Floats),
+                (5, "int32_data", Ints),
+                (6, "string_data", Blob),
+                (7, "int64_data", Ints),
+                (10, "double_data", Doubles),
+                (11, "uint64_data", Ints),
+                (12, "doc_string", Blob),
+                (13, "external_data", Message(Entry)),
+                (14, "data_location", Int),
+                (16, "metadata_props", Message(Entry)),
+            ],
+            Segment => &[(1, "begin", Int), (2, "end", Int)],
+            SparseTensor => {
+                &[(1, "values", Message(Tensor)), (2, "indices", Message(Tensor)), (3, "dims", Ints)]
+            }
+            Info => &[
+                (1, "name", Blob),
+                (2, "type", Message(Type)),
+                (3, "doc_string", Blob),
+                (4, "metadata_props", Message(Entry)),
+            ],
+            Type => &[
+                (1, "tensor_type", Message(TensorType)),
+                (4, "sequence_type", LazyMessage(Sequence)),
+                (5, "map_type", LazyMessage(Map)),
+                (6, "denotation", Blob),
+                (7, "opaque_type", Message(Opaque)),
+                (8, "sparse_tensor_type", Message(TensorType)),
+                (9, "optional_type", LazyMessage(OptionalType)),
+            ],
+            TensorType => &[(1, "elem_type", Int), (2, "shape", Message(Shape))],
+            Sequence | OptionalType => &[(1, "elem_type", LazyMessage(Type))],
+            Map => &[(1, "key_type", Int), (2, "value_type", LazyMessage(Type))],
+            Shape => &[(1, "dim", Message(Dimension))],
+            Dimension => &[(1, "dim_value", Int), (2, "dim_param", Blob), (3, "denotation", Blob)],
+            Opset => &[(1, "domain", Blob), (2, "version", Int)],
+            Opaque => &[(1, "domain", Blob), (2, "name", Blob)],
+            Entry => &[(1, "key", Blob), (2, "value", Blob)],
+            TensorAnnotation => {
+                &[(1, "tensor_name", Blob), (2, "quant_parameter_tensor_names", Message(Entry))]
+            }
+            Training => &[
+                (1, "initialization", Message(Graph)),
+                (2, "algorithm", Message(Graph)),
+                (3, "initialization_binding", Message(Entry)),
+                (4, "update_binding", Message(Entry)),
+            ],
+            Function => &[
+                (1, "name", Blob),
+                (4, "input", Blob),
+                (5, "output", Blob),
+                (6, "attribute", Blob),
+                (7, "node", Message(Node)),
+                (8, "doc_string", Blob),
+                (9, "opset_import", Message(Opset)),
+                (10, "domain", Blob),
+                (11, "attribute_proto", Message(Attribute)),
+                (12, "value_info", Message(Info)),
+                (13, "overload", Blob),
+                (14, "metadata_props", Message(Entry)),
+            ],
+            Device => &[(1, "name", Blob), (2, "num_devices", Int), (3, "device", Blob)],
+            NodeDevice => &[
+                (1, "configuration_id", Blob),
+                (2, "sharding_spec", Message(Sharding)),
+                (3, "pipeline_stage", Int),
+            ],
+            Sharding => &[
+                (1, "tensor_name", Blob),
+                (2, "device", Ints),
+                (3, "index_to_device_group_map", Message(IntList)),
+                (4, "sharded_dim", Message(Sharded)),
+            ],
+            IntList => &[(1, "key", Int), (2, "value", Ints)],
+            Sharded => &[(1, "axis", Int), (2, "simple_sharding", Message(SimpleSharded))],
+            SimpleSharded => &[(1, "dim_value", Int), (2, "dim_param", Blob), (3, "num_shards", Int)],
+        }
+    }
+}
+
+struct Frame {
+    kind: Kind,
+    /// Where the message ends.
+    end: usize,
+    /// The lazy fields that have come, a bit each.
+    seen: u32,
+}
+
+/// Where the scan stands.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    /// Where the field in hand starts.
+    field_start: usize,
+}
+
+impl Scan<'_> {
+    fn error(&self, kind: Kind, field: Option<&'static str>, problem: WireProblem) -> WireError {
+        let place = match field {
+            Some(f) => fmt::format(format_args!("{}.{f}", kind.name())),
+            None => kind.name().to_owned(),
+        };
+        WireError { offset: self.field_start, place, problem }
+    }
+
+    /// A number of variable length that ends before `end`.
+    fn varint(&mut self, end: usize) -> Result<u64, WireProblem> {
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            if self.pos >= end {
+                return Err(WireProblem::Truncated);
+            }
+            let byte = self.bytes[self.pos];
+            self.pos += 1;
+            if shift == 63 && byte > 1 {
+                return Err(WireProblem::LongNumber);
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(WireProblem::LongNumber)
+    }
+
+    /// Passes over `n` bytes; the end of them.
+    fn skip(&mut self, n: u64, end: usize) -> Result<usize, WireProblem> {
+        match usize::try_from(n).ok().and_then(|n| self.pos.checked_add(n)) {
+            Some(p) if p <= end => {
+                self.pos = p;
+                Ok(p)
+            }
+            _ => Err(WireProblem::Truncated),
+        }
+    }
+
+    /// Passes over a value of a wire type that nests nothing. For a delimited one, leaves the position at its first
+    /// byte and returns its end.
+    fn value(&mut self, wire: u8, end: usize) -> Result<Option<usize>, WireProblem> {
+        match wire {
+            0 => self.varint(end).map(|_| None),
+            1 => self.skip(8, end).map(|_| None),
+            5 => self.skip(4, end).map(|_| None),
+            2 => {
+                let n = self.varint(end)?;
+                let start = self.pos;
+                let stop = self.skip(n, end)?;
+                self.pos = start;
+                Ok(Some(stop))
+            }
+            other => Err(WireProblem::WireType(other)),
+        }
+    }
+}
+
+/// Checks that `bytes` are the encoding of a model whose every field is known.
+///
+/// Takes time linear in the number of bytes and constant memory.
+///
+/// # Errors
+/// The first byte where they are not.
+pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<(), WireError> {
+    check_message(bytes, Model, unknown)
+}
+
+fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<(), WireError> {
+    let mut scan = Scan { bytes, pos: 0, field_start: 0 };
+    let mut stack = Vec::with_capacity(16);
+    stack.push(Frame { kind: root, end: bytes.len(), seen: 0 });
+    while let Some(frame) = stack.last_mut() {
+        let (kind, end) = (frame.kind, frame.end);
+        if scan.pos == end {
+            stack.pop();
+            continue;
+        }
+        scan.field_start = scan.pos;
+        let tag = scan.varint(end).map_err(|p| scan.error(kind, None, p))?;
+        let (wire, number) = ((tag & 7) as u8, u32::try_from(tag >> 3).unwrap_or(0));
+        if number == 0 || number >= 1 << 29 {
+            return Err(scan.error(kind, None, WireProblem::BadTag(tag)));
+        }
+        let Some(&(_, name, payload)) = kind.fields().iter().find(|f| f.0 == number) else {
+            if unknown == UnknownFields::Refuse || wire == 3 || wire == 4 {
+                return Err(scan.error(kind, None, WireProblem::UnknownField(number)));
+            }
+            if let Some(stop) = scan.value(wire, end).map_err(|p| scan.error(kind, None, p))? {
+                scan.pos = stop;
+            }
+            continue;
+        };
+        let allowed = match payload {
+            Int => wire == 0,
+            Ints => wire == 0 || wire == 2,
+            Float => wire == 5,
+            Floats => wire == 5 || wire == 2,
+            Doubles => wire == 1 || wire == 2,
+            Blob | Message(_) | LazyMessage(_) => wire == 2,
+        };
+        if !allowed {
+            return Err(scan.error(kind, Some(name), WireProblem::WireType(wire)));
+        }
+        let stop = scan.value(wire, end).map_err(|p| scan.error(kind, Some(name), p))?;
+        let Some(stop) = stop else { continue };
+        let inner = match payload {
+            Message(inner) => inner,
+            LazyMessage(inner) => {
+                if frame.seen & 1 << number != 0 {
+                    return Err(scan.error(kind, Some(name), WireProblem::Twice));
+                }
+                frame.seen |= 1 << number;
+                inner
+            }
+            _ => {
+                let size = match payload {
+                    Floats => 4,
+                    Doubles => 8,
+                    _ => 1,
+                };
+                if !(stop - scan.pos).is_multiple_of(size) {
+                    return Err(scan.error(kind, Some(name), WireProblem::Truncated));
+                }
+                scan.pos = stop;
+                continue;
+            }
+        };
+        if stack.len() > MAX_DEPTH {
+            return Err(scan.error(kind, Some(name), WireProblem::TooDeep));
+        }
+        stack.push(Frame { kind: inner, end: stop, seen: 0 });
+    }
+    Ok(())
+}

@@ -1,0 +1,451 @@
+//! What the elementwise ops do with an element, and the choice of the loop by element type.
+
+use anfora_ir::dtype::DType;
+use anfora_ir::literal::Literal;
+
+use super::KernelError;
+use super::elementwise::{map, select, zip};
+use super::number::{Calc, FloatNumber, Number, Real, Scalar, bf16_from_f64, f16_from_f64, to_odd_f64};
+use super::view::View;
+
+/// Expands to a `match` on a dtype in which `$T` stands for its Rust type; other dtypes are an error.
+macro_rules! dispatch {
+    (@arms $dtype:expr, $T:ident, $body:expr; $($name:ident $ty:ty),*) => {
+        match $dtype {
+            $(anfora_ir::dtype::DType::$name => {
+                type $T = $ty;
+                $body
+            })*
+            other => Err($crate::kernels::KernelError::ElementType(other)),
+        }
+    };
+    (any $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Bool bool, Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
+            Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
+    };
+    (number $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
+            Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
+    };
+    (integer $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64)
+    };
+    (float $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
+            Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
+    };
+    // By size alone, for loops that only move elements.
+    (size $dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.bits() {
+            _ if !$dtype.has_kernels() => Err($crate::kernels::KernelError::ElementType($dtype)),
+            8 => { type $T = u8; $body }
+            16 => { type $T = u16; $body }
+            32 => { type $T = u32; $body }
+            _ => { type $T = u64; $body }
+        }
+    };
+}
+pub(crate) use dispatch;
+
+/// Fails unless all operands have one element type.
+///
+/// # Errors
+/// If they have not.
+pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, KernelError> {
+    let Some(first) = operands.first() else { return Err(KernelError::Mismatch("no operand".into())) };
+    for other in operands {
+        if other.dtype() != first.dtype() {
+            let (a, b) = (first.dtype(), other.dtype());
+            return Err(KernelError::Mismatch(format!("operands of element types {a} and {b}")));
+        }
+    }
+    Ok(first.dtype())
+}
+
+/// Elementwise operations on two operands of one element type.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Mod,
+    FloorMod,
+    Power,
+    Maximum,
+    Minimum,
+}
+
+/// Elementwise arithmetic.
+pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+    let dtype = same_dtype(&[a, b])?;
+    match op {
+        Binary::Maximum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::maximum)),
+        Binary::Minimum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::minimum)),
+        Binary::Add => dispatch!(number dtype, T => calc::<T>(a, b, Calc::add)),
+        Binary::Subtract => dispatch!(number dtype, T => calc::<T>(a, b, Calc::sub)),
+        Binary::Multiply => dispatch!(number dtype, T => calc::<T>(a, b, Calc::mul)),
+        Binary::Divide => dispatch!(number dtype, T => division::<T>(a, b, Calc::div)),
+        Binary::FloorDivide => dispatch!(number dtype, T => division::<T>(a, b, Calc::floor_div)),
+        Binary::Mod => dispatch!(number dtype, T => division::<T>(a, b, Calc::rem)),
+        Binary::FloorMod => dispatch!(number dtype, T => division::<T>(a, b, Calc::floor_rem)),
+        Binary::Power => dispatch!(number dtype, T => power::<T>(a, b)),
+    }
+}
+
+fn calc<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+    zip(a, b, |x: T, y: T| T::narrow(f(x.widen(), y.widen())))
+}
+
+fn division<T: Number>(
+    a: &Literal,
+    b: &Literal,
+    f: impl Fn(T::Calc, T::Calc) -> T::Calc,
+) -> Result<Literal, KernelError> {
+    if T::DTYPE.is_integer() {
+        // Every element of the divisor is used, unless the result is empty.
+        let divisor = View::<T>::new(b);
+        let zero = divisor.raw.iter().any(|&e| T::load(e).widen() == T::Calc::ZERO);
+        if zero && !a.shape().contains(&0) {
+            return Err(KernelError::DivisionByZero);
+        }
+    }
+    calc::<T>(a, b, f)
+}
+
+fn power<T: Number>(a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+    let mut failed = false;
+    let result = zip(a, b, |x: T, y: T| {
+        let power = x.widen().power(y.widen());
+        failed |= power.is_none();
+        T::narrow(power.unwrap_or(T::Calc::ZERO))
+    })?;
+    if failed { Err(KernelError::DivisionByZero) } else { Ok(result) }
+}
+
+/// Elementwise comparisons.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Compare {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+}
+
+/// Elementwise comparison; a NaN differs from everything and is neither less nor greater.
+pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+    let dtype = same_dtype(&[a, b])?;
+    // A transposed comparison is the same loop; only the order of broadcast operands changes, and the result does not show it.
+    dispatch!(any dtype, T => match op {
+        Compare::Less => zip(a, b, |x: T, y: T| x.widen() < y.widen()),
+        Compare::Greater => zip(b, a, |x: T, y: T| x.widen() < y.widen()),
+        Compare::LessEqual => zip(a, b, |x: T, y: T| x.widen() <= y.widen()),
+        Compare::GreaterEqual => zip(b, a, |x: T, y: T| x.widen() <= y.widen()),
+        Compare::Equal => zip(a, b, |x: T, y: T| x.widen() == y.widen()),
+        Compare::NotEqual => zip(a, b, |x: T, y: T| x.widen() != y.widen()),
+    })
+}
+
+/// Elementwise logic on `bool`.
+pub(crate) fn logical(a: &Literal, b: &Literal, f: fn(bool, bool) -> bool) -> Result<Literal, KernelError> {
+    match same_dtype(&[a, b])? {
+        DType::Bool => zip(a, b, f),
+        other => Err(KernelError::ElementType(other)),
+    }
+}
+
+/// `!x` on `bool`.
+pub(crate) fn logical_not(x: &Literal) -> Result<Literal, KernelError> {
+    match x.dtype() {
+        DType::Bool => map(x, |e: bool| !e),
+        other => Err(KernelError::ElementType(other)),
+    }
+}
+
+/// Elementwise operations on one operand, on integers and floats.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unary {
+    Negative,
+    Abs,
+    Sign,
+    Square,
+    Floor,
+    Ceil,
+    Round,
+    Trunc,
+    Relu,
+}
+
+/// Elementwise arithmetic on one operand.
+pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, KernelError> {
+    fn each<T: Number>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+        map(x, |e: T| T::narrow(f(e.widen())))
+    }
+    dispatch!(number x.dtype(), T => match op {
+        Unary::Negative => each::<T>(x, Calc::neg),
+        Unary::Abs => each::<T>(x, Calc::abs),
+        Unary::Sign => each::<T>(x, Calc::sign),
+        Unary::Square => each::<T>(x, |e| Calc::mul(e, e)),
+        Unary::Floor => each::<T>(x, Calc::floor),
+        Unary::Ceil => each::<T>(x, Calc::ceil),
+        Unary::Round => each::<T>(x, Calc::round),
+        Unary::Trunc => each::<T>(x, Calc::trunc),
+        Unary::Relu => each::<T>(x, |e| Calc::maximum(e, Calc::ZERO)),
+    })
+}
+
+/// Elementwise functions on floats.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Function {
+    Exp,
+    Log,
+    Sqrt,
+    Rsqrt,
+    Tanh,
+    Sigmoid,
+    Erf,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Asinh,
+    Acosh,
+    Atanh,
+    LeakyRelu { alpha: f64 },
+    Gelu,
+    GeluTanh,
+}
+
+/// An elementwise function on floats.
+pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, KernelError> {
+    fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+        map(x, |e: T| T::narrow(f(e.widen())))
+    }
+    dispatch!(float x.dtype(), T => match op {
+        Function::Exp => each::<T>(x, Real::exp),
+        Function::Log => each::<T>(x, Real::ln),
+        Function::Sqrt => each::<T>(x, Real::sqrt),
+        Function::Rsqrt => each::<T>(x, reciprocal_root),
+        Function::Tanh => each::<T>(x, Real::tanh),
+        Function::Sigmoid => each::<T>(x, sigmoid),
+        Function::Erf => each::<T>(x, Real::erf),
+        Function::Sin => each::<T>(x, Real::sin),
+        Function::Cos => each::<T>(x, Real::cos),
+        Function::Tan => each::<T>(x, Real::tan),
+        Function::Asin => each::<T>(x, Real::asin),
+        Function::Acos => each::<T>(x, Real::acos),
+        Function::Atan => each::<T>(x, Real::atan),
+        Function::Sinh => each::<T>(x, Real::sinh),
+        Function::Cosh => each::<T>(x, Real::cosh),
+        Function::Asinh => each::<T>(x, Real::asinh),
+        Function::Acosh => each::<T>(x, Real::acosh),
+        Function::Atanh => each::<T>(x, Real::atanh),
+        Function::LeakyRelu { alpha } => {
+            let alpha = Calc::from_f64(alpha);
+            each::<T>(x, |e| leaky_relu(e, alpha))
+        }
+        Function::Gelu => each::<T>(x, gelu),
+        Function::GeluTanh => each::<T>(x, gelu_tanh),
+    })
+}
+
+// These are generic so that a method is one of the traits, not the standard library's, which differs between machines.
+
+fn reciprocal_root<C: Real>(x: C) -> C {
+    C::ONE.div(x.sqrt())
+}
+
+fn sigmoid<C: Real>(x: C) -> C {
+    C::ONE.div(C::ONE.add(x.neg().exp()))
+}
+
+fn leaky_relu<C: Real>(x: C, alpha: C) -> C {
+    if x < C::ZERO { x.mul(alpha) } else { x }
+}
+
+fn gelu<C: Real>(x: C) -> C {
+    let (half, root) = (C::from_f64(0.5), C::from_f64(std::f64::consts::FRAC_1_SQRT_2));
+    half.mul(x).mul(C::ONE.add(x.mul(root).erf()))
+}
+
+fn gelu_tanh<C: Real>(x: C) -> C {
+    let (half, cubic) = (C::from_f64(0.5), C::from_f64(0.044715));
+    // sqrt(2 / pi)
+    let root = C::from_f64(0.797_884_560_802_865_4);
+    let inner = root.mul(x.add(cubic.mul(x.mul(x).mul(x))));
+    half.mul(x).mul(C::ONE.add(inner.tanh()))
+}
+
+/// Tests on floats.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Classify {
+    Nan,
+    Infinite,
+    Finite,
+}
+
+/// An elementwise test on floats.
+pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, KernelError> {
+    dispatch!(float x.dtype(), T => match op {
+        Classify::Nan => map(x, |e: T| e.widen().is_nan()),
+        Classify::Infinite => map(x, |e: T| Real::is_infinite(e.widen())),
+        Classify::Finite => map(x, |e: T| Real::is_finite(e.widen())),
+    })
+}
+
+/// Elements of `x` where `condition` holds, else of `y`.
+pub(crate) fn choose(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, KernelError> {
+    if condition.dtype() != DType::Bool {
+        return Err(KernelError::ElementType(condition.dtype()));
+    }
+    dispatch!(any same_dtype(&[x, y])?, T => select::<T>(condition, x, y))
+}
+
+/// Conversion to another element type. To the same type it is the identity, bits included.
+pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, KernelError> {
+    if x.dtype() == to {
+        return Ok(x.clone());
+    }
+    match x.dtype() {
+        DType::Bool => from_integer(x, to, |e: bool| i128::from(e)),
+        from if from.is_integer() => dispatch!(integer from, T => from_integer(x, to, |e: T| i128::from(e))),
+        from => dispatch!(float from, T => from_float::<T>(x, to)),
+    }
+}
+
+fn from_integer<T: Scalar>(x: &Literal, to: DType, wide: impl Fn(T) -> i128) -> Result<Literal, KernelError> {
+    match to {
+        DType::Bool => map(x, |e: T| wide(e) != 0),
+        DType::Float16 => map(x, |e: T| f16_from_f64(to_odd_f64(wide(e)))),
+        DType::BFloat16 => map(x, |e: T| bf16_from_f64(to_odd_f64(wide(e)))),
+        DType::Float32 => map(x, |e: T| wide(e) as f32),
+        DType::Float64 => map(x, |e: T| wide(e) as f64),
+        _ => dispatch!(integer to, R => map(x, |e: T| wide(e) as R)),
+    }
+}
+
+fn from_float<T: FloatNumber>(x: &Literal, to: DType) -> Result<Literal, KernelError> {
+    let wide = |e: T| -> f64 { e.widen().into() };
+    match to {
+        DType::Bool => map(x, |e: T| wide(e) != 0.0),
+        DType::Float16 => map(x, |e: T| quiet(wide(e), f16_from_f64)),
+        DType::BFloat16 => map(x, |e: T| quiet(wide(e), bf16_from_f64)),
+        DType::Float32 => map(x, |e: T| quiet(wide(e), |v| v as f32)),
+        DType::Float64 => map(x, |e: T| quiet(wide(e), |v| v)),
+        _ => dispatch!(integer to, R => map(x, |e: T| wide(e) as R)),
+    }
+}
+
+/// The conversion of a number, the canonical NaN of the result's type for a NaN.
+fn quiet<R: Number<Calc: Real>>(value: f64, convert: impl Fn(f64) -> R) -> R {
+    if value.is_nan() { R::narrow(R::Calc::NAN) } else { convert(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use anfora_ir::literal::Element;
+    use half::{bf16, f16};
+
+    use super::*;
+
+    fn f16s(values: &[f32]) -> Vec<f16> {
+        values.iter().map(|&v| f16::from_f32(v)).collect()
+    }
+
+    fn lit<T: Element>(values: &[T]) -> Literal {
+        Literal::from_elements(&[values.len()], values).unwrap()
+    }
+
+    #[test]
+    fn integers_wrap_and_division_truncates() {
+        let b = |op, x: &[i8], y: &[i8]| binary(op, &lit(x), &lit(y));
+        assert_eq!(b(Binary::Add, &[127, -128], &[1, -1]).unwrap(), lit(&[-128i8, 127]));
+        assert_eq!(b(Binary::Multiply, &[100, 3], &[3, 3]).unwrap(), lit(&[44i8, 9]));
+        assert_eq!(b(Binary::Divide, &[-7, -128], &[2, -1]).unwrap(), lit(&[-3i8, -128]));
+        assert_eq!(b(Binary::FloorDivide, &[-7, 7], &[2, 2]).unwrap(), lit(&[-4i8, 3]));
+        assert_eq!(b(Binary::Mod, &[-7, 7], &[3, -3]).unwrap(), lit(&[-1i8, 1]));
+        assert_eq!(b(Binary::FloorMod, &[-7, 7], &[3, -3]).unwrap(), lit(&[2i8, -2]));
+        assert_eq!(b(Binary::Divide, &[1, 2], &[1, 0]), Err(KernelError::DivisionByZero));
+        assert_eq!(b(Binary::Power, &[2, 0], &[-1, -1]), Err(KernelError::DivisionByZero));
+        let empty = lit::<i8>(&[]);
+        assert_eq!(binary(Binary::Divide, &empty, &Literal::scalar(0i8)).unwrap(), empty);
+    }
+
+    #[test]
+    fn an_arithmetic_nan_is_canonical() {
+        let x = lit(&[f32::from_bits(0xffc1_2345), 0.0]);
+        let canonical = f32::from_bits(0x7fc0_0000);
+        assert_eq!(binary(Binary::Add, &x, &Literal::scalar(1f32)).unwrap(), lit(&[canonical, 1.0]));
+        assert_eq!(binary(Binary::Divide, &Literal::scalar(-0.0f64), &Literal::scalar(0f64)).unwrap().to_bytes()[..], {
+            0x7ff8_0000_0000_0000u64.to_le_bytes()
+        });
+        assert_eq!(unary(Unary::Negative, &x).unwrap(), lit(&[canonical, -0.0]));
+        assert_eq!(unary(Unary::Relu, &x).unwrap(), lit(&[canonical, 0.0]));
+        assert_eq!(function(Function::Log, &Literal::scalar(-1f32)).unwrap(), Literal::scalar(canonical));
+        assert_eq!(cast(&x, DType::Float16).unwrap(), lit(&[f16::from_bits(0x7e00), f16::ZERO]));
+        assert_eq!(cast(&x, DType::Float32).unwrap(), x);
+    }
+
+    #[test]
+    fn half_floats_round_once_an_op() {
+        let a = lit(&f16s(&[2048.0, 60000.0]));
+        let b = lit(&f16s(&[1.0, 10000.0]));
+        assert_eq!(binary(Binary::Add, &a, &b).unwrap(), lit(&[f16::from_f32(2048.0), f16::INFINITY]));
+        let t = Literal::scalar(bf16::from_f32(3.0));
+        let one = Literal::scalar(bf16::ONE);
+        assert_eq!(binary(Binary::Divide, &one, &t).unwrap(), Literal::scalar(bf16::from_f32(1.0 / 3.0)));
+    }
+
+    #[test]
+    fn comparisons_broadcast_either_way() {
+        let a = lit(&[1f32, f32::NAN, 3.0]);
+        let two = Literal::scalar(2f32);
+        let c = |op| compare(op, &a, &two).unwrap().elements::<bool>().unwrap().into_owned();
+        assert_eq!(c(Compare::Less), [true, false, false]);
+        assert_eq!(c(Compare::Greater), [false, false, true]);
+        assert_eq!(c(Compare::GreaterEqual), [false, false, true]);
+        assert_eq!(c(Compare::NotEqual), [true, true, true]);
+        assert_eq!(compare(Compare::Equal, &a, &a).unwrap(), lit(&[true, false, true]));
+    }
+
+    #[test]
+    fn casts() {
+        let x = lit(&[-1.9f32, 300.0, f32::NAN, -0.0, f32::INFINITY]);
+        assert_eq!(cast(&x, DType::Int8).unwrap(), lit(&[-1i8, 127, 0, 0, 127]));
+        assert_eq!(cast(&x, DType::UInt8).unwrap(), lit(&[0u8, 255, 0, 0, 255]));
+        assert_eq!(cast(&x, DType::Bool).unwrap(), lit(&[true, true, true, false, true]));
+        assert_eq!(cast(&lit(&[-1i32, 300]), DType::UInt8).unwrap(), lit(&[255u8, 44]));
+        assert_eq!(cast(&lit(&[true, false]), DType::Float32).unwrap(), lit(&[1f32, 0.0]));
+        assert_eq!(cast(&lit(&[u64::MAX]), DType::Float32).unwrap(), lit(&[18_446_744_073_709_551_615f32]));
+        assert_eq!(cast(&lit(&[u64::MAX]), DType::Int64).unwrap(), lit(&[-1i64]));
+        let strings = Literal::from_strings(&[1], vec!["x".into()]).unwrap();
+        assert_eq!(cast(&strings, DType::Int8), Err(KernelError::ElementType(DType::String)));
+    }
+
+    #[test]
+    fn functions_have_their_known_values() {
+        let x = lit(&[-1f64, 0.5, 2.0]);
+        let close = |op, expected: [f64; 3]| {
+            let got = function(op, &x).unwrap().elements::<f64>().unwrap().into_owned();
+            for (g, e) in got.iter().zip(expected) {
+                assert!((g - e).abs() < 1e-12 || (g.is_nan() && e.is_nan()), "{op:?}: {g} {e}");
+            }
+        };
+        close(Function::Sigmoid, [0.268_941_421_369_995_1, 0.622_459_331_201_854_6, 0.880_797_077_977_882_3]);
+        close(Function::Erf, [-0.842_700_792_949_714_9, 0.520_499_877_813_046_5, 0.995_322_265_018_952_7]);
+        close(Function::Gelu, [-0.158_655_253_931_457_07, 0.345_731_230_637_006_55, 1.954_499_736_103_641_6]);
+        close(Function::GeluTanh, [-0.158_808_009_391_723_25, 0.345_714_009_825_143_94, 1.954_597_694_087_775]);
+        close(Function::Rsqrt, [f64::NAN, 1.414_213_562_373_095_1, 0.707_106_781_186_547_5]);
+        close(Function::LeakyRelu { alpha: 0.1 }, [-0.1, 0.5, 2.0]);
+    }
+}

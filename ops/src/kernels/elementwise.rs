@@ -1,0 +1,158 @@
+//! Elementwise loops over one, two or three operands, with broadcasting.
+
+use anfora_ir::literal::Literal;
+
+use super::KernelError;
+use super::number::Scalar;
+use super::strides::{Walk, broadcast_shapes, broadcast_strides};
+use super::view::{Output, View};
+
+/// `f` of every element.
+pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, KernelError> {
+    let view = View::<T>::new(x);
+    if let Some(element) = view.splat {
+        return Ok(Literal::splat(x.shape(), f(element)));
+    }
+    let mut out = Output::<R>::new(x.shape())?;
+    for (o, &e) in out.raw().iter_mut().zip(view.raw) {
+        *o = f(T::load(e)).store();
+    }
+    out.finish()
+}
+
+/// `f` of every pair of elements, broadcast.
+pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
+    a: &Literal,
+    b: &Literal,
+    mut f: impl FnMut(A, B) -> R,
+) -> Result<Literal, KernelError> {
+    let shape = if a.shape() == b.shape() { a.shape().into() } else { broadcast_shapes(a.shape(), b.shape())? };
+    let (x, y) = (View::<A>::new(a), View::<B>::new(b));
+    if let (Some(p), Some(q)) = (x.splat, y.splat) {
+        if shape.contains(&0) {
+            return Output::<R>::new(&shape)?.finish();
+        }
+        return Ok(Literal::splat(&shape, f(p, q)));
+    }
+    let mut out = Output::<R>::new(&shape)?;
+    let raw = out.raw();
+    let strides = [
+        broadcast_strides(a.shape(), &shape, x.splat.is_some()),
+        broadcast_strides(b.shape(), &shape, y.splat.is_some()),
+    ];
+    let walk = Walk::new(&shape, [&strides[0], &strides[1]]);
+    // Operands are broadcast, not permuted, so within a run an operand stands still or advances by one.
+    let advances = walk.run_strides();
+    let mut done = 0;
+    walk.for_each([0, 0], |[i, j], len| {
+        let Some(run) = raw.get_mut(done..done + len) else { return };
+        done += len;
+        match advances {
+            [0, 0] => run.fill(f(A::load(x.raw[i]), B::load(y.raw[j])).store()),
+            [0, _] => {
+                let p = A::load(x.raw[i]);
+                for (o, &q) in run.iter_mut().zip(&y.raw[j..]) {
+                    *o = f(p, B::load(q)).store();
+                }
+            }
+            [_, 0] => {
+                let q = B::load(y.raw[j]);
+                for (o, &p) in run.iter_mut().zip(&x.raw[i..]) {
+                    *o = f(A::load(p), q).store();
+                }
+            }
+            _ => {
+                for ((o, &p), &q) in run.iter_mut().zip(&x.raw[i..]).zip(&y.raw[j..]) {
+                    *o = f(A::load(p), B::load(q)).store();
+                }
+            }
+        }
+    });
+    out.finish()
+}
+
+/// The elements of `x` where `condition` holds, else those of `y`; all three broadcast. Keeps their bits.
+pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, KernelError> {
+    let shape = broadcast_shapes(condition.shape(), &broadcast_shapes(x.shape(), y.shape())?)?;
+    let (c, p, q) = (View::<bool>::new(condition), View::<T>::new(x), View::<T>::new(y));
+    if shape.contains(&0) {
+        return Output::<T>::new(&shape)?.finish();
+    }
+    if let Some(holds) = c.splat {
+        let (chosen, view) = if holds { (x, p) } else { (y, q) };
+        if let Some(element) = view.splat {
+            return Ok(Literal::splat(&shape, element));
+        }
+        if chosen.shape() == shape.as_slice() {
+            return Ok(chosen.clone());
+        }
+    } else if let (Some(s), Some(t)) = (p.splat, q.splat)
+        && s.store() == t.store()
+    {
+        return Ok(Literal::splat(&shape, s));
+    }
+    let mut out = Output::<T>::new(&shape)?;
+    let raw = out.raw();
+    let strides = [
+        broadcast_strides(condition.shape(), &shape, c.splat.is_some()),
+        broadcast_strides(x.shape(), &shape, p.splat.is_some()),
+        broadcast_strides(y.shape(), &shape, q.splat.is_some()),
+    ];
+    let walk = Walk::new(&shape, [&strides[0], &strides[1], &strides[2]]);
+    let [cs, ps, qs] = walk.run_strides().map(|s| s as usize);
+    let mut done = 0;
+    walk.for_each([0, 0, 0], |[ci, pi, qi], len| {
+        let Some(run) = raw.get_mut(done..done + len) else { return };
+        done += len;
+        for (k, o) in run.iter_mut().enumerate() {
+            *o = if c.raw[ci + k * cs] != [0] { p.raw[pi + k * ps] } else { q.raw[qi + k * qs] };
+        }
+    });
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(shape: &[usize], values: &[f32]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    #[test]
+    fn zip_broadcasts() {
+        let a = f32s(&[2, 1, 3], &[1., 2., 3., 4., 5., 6.]);
+        let b = f32s(&[2, 1], &[10., 20.]);
+        let sum = zip(&a, &b, |x: f32, y: f32| x + y).unwrap();
+        assert_eq!(sum, f32s(&[2, 2, 3], &[11., 12., 13., 21., 22., 23., 14., 15., 16., 24., 25., 26.]));
+        let c = f32s(&[3], &[1., 0., -1.]);
+        assert_eq!(zip(&c, &a, |x: f32, y: f32| x - y).unwrap(), f32s(&[2, 1, 3], &[0., -2., -4., -3., -5., -7.]));
+        let s = Literal::splat(&[2, 2, 3], 1f32);
+        assert_eq!(zip(&s, &a, |x: f32, y: f32| x + y).unwrap().shape(), &[2, 2, 3]);
+    }
+
+    #[test]
+    fn splats_stay_splats_and_empty_stays_empty() {
+        let huge = Literal::splat(&[1 << 20, 1 << 20, 1 << 20, 1 << 20], 2f32);
+        assert_eq!(map(&huge, |x: f32| x + 1.0).unwrap().as_splat(), Some(&3f32.to_le_bytes()[..]));
+        let one = Literal::scalar(1f32);
+        assert_eq!(zip(&huge, &one, |x: f32, y: f32| x + y).unwrap().shape(), huge.shape());
+        let empty = f32s(&[0, 5], &[]);
+        assert_eq!(zip(&empty, &one, |x: f32, y: f32| x + y).unwrap(), empty);
+        let tiny = f32s(&[2], &[1., 2.]);
+        let wide = Literal::splat(&[1 << 40, 1 << 40, 2], 1f32);
+        assert_eq!(zip(&wide, &tiny, |x: f32, y: f32| x + y), Err(KernelError::TooLarge));
+    }
+
+    #[test]
+    fn select_broadcasts_and_keeps_bits() {
+        let c = Literal::from_elements(&[2, 1], &[true, false]).unwrap();
+        let odd_nan = f32::from_bits(0xffc0_1234);
+        let x = f32s(&[1, 2], &[odd_nan, 1.0]);
+        let r = select::<f32>(&c, &x, &Literal::scalar(-0.0f32)).unwrap();
+        assert_eq!(r, f32s(&[2, 2], &[odd_nan, 1.0, -0.0, -0.0]));
+        let r = select::<f32>(&Literal::scalar(true), &x, &Literal::splat(&[3, 2], 0f32)).unwrap();
+        assert_eq!(r.shape(), &[3, 2]);
+        assert_eq!(select::<f32>(&c, &Literal::scalar(1f32), &Literal::scalar(1f32)).unwrap(), Literal::splat(&[2, 1], 1f32));
+    }
+}

@@ -1,0 +1,73 @@
+//! The loops that compute. There are five shapes of loop: elementwise with broadcasting, reduction, index map, window and
+//! matrix product; an op chooses one and says what it does with an element.
+//!
+//! # Rules
+//! - Results have the same bits on every machine: functions come from `libm`, nothing is fused, sums add in ascending index
+//!   order, and a NaN that is computed is the canonical one.
+//! - A splat is handled as one element wherever the result allows, and never written out for its own sake.
+//! - A kernel takes memory for its operands and its result, not beyond; the caller looks at the size of the result first.
+//! - No panic, whatever the operands.
+
+use anfora_ir::dtype::DType;
+
+mod arithmetic;
+mod elementwise;
+mod number;
+mod strides;
+mod view;
+
+/// Why a call has no result.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// An integer is divided by zero, or zero is raised to a negative power.
+    #[error("integer division by zero")]
+    DivisionByZero,
+    /// Two extents do not broadcast.
+    #[error("extents {left} and {right} of axis {axis} do not broadcast")]
+    Broadcast {
+        /// Axis of the result.
+        axis: usize,
+        /// Extent of the first operand.
+        left: usize,
+        /// Extent of the second.
+        right: usize,
+    },
+    /// An axis is out of range.
+    #[error("axis {axis} is out of range for rank {rank}")]
+    Axis {
+        /// As given.
+        axis: i64,
+        /// Rank of the tensor.
+        rank: usize,
+    },
+    /// An axis is named twice.
+    #[error("axis {axis} is named twice")]
+    AxisTwice {
+        /// As given.
+        axis: i64,
+    },
+    /// An index is out of range.
+    #[error("index {index} is out of range for extent {extent}")]
+    Index {
+        /// As given.
+        index: i64,
+        /// Of the indexed axis.
+        extent: usize,
+    },
+    /// Operands or attributes do not go together.
+    #[error("{0}")]
+    Mismatch(String),
+    /// The op does not compute with this element type.
+    #[error("no kernel for {0}")]
+    ElementType(DType),
+    /// The result does not fit in memory's address range.
+    #[error("the result is too large")]
+    TooLarge,
+    /// The call would take too long.
+    #[error("the call takes too many steps")]
+    TooLong,
+    /// A reduction that has no value for no elements.
+    #[error("nothing to reduce")]
+    Empty,
+}

@@ -1,0 +1,88 @@
+//! A literal's payload as elements, and results from elements. A splat is one element that stands for all.
+
+use anfora_ir::literal::{Literal, Shape, element_count};
+use bytes::Bytes;
+
+use super::KernelError;
+use super::number::Scalar;
+
+/// The elements of an operand, without copying them.
+#[derive(Copy, Clone)]
+pub(crate) struct View<'a, T: Scalar> {
+    /// One element if the operand is a splat, else all.
+    pub(crate) raw: &'a [T::Raw],
+    /// The element of a splat.
+    pub(crate) splat: Option<T>,
+}
+
+impl<'a, T: Scalar> View<'a, T> {
+    /// The elements of `literal`, whose element type the caller has looked at.
+    pub(crate) fn new(literal: &'a Literal) -> View<'a, T> {
+        debug_assert_eq!(literal.dtype(), T::DTYPE);
+        match literal.as_splat() {
+            Some(element) => {
+                let raw = T::view(element);
+                View { raw, splat: raw.first().map(|&r| T::load(r)) }
+            }
+            None => View { raw: literal.as_dense().map_or(&[], |b| T::view(b)), splat: None },
+        }
+    }
+
+    /// The element at a row-major position, which is in range.
+    #[inline(always)]
+    pub(crate) fn get(&self, position: usize) -> T {
+        self.splat.unwrap_or_else(|| T::load(self.raw[position]))
+    }
+}
+
+/// Elements of a result, written in row-major order or by position.
+pub(crate) struct Output<T: Scalar> {
+    shape: Shape,
+    bytes: Vec<u8>,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: Scalar> Output<T> {
+    /// A result of zero bytes.
+    ///
+    /// # Errors
+    /// If its size overflows.
+    pub(crate) fn new(shape: &[usize]) -> Result<Output<T>, KernelError> {
+        let bytes = zeroed(element_count(shape), size_of::<T::Raw>())?;
+        Ok(Output { shape: shape.into(), bytes, element: std::marker::PhantomData })
+    }
+
+    /// The elements, to write.
+    pub(crate) fn raw(&mut self) -> &mut [T::Raw] {
+        T::view_mut(&mut self.bytes)
+    }
+
+    /// The literal; a splat if all elements turned out to be the same bits.
+    pub(crate) fn finish(self) -> Result<Literal, KernelError> {
+        Literal::from_bytes(T::DTYPE, &self.shape, Bytes::from(self.bytes)).map_err(|_| KernelError::TooLarge)
+    }
+}
+
+/// `elements` times `size` zero bytes.
+///
+/// # Errors
+/// If that overflows, or is more than can be allocated at all.
+pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, KernelError> {
+    let bytes = elements.and_then(|n| n.checked_mul(size)).filter(|&n| n <= isize::MAX as usize);
+    let bytes = bytes.ok_or(KernelError::TooLarge)?;
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(bytes).map_err(|_| KernelError::TooLarge)?;
+    vec.resize(bytes, 0);
+    Ok(vec)
+}
+
+/// A vector of `elements` copies of a value.
+///
+/// # Errors
+/// If it is more than can be allocated at all.
+pub(crate) fn filled<T: Copy>(elements: usize, value: T) -> Result<Vec<T>, KernelError> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(elements).map_err(|_| KernelError::TooLarge)?;
+    vec.resize(elements, value);
+    Ok(vec)
+}
