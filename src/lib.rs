@@ -1,1 +1,64 @@
-//! anfora
+//! A toolkit for writing compiler passes that cannot overflow the stack.
+//!
+//! Programs are in A-normal form over tensors, in arenas: a million nested branches are as ordinary as a million bindings in a row. What
+//! there is:
+//!
+//! - [`ir`]: the representation, its text format, verifier, equality and hash;
+//! - [`visit`]: visitors, mutators and rewriters, none of which recurses;
+//! - [`manager`]: contexts, pipelines and instruments;
+//! - [`passes`]: the reference passes and the standard pipelines;
+//! - [`ops`] and [`interp`]: the standard operators and what they compute;
+//! - [`onnx`]: models in, models out;
+//! - [`programs`]: programs of any size and shape, for benches and stress tests.
+//!
+//! Text in, the standard pipeline, text out:
+//!
+//! ```
+//! use anfora::prelude::*;
+//!
+//! let text = "def @main(%x: Tensor[(8,), float32]) {
+//!     let %a = add(1f, 2f);
+//!     let %b = multiply(%x, %a);
+//!     let %c = multiply(%x, %a);
+//!     let %unused = exp(%c);
+//!     add(%b, %c)
+//! }";
+//! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard()).map_err(|e| e[0].clone())?;
+//! let registry = anfora::passes::registry();
+//! let pipeline = parse_pipeline(&registry, "O2")?;
+//! let context = PassContext::with_registry(registry);
+//! pipeline.apply(&mut module, &context)?;
+//! assert_eq!(
+//!     module.to_text(),
+//!     "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+//!   let %b = multiply(%x, 3f);
+//!   add(%b, %b)
+//! }
+//! "
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use anfora_interp as interp;
+pub use anfora_ir as ir;
+pub use anfora_manager as manager;
+pub use anfora_onnx as onnx;
+pub use anfora_ops as ops;
+pub use anfora_passes as passes;
+pub use anfora_visit as visit;
+
+pub mod programs;
+
+/// What most programs that use anfora name.
+pub mod prelude {
+    pub use anfora_ir::{
+        Body, Context, Cursor, DType, Diagnostic, Editor, Expr, ExprId, FunctionBuilder, Literal, Module, Source, Step,
+        VarId, parse_module, print_module, verify_module,
+    };
+    pub use anfora_manager::{
+        FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential, parse_pipeline,
+    };
+    pub use anfora_visit::{
+        LetList, Mutator, Rewrite, Visitor, expand_a_normal_form, mutate, post_order_rewrite, walk,
+    };
+}

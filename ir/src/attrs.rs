@@ -77,6 +77,11 @@ impl AttrTable {
         &self.lists[id].0
     }
 
+    /// The number of lists.
+    pub fn list_count(&self) -> usize {
+        self.lists.len()
+    }
+
     /// The number of values; the parts of a value have smaller indices than it.
     pub fn len(&self) -> usize {
         self.values.len()

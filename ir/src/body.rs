@@ -66,6 +66,26 @@ impl Body {
         body
     }
 
+    /// A body without any node, not even what it returns, which has to be appended: for rebuilding one.
+    pub(crate) fn hollow(nodes: usize, operands: usize) -> Body {
+        let mut body = Body {
+            exprs: Arena::new(),
+            types: Vec::with_capacity(nodes),
+            spans: Vec::with_capacity(nodes),
+            operands: Vec::with_capacity(operands),
+            lambdas: Arena::new(),
+            params: Vec::new(),
+            root: ExprId::from_index(0),
+            leaves: FxHashMap::default(),
+            meta: FxHashMap::default(),
+            lambda_symbols: FxHashMap::default(),
+            generation: 0,
+            journal: None,
+        };
+        body.exprs.reserve(nodes);
+        body
+    }
+
     // ---- Looking ----
 
     /// The expression behind an id.
@@ -173,6 +193,20 @@ impl Body {
         self.root
     }
 
+    /// The globals that the body names, with their nodes, in the order of the nodes.
+    pub fn global_leaves(&self) -> Vec<(ExprId, GlobalId)> {
+        let mut leaves: Vec<(ExprId, GlobalId)> = self
+            .leaves
+            .iter()
+            .filter_map(|(&leaf, &id)| match leaf {
+                Leaf::Global(g) => Some((id, g)),
+                _ => None,
+            })
+            .collect();
+        leaves.sort_unstable_by_key(|&(id, _)| id.index());
+        leaves
+    }
+
     /// What tools carry along with a binding (by its variable) or a graph node (by itself).
     pub fn meta(&self, id: ExprId) -> Option<AttrsId> {
         if self.meta.is_empty() { None } else { self.meta.get(&id).copied() }
@@ -187,6 +221,16 @@ impl Body {
     /// Never: there is always what the body returns.
     pub fn is_empty(&self) -> bool {
         false
+    }
+
+    /// Ids and nodes in the order of the arena, those that nothing links to included.
+    pub fn exprs(&self) -> impl ExactSizeIterator<Item = (ExprId, Expr)> + '_ {
+        self.exprs.iter().map(|(id, e)| (id, *e))
+    }
+
+    /// The number of `fn`s, those that nothing links to included.
+    pub fn lambda_count(&self) -> usize {
+        self.lambdas.len()
     }
 
     /// The number of entries in the pool of operands.
@@ -259,10 +303,16 @@ impl Body {
 
     /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
     pub fn set_lambda_symbols(&mut self, id: LambdaId, symbols: Vec<SymbolId>) {
-        if symbols.is_empty() {
-            self.lambda_symbols.remove(&id);
-        } else {
-            self.lambda_symbols.insert(id, symbols.into());
+        let symbols = symbols.into_boxed_slice();
+        if self.lambda_symbols(id) == &*symbols {
+            return;
+        }
+        let old = match symbols.is_empty() {
+            true => self.lambda_symbols.remove(&id),
+            false => self.lambda_symbols.insert(id, symbols),
+        };
+        if let Some(j) = &mut self.journal {
+            j.lambda_symbols(id, old);
         }
     }
 
@@ -363,6 +413,16 @@ impl Body {
         }
     }
 
+    /// Appends a parameter of the function.
+    pub fn push_param(&mut self, param: VarId) {
+        if let Some(j) = &mut self.journal
+            && j.params.is_none()
+        {
+            j.params(self.params.clone());
+        }
+        self.params.push(param);
+    }
+
     /// Overwrites what a `fn` says besides its block.
     pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
         let old = self.lambdas[id];
@@ -402,15 +462,50 @@ impl Body {
 
     // ---- Taking back ----
 
-    /// From here on, notes what is overwritten. A journal that is open already is committed first.
+    /// From here on, notes what is overwritten. A journal that is open already waits until this one is closed.
     pub fn begin_journal(&mut self) {
-        self.journal = Some(Box::new(Journal::new(self.exprs.len(), self.operands.len(), self.lambdas.len())));
+        let mut journal = self.new_journal();
+        journal.outer = self.journal.take();
+        self.journal = Some(Box::new(journal));
+    }
+
+    fn new_journal(&self) -> Journal {
+        Journal::new(self.exprs.len(), self.operands.len(), self.lambdas.len())
+    }
+
+    /// Puts another body in the place of this one. While a journal is open this one is kept, so that the edit can be taken back (assigning to
+    /// the body of a function would lose it). The generation goes up, and side tables of this one are refused.
+    pub fn replace(&mut self, mut new: Body) {
+        new.journal = None;
+        new.generation = self.generation + 1;
+        let mut old = std::mem::replace(self, new);
+        let Some(journal) = &mut old.journal else { return };
+        // One that was itself put in place during the edit is not what is gone back to.
+        let first = journal.replaced.take();
+        let mut journal = self.new_journal();
+        journal.replaced = Some(first.unwrap_or_else(|| Box::new(old)));
+        self.journal = Some(Box::new(journal));
     }
 
     /// Closes the journal and keeps the edit. Whether anything was overwritten; nodes that were only appended do not count, since
     /// nothing links to them.
     pub fn commit_journal(&mut self) -> bool {
-        self.journal.take().is_some_and(|j| !j.is_empty())
+        let Some(mut journal) = self.journal.take() else { return false };
+        if let Some(mut old) = journal.replaced.take() {
+            old.commit_journal();
+            if old.has_journal() {
+                let mut outer = self.new_journal();
+                outer.replaced = Some(old);
+                self.journal = Some(Box::new(outer));
+            }
+            return true;
+        }
+        let changed = !journal.is_empty();
+        if let Some(mut outer) = journal.outer.take() {
+            outer.absorb(*journal);
+            self.journal = Some(outer);
+        }
+        changed
     }
 
     /// Whether a journal is open.
@@ -423,10 +518,25 @@ impl Body {
         self.journal.as_ref().is_some_and(|j| !j.is_empty())
     }
 
+    /// How much was overwritten and appended since the journal was opened; 0 without one.
+    pub fn edit_size(&self) -> usize {
+        self.journal.as_ref().map_or(0, |j| match j.replaced {
+            Some(_) => self.exprs.len(),
+            None => j.len() + self.exprs.len() - j.exprs_len,
+        })
+    }
+
     /// Closes the journal and takes the edit back: the body is as it was when the journal was opened. Does nothing without one.
     pub fn rollback_journal(&mut self) {
-        let Some(journal) = self.journal.take() else { return };
-        let Journal { exprs_len, operands_len, lambdas_len, exprs, types, operands, lambdas, meta, root, params } = *journal;
+        let Some(mut journal) = self.journal.take() else { return };
+        while let Some(old) = journal.replaced.take() {
+            *self = *old;
+            let Some(own) = self.journal.take() else { return };
+            journal = own;
+        }
+        let Journal {
+            outer, replaced: _, exprs_len, operands_len, lambdas_len, exprs, types, operands, lambdas, lambda_symbols, meta, root, params,
+        } = *journal;
         for (id, old) in exprs.into_iter().rev() {
             self.exprs[id] = old;
         }
@@ -451,13 +561,24 @@ impl Body {
         if let Some(params) = params {
             self.params = params;
         }
+        for (id, old) in lambda_symbols.into_iter().rev() {
+            match old {
+                Some(symbols) => self.lambda_symbols.insert(id, symbols),
+                None => self.lambda_symbols.remove(&id),
+            };
+        }
+        if self.exprs.len() > exprs_len {
+            self.leaves.retain(|_, id| id.index() < exprs_len);
+        }
+        if self.lambdas.len() > lambdas_len {
+            self.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+        }
         self.exprs.truncate(exprs_len);
         self.types.truncate(exprs_len);
         self.spans.truncate(exprs_len);
         self.operands.truncate(operands_len);
         self.lambdas.truncate(lambdas_len);
-        self.leaves.retain(|_, id| id.index() < exprs_len);
-        self.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+        self.journal = outer;
     }
 
     // ---- For the parser ----

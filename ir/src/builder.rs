@@ -108,9 +108,7 @@ impl<'m> FunctionBuilder<'m> {
     /// A parameter of the function.
     pub fn param(&mut self, name: &str, ty: TypeId) -> ExprId {
         let var = self.new_var(name, VarFlags::PLAIN, ty);
-        let mut params = self.function.body.params().to_vec();
-        params.push(var);
-        self.function.body.set_params(params);
+        self.function.body.push_param(var);
         var.expr()
     }
 

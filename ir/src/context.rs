@@ -137,7 +137,9 @@ pub struct GlobalTable {
     globals: Arena<GlobalId, Global>,
     by_name: FxHashMap<NameId, GlobalId>,
     /// What entries were before they were changed, while an edit of the module is open.
-    journal: Option<Vec<(GlobalId, Global)>>,
+    journal: Vec<(GlobalId, Global)>,
+    /// How long the journal was when each open edit began, outermost first.
+    edits: Vec<usize>,
 }
 
 impl GlobalTable {
@@ -194,22 +196,36 @@ impl GlobalTable {
             self.by_name.insert(new.name, id);
         }
         let old = std::mem::replace(old, new);
-        if let Some(journal) = &mut self.journal {
-            journal.push((id, old));
+        if !self.edits.is_empty() {
+            self.journal.push((id, old));
         }
     }
 
     pub(crate) fn begin(&mut self) {
-        self.journal = Some(Vec::new());
+        self.edits.push(self.journal.len());
+    }
+
+    pub(crate) fn has_changes(&self) -> bool {
+        self.edits.last().is_some_and(|&start| self.journal.len() > start)
     }
 
     pub(crate) fn commit(&mut self) -> bool {
-        self.journal.take().is_some_and(|j| !j.is_empty())
+        let changed = self.has_changes();
+        self.edits.pop();
+        if self.edits.is_empty() {
+            self.journal.clear();
+        }
+        changed
     }
 
     pub(crate) fn rollback(&mut self) {
-        for (id, old) in self.journal.take().into_iter().flatten().rev() {
+        let Some(start) = self.edits.pop() else { return };
+        let mut undone = self.journal.split_off(start);
+        // What taking back overwrites is not noted.
+        let edits = std::mem::take(&mut self.edits);
+        while let Some((id, old)) = undone.pop() {
             self.replace(id, old);
         }
+        self.edits = edits;
     }
 }

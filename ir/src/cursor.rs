@@ -117,6 +117,14 @@ impl Cursor {
         }
     }
 
+    /// Walks what is in a node once more, or in another node's place: after [`Step::Seen`] or [`Step::Flat`] of the node itself, or after
+    /// [`Step::Enter`] and [`Cursor::skip`] of the other. Its operands, branches or block come next, each as a step of its own, then its
+    /// [`Step::Exit`].
+    pub fn enter(&mut self, id: ExprId) {
+        self.seen.insert(id);
+        self.stack.push(Frame::Node { id, child: 0 });
+    }
+
     fn push_block(&mut self, start: ExprId, kind: BlockKind) {
         self.stack.push(Frame::Block { start, at: start, kind, next: InBlock::Begin });
     }

@@ -167,6 +167,11 @@ impl Dims {
         self.symbols[symbol].name
     }
 
+    /// The number of symbols.
+    pub fn symbol_count(&self) -> usize {
+        self.symbols.len()
+    }
+
     /// A symbol as a dimension.
     pub fn symbol(&mut self, symbol: SymbolId) -> DimId {
         self.intern(Dim::Symbol(symbol))

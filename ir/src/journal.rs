@@ -1,11 +1,16 @@
 //! What a body was before an edit.
 
-use crate::entity::{AttrsId, ExprId, LambdaId, TypeId};
+use crate::body::Body;
+use crate::entity::{AttrsId, EntityId, ExprId, LambdaId, SymbolId, TypeId};
 use crate::expr::{Expr, LambdaData, VarId};
 
 /// The lengths of the arenas when the edit began, and what was overwritten since, oldest first.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Journal {
+    /// The journal of the edit inside of which this one is.
+    pub(crate) outer: Option<Box<Journal>>,
+    /// The body in whose place this one was put. It has its own journal, and what else this one notes does not matter.
+    pub(crate) replaced: Option<Box<Body>>,
     pub(crate) exprs_len: usize,
     pub(crate) operands_len: usize,
     pub(crate) lambdas_len: usize,
@@ -13,6 +18,7 @@ pub(crate) struct Journal {
     pub(crate) types: Vec<(ExprId, TypeId)>,
     pub(crate) operands: Vec<(u32, ExprId)>,
     pub(crate) lambdas: Vec<(LambdaId, LambdaData)>,
+    pub(crate) lambda_symbols: Vec<(LambdaId, Option<Box<[SymbolId]>>)>,
     pub(crate) meta: Vec<(ExprId, Option<AttrsId>)>,
     pub(crate) root: Option<ExprId>,
     pub(crate) params: Option<Vec<VarId>>,
@@ -21,6 +27,8 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new(exprs_len: usize, operands_len: usize, lambdas_len: usize) -> Journal {
         Journal {
+            outer: None,
+            replaced: None,
             exprs_len,
             operands_len,
             lambdas_len,
@@ -28,6 +36,7 @@ impl Journal {
             types: Vec::new(),
             operands: Vec::new(),
             lambdas: Vec::new(),
+            lambda_symbols: Vec::new(),
             meta: Vec::new(),
             root: None,
             params: None,
@@ -37,7 +46,7 @@ impl Journal {
     /// Nodes appended during the edit are cut off by a rollback, so what they were does not matter.
     #[inline]
     pub(crate) fn expr(&mut self, id: ExprId, old: Expr) {
-        if crate::entity::EntityId::index(id) < self.exprs_len {
+        if id.index() < self.exprs_len {
             self.exprs.push((id, old));
         }
     }
@@ -50,14 +59,20 @@ impl Journal {
     }
 
     pub(crate) fn ty(&mut self, id: ExprId, old: TypeId) {
-        if crate::entity::EntityId::index(id) < self.exprs_len {
+        if id.index() < self.exprs_len {
             self.types.push((id, old));
         }
     }
 
     pub(crate) fn lambda(&mut self, id: LambdaId, old: LambdaData) {
-        if crate::entity::EntityId::index(id) < self.lambdas_len {
+        if id.index() < self.lambdas_len {
             self.lambdas.push((id, old));
+        }
+    }
+
+    pub(crate) fn lambda_symbols(&mut self, id: LambdaId, old: Option<Box<[SymbolId]>>) {
+        if id.index() < self.lambdas_len {
+            self.lambda_symbols.push((id, old));
         }
     }
 
@@ -73,13 +88,36 @@ impl Journal {
         self.params.get_or_insert(old);
     }
 
+    /// Adds what was overwritten in an edit inside of this one.
+    pub(crate) fn absorb(&mut self, inner: Journal) {
+        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = inner;
+        exprs.into_iter().for_each(|(id, old)| self.expr(id, old));
+        types.into_iter().for_each(|(id, old)| self.ty(id, old));
+        operands.into_iter().for_each(|(at, old)| self.operand(at as usize, old));
+        lambdas.into_iter().for_each(|(id, old)| self.lambda(id, old));
+        lambda_symbols.into_iter().for_each(|(id, old)| self.lambda_symbols(id, old));
+        meta.into_iter().for_each(|(id, old)| self.meta(id, old));
+        root.into_iter().for_each(|old| self.root(old));
+        params.into_iter().for_each(|old| self.params(old));
+    }
+
+    /// How much was overwritten.
+    pub(crate) fn len(&self) -> usize {
+        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = self;
+        exprs.len()
+            + types.len()
+            + operands.len()
+            + lambdas.len()
+            + lambda_symbols.len()
+            + meta.len()
+            + usize::from(root.is_some())
+            + usize::from(params.is_some())
+    }
+
+    /// Whether nothing was overwritten that was there when the edit began.
     pub(crate) fn is_empty(&self) -> bool {
-        self.exprs.is_empty()
-            && self.types.is_empty()
-            && self.operands.is_empty()
-            && self.lambdas.is_empty()
-            && self.meta.is_empty()
-            && self.root.is_none()
-            && self.params.is_none()
+        self.replaced.is_none()
+            && self.len() == self.meta.len()
+            && self.meta.iter().all(|(id, _)| id.index() >= self.exprs_len)
     }
 }

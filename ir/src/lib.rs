@@ -3,10 +3,13 @@
 //! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`], whose expressions refer to each other by
 //! 4-byte ids. Nothing here recurses over the shape of a program, a type or an attribute, and nothing drops recursively.
 
+mod alpha;
 mod attrs;
 mod body;
 mod builder;
+mod compact;
 mod context;
+mod counts;
 mod cursor;
 mod diagnostic;
 mod dim;
@@ -16,22 +19,32 @@ mod entity;
 mod expr;
 mod function;
 mod infer;
+mod infer_module;
 mod intern;
 mod journal;
 mod literal;
 mod module;
 mod names;
 mod op;
+mod purity;
+mod retype;
 mod source;
 mod suggest;
 mod text;
 mod types;
+mod verify;
 pub mod work;
 
+pub use alpha::{
+    AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
+    first_difference_with, module_hash,
+};
 pub use attrs::{Attr, AttrTable, attr_depths};
 pub use body::{Body, Span};
 pub use builder::{BuildError, FunctionBuilder};
+pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
+pub use counts::Counts;
 pub use cursor::{BlockKind, Cursor, Step};
 pub use diagnostic::{Diagnostic, Severity};
 pub use dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
@@ -44,13 +57,21 @@ pub use entity::{
 pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use function::{Function, FunctionKind, Visibility};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
+pub use infer_module::infer_module;
 pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;
 pub use op::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
-    OpRegistry, OpTable, Operand, RegisterError, TypeCall, TypeError, TypeRule,
+    OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
 };
+pub use purity::{BodyPurity, Purity};
+pub use retype::{Retype, RetypeError, retype_from};
 pub use source::Source;
 pub use suggest::did_you_mean;
+pub use text::{
+    Annotations, MAX_ERRORS, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module, parse_type, print_function,
+    print_module, write_module,
+};
 pub use types::{FunctionType, TensorType, Type, Types};
+pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_module};

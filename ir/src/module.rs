@@ -33,6 +33,8 @@ pub struct Module {
 /// What a module was before an edit.
 #[derive(Clone)]
 struct ModuleEdit {
+    /// The edit inside of which this one is.
+    outer: Option<Box<ModuleEdit>>,
     order: Vec<FunctionKey>,
     attrs: AttrsId,
     /// Heads of functions: what [`Body`](crate::Body)'s own journal does not cover.
@@ -205,10 +207,17 @@ impl Module {
 
     // ---- Taking back ----
 
-    /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back.
+    /// Whether an edit is open.
+    pub fn has_edit(&self) -> bool {
+        self.edit.is_some()
+    }
+
+    /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back. Inside of an
+    /// edit it begins an inner one, which is kept or taken back by itself before the outer one is. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
         let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
         self.edit = Some(Box::new(ModuleEdit {
+            outer: self.edit.take(),
             order: self.order.clone(),
             attrs: self.attrs,
             heads,
@@ -230,12 +239,35 @@ impl Module {
             changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
         }
         for (_, f) in &mut self.functions {
+            // A body without a journal was assigned.
+            changed |= !f.body.has_journal();
             changed |= f.body.commit_journal();
         }
-        for key in edit.removed {
-            self.functions.remove(key);
+        match edit.outer {
+            Some(mut outer) => {
+                outer.removed.extend(edit.removed);
+                outer.added.extend(edit.added);
+                self.edit = Some(outer);
+            }
+            None => {
+                for key in edit.removed {
+                    self.functions.remove(key);
+                }
+            }
         }
         changed
+    }
+
+    /// Whether anything was changed since [`Module::begin_edit`]: what [`Module::commit`] would say. False without an edit.
+    pub fn has_changes(&self) -> bool {
+        let Some(edit) = &self.edit else { return false };
+        self.cx.globals.has_changes()
+            || edit.order != self.order
+            || edit.attrs != self.attrs
+            || !edit.removed.is_empty()
+            || !edit.added.is_empty()
+            || edit.heads.iter().any(|(key, head)| self.functions.get(*key).is_none_or(|f| Head::of(f) != *head))
+            || self.functions.iter().any(|(_, f)| f.body.is_edited() || !f.body.has_journal())
     }
 
     /// Whether anything was changed since [`Module::begin_edit`]; false without an edit.
@@ -261,5 +293,6 @@ impl Module {
         self.cx.globals.rollback();
         self.order = edit.order;
         self.attrs = edit.attrs;
+        self.edit = edit.outer;
     }
 }

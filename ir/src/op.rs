@@ -160,6 +160,9 @@ pub enum FusionPattern {
 /// The type of a call's result, from the types (and constant values) of its operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
+/// Whether the opaque operator of a name is pure.
+pub type OpaquePurity = fn(&str) -> OpPurity;
+
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
@@ -389,7 +392,7 @@ impl KernelError {
 pub struct OpRegistry {
     rows: Vec<OpDef>,
     by_name: FxHashMap<String, OpId>,
-    opaque_namespaces: Vec<String>,
+    opaque_namespaces: Vec<(String, OpaquePurity)>,
 }
 
 /// Why an operator was not registered.
@@ -425,13 +428,18 @@ impl OpRegistry {
 
     /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
     pub fn declare_opaque(&mut self, namespace: &str) {
-        if !self.is_opaque_namespace(namespace) {
-            self.opaque_namespaces.push(namespace.to_string());
-        }
+        self.declare_opaque_with(namespace, |_| OpPurity::Pure);
     }
 
-    fn is_opaque_namespace(&self, namespace: &str) -> bool {
-        self.opaque_namespaces.iter().any(|n| n == namespace)
+    /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the name, namespace included. Replaces
+    /// what was declared about the namespace before.
+    pub fn declare_opaque_with(&mut self, namespace: &str, purity: OpaquePurity) {
+        self.opaque_namespaces.retain(|(n, _)| n != namespace);
+        self.opaque_namespaces.push((namespace.to_string(), purity));
+    }
+
+    fn opaque_purity(&self, namespace: &str) -> Option<OpaquePurity> {
+        self.opaque_namespaces.iter().find(|(n, _)| n == namespace).map(|&(_, p)| p)
     }
 
     /// The rows in the order of registration.
@@ -478,14 +486,24 @@ impl OpTable {
         }
     }
 
+    /// The number of operators: rows of the registry, then opaque ones.
+    pub fn len(&self) -> usize {
+        self.registry.rows.len() + self.opaque.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether no row of the registry describes it.
     #[inline]
     pub fn is_opaque(&self, op: OpId) -> bool {
         op.index() >= self.registry.rows.len()
     }
 
-    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is pure unless
-    /// [`OpTable::opaque`] said otherwise first.
+    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is as pure as the
+    /// declaration says unless [`OpTable::opaque`] said otherwise first.
     ///
     /// # Errors
     /// With a message and a suggestion, if there is none.
@@ -494,9 +512,9 @@ impl OpTable {
             return Ok(id);
         }
         if let Some((namespace, _)) = name.split_once('.')
-            && self.registry.is_opaque_namespace(namespace)
+            && let Some(purity) = self.registry.opaque_purity(namespace)
         {
-            return self.opaque(name, OpPurity::Pure);
+            return self.opaque(name, purity(name));
         }
         let help = did_you_mean(name, self.registry.rows.iter().map(|r| r.name.as_ref()));
         let error = TypeError::new(format!("unknown operator `{name}`"));

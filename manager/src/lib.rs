@@ -1,1 +1,99 @@
-//! TODO
+//! The pass manager of anfora: what passes are, what they run under, and what happens when one fails.
+//!
+//! - A [`Pass`] transforms a module. Most are made from a closure: a [`ModulePass`] sees all of it, a [`FunctionPass`] one function after the
+//!   other. [`Sequential`] and [`Repeat`] run others. [`PassInfo`] names a pass, its level, and the passes that it depends on.
+//! - A [`PassContext`] says what runs: a level, passes that are required or disabled, settings, instruments. Passes leave remarks and counts in it.
+//!   One is current on each thread ([`PassContext::current`]); [`PassContext::scope`] makes another one so for a while.
+//! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: one that fails or panics leaves the module as it was, and one
+//!   that reports [`Outcome::Unchanged`] changed nothing. Its page says what happens in which order. Ids of expressions do not outlive
+//!   a pass: bodies that have become sparse are compacted when it is over.
+//! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
+//!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
+//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`RunLog`], or one of one's own. The
+//!   order of a context's instruments matters: `PassTiming` before `VerifyEach` leaves verification out of the time of passes, and
+//!   `RunLog` after it logs only results that it let pass.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use anfora_ir::{Module, OpRegistry};
+//! use anfora_manager::{
+//!     ConfigDef, FunctionPass, OptionDef, PassContext, PassEntry, PassRegistry, PassTiming, Pass, parse_pipeline,
+//! };
+//!
+//! // A setting, declared beside the pass that reads it; an option; a pass with both.
+//! static LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "Complain about bodies with more nodes");
+//! const OPTIONS: &[OptionDef] = &[OptionDef::flag("strict", "Fail instead of counting")];
+//! const COUNT_NODES: PassEntry = PassEntry {
+//!     name: "CountNodes",
+//!     doc: "Counts the bodies that are too large",
+//!     opt_level: 1,
+//!     options: OPTIONS,
+//!     make: |options| {
+//!         let strict: bool = options.get("strict")?;
+//!         Ok(Arc::new(FunctionPass::new("CountNodes", 1, move |func, _module, cx| {
+//!             let limit: usize = cx.config_of(&LIMIT)?;
+//!             match func.function.body.len() > limit {
+//!                 true if strict => return Err("the body is too large".into()),
+//!                 large => cx.count("too large", large.into()),
+//!             }
+//!             Ok(())
+//!         })))
+//!     },
+//! };
+//!
+//! let mut registry = PassRegistry::new();
+//! registry.register(COUNT_NODES)?;
+//! registry.register_config(LIMIT.clone())?;
+//! registry.register_pipeline("check", "CountNodes{strict=true}", "Nothing is too large")?;
+//!
+//! let timing = Arc::new(PassTiming::new());
+//! let cx = PassContext::builder()
+//!     .registry(Arc::new(registry))
+//!     .config_text("CountNodes.limit=64")
+//!     .instrument(timing.clone())
+//!     .build()?;
+//! let pipeline = parse_pipeline(cx.registry(), "fixpoint<4>(CountNodes),check")?;
+//! assert_eq!(pipeline.to_string(), "fixpoint<4>(CountNodes),CountNodes{strict=true}");
+//!
+//! let mut module = Module::new(Arc::new(OpRegistry::new()));
+//! let outcome = pipeline.apply(&mut module, &cx)?;
+//! assert!(!outcome.is_changed());
+//! println!("{timing}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod compaction;
+mod config;
+mod context;
+mod error;
+mod function_pass;
+mod info;
+mod instrument;
+mod instruments;
+mod module_pass;
+mod names;
+mod pass;
+mod pipeline;
+mod registry;
+mod run;
+mod scope;
+mod sequential;
+mod signatures;
+mod statistics;
+
+pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
+pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
+pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
+pub use function_pass::{FunctionEdit, FunctionPass, ModuleView, SKIP_OPTIMIZATION};
+pub use info::{Outcome, PassInfo, SkipReason};
+pub use instrument::{Instrument, PassRun};
+pub use instruments::{PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, VerifyEach};
+pub use module_pass::ModulePass;
+pub use names::UnknownName;
+pub use pass::{Pass, PassKind};
+pub use pipeline::{PipelineError, parse_pipeline};
+pub use registry::{MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError};
+pub use run::run_pass;
+pub use scope::ScopeGuard;
+pub use sequential::{NestingError, Repeat, Sequential};
+pub use statistics::{Counter, Statistics};

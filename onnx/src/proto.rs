@@ -143,8 +143,8 @@ pub struct AttributeProto {
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub s: Option<Bytes>,
     /// Type `Tensor`.
-    #[prost(message, optional, tag = "5")]
-    pub t: Option<TensorProto>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub t: Option<Box<TensorProto>>,
     /// Type `Graph`: a [`GraphProto`], not decoded yet.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub g: Option<Bytes>,
@@ -167,8 +167,8 @@ pub struct AttributeProto {
     #[prost(string, optional, tag = "13")]
     pub doc_string: Option<String>,
     /// Type `TypeProto`.
-    #[prost(message, optional, tag = "14")]
-    pub tp: Option<TypeProto>,
+    #[prost(message, optional, boxed, tag = "14")]
+    pub tp: Option<Box<TypeProto>>,
     /// Type `TypeProtos`.
     #[prost(message, repeated, tag = "15")]
     pub type_protos: Vec<TypeProto>,
@@ -179,8 +179,8 @@ pub struct AttributeProto {
     #[prost(string, optional, tag = "21")]
     pub ref_attr_name: Option<String>,
     /// Type `SparseTensor`.
-    #[prost(message, optional, tag = "22")]
-    pub sparse_tensor: Option<SparseTensorProto>,
+    #[prost(message, optional, boxed, tag = "22")]
+    pub sparse_tensor: Option<Box<SparseTensorProto>>,
     /// Type `SparseTensors`.
     #[prost(message, repeated, tag = "23")]
     pub sparse_tensors: Vec<SparseTensorProto>,
@@ -232,8 +232,8 @@ pub struct TensorProto {
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
     /// The part of a larger tensor that this is. Nothing writes it.
-    #[prost(message, optional, tag = "3")]
-    pub segment: Option<tensor_proto::Segment>,
+    #[prost(message, optional, boxed, tag = "3")]
+    pub segment: Option<Box<tensor_proto::Segment>>,
     /// Elements of `float32`, and parts of `complex64`.
     #[prost(float, repeated, tag = "4")]
     pub float_data: Vec<f32>,

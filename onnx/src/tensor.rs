@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::dtype::DType;
-use anfora_ir::literal::{Literal, LiteralError, Shape, element_count};
+use anfora_ir::{DType, Literal, LiteralError, Shape, element_count};
 use bytes::Bytes;
 
 use crate::proto::TensorProto;

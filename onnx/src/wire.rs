@@ -373,20 +373,24 @@ impl Scan<'_> {
     }
 }
 
+/// What the check has seen.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct WireSummary {
+    /// The first byte that speaks of data in another file.
+    pub external_data: Option<usize>,
+}
+
 /// Checks that `bytes` are the encoding of a model whose every field is known.
 ///
 /// Takes time linear in the number of bytes and constant memory.
 ///
 /// # Errors
 /// The first byte where they are not.
-pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<(), WireError> {
-    check_message(bytes, Model, unknown)
-}
-
-fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<(), WireError> {
+pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
+    let mut summary = WireSummary::default();
     let mut scan = Scan { bytes, pos: 0, field_start: 0 };
     let mut stack = Vec::with_capacity(16);
-    stack.push(Frame { kind: root, end: bytes.len(), seen: 0 });
+    stack.push(Frame { kind: Model, end: bytes.len(), seen: 0 });
     while let Some(frame) = stack.last_mut() {
         let (kind, end) = (frame.kind, frame.end);
         if scan.pos == end {
@@ -421,6 +425,9 @@ fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<(),
         }
         let stop = scan.value(wire, end).map_err(|p| scan.error(kind, Some(name), p))?;
         let Some(stop) = stop else { continue };
+        if kind == Tensor && name == "external_data" {
+            summary.external_data.get_or_insert(scan.field_start);
+        }
         let inner = match payload {
             Message(inner) => inner,
             LazyMessage(inner) => {
@@ -448,5 +455,5 @@ fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<(),
         }
         stack.push(Frame { kind: inner, end: stop, seen: 0 });
     }
-    Ok(())
+    Ok(summary)
 }

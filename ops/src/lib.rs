@@ -1,1 +1,85 @@
-//! TODO
+//! The standard operators of anfora: one row each.
+//!
+//! A row ([`OpDef`]) says all that passes need to know of an operator: arity, attributes with types and defaults, type rule, purity,
+//! fusion pattern and kernel. Rows stand in one file a family; `OPS.md`, beside the sources, lists them. What an operator does with an
+//! element is in the row; how elements are walked through is one of five shapes of loop that the kernels share.
+//!
+//! # Numbers
+//! Results have the same bits on every machine. Integers wrap around; float16 and bfloat16 are computed in float32 and rounded
+//! once an operator; sums add in ascending index order; nothing is fused; a NaN that an operator computes is the canonical one, while operators
+//! that only move elements keep their bits. A splat stays a splat wherever all elements of the result are equal by construction, and is
+//! never written out on the way.
+//!
+//! # Example
+//! ```
+//! use anfora_ir::{Context, KernelCall, Literal, AttrReader, Operand, infer_op};
+//!
+//! let mut cx = Context::new(anfora_ops::standard());
+//! let op = cx.ops.find("add").unwrap();
+//! let (a, b) = (Literal::scalar(40i32), Literal::scalar(2i32));
+//! let ids = [cx.literals.intern(a.clone()), cx.literals.intern(b.clone())];
+//! let operands = ids.map(|l| Operand { ty: cx.literal_type(l), literal: Some(l), absent: false });
+//! let (attrs, annotated) = (cx.attrs.empty(), cx.types.any());
+//! let ty = infer_op(&mut cx, op, &operands, attrs, annotated).unwrap();
+//! let call = KernelCall { operands: &[Some(&a), Some(&b)], attrs: AttrReader { cx: &cx, op, attrs }, ty };
+//! let kernel = cx.ops.get(op).kernel.unwrap();
+//! assert_eq!(kernel(&call).unwrap(), [Literal::scalar(42i32)]);
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use anfora_ir::{OpDef, OpRegistry, RegisterError};
+
+mod control;
+mod creation;
+mod effects;
+mod elementwise;
+mod kernels;
+mod matrix;
+mod normalisation;
+mod reduction;
+mod row;
+mod shape;
+mod splat;
+mod typing;
+mod window;
+
+pub use effects::{draw_normal, draw_uniform};
+pub use kernels::random::RandomStream;
+pub use splat::result_is_splat;
+
+/// The standard rows.
+fn rows() -> impl Iterator<Item = OpDef> {
+    [
+        elementwise::rows(),
+        reduction::rows(),
+        shape::rows(),
+        creation::rows(),
+        matrix::rows(),
+        window::rows(),
+        normalisation::rows(),
+        control::rows(),
+        effects::rows(),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Adds the standard operators to a registry, which may have others.
+///
+/// # Errors
+/// If one of the names is taken; the rows before it have been added then.
+pub fn register(registry: &mut OpRegistry) -> Result<(), RegisterError> {
+    rows().try_for_each(|row| registry.register(row).map(|_| ()))
+}
+
+/// The registry of the standard operators, made once.
+pub fn standard() -> Arc<OpRegistry> {
+    static STANDARD: OnceLock<Arc<OpRegistry>> = OnceLock::new();
+    let registry = STANDARD.get_or_init(|| {
+        let mut registry = OpRegistry::new();
+        register(&mut registry).expect("the standard names differ");
+        Arc::new(registry)
+    });
+    Arc::clone(registry)
+}

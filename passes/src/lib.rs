@@ -1,1 +1,48 @@
-//! TODO
+//! The reference passes of anfora.
+//!
+//! Each pass is one file, which opens with what it needs, does, never does and costs. A pass is a plain function over the tables of a module and
+//! one function ([`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`to_a_normal_form`]) or over the module
+//! ([`eliminate_dead_code`]), and an entry of the registry under the name that pipelines use ([`register`]), with the pipelines `O0` to `O3`.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use anfora_ir::{Source, parse_module};
+//! use anfora_manager::{PassContext, PassRegistry, parse_pipeline, run_pass};
+//!
+//! let text = "def @f(%x: int32) { let %a = add(1, 2); let %b = negative(%x); multiply(add(%a, %b), negative(%x)) }";
+//! let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).expect("the program is right");
+//!
+//! let mut registry = PassRegistry::new();
+//! anfora_passes::register(&mut registry)?;
+//! let pipeline = parse_pipeline(&registry, "O2")?;
+//! let cx = PassContext::with_registry(Arc::new(registry));
+//! run_pass(&pipeline, &mut module, &cx)?;
+//! assert_eq!(module.to_string().matches("negative").count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The passes that rewrite bindings share one forward sweep: it replaces variables by what stands for them, takes bindings out of their chain, keeps types and
+//! dataflow regions right as it goes, and enters branches and lambdas with an explicit stack. None of them recurses, builds lists of uses or
+//! infers a whole program again.
+
+mod block_tree;
+mod canonicalize_bindings;
+mod catalogue;
+mod dead_code_elimination;
+mod definitions;
+mod effects;
+mod eliminate_common_subexpr;
+mod evaluate;
+mod failure;
+mod fold_constant;
+mod sweep;
+mod to_a_normal_form;
+
+pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
+pub use catalogue::register;
+pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
+pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
+pub use failure::Failure;
+pub use fold_constant::{FOLD_CONSTANT, FoldBudget, Folded, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, fold_constant};
+pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};

@@ -1,3 +1,11 @@
 //! The text format: `.anf`.
 
+pub(crate) mod extent;
+mod lexer;
+mod parser;
+mod printer;
 mod type_text;
+
+pub use extent::expr_extent;
+pub use parser::{MAX_ERRORS, parse_attr, parse_module, parse_type};
+pub use printer::{Annotations, PrintLiterals, PrintOptions, print_function, print_module, write_module};

@@ -1,9 +1,9 @@
 //! What the elementwise ops do with an element, and the choice of the loop by element type.
 
-use anfora_ir::dtype::DType;
-use anfora_ir::literal::Literal;
+use anfora_ir::DType;
+use anfora_ir::Literal;
 
-use super::KernelError;
+use super::Failure;
 use super::elementwise::{map, select, zip};
 use super::number::{Calc, FloatNumber, Number, Real, Scalar, bf16_from_f64, f16_from_f64, to_odd_f64};
 use super::view::View;
@@ -12,11 +12,11 @@ use super::view::View;
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident, $body:expr; $($name:ident $ty:ty),*) => {
         match $dtype {
-            $(anfora_ir::dtype::DType::$name => {
+            $(anfora_ir::DType::$name => {
                 type $T = $ty;
                 $body
             })*
-            other => Err($crate::kernels::KernelError::ElementType(other)),
+            other => Err($crate::kernels::Failure::ElementType(other)),
         }
     };
     (any $dtype:expr, $T:ident => $body:expr) => {
@@ -40,7 +40,7 @@ macro_rules! dispatch {
     // By size alone, for loops that only move elements.
     (size $dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bits() {
-            _ if !$dtype.has_kernels() => Err($crate::kernels::KernelError::ElementType($dtype)),
+            _ if !$dtype.has_kernels() => Err($crate::kernels::Failure::ElementType($dtype)),
             8 => { type $T = u8; $body }
             16 => { type $T = u16; $body }
             32 => { type $T = u32; $body }
@@ -54,12 +54,12 @@ pub(crate) use dispatch;
 ///
 /// # Errors
 /// If they have not.
-pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, KernelError> {
-    let Some(first) = operands.first() else { return Err(KernelError::Mismatch("no operand".into())) };
+pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
+    let Some(first) = operands.first() else { return Err(Failure::Mismatch("no operand".into())) };
     for other in operands {
         if other.dtype() != first.dtype() {
             let (a, b) = (first.dtype(), other.dtype());
-            return Err(KernelError::Mismatch(format!("operands of element types {a} and {b}")));
+            return Err(Failure::Mismatch(format!("operands of element types {a} and {b}")));
         }
     }
     Ok(first.dtype())
@@ -81,11 +81,11 @@ pub(crate) enum Binary {
 }
 
 /// Elementwise arithmetic.
-pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[a, b])?;
     match op {
-        Binary::Maximum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::maximum)),
-        Binary::Minimum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::minimum)),
+        Binary::Maximum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::larger)),
+        Binary::Minimum => dispatch!(any dtype, T => calc::<T>(a, b, Calc::smaller)),
         Binary::Add => dispatch!(number dtype, T => calc::<T>(a, b, Calc::add)),
         Binary::Subtract => dispatch!(number dtype, T => calc::<T>(a, b, Calc::sub)),
         Binary::Multiply => dispatch!(number dtype, T => calc::<T>(a, b, Calc::mul)),
@@ -97,34 +97,30 @@ pub(crate) fn binary(op: Binary, a: &Literal, b: &Literal) -> Result<Literal, Ke
     }
 }
 
-fn calc<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+fn calc<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> Result<Literal, Failure> {
     zip(a, b, |x: T, y: T| T::narrow(f(x.widen(), y.widen())))
 }
 
-fn division<T: Number>(
-    a: &Literal,
-    b: &Literal,
-    f: impl Fn(T::Calc, T::Calc) -> T::Calc,
-) -> Result<Literal, KernelError> {
+fn division<T: Number>(a: &Literal, b: &Literal, f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> Result<Literal, Failure> {
     if T::DTYPE.is_integer() {
         // Every element of the divisor is used, unless the result is empty.
         let divisor = View::<T>::new(b);
         let zero = divisor.raw.iter().any(|&e| T::load(e).widen() == T::Calc::ZERO);
         if zero && !a.shape().contains(&0) {
-            return Err(KernelError::DivisionByZero);
+            return Err(Failure::DivisionByZero);
         }
     }
     calc::<T>(a, b, f)
 }
 
-fn power<T: Number>(a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+fn power<T: Number>(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let mut failed = false;
     let result = zip(a, b, |x: T, y: T| {
         let power = x.widen().power(y.widen());
         failed |= power.is_none();
         T::narrow(power.unwrap_or(T::Calc::ZERO))
     })?;
-    if failed { Err(KernelError::DivisionByZero) } else { Ok(result) }
+    if failed { Err(Failure::DivisionByZero) } else { Ok(result) }
 }
 
 /// Elementwise comparisons.
@@ -139,7 +135,7 @@ pub(crate) enum Compare {
 }
 
 /// Elementwise comparison; a NaN differs from everything and is neither less nor greater.
-pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     let dtype = same_dtype(&[a, b])?;
     // A transposed comparison is the same loop; only the order of broadcast operands changes, and the result does not show it.
     dispatch!(any dtype, T => match op {
@@ -153,18 +149,18 @@ pub(crate) fn compare(op: Compare, a: &Literal, b: &Literal) -> Result<Literal, 
 }
 
 /// Elementwise logic on `bool`.
-pub(crate) fn logical(a: &Literal, b: &Literal, f: fn(bool, bool) -> bool) -> Result<Literal, KernelError> {
+pub(crate) fn logical(a: &Literal, b: &Literal, f: fn(bool, bool) -> bool) -> Result<Literal, Failure> {
     match same_dtype(&[a, b])? {
         DType::Bool => zip(a, b, f),
-        other => Err(KernelError::ElementType(other)),
+        other => Err(Failure::ElementType(other)),
     }
 }
 
 /// `!x` on `bool`.
-pub(crate) fn logical_not(x: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn logical_not(x: &Literal) -> Result<Literal, Failure> {
     match x.dtype() {
         DType::Bool => map(x, |e: bool| !e),
-        other => Err(KernelError::ElementType(other)),
+        other => Err(Failure::ElementType(other)),
     }
 }
 
@@ -183,8 +179,8 @@ pub(crate) enum Unary {
 }
 
 /// Elementwise arithmetic on one operand.
-pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, KernelError> {
-    fn each<T: Number>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, Failure> {
+    fn each<T: Number>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
     }
     dispatch!(number x.dtype(), T => match op {
@@ -196,7 +192,7 @@ pub(crate) fn unary(op: Unary, x: &Literal) -> Result<Literal, KernelError> {
         Unary::Ceil => each::<T>(x, Calc::ceil),
         Unary::Round => each::<T>(x, Calc::round),
         Unary::Trunc => each::<T>(x, Calc::trunc),
-        Unary::Relu => each::<T>(x, |e| Calc::maximum(e, Calc::ZERO)),
+        Unary::Relu => each::<T>(x, |e| Calc::larger(e, Calc::ZERO)),
     })
 }
 
@@ -227,8 +223,8 @@ pub(crate) enum Function {
 }
 
 /// An elementwise function on floats.
-pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, KernelError> {
-    fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, KernelError> {
+pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, Failure> {
+    fn each<T: FloatNumber>(x: &Literal, f: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
         map(x, |e: T| T::narrow(f(e.widen())))
     }
     dispatch!(float x.dtype(), T => match op {
@@ -238,7 +234,7 @@ pub(crate) fn function(op: Function, x: &Literal) -> Result<Literal, KernelError
         Function::Rsqrt => each::<T>(x, reciprocal_root),
         Function::Tanh => each::<T>(x, Real::tanh),
         Function::Sigmoid => each::<T>(x, sigmoid),
-        Function::Erf => each::<T>(x, Real::erf),
+        Function::Erf => each::<T>(x, Real::error_function),
         Function::Sin => each::<T>(x, Real::sin),
         Function::Cos => each::<T>(x, Real::cos),
         Function::Tan => each::<T>(x, Real::tan),
@@ -275,7 +271,7 @@ fn leaky_relu<C: Real>(x: C, alpha: C) -> C {
 
 fn gelu<C: Real>(x: C) -> C {
     let (half, root) = (C::from_f64(0.5), C::from_f64(std::f64::consts::FRAC_1_SQRT_2));
-    half.mul(x).mul(C::ONE.add(x.mul(root).erf()))
+    half.mul(x).mul(C::ONE.add(x.mul(root).error_function()))
 }
 
 fn gelu_tanh<C: Real>(x: C) -> C {
@@ -295,7 +291,7 @@ pub(crate) enum Classify {
 }
 
 /// An elementwise test on floats.
-pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, Failure> {
     dispatch!(float x.dtype(), T => match op {
         Classify::Nan => map(x, |e: T| e.widen().is_nan()),
         Classify::Infinite => map(x, |e: T| Real::is_infinite(e.widen())),
@@ -304,15 +300,15 @@ pub(crate) fn classify(op: Classify, x: &Literal) -> Result<Literal, KernelError
 }
 
 /// Elements of `x` where `condition` holds, else of `y`.
-pub(crate) fn choose(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn choose(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
     if condition.dtype() != DType::Bool {
-        return Err(KernelError::ElementType(condition.dtype()));
+        return Err(Failure::ElementType(condition.dtype()));
     }
     dispatch!(any same_dtype(&[x, y])?, T => select::<T>(condition, x, y))
 }
 
 /// Conversion to another element type. To the same type it is the identity, bits included.
-pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, KernelError> {
+pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, Failure> {
     if x.dtype() == to {
         return Ok(x.clone());
     }
@@ -323,7 +319,7 @@ pub(crate) fn cast(x: &Literal, to: DType) -> Result<Literal, KernelError> {
     }
 }
 
-fn from_integer<T: Scalar>(x: &Literal, to: DType, wide: impl Fn(T) -> i128) -> Result<Literal, KernelError> {
+fn from_integer<T: Scalar>(x: &Literal, to: DType, wide: impl Fn(T) -> i128) -> Result<Literal, Failure> {
     match to {
         DType::Bool => map(x, |e: T| wide(e) != 0),
         DType::Float16 => map(x, |e: T| f16_from_f64(to_odd_f64(wide(e)))),
@@ -334,7 +330,7 @@ fn from_integer<T: Scalar>(x: &Literal, to: DType, wide: impl Fn(T) -> i128) -> 
     }
 }
 
-fn from_float<T: FloatNumber>(x: &Literal, to: DType) -> Result<Literal, KernelError> {
+fn from_float<T: FloatNumber>(x: &Literal, to: DType) -> Result<Literal, Failure> {
     let wide = |e: T| -> f64 { e.widen().into() };
     match to {
         DType::Bool => map(x, |e: T| wide(e) != 0.0),
@@ -353,7 +349,7 @@ fn quiet<R: Number<Calc: Real>>(value: f64, convert: impl Fn(f64) -> R) -> R {
 
 #[cfg(test)]
 mod tests {
-    use anfora_ir::literal::Element;
+    use anfora_ir::Element;
     use half::{bf16, f16};
 
     use super::*;
@@ -375,8 +371,8 @@ mod tests {
         assert_eq!(b(Binary::FloorDivide, &[-7, 7], &[2, 2]).unwrap(), lit(&[-4i8, 3]));
         assert_eq!(b(Binary::Mod, &[-7, 7], &[3, -3]).unwrap(), lit(&[-1i8, 1]));
         assert_eq!(b(Binary::FloorMod, &[-7, 7], &[3, -3]).unwrap(), lit(&[2i8, -2]));
-        assert_eq!(b(Binary::Divide, &[1, 2], &[1, 0]), Err(KernelError::DivisionByZero));
-        assert_eq!(b(Binary::Power, &[2, 0], &[-1, -1]), Err(KernelError::DivisionByZero));
+        assert_eq!(b(Binary::Divide, &[1, 2], &[1, 0]), Err(Failure::DivisionByZero));
+        assert_eq!(b(Binary::Power, &[2, 0], &[-1, -1]), Err(Failure::DivisionByZero));
         let empty = lit::<i8>(&[]);
         assert_eq!(binary(Binary::Divide, &empty, &Literal::scalar(0i8)).unwrap(), empty);
     }
@@ -386,9 +382,10 @@ mod tests {
         let x = lit(&[f32::from_bits(0xffc1_2345), 0.0]);
         let canonical = f32::from_bits(0x7fc0_0000);
         assert_eq!(binary(Binary::Add, &x, &Literal::scalar(1f32)).unwrap(), lit(&[canonical, 1.0]));
-        assert_eq!(binary(Binary::Divide, &Literal::scalar(-0.0f64), &Literal::scalar(0f64)).unwrap().to_bytes()[..], {
-            0x7ff8_0000_0000_0000u64.to_le_bytes()
-        });
+        assert_eq!(
+            binary(Binary::Divide, &Literal::scalar(-0.0f64), &Literal::scalar(0f64)).unwrap().to_bytes()[..],
+            { 0x7ff8_0000_0000_0000u64.to_le_bytes() }
+        );
         assert_eq!(unary(Unary::Negative, &x).unwrap(), lit(&[canonical, -0.0]));
         assert_eq!(unary(Unary::Relu, &x).unwrap(), lit(&[canonical, 0.0]));
         assert_eq!(function(Function::Log, &Literal::scalar(-1f32)).unwrap(), Literal::scalar(canonical));
@@ -429,7 +426,7 @@ mod tests {
         assert_eq!(cast(&lit(&[u64::MAX]), DType::Float32).unwrap(), lit(&[18_446_744_073_709_551_615f32]));
         assert_eq!(cast(&lit(&[u64::MAX]), DType::Int64).unwrap(), lit(&[-1i64]));
         let strings = Literal::from_strings(&[1], vec!["x".into()]).unwrap();
-        assert_eq!(cast(&strings, DType::Int8), Err(KernelError::ElementType(DType::String)));
+        assert_eq!(cast(&strings, DType::Int8), Err(Failure::ElementType(DType::String)));
     }
 
     #[test]
@@ -445,7 +442,7 @@ mod tests {
         close(Function::Erf, [-0.842_700_792_949_714_9, 0.520_499_877_813_046_5, 0.995_322_265_018_952_7]);
         close(Function::Gelu, [-0.158_655_253_931_457_07, 0.345_731_230_637_006_55, 1.954_499_736_103_641_6]);
         close(Function::GeluTanh, [-0.158_808_009_391_723_25, 0.345_714_009_825_143_94, 1.954_597_694_087_775]);
-        close(Function::Rsqrt, [f64::NAN, 1.414_213_562_373_095_1, 0.707_106_781_186_547_5]);
+        close(Function::Rsqrt, [f64::NAN, std::f64::consts::SQRT_2, std::f64::consts::FRAC_1_SQRT_2]);
         close(Function::LeakyRelu { alpha: 0.1 }, [-0.1, 0.5, 2.0]);
     }
 }

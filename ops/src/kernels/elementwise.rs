@@ -1,14 +1,14 @@
 //! Elementwise loops over one, two or three operands, with broadcasting.
 
-use anfora_ir::literal::Literal;
+use anfora_ir::Literal;
 
-use super::KernelError;
+use super::Failure;
 use super::number::Scalar;
 use super::strides::{Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View};
 
 /// `f` of every element.
-pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, KernelError> {
+pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
     let view = View::<T>::new(x);
     if let Some(element) = view.splat {
         return Ok(Literal::splat(x.shape(), f(element)));
@@ -25,7 +25,7 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     a: &Literal,
     b: &Literal,
     mut f: impl FnMut(A, B) -> R,
-) -> Result<Literal, KernelError> {
+) -> Result<Literal, Failure> {
     let shape = if a.shape() == b.shape() { a.shape().into() } else { broadcast_shapes(a.shape(), b.shape())? };
     let (x, y) = (View::<A>::new(a), View::<B>::new(b));
     if let (Some(p), Some(q)) = (x.splat, y.splat) {
@@ -72,7 +72,7 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
 }
 
 /// The elements of `x` where `condition` holds, else those of `y`; all three broadcast. Keeps their bits.
-pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, KernelError> {
+pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
     let shape = broadcast_shapes(condition.shape(), &broadcast_shapes(x.shape(), y.shape())?)?;
     let (c, p, q) = (View::<bool>::new(condition), View::<T>::new(x), View::<T>::new(y));
     if shape.contains(&0) {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(zip(&empty, &one, |x: f32, y: f32| x + y).unwrap(), empty);
         let tiny = f32s(&[2], &[1., 2.]);
         let wide = Literal::splat(&[1 << 40, 1 << 40, 2], 1f32);
-        assert_eq!(zip(&wide, &tiny, |x: f32, y: f32| x + y), Err(KernelError::TooLarge));
+        assert_eq!(zip(&wide, &tiny, |x: f32, y: f32| x + y), Err(Failure::TooLarge));
     }
 
     #[test]
@@ -153,6 +153,9 @@ mod tests {
         assert_eq!(r, f32s(&[2, 2], &[odd_nan, 1.0, -0.0, -0.0]));
         let r = select::<f32>(&Literal::scalar(true), &x, &Literal::splat(&[3, 2], 0f32)).unwrap();
         assert_eq!(r.shape(), &[3, 2]);
-        assert_eq!(select::<f32>(&c, &Literal::scalar(1f32), &Literal::scalar(1f32)).unwrap(), Literal::splat(&[2, 1], 1f32));
+        assert_eq!(
+            select::<f32>(&c, &Literal::scalar(1f32), &Literal::scalar(1f32)).unwrap(),
+            Literal::splat(&[2, 1], 1f32)
+        );
     }
 }

@@ -8,18 +8,26 @@
 //! - A kernel takes memory for its operands and its result, not beyond; the caller looks at the size of the result first.
 //! - No panic, whatever the operands.
 
-use anfora_ir::dtype::DType;
+use anfora_ir::DType;
 
-mod arithmetic;
+pub(crate) mod arithmetic;
+pub(crate) mod convolution;
+pub(crate) mod creation;
 mod elementwise;
+pub(crate) mod index;
+pub(crate) mod matmul;
+pub(crate) mod normalise;
 mod number;
-mod strides;
+pub(crate) mod pool;
+pub(crate) mod random;
+pub(crate) mod reduction;
+pub(crate) mod strides;
 mod view;
+pub(crate) mod window;
 
 /// Why a call has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KernelError {
+pub(crate) enum Failure {
     /// An integer is divided by zero, or zero is raised to a negative power.
     #[error("integer division by zero")]
     DivisionByZero,
@@ -70,4 +78,10 @@ pub enum KernelError {
     /// A reduction that has no value for no elements.
     #[error("nothing to reduce")]
     Empty,
+}
+
+/// A shape for a message.
+pub(crate) fn shape_text(shape: &[impl ToString]) -> String {
+    let extents: Vec<String> = shape.iter().map(|e| e.to_string()).collect();
+    if let [one] = extents.as_slice() { format!("({one},)") } else { format!("({})", extents.join(", ")) }
 }

@@ -1,8 +1,6 @@
 //! The numbers that kernels compute with: how an element is stored, and the type that its arithmetic is done in.
 
-use std::cmp::Ordering;
-
-use anfora_ir::literal::Element;
+use anfora_ir::Element;
 use half::{bf16, f16};
 
 /// An element as it lies in a literal's payload.
@@ -112,7 +110,7 @@ impl Number for bool {
 }
 
 macro_rules! float_numbers {
-    ($($ty:ty, $calc:ty, $nan:literal, $widen:expr, $narrow:expr;)*) => {$(
+    ($($ty:ty, $calc:ty, $nan:literal, $infinity:literal, $widen:expr, $narrow:expr;)*) => {$(
         impl Number for $ty {
             type Calc = $calc;
             #[inline(always)]
@@ -121,25 +119,27 @@ macro_rules! float_numbers {
             }
             #[inline(always)]
             fn narrow(value: $calc) -> $ty {
-                if value.is_nan() { <$ty>::from_bits($nan) } else { $narrow(value) }
+                // On integers, because to the compiler one NaN is as good as another.
+                let bits = <$ty>::to_bits($narrow(value));
+                <$ty>::from_bits(if bits & !(1 << (<$ty as Element>::DTYPE.bits() - 1)) > $infinity { $nan } else { bits })
             }
         }
     )*};
 }
 float_numbers! {
-    f16, f32, 0x7e00, f16::to_f32, f16::from_f32;
-    bf16, f32, 0x7fc0, bf16::to_f32, bf16::from_f32;
-    f32, f32, 0x7fc0_0000, std::convert::identity, std::convert::identity;
-    f64, f64, 0x7ff8_0000_0000_0000, std::convert::identity, std::convert::identity;
+    f16, f32, 0x7e00, 0x7c00, f16::to_f32, f16::from_f32;
+    bf16, f32, 0x7fc0, 0x7f80, bf16::to_f32, bf16::from_f32;
+    f32, f32, 0x7fc0_0000, 0x7f80_0000, std::convert::identity, std::convert::identity;
+    f64, f64, 0x7ff8_0000_0000_0000, 0x7ff0_0000_0000_0000, std::convert::identity, std::convert::identity;
 }
 
 /// Arithmetic: wrapping on integers, IEEE 754 on floats.
 pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     const ZERO: Self;
     const ONE: Self;
-    /// The identity of `maximum`.
+    /// The identity of `larger`.
     const LOWEST: Self;
-    /// The identity of `minimum`.
+    /// The identity of `smaller`.
     const HIGHEST: Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -162,12 +162,10 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     fn round(self) -> Self;
     fn trunc(self) -> Self;
     fn is_nan(self) -> bool;
-    /// `self` comes before `other`: `<`, with -0 before +0 and NaN after everything.
-    fn precedes(self, other: Self) -> bool;
     /// The larger; NaN if one is.
-    fn maximum(self, other: Self) -> Self;
+    fn larger(self, other: Self) -> Self;
     /// The smaller; NaN if one is.
-    fn minimum(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
     /// `0 + self + self + …` with `count` additions, in a time that does not depend on `count`.
     fn repeat_add(self, count: u128) -> Self;
     /// `1 * self * self * …` with `count` factors; `None` if it takes too long.
@@ -179,7 +177,7 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
 }
 
 macro_rules! integer_calc {
-    ($($ty:ty, $signed:literal;)*) => {$(
+    ($($ty:ty)*) => {$(
         impl Calc for $ty {
             const ZERO: Self = 0;
             const ONE: Self = 1;
@@ -250,23 +248,20 @@ macro_rules! integer_calc {
             #[inline(always)]
             fn is_nan(self) -> bool { false }
             #[inline(always)]
-            fn precedes(self, other: Self) -> bool { self < other }
+            fn larger(self, other: Self) -> Self { self.max(other) }
             #[inline(always)]
-            fn maximum(self, other: Self) -> Self { self.max(other) }
-            #[inline(always)]
-            fn minimum(self, other: Self) -> Self { self.min(other) }
+            fn smaller(self, other: Self) -> Self { self.min(other) }
             fn repeat_add(self, count: u128) -> Self { self.wrapping_mul(count as $ty) }
             fn repeat_mul(self, count: u128) -> Option<Self> {
                 Some(repeat_mul_integer(self, count, 1, <$ty>::wrapping_mul))
             }
             fn from_count(count: u128) -> Self { count as $ty }
-            fn from_f64(value: f64) -> Self { value as $ty }
+            fn from_f64(value: f64) -> Self { value as i128 as $ty }
         }
     )*};
 }
 integer_calc! {
-    i8, true; i16, true; i32, true; i64, true;
-    u8, false; u16, false; u32, false; u64, false;
+    i8 i16 i32 i64 u8 u16 u32 u64
 }
 
 /// Power by squaring. Wrapping multiplication is associative, so it is the repeated product.
@@ -293,17 +288,29 @@ macro_rules! float_calc {
             const LOWEST: Self = <$ty>::NEG_INFINITY;
             const HIGHEST: Self = <$ty>::INFINITY;
             #[inline(always)]
-            fn add(self, other: Self) -> Self { self + other }
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
             #[inline(always)]
-            fn sub(self, other: Self) -> Self { self - other }
+            fn sub(self, other: Self) -> Self {
+                self - other
+            }
             #[inline(always)]
-            fn mul(self, other: Self) -> Self { self * other }
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
             #[inline(always)]
-            fn div(self, other: Self) -> Self { self / other }
+            fn div(self, other: Self) -> Self {
+                self / other
+            }
             #[inline(always)]
-            fn floor_div(self, other: Self) -> Self { (self / other).floor() }
+            fn floor_div(self, other: Self) -> Self {
+                (self / other).floor()
+            }
             #[inline(always)]
-            fn rem(self, other: Self) -> Self { self % other }
+            fn rem(self, other: Self) -> Self {
+                self % other
+            }
             #[inline(always)]
             fn floor_rem(self, other: Self) -> Self {
                 let r = self % other;
@@ -315,36 +322,51 @@ macro_rules! float_calc {
                     r
                 }
             }
-            fn power(self, exponent: Self) -> Option<Self> { Some($pow(self, exponent)) }
-            #[inline(always)]
-            fn neg(self) -> Self { -self }
-            #[inline(always)]
-            fn abs(self) -> Self { <$ty>::abs(self) }
-            #[inline(always)]
-            fn sign(self) -> Self {
-                if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else if self == 0.0 { 0.0 } else { self }
+            fn power(self, exponent: Self) -> Option<Self> {
+                Some($pow(self, exponent))
             }
             #[inline(always)]
-            fn floor(self) -> Self { <$ty>::floor(self) }
+            fn neg(self) -> Self {
+                -self
+            }
             #[inline(always)]
-            fn ceil(self) -> Self { <$ty>::ceil(self) }
+            fn abs(self) -> Self {
+                <$ty>::abs(self)
+            }
             #[inline(always)]
-            fn round(self) -> Self { self.round_ties_even() }
-            #[inline(always)]
-            fn trunc(self) -> Self { <$ty>::trunc(self) }
-            #[inline(always)]
-            fn is_nan(self) -> bool { <$ty>::is_nan(self) }
-            #[inline(always)]
-            fn precedes(self, other: Self) -> bool {
-                match self.partial_cmp(&other) {
-                    Some(Ordering::Less) => true,
-                    Some(Ordering::Equal) => self.is_sign_negative() && other.is_sign_positive(),
-                    Some(Ordering::Greater) => false,
-                    None => !self.is_nan(),
+            fn sign(self) -> Self {
+                if self > 0.0 {
+                    1.0
+                } else if self < 0.0 {
+                    -1.0
+                } else if self == 0.0 {
+                    0.0
+                } else {
+                    self
                 }
             }
             #[inline(always)]
-            fn maximum(self, other: Self) -> Self {
+            fn floor(self) -> Self {
+                <$ty>::floor(self)
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                <$ty>::ceil(self)
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                self.round_ties_even()
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                <$ty>::trunc(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                <$ty>::is_nan(self)
+            }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self {
                 if self > other || self.is_nan() {
                     self
                 } else if self == other && self.is_sign_positive() {
@@ -354,7 +376,7 @@ macro_rules! float_calc {
                 }
             }
             #[inline(always)]
-            fn minimum(self, other: Self) -> Self {
+            fn smaller(self, other: Self) -> Self {
                 if self < other || self.is_nan() {
                     self
                 } else if self == other && self.is_sign_negative() {
@@ -409,8 +431,12 @@ macro_rules! float_calc {
                 }
                 Some(product)
             }
-            fn from_count(count: u128) -> Self { count as $ty }
-            fn from_f64(value: f64) -> Self { value as $ty }
+            fn from_count(count: u128) -> Self {
+                count as $ty
+            }
+            fn from_f64(value: f64) -> Self {
+                value as $ty
+            }
         }
     };
 }
@@ -451,7 +477,7 @@ macro_rules! real {
     };
 }
 real! {
-    exp expf exp; ln logf log; tanh tanhf tanh; erf erff erf;
+    exp expf exp; ln logf log; tanh tanhf tanh; error_function erff erf;
     sin sinf sin; cos cosf cos; tan tanf tan; asin asinf asin; acos acosf acos; atan atanf atan;
     sinh sinhf sinh; cosh coshf cosh; asinh asinhf asinh; acosh acoshf acosh; atanh atanhf atanh;
 }
@@ -531,14 +557,14 @@ mod tests {
 
     #[test]
     fn extremes_order_zeros_and_propagate_nan() {
-        assert_eq!(0.0f32.maximum(-0.0).to_bits(), 0);
-        assert_eq!((-0.0f32).maximum(0.0).to_bits(), 0);
-        assert_eq!(0.0f32.minimum(-0.0).to_bits(), 1 << 31);
-        assert_eq!((-0.0f32).minimum(0.0).to_bits(), 1 << 31);
-        assert!(1.0f32.maximum(f32::NAN).is_nan() && f32::NAN.maximum(1.0).is_nan());
-        assert!(1.0f32.minimum(f32::NAN).is_nan() && f32::NAN.minimum(1.0).is_nan());
-        assert_eq!(1.0f32.maximum(2.0), 2.0);
-        assert_eq!(1.0f32.minimum(2.0), 1.0);
+        assert_eq!(0.0f32.larger(-0.0).to_bits(), 0);
+        assert_eq!((-0.0f32).larger(0.0).to_bits(), 0);
+        assert_eq!(0.0f32.smaller(-0.0).to_bits(), 1 << 31);
+        assert_eq!((-0.0f32).smaller(0.0).to_bits(), 1 << 31);
+        assert!(1.0f32.larger(f32::NAN).is_nan() && f32::NAN.larger(1.0).is_nan());
+        assert!(1.0f32.smaller(f32::NAN).is_nan() && f32::NAN.smaller(1.0).is_nan());
+        assert_eq!(1.0f32.larger(2.0), 2.0);
+        assert_eq!(1.0f32.smaller(2.0), 1.0);
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Reductions over axes. Every result takes its elements in ascending row-major order.
 
-use anfora_ir::dtype::DType;
-use anfora_ir::literal::{Literal, Shape, element_count};
+use anfora_ir::{Literal, Shape, element_count};
 use smallvec::SmallVec;
 
-use super::KernelError;
+use super::Failure;
 use super::arithmetic::dispatch;
 use super::number::{Calc, Number, Scalar};
 use super::strides::{Strides, Walk, resolve_axes, resolve_axis, row_major};
@@ -21,7 +20,7 @@ impl Axes {
     ///
     /// # Errors
     /// If one is out of range or named twice.
-    pub(crate) fn new(axes: Option<&[i64]>, rank: usize, keepdims: bool) -> Result<Axes, KernelError> {
+    pub(crate) fn new(axes: Option<&[i64]>, rank: usize, keepdims: bool) -> Result<Axes, Failure> {
         let reduced = match axes {
             None => smallvec::smallvec![true; rank],
             Some(axes) => resolve_axes(axes, rank)?,
@@ -47,12 +46,12 @@ impl Axes {
     }
 
     /// How many elements go into one of the result.
-    fn count(&self, shape: &[usize]) -> Result<u128, KernelError> {
+    fn count(&self, shape: &[usize]) -> Result<u128, Failure> {
         let extents = shape.iter().zip(&self.reduced).filter(|&(_, &r)| r).map(|(&e, _)| e as u128);
         if extents.clone().any(|e| e == 0) {
             return Ok(0);
         }
-        extents.into_iter().try_fold(1u128, u128::checked_mul).ok_or(KernelError::TooLong)
+        extents.into_iter().try_fold(1u128, u128::checked_mul).ok_or(Failure::TooLong)
     }
 }
 
@@ -77,7 +76,7 @@ where
         Fold { init, step, repeat, finish, element: std::marker::PhantomData }
     }
 
-    fn run<R: Scalar>(&self, x: &Literal, axes: &Axes) -> Result<Literal, KernelError>
+    fn run<R: Scalar>(&self, x: &Literal, axes: &Axes) -> Result<Literal, Failure>
     where
         Finish: Fn(A) -> R,
     {
@@ -87,10 +86,10 @@ where
             return Ok(Literal::splat(&shape, (self.finish)(self.init)));
         }
         if let Some(element) = view.splat {
-            let folded = (self.repeat)(element, axes.count(x.shape())?).ok_or(KernelError::TooLong)?;
+            let folded = (self.repeat)(element, axes.count(x.shape())?).ok_or(Failure::TooLong)?;
             return Ok(Literal::splat(&shape, (self.finish)(folded)));
         }
-        let mut folded = filled(element_count(&shape).ok_or(KernelError::TooLarge)?, self.init)?;
+        let mut folded = filled(element_count(&shape).ok_or(Failure::TooLarge)?, self.init)?;
         // The strides of the result with the reduced axes standing still.
         let kept: Shape =
             x.shape().iter().zip(&axes.reduced).map(|(&e, &reduced)| if reduced { 1 } else { e }).collect();
@@ -134,49 +133,53 @@ pub(crate) enum Reduce {
 }
 
 /// Reduces.
-pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, KernelError> {
+pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    let dtype = x.dtype();
     match op {
-        Reduce::Sum => dispatch!(number x.dtype(), T => sum::<T>(x, axes, |acc| acc)),
+        Reduce::Sum => dispatch!(number dtype, T => sum::<T>(x, axes, |acc| acc)),
+        Reduce::Mean if dtype.is_integer() => integer_mean(x, axes),
         Reduce::Mean => {
             let count = axes.count(x.shape())?;
-            if count == 0 && x.dtype().is_integer() && !axes.result_shape(x.shape()).contains(&0) {
-                return Err(KernelError::Empty);
-            }
-            dispatch!(number x.dtype(), T => mean::<T>(x, axes, count))
+            dispatch!(float dtype, T => sum::<T>(x, axes, |acc| acc.div(Calc::from_count(count))))
         }
-        Reduce::Prod => dispatch!(number x.dtype(), T => prod::<T>(x, axes)),
-        Reduce::Max => dispatch!(any x.dtype(), T => extreme::<T>(x, axes, lowest::<T>(), Calc::maximum)),
-        Reduce::Min => dispatch!(any x.dtype(), T => extreme::<T>(x, axes, highest::<T>(), Calc::minimum)),
+        Reduce::Prod => dispatch!(number dtype, T => prod::<T>(x, axes)),
+        Reduce::Max => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::LOWEST, Calc::larger)),
+        Reduce::Min => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::HIGHEST, Calc::smaller)),
     }
 }
 
-fn sum<T: Number>(
-    x: &Literal,
-    axes: &Axes,
-    finish: impl Fn(T::Calc) -> T::Calc,
-) -> Result<Literal, KernelError> {
+fn sum<T: Number>(x: &Literal, axes: &Axes, finish: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
     Fold::new(
         T::Calc::ZERO,
         |acc: T::Calc, e: T| acc.add(e.widen()),
-        |e: T, n| Some(e.widen().repeat_add(n)),
+        |e: T, count| Some(e.widen().repeat_add(count)),
         |acc| T::narrow(finish(acc)),
     )
     .run::<T>(x, axes)
 }
 
-fn mean<T: Number>(x: &Literal, axes: &Axes, count: u128) -> Result<Literal, KernelError> {
-    if T::DTYPE.is_integer() && T::Calc::from_count(count).is_zero() {
-        // The count does not fit in the element type: the sum is divided in int64.
-        return wide_mean::<T>(x, axes, count);
+/// The exact sum, divided toward zero.
+fn integer_mean(x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    let count = i128::try_from(axes.count(x.shape())?).map_err(|_| Failure::TooLong)?;
+    if count == 0 && !axes.result_shape(x.shape()).contains(&0) {
+        return Err(Failure::Empty);
     }
-    sum::<T>(x, axes, |acc| acc.div(T::Calc::from_count(count)))
+    dispatch!(integer x.dtype(), T => {
+        Fold::new(
+            0i128,
+            |acc: i128, e: T| acc.wrapping_add(i128::from(e)),
+            |e: T, _| i128::from(e).checked_mul(count),
+            |acc: i128| (acc / count.max(1)) as T,
+        )
+        .run::<T>(x, axes)
+    })
 }
 
-fn prod<T: Number>(x: &Literal, axes: &Axes) -> Result<Literal, KernelError> {
+fn prod<T: Number>(x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     Fold::new(
         T::Calc::ONE,
         |acc: T::Calc, e: T| acc.mul(e.widen()),
-        |e: T, n| e.widen().repeat_mul(n),
+        |e: T, count| e.widen().repeat_mul(count),
         T::narrow,
     )
     .run::<T>(x, axes)
@@ -187,7 +190,168 @@ fn extreme<T: Number>(
     axes: &Axes,
     init: T::Calc,
     f: impl Fn(T::Calc, T::Calc) -> T::Calc,
-) -> Result<Literal, KernelError> {
+) -> Result<Literal, Failure> {
     Fold::new(init, |acc: T::Calc, e: T| f(acc, e.widen()), |e: T, _| Some(f(init, e.widen())), T::narrow)
         .run::<T>(x, axes)
+}
+
+/// Which of several largest (or smallest) elements an index is of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Tie {
+    First,
+    Last,
+}
+
+/// Largest or smallest.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Extreme {
+    Max,
+    Min,
+}
+
+/// The index of the largest or smallest element along an axis, or among all in row-major order. A NaN is both; zeros of
+/// either sign are equal.
+pub(crate) fn arg_extreme(
+    extreme: Extreme,
+    tie: Tie,
+    x: &Literal,
+    axis: Option<i64>,
+    keepdims: bool,
+) -> Result<Literal, Failure> {
+    let axes = match axis {
+        None => Axes::new(None, x.rank(), keepdims)?,
+        Some(axis) => {
+            resolve_axis(axis, x.rank())?;
+            Axes::new(Some(&[axis]), x.rank(), keepdims)?
+        }
+    };
+    let count = axes.count(x.shape())?;
+    if count == 0 && !axes.result_shape(x.shape()).contains(&0) {
+        return Err(Failure::Empty);
+    }
+    dispatch!(number x.dtype(), T => arg::<T>(extreme, tie, x, &axes))
+}
+
+fn arg<T: Number>(extreme: Extreme, tie: Tie, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    #[derive(Copy, Clone)]
+    struct Best<C> {
+        value: C,
+        index: i64,
+        /// How many elements have been seen.
+        seen: i64,
+    }
+    let better = |new: T::Calc, best: T::Calc| match tie {
+        _ if new.is_nan() => tie == Tie::Last || !best.is_nan(),
+        Tie::First if extreme == Extreme::Max => new > best,
+        Tie::First => new < best,
+        Tie::Last if extreme == Extreme::Max => new >= best,
+        Tie::Last => new <= best,
+    };
+    Fold::new(
+        Best { value: T::Calc::ZERO, index: 0, seen: 0 },
+        |best: Best<T::Calc>, e: T| {
+            let (value, seen) = (e.widen(), best.seen + 1);
+            if best.seen == 0 || better(value, best.value) {
+                Best { value, index: best.seen, seen }
+            } else {
+                Best { seen, ..best }
+            }
+        },
+        |e: T, count| {
+            let index = if tie == Tie::First { 0 } else { i64::try_from(count - 1).ok()? };
+            Some(Best { value: e.widen(), index, seen: 0 })
+        },
+        |best: Best<T::Calc>| best.index,
+    )
+    .run::<i64>(x, axes)
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    fn f32s(shape: &[usize], values: &[f32]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    fn over(op: Reduce, x: &Literal, axes: &[i64]) -> Literal {
+        reduce(op, x, &Axes::new(Some(axes), x.rank(), false).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_set_of_axes() {
+        let x = Literal::from_elements(&[2, 3, 4], &(0..24).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+        assert_eq!(
+            over(Reduce::Sum, &x, &[0]),
+            f32s(&[3, 4], &[12., 14., 16., 18., 20., 22., 24., 26., 28., 30., 32., 34.])
+        );
+        assert_eq!(over(Reduce::Sum, &x, &[1]), f32s(&[2, 4], &[12., 15., 18., 21., 48., 51., 54., 57.]));
+        assert_eq!(over(Reduce::Sum, &x, &[-1]), f32s(&[2, 3], &[6., 22., 38., 54., 70., 86.]));
+        assert_eq!(over(Reduce::Max, &x, &[0, 2]), f32s(&[3], &[15., 19., 23.]));
+        assert_eq!(over(Reduce::Mean, &x, &[0, 1, 2]), Literal::scalar(11.5f32));
+        assert_eq!(over(Reduce::Min, &x, &[]), x);
+        let kept = reduce(Reduce::Prod, &x, &Axes::new(Some(&[1]), 3, true).unwrap()).unwrap();
+        assert_eq!(kept.shape(), &[2, 1, 4]);
+        assert_eq!(kept.elements::<f32>().unwrap()[1], 45.0);
+        assert!(matches!(Axes::new(Some(&[0, -3]), 3, false), Err(Failure::AxisTwice { axis: -3 })));
+        assert!(matches!(Axes::new(Some(&[3]), 3, false), Err(Failure::Axis { axis: 3, rank: 3 })));
+    }
+
+    #[test]
+    fn a_splat_is_reduced_without_writing_it_out() {
+        let huge = Literal::splat(&[1 << 30, 1 << 30], 1f32);
+        assert_eq!(over(Reduce::Sum, &huge, &[1]), Literal::splat(&[1 << 30], 16_777_216f32));
+        assert_eq!(over(Reduce::Sum, &Literal::splat(&[1 << 30, 1 << 30], 3i32), &[0, 1]), Literal::scalar(0i32));
+        assert_eq!(over(Reduce::Mean, &Literal::splat(&[1 << 30, 1 << 30], 3i8), &[0, 1]), Literal::scalar(3i8));
+        assert_eq!(over(Reduce::Max, &huge, &[0]), Literal::splat(&[1 << 30], 1f32));
+        let r = arg_extreme(Extreme::Max, Tie::Last, &huge, Some(0), false).unwrap();
+        assert_eq!(r, Literal::splat(&[1 << 30], (1i64 << 30) - 1));
+        let beyond = Literal::splat(&[usize::MAX, usize::MAX, usize::MAX], 1f32);
+        assert_eq!(reduce(Reduce::Sum, &beyond, &Axes::new(None, 3, false).unwrap()), Err(Failure::TooLong));
+        let dense = f32s(&[1000], &[0.1; 1000]);
+        let parts = f32s(&[2, 1000], &[[0.1; 1000], [0.2; 1000]].concat());
+        let sums = over(Reduce::Sum, &parts, &[1]).elements::<f32>().unwrap().into_owned();
+        assert_eq!(over(Reduce::Sum, &dense, &[0]), Literal::scalar(sums[0]));
+    }
+
+    #[test]
+    fn of_nothing() {
+        let none = f32s(&[0, 2], &[]);
+        assert_eq!(over(Reduce::Sum, &none, &[0]), Literal::splat(&[2], 0f32));
+        assert_eq!(over(Reduce::Max, &none, &[0]), Literal::splat(&[2], f32::NEG_INFINITY));
+        assert_eq!(over(Reduce::Mean, &none, &[0]), Literal::splat(&[2], f32::from_bits(0x7fc0_0000)));
+        assert_eq!(over(Reduce::Sum, &none, &[1]), f32s(&[0], &[]));
+        assert_eq!(arg_extreme(Extreme::Max, Tie::First, &none, Some(0), false), Err(Failure::Empty));
+        assert_eq!(
+            over(Reduce::Sum, &Literal::from_elements::<f32>(&[0, 1 << 50], &[]).unwrap(), &[0]).shape(),
+            &[1 << 50]
+        );
+    }
+
+    #[test]
+    fn means_of_integers_are_exact_and_truncate() {
+        let x = Literal::from_elements(&[2, 200], &[[127i8; 200], [-128i8; 200]].concat()).unwrap();
+        assert_eq!(over(Reduce::Mean, &x, &[1]), Literal::from_elements(&[2], &[127i8, -128]).unwrap());
+        let y = Literal::from_elements(&[2], &[-3i8, -4]).unwrap();
+        assert_eq!(over(Reduce::Mean, &y, &[0]), Literal::scalar(-3i8));
+    }
+
+    #[test]
+    fn half_sums_are_rounded_once() {
+        let x = Literal::from_elements(&[3], &[2048.0, 1.0, 1.0].map(f16::from_f32)).unwrap();
+        assert_eq!(over(Reduce::Sum, &x, &[0]), Literal::scalar(f16::from_f32(2050.0)));
+    }
+
+    #[test]
+    fn indices_of_extremes() {
+        let x = f32s(&[2, 4], &[1., 3., 3., 0., f32::NAN, 9., f32::NAN, -1.]);
+        let arg = |e, t, axis| arg_extreme(e, t, &x, axis, false).unwrap().elements::<i64>().unwrap().into_owned();
+        assert_eq!(arg(Extreme::Max, Tie::First, Some(1)), [1, 0]);
+        assert_eq!(arg(Extreme::Max, Tie::Last, Some(-1)), [2, 2]);
+        assert_eq!(arg(Extreme::Min, Tie::First, Some(1)), [3, 0]);
+        assert_eq!(arg(Extreme::Min, Tie::First, Some(0)), [1, 0, 1, 1]);
+        assert_eq!(arg(Extreme::Max, Tie::First, None), [4]);
+    }
 }

@@ -1,9 +1,9 @@
 //! Walking several tensors in the order of one shape: broadcasting, permuting and slicing are strides.
 
-use anfora_ir::literal::Shape;
+use anfora_ir::Shape;
 use smallvec::SmallVec;
 
-use super::KernelError;
+use super::Failure;
 
 /// The distance in elements between neighbours along each axis. 0 repeats, a negative one walks backwards.
 pub(crate) type Strides = SmallVec<[isize; 6]>;
@@ -12,7 +12,7 @@ pub(crate) type Strides = SmallVec<[isize; 6]>;
 ///
 /// # Errors
 /// If two extents differ and neither is 1.
-pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape, KernelError> {
+pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape, Failure> {
     let rank = a.len().max(b.len());
     let at = |s: &[usize], axis: usize| (axis + s.len()).checked_sub(rank).map_or(1, |i| s[i]);
     (0..rank)
@@ -20,7 +20,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Result<Shape, Kernel
             (x, y) if x == y => Ok(x),
             (1, y) => Ok(y),
             (x, 1) => Ok(x),
-            (left, right) => Err(KernelError::Broadcast { axis, left, right }),
+            (left, right) => Err(Failure::Broadcast { axis, left, right }),
         })
         .collect()
 }
@@ -125,24 +125,21 @@ impl<const N: usize> Walk<N> {
 ///
 /// # Errors
 /// If it is out of range.
-pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, KernelError> {
+pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, Failure> {
     let resolved = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
-    resolved
-        .and_then(|a| usize::try_from(a).ok())
-        .filter(|&a| a < rank)
-        .ok_or(KernelError::Axis { axis, rank })
+    resolved.and_then(|a| usize::try_from(a).ok()).filter(|&a| a < rank).ok_or(Failure::Axis { axis, rank })
 }
 
 /// Which axes a list names.
 ///
 /// # Errors
 /// If one is out of range or named twice.
-pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 6]>, KernelError> {
+pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 6]>, Failure> {
     let mut named: SmallVec<[bool; 6]> = smallvec::smallvec![false; rank];
     for &axis in axes {
         let resolved = resolve_axis(axis, rank)?;
         if std::mem::replace(&mut named[resolved], true) {
-            return Err(KernelError::AxisTwice { axis });
+            return Err(Failure::AxisTwice { axis });
         }
     }
     Ok(named)
@@ -157,10 +154,7 @@ mod tests {
         assert_eq!(broadcast_shapes(&[8, 1, 6], &[7, 1]).unwrap().as_slice(), &[8, 7, 6]);
         assert_eq!(broadcast_shapes(&[], &[0]).unwrap().as_slice(), &[0]);
         assert_eq!(broadcast_shapes(&[1], &[0]).unwrap().as_slice(), &[0]);
-        assert_eq!(
-            broadcast_shapes(&[2, 3], &[2]),
-            Err(KernelError::Broadcast { axis: 1, left: 3, right: 2 })
-        );
+        assert_eq!(broadcast_shapes(&[2, 3], &[2]), Err(Failure::Broadcast { axis: 1, left: 3, right: 2 }));
     }
 
     #[test]

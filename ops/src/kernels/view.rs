@@ -1,9 +1,9 @@
 //! A literal's payload as elements, and results from elements. A splat is one element that stands for all.
 
-use anfora_ir::literal::{Literal, Shape, element_count};
+use anfora_ir::{Literal, Shape, element_count};
 use bytes::Bytes;
 
-use super::KernelError;
+use super::Failure;
 use super::number::Scalar;
 
 /// The elements of an operand, without copying them.
@@ -47,7 +47,7 @@ impl<T: Scalar> Output<T> {
     ///
     /// # Errors
     /// If its size overflows.
-    pub(crate) fn new(shape: &[usize]) -> Result<Output<T>, KernelError> {
+    pub(crate) fn new(shape: &[usize]) -> Result<Output<T>, Failure> {
         let bytes = zeroed(element_count(shape), size_of::<T::Raw>())?;
         Ok(Output { shape: shape.into(), bytes, element: std::marker::PhantomData })
     }
@@ -58,8 +58,8 @@ impl<T: Scalar> Output<T> {
     }
 
     /// The literal; a splat if all elements turned out to be the same bits.
-    pub(crate) fn finish(self) -> Result<Literal, KernelError> {
-        Literal::from_bytes(T::DTYPE, &self.shape, Bytes::from(self.bytes)).map_err(|_| KernelError::TooLarge)
+    pub(crate) fn finish(self) -> Result<Literal, Failure> {
+        Literal::from_bytes(T::DTYPE, &self.shape, Bytes::from(self.bytes)).map_err(|_| Failure::TooLarge)
     }
 }
 
@@ -67,11 +67,11 @@ impl<T: Scalar> Output<T> {
 ///
 /// # Errors
 /// If that overflows, or is more than can be allocated at all.
-pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, KernelError> {
+pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, Failure> {
     let bytes = elements.and_then(|n| n.checked_mul(size)).filter(|&n| n <= isize::MAX as usize);
-    let bytes = bytes.ok_or(KernelError::TooLarge)?;
+    let bytes = bytes.ok_or(Failure::TooLarge)?;
     let mut vec = Vec::new();
-    vec.try_reserve_exact(bytes).map_err(|_| KernelError::TooLarge)?;
+    vec.try_reserve_exact(bytes).map_err(|_| Failure::TooLarge)?;
     vec.resize(bytes, 0);
     Ok(vec)
 }
@@ -80,9 +80,9 @@ pub(crate) fn zeroed(elements: Option<usize>, size: usize) -> Result<Vec<u8>, Ke
 ///
 /// # Errors
 /// If it is more than can be allocated at all.
-pub(crate) fn filled<T: Copy>(elements: usize, value: T) -> Result<Vec<T>, KernelError> {
+pub(crate) fn filled<T: Copy>(elements: usize, value: T) -> Result<Vec<T>, Failure> {
     let mut vec = Vec::new();
-    vec.try_reserve_exact(elements).map_err(|_| KernelError::TooLarge)?;
+    vec.try_reserve_exact(elements).map_err(|_| Failure::TooLarge)?;
     vec.resize(elements, value);
     Ok(vec)
 }

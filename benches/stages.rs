@@ -1,0 +1,55 @@
+//! The stages that the benches time, each on a module of its own.
+
+use anfora::ir::{Module, Source, parse_module, verify_module};
+use anfora::manager::{PassContext, PassRegistry, parse_pipeline};
+use anfora::programs::Shape;
+
+/// Folding, elimination of common subexpressions, elimination of dead code: the pipeline that every compared system runs.
+pub const PIPELINE: &str = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
+
+/// The benchmark program of `n` bindings.
+///
+/// # Panics
+/// If it cannot be built, which is a defect.
+pub fn chain(n: usize) -> Module {
+    let shape: Shape = "chain".parse().expect("a shape");
+    shape.build(n, 0).expect("the chain is well-typed")
+}
+
+/// Its text.
+pub fn chain_text(n: usize) -> String {
+    chain(n).to_text()
+}
+
+/// Parses a text.
+///
+/// # Panics
+/// If it is not a program.
+pub fn parse(text: &str) -> Module {
+    match parse_module(Source::new("bench.anf", text), anfora::ops::standard()) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}", errors[0]),
+    }
+}
+
+/// Verifies a module.
+///
+/// # Panics
+/// If it is not well-formed.
+pub fn verify(module: &Module) {
+    if let Err(errors) = verify_module(module) {
+        panic!("{}", errors[0]);
+    }
+}
+
+/// Runs a pipeline at level 3, without instruments.
+///
+/// # Panics
+/// If a pass fails.
+pub fn run(registry: &PassRegistry, pipeline: &str, module: &mut Module) {
+    let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
+    let context = PassContext::builder(registry).opt_level(3).build().expect("an empty context is valid");
+    if let Err(failure) = context.run(&pipeline, module) {
+        panic!("{failure}");
+    }
+}

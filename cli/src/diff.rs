@@ -1,0 +1,35 @@
+//! `anfora diff`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::file::{self, Format};
+use crate::report::Failure;
+
+/// Compares two programs up to the names of their variables; prints the first difference.
+#[derive(Args)]
+pub(crate) struct Diff {
+    /// A program: a `.anf` or `.onnx` file, or `-`
+    a: PathBuf,
+    /// Another
+    b: PathBuf,
+    /// The format of both
+    #[arg(long)]
+    from: Option<Format>,
+}
+
+impl Diff {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let a = file::load(&self.a, self.from)?.module;
+        let b = file::load(&self.b, self.from)?.module;
+        match anfora::ir::first_difference(&a, &b) {
+            None => Ok(()),
+            Some(difference) => {
+                writeln!(std::io::stdout().lock(), "{difference}")?;
+                Err(Failure::Differs)
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `anfora passes`, `ops`, `configs`, `pipelines`
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::report::Failure;
+
+/// Lists what there is.
+#[derive(Args)]
+pub(crate) struct List {
+    /// Prints JSON, an object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a row of a list shows, and the same as JSON.
+struct Row {
+    name: String,
+    doc: String,
+    details: Vec<String>,
+    json: Value,
+}
+
+impl List {
+    pub(crate) fn passes(self) -> Result<(), Failure> {
+        let registry = anfora::passes::registry();
+        let rows = registry.passes().iter().map(|p| {
+            let options = p.options().iter().map(|o| format!("{{{}={}}}  {}", o.key, o.default, o.doc)).collect();
+            let json_options: Vec<Value> = p
+                .options()
+                .iter()
+                .map(|o| json!({ "key": o.key, "default": o.default.to_string(), "doc": o.doc }))
+                .collect();
+            Row {
+                name: p.name().to_string(),
+                doc: format!("level {}  {}", p.opt_level(), p.doc()),
+                details: options,
+                json: json!({ "name": p.name(), "level": p.opt_level(), "doc": p.doc(), "options": json_options }),
+            }
+        });
+        self.print(rows.collect())
+    }
+
+    pub(crate) fn ops(self) -> Result<(), Failure> {
+        let registry = anfora::ops::standard();
+        let rows = registry.rows().map(|(_, op)| {
+            let attrs: Vec<&str> = op.attrs.iter().map(|a| a.name).collect();
+            Row {
+                name: op.name.to_string(),
+                doc: op.doc.to_string(),
+                details: Vec::new(),
+                json: json!({
+                    "name": op.name,
+                    "doc": op.doc,
+                    "operands": { "min": op.arity.min, "max": op.arity.max },
+                    "attributes": attrs,
+                    "pure": op.purity == anfora::ir::OpPurity::Pure,
+                    "fusion": format!("{:?}", op.fusion),
+                    "kernel": op.kernel.is_some(),
+                }),
+            }
+        });
+        self.print(rows.collect())
+    }
+
+    pub(crate) fn configs(self) -> Result<(), Failure> {
+        let registry = anfora::passes::registry();
+        let rows = registry.configs().iter().map(|c| Row {
+            name: c.key.to_string(),
+            doc: format!("{} (default {})", c.doc, c.default),
+            details: Vec::new(),
+            json: json!({ "key": c.key, "default": c.default.to_string(), "doc": c.doc }),
+        });
+        self.print(rows.collect())
+    }
+
+    pub(crate) fn pipelines(self) -> Result<(), Failure> {
+        let registry = anfora::passes::registry();
+        let rows = registry.pipelines().iter().map(|p| Row {
+            name: p.name.clone(),
+            doc: p.doc.clone(),
+            details: if p.text.is_empty() { Vec::new() } else { vec![p.text.clone()] },
+            json: json!({ "name": p.name, "passes": p.text, "doc": p.doc }),
+        });
+        self.print(rows.collect())
+    }
+
+    fn print(self, rows: Vec<Row>) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
+        for row in rows {
+            if self.json {
+                writeln!(out, "{}", row.json)?;
+                continue;
+            }
+            writeln!(out, "{:width$}  {}", row.name, row.doc)?;
+            for detail in row.details {
+                writeln!(out, "{:width$}    {detail}", "")?;
+            }
+        }
+        Ok(())
+    }
+}

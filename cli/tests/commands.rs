@@ -1,0 +1,204 @@
+//! The program as its user runs it: arguments in, files, output and exit status out.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn anfora(arguments: &[&str]) -> Output {
+    with_input(arguments, "")
+}
+
+fn with_input(arguments: &[&str], input: &str) -> Output {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that does not read its input closes it.
+    let _ = child.stdin.take().expect("it was piped").write_all(input.as_bytes());
+    child.wait_with_output().expect("the program ends")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the program prints text")
+}
+
+/// Asserts the exit status; gives standard output and standard error.
+#[track_caller]
+fn ends(output: Output, status: i32) -> (String, String) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "standard output:\n{out}\nstandard error:\n{err}");
+    (out, err)
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("anfora-cli-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder for temporary files");
+    dir
+}
+
+fn example(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name).display().to_string()
+}
+
+#[test]
+fn the_readme_command_optimises_a_model_and_keeps_what_it_computes() {
+    let dir = scratch("readme");
+    let (optimised, before, after) = (dir.join("optimized.onnx"), dir.join("before"), dir.join("after"));
+    let optimised = optimised.to_str().unwrap();
+    let (out, err) = ends(anfora(&["opt", &example("residual.onnx"), "-o", optimised]), 0);
+    assert_eq!(out, "");
+    assert!(err.contains("O2") && err.contains("ONNX nodes") && err.contains("FoldConstant"), "{err}");
+    assert!(err.lines().count() <= 24 && err.lines().all(|l| l.len() <= 80 || l.contains("residual.onnx")), "{err}");
+
+    ends(anfora(&["run", &example("residual.onnx"), "--random", "7", "-o", before.to_str().unwrap()]), 0);
+    ends(anfora(&["run", optimised, "--random", "7", "-o", after.to_str().unwrap()]), 0);
+    let read = |d: &Path| std::fs::read(d.join("output_0.npy")).expect("an output");
+    assert_eq!(read(&before), read(&after), "the optimised model computes something else");
+
+    let (out, _) = ends(anfora(&["check", optimised, "--stats=json"]), 0);
+    let counts: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let (was, _) = ends(anfora(&["check", &example("residual.onnx"), "--stats=json"]), 0);
+    let was: serde_json::Value = serde_json::from_str(&was).expect("one JSON object");
+    assert_eq!(counts["form"], "ANF");
+    assert!(counts["onnx_nodes"].as_u64().unwrap() * 2 < was["onnx_nodes"].as_u64().unwrap(), "{counts} {was}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn text_goes_through_pipes() {
+    let (program, _) = ends(anfora(&["gen", "chain", "200"]), 0);
+    assert!(program.starts_with("def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {"), "{program}");
+    assert!(program.contains("dataflow {"));
+    let passes = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
+    let (optimised, err) = ends(with_input(&["opt", "-", "--passes", passes, "--quiet"], &program), 0);
+    assert_eq!(err, "");
+    assert!(optimised.matches("let ").count() < 120);
+    let (again, _) = ends(with_input(&["opt", "-", "--passes", passes, "--quiet"], &optimised), 0);
+    assert_eq!(again, optimised, "the pipeline is idempotent");
+    let (same, _) = ends(with_input(&["convert", "-"], &program), 0);
+    assert_eq!(same, program);
+}
+
+#[test]
+fn random_programs_are_reproducible_and_differ_by_seed() {
+    let (a, _) = ends(anfora(&["gen", "random", "60", "--seed", "3"]), 0);
+    let (b, _) = ends(anfora(&["gen", "random", "60", "--seed", "3"]), 0);
+    let (c, _) = ends(anfora(&["gen", "random", "60", "--seed", "4"]), 0);
+    assert_eq!(a, b);
+    assert_ne!(a, c);
+}
+
+#[test]
+fn diff_ignores_names_and_finds_the_first_difference() {
+    let dir = scratch("diff");
+    let write = |name: &str, text: &str| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let a = write("a.anf", "def @main(%x: int32) { let %y = add(%x, %x); multiply(%y, %y) }");
+    let b = write("b.anf", "def @main(%u: int32) { let %v = add(%u, %u); multiply(%v, %v) }");
+    let c = write("c.anf", "def @main(%x: int32) { let %y = add(%x, 1); multiply(%y, %y) }");
+    let (out, _) = ends(anfora(&["diff", &a, &b]), 0);
+    assert_eq!(out, "");
+    let (out, _) = ends(anfora(&["diff", &a, &c]), 1);
+    assert!(out.contains("main"), "{out}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_program_is_run_on_the_inputs_that_it_is_given() {
+    let dir = scratch("run");
+    let program = dir.join("double.anf");
+    std::fs::write(&program, "def @main(%x: Tensor[(3,), float32]) { add(%x, %x) }").unwrap();
+    let program = program.to_str().unwrap();
+    let (first, second) = (dir.join("first"), dir.join("second"));
+    let (out, _) = ends(anfora(&["run", program, "--random", "1", "-o", first.to_str().unwrap()]), 0);
+    assert!(out.contains("float32") && out.contains('3'), "{out}");
+    let input = format!("x={}", first.join("output_0.npy").display());
+    ends(anfora(&["run", program, "--input", &input, "-o", second.to_str().unwrap()]), 0);
+    let values = |d: &Path| -> Vec<f32> {
+        let bytes = std::fs::read(d.join("output_0.npy")).unwrap();
+        let data = &bytes[bytes.len() - 12..];
+        data.chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
+    };
+    let doubled: Vec<f32> = values(&first).iter().map(|v| v + v).collect();
+    assert_eq!(values(&second), doubled);
+    assert!(doubled.iter().any(|v| *v != 0.0));
+
+    let (_, err) = ends(anfora(&["run", program, "--input", "y=nowhere.npy"]), 1);
+    assert!(err.contains('y') && err.contains('x'), "{err}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn mistakes_are_explained_and_leave_no_output() {
+    let dir = scratch("mistakes");
+    let out_file = dir.join("out.onnx");
+    let cases: [(&str, &str, &[&str]); 4] = [
+        ("a.anf", "def @main(%x: int32) { let %y = ad(%x, %x); %y }", &["ad", "did you mean `add`", "a.anf:1:"]),
+        ("b.anf", "def @main(%x: int32) { let %y = add(%x, %z); %y }", &["%z", "b.anf:1:"]),
+        ("c.anf", "def @main(%x: int32) { add(%x, 1.5f) }", &["float32", "int32"]),
+        ("d.onnx", "this is no protobuf", &["d.onnx"]),
+    ];
+    for (name, contents, expected) in cases {
+        let path = dir.join(name);
+        std::fs::write(&path, contents).unwrap();
+        let output = anfora(&["opt", path.to_str().unwrap(), "-o", out_file.to_str().unwrap()]);
+        let (out, err) = ends(output, 1);
+        assert_eq!(out, "");
+        for part in expected {
+            assert!(err.contains(part), "{name}: {err}");
+        }
+        assert!(!out_file.exists(), "{name} left an output");
+    }
+    let (_, err) = ends(anfora(&["opt", dir.join("absent.anf").to_str().unwrap()]), 1);
+    assert!(err.contains("absent.anf"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--passes", "FoldConstants"]), 2);
+    assert!(err.contains("did you mean `FoldConstant`"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--disable", "FoldConstants"]), 2);
+    assert!(err.contains("FoldConstant"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--config", "FoldConstant.max_groth_bytes=1"]), 2);
+    assert!(err.contains("FoldConstant.max_growth_bytes"), "{err}");
+    let (_, err) = ends(anfora(&["gen", "chian", "3"]), 2);
+    assert!(err.contains("did you mean `chain`"), "{err}");
+    ends(anfora(&["frobnicate"]), 2);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn lists_name_what_there_is() {
+    let (passes, _) = ends(anfora(&["passes"]), 0);
+    for name in
+        ["ToANormalForm", "FoldConstant", "EliminateCommonSubexpr", "DeadCodeElimination", "CanonicalizeBindings"]
+    {
+        assert!(passes.lines().any(|l| l.starts_with(name)), "{passes}");
+    }
+    let (ops, _) = ends(anfora(&["ops", "--json"]), 0);
+    let names: Vec<String> = ops
+        .lines()
+        .map(|l| serde_json::from_str::<serde_json::Value>(l).expect("an object a line")["name"].to_string())
+        .collect();
+    assert!(names.contains(&"\"nn.conv2d\"".to_string()));
+    let (pipelines, _) = ends(anfora(&["pipelines"]), 0);
+    assert!(pipelines.contains("O2"));
+    let (configs, _) = ends(anfora(&["configs"]), 0);
+    assert!(configs.contains("FoldConstant.max_growth_bytes"));
+}
+
+#[test]
+fn who_stops_reading_gets_no_complaint() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
+        .args(["gen", "chain", "100000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    let (_, err) = ends(output, 0);
+    assert_eq!(err, "");
+}

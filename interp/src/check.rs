@@ -1,0 +1,170 @@
+//! Types at run time: whether a value is of a type, and what symbolic dimensions stand for.
+
+use anfora_ir::{Dim, DimId, DimOp, Literal, SymbolId, Type, TypeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::machine::{Machine, Step};
+use crate::value::{Entry, Ref, Target};
+
+impl Machine<'_> {
+    /// Binds the symbols that stand alone as an extent in a type and have no value yet to those of the value.
+    pub(crate) fn bind_symbols(&mut self, value: Ref, ty: TypeId) -> Step<()> {
+        let mut found: Vec<(SymbolId, i64)> = Vec::new();
+        self.walk(value, ty, |machine, literal, shape| {
+            for (&dim, &extent) in shape.iter().zip(literal.shape()) {
+                if let Dim::Symbol(symbol) = *machine.cx.types.dims.get(dim) {
+                    found.push((symbol, i64::try_from(extent).unwrap_or(i64::MAX)));
+                }
+            }
+            true
+        })?;
+        for (symbol, extent) in found {
+            if self.symbol(symbol).is_none() {
+                self.bind_symbol(symbol, extent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a value is of a type, whose symbols have been bound.
+    pub(crate) fn is_of(&self, value: Ref, ty: TypeId) -> Step<bool> {
+        self.walk(value, ty, |machine, literal, shape| {
+            literal.rank() == shape.len()
+                && shape.iter().zip(literal.shape()).all(|(&dim, &extent)| {
+                    dim == machine.cx.types.dims.unknown()
+                        || machine.extent(dim).is_some_and(|e| i128::try_from(extent) == Ok(e))
+                })
+        })
+    }
+
+    /// Goes through the parts of a value and a type. False if they are of different kinds, or where `tensor` says so of a tensor whose
+    /// type has a rank.
+    fn walk(&self, value: Ref, ty: TypeId, mut tensor: impl FnMut(&Self, &Literal, &[DimId]) -> bool) -> Step<bool> {
+        let types = &self.cx.types;
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![(value, ty)];
+        let mut matches = true;
+        while let Some((value, ty)) = stack.pop() {
+            matches &= match types.get(ty) {
+                Type::Any | Type::Error => true,
+                Type::Tensor(t) => match (self.tensor(value), &t.shape) {
+                    (Some(literal), _) if literal.dtype() != t.dtype => false,
+                    (Some(literal), Some(shape)) => tensor(self, literal, shape),
+                    (Some(_), None) => true,
+                    (None, _) => false,
+                },
+                Type::Tuple(field_types) => match value.target() {
+                    // Parts may be shared, by the value and by the type.
+                    _ if !seen.insert((value, ty)) => true,
+                    Target::Value(at) => match self.values.entry(at) {
+                        Some(Entry::Tuple(fields)) if fields.len() == field_types.len() => {
+                            let fields = fields.iter().map(|f| f.as_ref());
+                            stack.extend(fields.zip(field_types.iter().copied()).rev());
+                            true
+                        }
+                        _ => false,
+                    },
+                    _ => false,
+                },
+                Type::Function(_) => self.is_function_of(value, ty),
+            };
+        }
+        Ok(matches)
+    }
+
+    /// Whether a value is a function of a type, as far as the types tell.
+    fn is_function_of(&self, value: Ref, ty: TypeId) -> bool {
+        let types = &self.cx.types;
+        let actual = match value.target() {
+            Target::Global(g) => self.cx.globals.get(g).signature,
+            Target::Value(at) => match self.values.entry(at) {
+                Some(&Entry::Closure { lambda, activation }) => self.closure_type(lambda, activation),
+                Some(Entry::Partial { .. } | Entry::Function) => return true,
+                _ => return false,
+            },
+            Target::Operator => return true,
+            _ => return false,
+        };
+        let Some(actual) = actual else { return true };
+        let count = |t: TypeId| types.as_function(t).map(|f| f.params.len());
+        // Symbols stand for extents that are known by now; what they come to in a function type is not looked into.
+        types.accepts(ty, actual)
+            || ((types.is_symbolic(ty) || types.is_symbolic(actual)) && count(ty) == count(actual))
+    }
+
+    /// The value of a dimension; `None` if it is not known, has a symbol without a value, or overflows.
+    pub(crate) fn extent(&self, dim: DimId) -> Option<i128> {
+        let dims = &self.cx.types.dims;
+        let mut memo: FxHashMap<DimId, Option<i128>> = FxHashMap::default();
+        let mut stack = vec![dim];
+        while let Some(&top) = stack.last() {
+            let depth = stack.len();
+            let mut want = |d: DimId| match memo.get(&d) {
+                Some(value) => *value,
+                None => {
+                    stack.push(d);
+                    None
+                }
+            };
+            let value = match dims.get(top) {
+                Dim::Unknown | Dim::Bound { .. } => None,
+                Dim::Const(c) => Some(i128::from(*c)),
+                Dim::Symbol(s) => self.symbol(*s).map(i128::from),
+                Dim::Op { op, lhs, rhs } => {
+                    let (l, r) = (want(*lhs), want(*rhs));
+                    l.zip(r).and_then(|(l, r)| operate(*op, l, r))
+                }
+                Dim::Sum(terms) => terms.iter().try_fold(0i128, |sum, term| {
+                    let start = i128::from(term.coefficient);
+                    let product = term.factors.iter().try_fold(start, |product, &f| product.checked_mul(want(f)?))?;
+                    sum.checked_add(product)
+                }),
+            };
+            if stack.len() == depth {
+                memo.insert(top, value);
+                stack.pop();
+            }
+        }
+        memo.get(&dim).copied().flatten()
+    }
+
+    /// A type for a message, with what its symbols stand for where it is a tensor's.
+    pub(crate) fn wanted_text(&self, ty: TypeId) -> String {
+        let text = self.cx.type_text(ty);
+        let mut known: Vec<String> = Vec::new();
+        self.cx.types.for_each_symbol(ty, |dim| {
+            if let Dim::Symbol(s) = *self.cx.types.dims.get(dim)
+                && let Some(extent) = self.symbol(s)
+            {
+                let entry = format!("{} = {extent}", self.cx.dim_text(dim));
+                if known.len() < 8 && !known.contains(&entry) {
+                    known.push(entry);
+                }
+            }
+        });
+        if known.is_empty() { text } else { format!("{text} with {}", known.join(", ")) }
+    }
+
+    /// What a value is, for a message.
+    pub(crate) fn found_text(&self, value: Ref) -> String {
+        match (self.tensor(value), value.target()) {
+            (Some(literal), _) => {
+                let extents: Vec<String> = literal.shape().iter().map(|e| e.to_string()).collect();
+                let comma = if extents.len() == 1 { "," } else { "" };
+                format!("Tensor[({}{comma}), {}]", extents.join(", "), literal.dtype())
+            }
+            (None, Target::Value(at)) => match self.values.entry(at) {
+                Some(Entry::Tuple(fields)) => format!("a tuple of {}", fields.len()),
+                Some(Entry::Absent) | None => "none".into(),
+                _ => "a function".into(),
+            },
+            (None, Target::Absent) => "none".into(),
+            _ => "a function".into(),
+        }
+    }
+}
+
+fn operate(op: DimOp, l: i128, r: i128) -> Option<i128> {
+    let (l, r) = (i64::try_from(l).ok()?, i64::try_from(r).ok()?);
+    op.evaluate(l, r).map(i128::from)
+}

@@ -1,0 +1,24 @@
+//! What a program does besides giving a result.
+
+use crate::value::{ValueId, Values};
+
+/// An impure operator that ran.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// Name of the operator.
+    pub op: String,
+    /// What its attributes say that can be seen: the format of a `print`, the shape and element type of a draw.
+    pub text: String,
+    /// Its operands.
+    pub operands: Vec<ValueId>,
+}
+
+impl Effect {
+    /// Whether two effects are the same, bit for bit. `values` and `other_values` are the arenas of their operands.
+    pub fn same(&self, values: &Values, other: &Effect, other_values: &Values) -> bool {
+        self.op == other.op
+            && self.text == other.text
+            && self.operands.len() == other.operands.len()
+            && self.operands.iter().zip(&other.operands).all(|(&a, &b)| values.same(a, other_values, b))
+    }
+}

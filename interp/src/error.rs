@@ -1,0 +1,103 @@
+//! Why a program did not come to its end.
+
+use anfora_ir::Diagnostic;
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvalErrorKind {
+    /// The module has no function of that name.
+    #[error("there is no function `@{0}`")]
+    NoFunction(String),
+    /// A function without a body is called.
+    #[error("`@{0}` is declared, not defined: it cannot be interpreted")]
+    External(String),
+    /// A call has the wrong number of arguments.
+    #[error("the function takes {wanted} arguments, not {found}")]
+    ArgumentCount {
+        /// Parameters.
+        wanted: usize,
+        /// Arguments.
+        found: usize,
+    },
+    /// An argument is not of the parameter's type.
+    #[error("argument {index} is {found}, but {wanted} is wanted")]
+    Argument {
+        /// Counted from 0.
+        index: usize,
+        /// The parameter's type.
+        wanted: String,
+        /// What the argument is.
+        found: String,
+    },
+    /// A `match_cast` does not hold.
+    #[error("the value is {found}, not {wanted}")]
+    MatchCast {
+        /// The type that it is matched with.
+        wanted: String,
+        /// What the value is.
+        found: String,
+    },
+    /// An `assert` does not hold.
+    #[error("assertion failed{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
+    Assert(String),
+    /// An operator cannot be interpreted.
+    #[error("`{0}` has no kernel")]
+    NoKernel(String),
+    /// An operator fails on these operands.
+    #[error("`{op}` fails: {message}")]
+    Operator {
+        /// Name of the operator.
+        op: String,
+        /// What its kernel or its type rule says.
+        message: String,
+    },
+    /// More steps than allowed.
+    #[error("the program takes more than {0} steps")]
+    Steps(u64),
+    /// More memory than allowed.
+    #[error("the program takes more than {0} bytes")]
+    Memory(usize),
+    /// The program is not well-formed. A verified program does not get here.
+    #[error("the program is ill-formed: {0}")]
+    IllFormed(&'static str),
+}
+
+/// What went wrong, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{kind}{}", place(.function, .binding))]
+pub struct EvalError {
+    /// What.
+    pub kind: EvalErrorKind,
+    /// The function that was being evaluated, without `@`.
+    pub function: Option<String>,
+    /// The binding that was being evaluated, without `%`.
+    pub binding: Option<String>,
+    /// Byte offset in the source, if there is one.
+    pub span: Option<u32>,
+}
+
+fn place(function: &Option<String>, binding: &Option<String>) -> String {
+    match (function, binding) {
+        (Some(function), Some(binding)) => format!(" (in @{function}, at %{binding})"),
+        (Some(function), None) => format!(" (in @{function})"),
+        (None, _) => String::new(),
+    }
+}
+
+impl From<EvalErrorKind> for EvalError {
+    fn from(kind: EvalErrorKind) -> EvalError {
+        EvalError { kind, function: None, binding: None, span: None }
+    }
+}
+
+impl EvalError {
+    /// As a diagnostic.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(self.kind.to_string());
+        diagnostic.function = self.function.clone();
+        diagnostic.binding = self.binding.clone();
+        diagnostic.span = self.span.map(|s| s as usize..s as usize);
+        diagnostic
+    }
+}

@@ -1,0 +1,134 @@
+//! Running a function of a module.
+
+use anfora_ir::{DType, Element, Literal, Module, element_count};
+use anfora_ops::{RandomStream, draw_uniform};
+
+use crate::effect::Effect;
+use crate::error::{EvalError, EvalErrorKind};
+use crate::machine::Machine;
+use crate::value::{ValueId, Values};
+
+/// How much a program may take.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Expressions evaluated, atoms not counted.
+    pub steps: u64,
+    /// Bytes of values, variables and pending work, garbage not counted. What is counted is an estimate, the same on every machine.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    /// 2^40 steps and 8 GiB.
+    fn default() -> Limits {
+        Limits { steps: 1 << 40, bytes: 8 << 30 }
+    }
+}
+
+/// What a program comes to.
+#[derive(Clone)]
+pub struct Outcome {
+    /// The arena of the result and of what the trace shows.
+    pub values: Values,
+    /// The result.
+    pub result: ValueId,
+    /// The impure operators that ran, in order.
+    pub trace: Vec<Effect>,
+    /// Expressions that were evaluated, atoms not counted.
+    pub steps: u64,
+}
+
+impl Outcome {
+    /// Whether two programs came to the same, bit for bit, with the same effects. Functions in results are not looked into.
+    pub fn same(&self, other: &Outcome) -> bool {
+        self.values.same(self.result, &other.values, other.result)
+            && self.trace.len() == other.trace.len()
+            && self.trace.iter().zip(&other.trace).all(|(a, b)| a.same(&self.values, b, &other.values))
+    }
+
+    /// The result, if it is a tensor.
+    pub fn tensor(&self) -> Option<&Literal> {
+        self.values.as_tensor(self.result)
+    }
+}
+
+/// Runs functions of a module.
+#[derive(Copy, Clone)]
+pub struct Interpreter<'m> {
+    module: &'m Module,
+    limits: Limits,
+    seed: u64,
+}
+
+impl<'m> Interpreter<'m> {
+    /// An interpreter of a module, with the default limits and seed 0.
+    pub fn new(module: &'m Module) -> Interpreter<'m> {
+        Interpreter { module, limits: Limits::default(), seed: 0 }
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Interpreter<'m> {
+        Interpreter { limits, ..self }
+    }
+
+    /// With another seed for the random operators. The n-th number that a run draws depends on the seed and n alone.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Interpreter<'m> {
+        Interpreter { seed, ..self }
+    }
+
+    /// Calls the function of a name (without `@`) with tensors.
+    ///
+    /// # Errors
+    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is reached.
+    pub fn run(&self, function: &str, arguments: &[Literal]) -> Result<Outcome, EvalError> {
+        let mut values = Values::new();
+        let arguments: Vec<ValueId> = arguments.iter().map(|l| values.tensor(l.clone())).collect();
+        self.call(function, values, &arguments)
+    }
+
+    /// Calls the function of a name (without `@`) with values of an arena. Of the arena, what the result and the trace need is in the
+    /// outcome; other ids are not valid any more.
+    ///
+    /// # Errors
+    /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is reached.
+    pub fn call(&self, function: &str, values: Values, arguments: &[ValueId]) -> Result<Outcome, EvalError> {
+        let global =
+            self.module.cx.find_global(function).ok_or_else(|| EvalErrorKind::NoFunction(function.to_string()))?;
+        let mut machine = Machine::new(self.module, self.limits, self.seed, values);
+        let result = machine.run(global, arguments)?;
+        let result = machine.export(result)?;
+        let Machine { values, trace, steps, .. } = machine;
+        Ok(Outcome { values, result: ValueId::from_ref(result), trace, steps })
+    }
+}
+
+/// A tensor for a test run: floats in [-1, 1), integers in 0..8, booleans. The same for the same seed, on every machine.
+/// `None` for element types without kernels, and for a shape that is too large.
+pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
+    let mut stream = RandomStream::new(seed);
+    if dtype.is_float() {
+        return draw_uniform(shape, dtype, -1.0, 1.0, &mut stream).ok();
+    }
+    let count = element_count(shape)?;
+    dtype.byte_len(count).filter(|&bytes| bytes <= isize::MAX as usize)?;
+    let range = if dtype == DType::Bool { 2.0 } else { 8.0 };
+    let drawn = draw_uniform(shape, DType::Float32, 0.0, range, &mut stream).ok()?;
+    let numbers = drawn.elements::<f32>()?;
+    fn make<T: Element>(shape: &[usize], numbers: &[f32], f: impl Fn(u8) -> T) -> Option<Literal> {
+        let elements: Vec<T> = numbers.iter().map(|&n| f(n as u8)).collect();
+        Literal::from_elements(shape, &elements).ok()
+    }
+    match dtype {
+        DType::Bool => make(shape, &numbers, |n| n != 0),
+        DType::Int8 => make(shape, &numbers, |n| n as i8),
+        DType::Int16 => make(shape, &numbers, i16::from),
+        DType::Int32 => make(shape, &numbers, i32::from),
+        DType::Int64 => make(shape, &numbers, i64::from),
+        DType::UInt8 => make(shape, &numbers, |n| n),
+        DType::UInt16 => make(shape, &numbers, u16::from),
+        DType::UInt32 => make(shape, &numbers, u32::from),
+        DType::UInt64 => make(shape, &numbers, u64::from),
+        _ => None,
+    }
+}

@@ -1,0 +1,284 @@
+//! Calls of operators: by their kernels, or, for what is not a function of tensors, by the machine.
+
+use anfora_ir::{
+    Attr, AttrReader, AttrsId, Context, DType, ExprId, KernelCall, Literal, OpId, OpPurity, Operand, Shape, Type,
+    TypeId, element_count, infer_op,
+};
+use anfora_ops::{draw_normal, draw_uniform, result_is_splat};
+use smallvec::SmallVec;
+
+use crate::effect::Effect;
+use crate::error::EvalErrorKind;
+use crate::machine::{Machine, State, Step, ill_formed};
+use crate::value::{Entry, Ref, ValueId};
+
+/// The most elements of a constant that type rules are shown.
+const SHOWN_ELEMENTS: usize = 1 << 12;
+
+/// Why a call of an operator on constants has no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpError {
+    /// It can be observed.
+    #[error("the operator is impure")]
+    Impure,
+    /// There is nothing that evaluates it.
+    #[error("the operator has no kernel")]
+    NoKernel,
+    /// The type does not say how large the result is.
+    #[error("the size of the result is not known")]
+    UnknownSize,
+    /// The result is larger than allowed.
+    #[error("the result takes {bytes} bytes, and {allowed} are allowed")]
+    TooLarge {
+        /// Bytes of the result; `usize::MAX` if that overflows.
+        bytes: usize,
+        /// Bytes allowed.
+        allowed: usize,
+    },
+    /// It fails on these operands.
+    #[error(transparent)]
+    Kernel(#[from] anfora_ir::KernelError),
+}
+
+/// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. Gives the result, or the
+/// fields of the tuple that is the result. A result of more than `max_bytes` is not computed; a splat takes one element.
+///
+/// # Errors
+/// If the operator cannot be evaluated, the result would be too large, or the call fails.
+pub fn evaluate_op(
+    cx: &Context,
+    op: OpId,
+    attrs: AttrsId,
+    operands: &[Option<&Literal>],
+    ty: TypeId,
+    max_bytes: usize,
+) -> Result<Vec<Literal>, OpError> {
+    let row = cx.ops.get(op);
+    if row.purity == OpPurity::Impure {
+        return Err(OpError::Impure);
+    }
+    let kernel = row.kernel.ok_or(OpError::NoKernel)?;
+    if !result_is_splat(&row.name, operands) {
+        let bytes = match result_bytes(cx, ty) {
+            Size::Unknown => return Err(OpError::UnknownSize),
+            Size::Overflows => usize::MAX,
+            Size::Bytes(bytes) => bytes,
+        };
+        if bytes > max_bytes {
+            return Err(OpError::TooLarge { bytes, allowed: max_bytes });
+        }
+    }
+    Ok(kernel(&KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty })?)
+}
+
+/// How large a result is.
+enum Size {
+    Unknown,
+    Overflows,
+    Bytes(usize),
+}
+
+/// How large a value of a type is, written out.
+fn result_bytes(cx: &Context, ty: TypeId) -> Size {
+    let parts = match cx.types.get(ty) {
+        Type::Tuple(fields) => fields,
+        _ => std::slice::from_ref(&ty),
+    };
+    let mut total = 0usize;
+    for &part in parts {
+        let (Some(tensor), Some(shape)) = (cx.types.as_tensor(part), cx.types.static_shape(part)) else {
+            return Size::Unknown;
+        };
+        let bytes = element_count(&shape).and_then(|n| tensor.dtype.byte_len(n)).and_then(|b| total.checked_add(b));
+        match bytes {
+            Some(bytes) => total = bytes,
+            None => return Size::Overflows,
+        }
+    }
+    Size::Bytes(total)
+}
+
+impl Machine<'_> {
+    /// The value of a call whose operands are on the stack, from `base` on.
+    pub(crate) fn call_op(&mut self, id: ExprId, op: OpId, attrs: AttrsId, base: usize) -> Step<Ref> {
+        let row = self.cx.ops.get(op);
+        let this = Some(op);
+        if row.kernel.is_none() || row.purity == OpPurity::Impure {
+            if this == self.own.make_closure {
+                return self.make_closure(base);
+            } else if this == self.own.match_cast {
+                return self.match_cast(attrs, base);
+            } else if this == self.own.print {
+                let text = AttrReader { cx: self.cx, op, attrs }.str("format").unwrap_or_default().to_string();
+                self.record(op, text, base);
+                return self.insert(Entry::Tuple(Box::new([])));
+            } else if this == self.own.assert {
+                return self.assert(op, attrs, base);
+            } else if this == self.own.uniform || this == self.own.normal {
+                return self.draw(op, attrs);
+            }
+        }
+        let Some(kernel) = row.kernel else { return Err(EvalErrorKind::NoKernel(row.name.to_string())) };
+        if row.purity == OpPurity::Impure {
+            self.record(op, String::new(), base);
+        }
+        let failed = |message: String| EvalErrorKind::Operator { op: row.name.to_string(), message };
+
+        let stated = self.body().ty(id);
+        let is_splat = {
+            let operands = self.operand_tensors(base)?;
+            result_is_splat(&row.name, &operands)
+        };
+        let mut size = result_bytes(self.cx, stated);
+        let mut ty = stated;
+        // Where the type that was inferred does not say enough, it is inferred again from what the operands are.
+        let concrete = matches!(size, Size::Unknown) && (!is_splat || self.cx.types.is_symbolic(stated));
+        if concrete {
+            ty = self.concrete_type(op, attrs, stated, base).map_err(failed)?;
+            size = result_bytes(self.scratch.as_deref().unwrap_or(self.cx), ty);
+        }
+        if !is_splat {
+            match size {
+                Size::Bytes(bytes) => self.reserve(bytes, State::Eval(id))?,
+                Size::Overflows => return Err(self.out_of_memory()),
+                Size::Unknown => return Err(failed("the size of the result is not known".into())),
+            }
+        }
+        let cx = match &self.scratch {
+            Some(scratch) if concrete => scratch,
+            _ => self.cx,
+        };
+        let results = {
+            let operands = self.operand_tensors(base)?;
+            kernel(&KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty })
+        };
+        self.insert_results(id, results.map_err(|e| failed(e.message))?)
+    }
+
+    /// The operands from `base` on, as a kernel takes them.
+    fn operand_tensors(&self, base: usize) -> Step<SmallVec<[Option<&Literal>; 8]>> {
+        self.operands[base..]
+            .iter()
+            .map(|&value| match self.tensor(value) {
+                Some(literal) => Ok(Some(literal)),
+                None if value == Ref::ABSENT => Ok(None),
+                None => ill_formed("an operand is not a tensor"),
+            })
+            .collect()
+    }
+
+    /// The type of a call on the operands that there are.
+    fn concrete_type(&mut self, op: OpId, attrs: AttrsId, stated: TypeId, base: usize) -> Result<TypeId, String> {
+        let mut scratch = self.scratch.take().unwrap_or_else(|| Box::new(self.cx.clone()));
+        let result = self.concrete_type_in(&mut scratch, op, attrs, stated, base);
+        self.scratch = Some(scratch);
+        result
+    }
+
+    fn concrete_type_in(
+        &self,
+        scratch: &mut Context,
+        op: OpId,
+        attrs: AttrsId,
+        stated: TypeId,
+        base: usize,
+    ) -> Result<TypeId, String> {
+        // What symbols stand for may be all that is missing.
+        let mut symbols: SmallVec<[(anfora_ir::SymbolId, i64); 4]> = SmallVec::new();
+        self.cx.types.for_each_symbol(stated, |dim| {
+            if let anfora_ir::Dim::Symbol(s) = *self.cx.types.dims.get(dim)
+                && let Some(extent) = self.symbol(s)
+            {
+                symbols.push((s, extent));
+            }
+        });
+        let constants: SmallVec<[(anfora_ir::SymbolId, anfora_ir::DimId); 4]> =
+            symbols.iter().map(|&(s, extent)| (s, scratch.types.dims.constant(extent))).collect();
+        let ty = scratch.types.substitute(stated, |s| constants.iter().find(|(t, _)| *t == s).map(|&(_, d)| d));
+        if !matches!(result_bytes(scratch, ty), Size::Unknown) {
+            return Ok(ty);
+        }
+        let mut operands: SmallVec<[Operand; 8]> = SmallVec::new();
+        for &value in &self.operands[base..] {
+            operands.push(match self.tensor(value) {
+                None => Operand { ty: scratch.types.any(), literal: None, absent: true },
+                Some(literal) => {
+                    let ty = scratch.types.static_tensor(literal.dtype(), literal.shape());
+                    let small = literal.element_count() <= SHOWN_ELEMENTS;
+                    let literal = small.then(|| scratch.literals.intern(literal.clone()));
+                    Operand { ty, literal, absent: false }
+                }
+            });
+        }
+        infer_op(scratch, op, &operands, attrs, stated).map_err(|e| e.to_string())
+    }
+
+    // ---- Operators that are not functions of tensors ----
+
+    fn make_closure(&mut self, base: usize) -> Step<Ref> {
+        let Some((&function, captures)) = self.operands[base..].split_first() else {
+            return ill_formed("a closure of nothing");
+        };
+        if captures.is_empty() {
+            return Ok(function);
+        }
+        let captures = captures.into();
+        self.insert(Entry::Partial { function, captures })
+    }
+
+    fn match_cast(&mut self, attrs: AttrsId, base: usize) -> Step<Ref> {
+        let Some(&value) = self.operands.get(base) else { return ill_formed("a match_cast of nothing") };
+        let to = self.cx.find_attr(attrs, "to").map(|a| self.cx.attrs.get(a));
+        let Some(&Attr::Type(to)) = to else { return ill_formed("a match_cast to no type") };
+        self.bind_symbols(value, to)?;
+        if self.is_of(value, to)? {
+            return Ok(value);
+        }
+        Err(EvalErrorKind::MatchCast { wanted: self.wanted_text(to), found: self.found_text(value) })
+    }
+
+    fn assert(&mut self, op: OpId, attrs: AttrsId, base: usize) -> Step<Ref> {
+        let holds = self.operands.get(base).and_then(|&v| self.tensor(v)).and_then(Literal::as_scalar::<bool>);
+        let message = AttrReader { cx: self.cx, op, attrs }.str("message").unwrap_or_default();
+        match holds {
+            Some(true) => {
+                self.record(op, message.to_string(), base);
+                self.insert(Entry::Tuple(Box::new([])))
+            }
+            Some(false) => Err(EvalErrorKind::Assert(message.to_string())),
+            None => ill_formed("an assertion of what is no rank-0 bool tensor"),
+        }
+    }
+
+    fn draw(&mut self, op: OpId, attrs: AttrsId) -> Step<Ref> {
+        let name = self.cx.ops.get(op).name.to_string();
+        let failed = |message: String| EvalErrorKind::Operator { op: name.clone(), message };
+        let reader = AttrReader { cx: self.cx, op, attrs };
+        let dtype = reader.dtype("dtype").unwrap_or(DType::Float32);
+        let Some(Attr::Shape(dims)) = reader.raw("shape") else { return ill_formed("a draw without a shape") };
+        let shape: Option<Shape> = dims.iter().map(|&d| self.extent(d).and_then(|e| usize::try_from(e).ok())).collect();
+        let shape = shape.ok_or_else(|| failed("the shape is not known, or negative".into()))?;
+        let float = |name: &str| reader.float(name).unwrap_or_default();
+        let bytes = element_count(&shape).and_then(|n| dtype.byte_len(n)).ok_or_else(|| self.out_of_memory())?;
+        let uniform = Some(op) == self.own.uniform;
+        let (first, second) = if uniform { (float("low"), float("high")) } else { (float("mean"), float("std")) };
+        self.reserve(bytes, State::Give(Ref::ABSENT))?;
+        let text = format!("{dtype}{:?}", shape.as_slice());
+        self.record(op, text, self.operands.len());
+        let drawn = match uniform {
+            true => draw_uniform(&shape, dtype, first, second, &mut self.random),
+            false => draw_normal(&shape, dtype, first, second, &mut self.random),
+        };
+        let literal = drawn.map_err(|e| failed(e.message))?;
+        self.insert(Entry::Tensor(literal))
+    }
+
+    /// Notes that an impure operator runs on the operands from `base` on.
+    fn record(&mut self, op: OpId, text: String, base: usize) {
+        let operands: Vec<ValueId> = self.operands[base..].iter().map(|&o| ValueId::from_ref(o)).collect();
+        let name = self.cx.ops.get(op).name.to_string();
+        self.used += size_of::<Effect>() + name.len() + text.len() + operands.len() * 4;
+        self.trace.push(Effect { op: name, text, operands });
+    }
+}

@@ -1,0 +1,412 @@
+//! Values: tensors, tuples and functions, in an arena. Dropping it frees a few vectors, however deep values nest.
+
+use std::fmt::{self, Write};
+
+use anfora_ir::{DType, EntityId, ExprId, GlobalId, Literal, LiteralId};
+use rustc_hash::FxHashSet;
+
+/// A value in a [`Values`].
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct ValueId(Ref);
+
+impl fmt::Debug for ValueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "value{}", self.0.0 >> 2)
+    }
+}
+
+/// What a value is.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Value<'a> {
+    /// A tensor.
+    Tensor(&'a Literal),
+    /// A tuple.
+    Tuple(&'a [ValueId]),
+    /// A function: a global, a closure or an operator.
+    Function,
+    /// `none`.
+    Absent,
+}
+
+/// A value as the machine passes it around: in the arena, or a constant, a global or `none` of the module.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Ref(u32);
+
+/// What a [`Ref`] refers to.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Value(usize),
+    Literal(LiteralId),
+    Global(GlobalId),
+    Absent,
+    Operator,
+}
+
+impl Ref {
+    /// No value: a variable that is not bound.
+    pub(crate) const EMPTY: Ref = Ref(u32::MAX);
+    pub(crate) const ABSENT: Ref = Ref(3);
+    pub(crate) const OPERATOR: Ref = Ref(7);
+    /// The most entries that a [`Ref`] can tell apart.
+    pub(crate) const LIMIT: usize = (1 << 30) - 2;
+
+    fn tagged(index: usize, tag: u32) -> Option<Ref> {
+        (index < Ref::LIMIT).then_some(Ref((index as u32) << 2 | tag))
+    }
+
+    pub(crate) fn value(index: usize) -> Option<Ref> {
+        Ref::tagged(index, 0)
+    }
+
+    pub(crate) fn literal(id: LiteralId) -> Option<Ref> {
+        Ref::tagged(id.index(), 1)
+    }
+
+    pub(crate) fn global(id: GlobalId) -> Option<Ref> {
+        Ref::tagged(id.index(), 2)
+    }
+
+    #[inline]
+    pub(crate) fn target(self) -> Target {
+        let index = (self.0 >> 2) as usize;
+        match self.0 & 3 {
+            0 => Target::Value(index),
+            1 => Target::Literal(LiteralId::from_index(index)),
+            2 => Target::Global(GlobalId::from_index(index)),
+            _ if self == Ref::OPERATOR => Target::Operator,
+            _ => Target::Absent,
+        }
+    }
+}
+
+/// An entry of the arena.
+#[derive(Clone)]
+pub(crate) enum Entry {
+    /// Free; the next free one, if any.
+    Free(Option<u32>),
+    Tensor(Literal),
+    /// The fields are [`ValueId`]s so that they can be shown; while the machine runs they may refer to constants and globals.
+    Tuple(Box<[ValueId]>),
+    /// A `fn` with the activation in which it was evaluated.
+    Closure {
+        lambda: ExprId,
+        activation: u32,
+    },
+    /// A function whose last parameters have values.
+    Partial {
+        function: Ref,
+        captures: Box<[Ref]>,
+    },
+    /// A global or an operator, as a result.
+    Function,
+    /// `none`, as a result.
+    Absent,
+}
+
+/// An arena of values.
+#[derive(Clone, Default)]
+pub struct Values {
+    entries: Vec<Entry>,
+    free: Option<u32>,
+}
+
+impl Values {
+    /// An empty arena.
+    pub fn new() -> Values {
+        Values::default()
+    }
+
+    /// A tensor.
+    ///
+    /// # Panics
+    /// Past 2^30 values.
+    pub fn tensor(&mut self, literal: Literal) -> ValueId {
+        ValueId(self.insert(Entry::Tensor(literal)).expect("an arena holds fewer than 2^30 values"))
+    }
+
+    /// A tuple of values of this arena.
+    ///
+    /// # Panics
+    /// Past 2^30 values.
+    pub fn tuple(&mut self, fields: &[ValueId]) -> ValueId {
+        ValueId(self.insert(Entry::Tuple(fields.into())).expect("an arena holds fewer than 2^30 values"))
+    }
+
+    /// What a value is.
+    pub fn get(&self, id: ValueId) -> Value<'_> {
+        match id.0.target() {
+            Target::Value(index) => match self.entries.get(index) {
+                Some(Entry::Tensor(literal)) => Value::Tensor(literal),
+                Some(Entry::Tuple(fields)) => Value::Tuple(fields),
+                Some(Entry::Closure { .. } | Entry::Partial { .. } | Entry::Function) => Value::Function,
+                Some(Entry::Free(_) | Entry::Absent) | None => Value::Absent,
+            },
+            Target::Global(_) | Target::Operator => Value::Function,
+            Target::Literal(_) | Target::Absent => Value::Absent,
+        }
+    }
+
+    /// The tensor, if it is one.
+    pub fn as_tensor(&self, id: ValueId) -> Option<&Literal> {
+        match self.get(id) {
+            Value::Tensor(literal) => Some(literal),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is a tuple.
+    pub fn as_tuple(&self, id: ValueId) -> Option<&[ValueId]> {
+        match self.get(id) {
+            Value::Tuple(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// The tensors in a value, in order: those of a tuple's fields one after the other, however deep. A part that occurs twice is
+    /// listed twice, so of a value that shares its parts there may be very many; no more than `limit` are listed.
+    pub fn tensors(&self, id: ValueId, limit: usize) -> Vec<&Literal> {
+        let mut tensors = Vec::new();
+        // Tuples whose rest is still to come; what has no tensors in it could be repeated forever, so steps count too.
+        let mut steps = 0;
+        let mut stack = vec![id];
+        while let Some(id) = stack.pop() {
+            steps += 1;
+            if tensors.len() >= limit || steps > limit.saturating_mul(4).saturating_add(self.entries.len()) {
+                break;
+            }
+            match self.get(id) {
+                Value::Tensor(literal) => tensors.push(literal),
+                Value::Tuple(fields) => stack.extend(fields.iter().rev()),
+                Value::Function | Value::Absent => {}
+            }
+        }
+        tensors
+    }
+
+    /// Whether two values, of this and of another arena, are the same bit for bit. Functions are not looked into: any two are the
+    /// same. Linear in the pairs of different parts.
+    pub fn same(&self, id: ValueId, other: &Values, other_id: ValueId) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![(id, other_id)];
+        while let Some((a, b)) = stack.pop() {
+            if !seen.insert((a, b)) {
+                continue;
+            }
+            match (self.get(a), other.get(b)) {
+                (Value::Tensor(x), Value::Tensor(y)) if x == y => {}
+                (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
+                    stack.extend(x.iter().copied().zip(y.iter().copied()));
+                }
+                (Value::Function, Value::Function) | (Value::Absent, Value::Absent) => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// A value as a text of at most about `limit` characters: tensors by type and first elements.
+    pub fn text(&self, id: ValueId, limit: usize) -> String {
+        enum Part {
+            Value(ValueId),
+            Word(&'static str),
+        }
+        let mut out = String::new();
+        let mut stack = vec![Part::Value(id)];
+        while let Some(part) = stack.pop() {
+            if out.len() >= limit {
+                out.push('…');
+                break;
+            }
+            match part {
+                Part::Word(word) => out.push_str(word),
+                Part::Value(id) => match self.get(id) {
+                    Value::Tensor(literal) => out.push_str(&tensor_text(literal)),
+                    Value::Function => out.push_str("fn"),
+                    Value::Absent => out.push_str("none"),
+                    Value::Tuple(fields) => {
+                        out.push('(');
+                        stack.push(Part::Word(if fields.len() == 1 { ",)" } else { ")" }));
+                        for (i, &field) in fields.iter().enumerate().rev() {
+                            stack.push(Part::Value(field));
+                            if i > 0 {
+                                stack.push(Part::Word(", "));
+                            }
+                        }
+                    }
+                },
+            }
+        }
+        out
+    }
+
+    // ---- For the machine ----
+
+    pub(crate) fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// `None` if there are as many as can be told apart.
+    pub(crate) fn insert(&mut self, entry: Entry) -> Option<Ref> {
+        if let Some(index) = self.free
+            && let Some(slot) = self.entries.get_mut(index as usize)
+        {
+            if let Entry::Free(next) = *slot {
+                self.free = next;
+            }
+            *slot = entry;
+            return Ref::value(index as usize);
+        }
+        let id = Ref::value(self.entries.len())?;
+        self.entries.push(entry);
+        Some(id)
+    }
+
+    /// Frees the entries for which `live` says no. Returns the bytes that are left.
+    pub(crate) fn sweep(&mut self, live: impl Fn(usize) -> bool) -> usize {
+        let mut bytes = 0;
+        self.free = None;
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if live(index) {
+                bytes += entry.bytes();
+            } else {
+                *entry = Entry::Free(self.free);
+                self.free = Some(index as u32);
+            }
+        }
+        bytes
+    }
+
+    /// Overwrites an entry.
+    pub(crate) fn replace(&mut self, index: usize, entry: Entry) {
+        if let Some(slot) = self.entries.get_mut(index) {
+            *slot = entry;
+        }
+    }
+}
+
+impl Entry {
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Entry>()
+            + match self {
+                Entry::Tensor(literal) => literal.stored_bytes(),
+                Entry::Tuple(fields) => fields.len() * 4,
+                Entry::Partial { captures, .. } => captures.len() * 4,
+                _ => 0,
+            }
+    }
+}
+
+impl ValueId {
+    #[inline]
+    pub(crate) fn from_ref(value: Ref) -> ValueId {
+        ValueId(value)
+    }
+
+    #[inline]
+    pub(crate) fn as_ref(self) -> Ref {
+        self.0
+    }
+}
+
+/// How many elements a text shows.
+const SHOWN: usize = 16;
+
+/// A tensor by type and first elements.
+fn tensor_text(literal: &Literal) -> String {
+    let mut out = String::new();
+    let extents: Vec<String> = literal.shape().iter().map(|e| e.to_string()).collect();
+    let comma = if extents.len() == 1 { "," } else { "" };
+    // Writing to a string does not fail.
+    let _ = write!(out, "Tensor[({}{comma}), {}]", extents.join(", "), literal.dtype());
+    let elements = first_elements(literal);
+    let more = if literal.element_count() > elements.len() { ", …" } else { "" };
+    match (literal.as_splat(), elements.first()) {
+        (Some(_), Some(one)) => {
+            let _ = write!(out, "[{one}]");
+        }
+        _ => {
+            let _ = write!(out, "[{}{more}]", elements.join(", "));
+        }
+    }
+    out
+}
+
+/// The texts of the first elements; of a splat, of the one that it has.
+fn first_elements(literal: &Literal) -> Vec<String> {
+    use anfora_ir::Element;
+    fn read<T: Element>(bytes: &[u8], show: impl Fn(T) -> String) -> Vec<String> {
+        bytes.chunks_exact(T::DTYPE.bits() / 8).take(SHOWN).map(|b| show(T::read(b))).collect()
+    }
+    let Some(bytes) = literal.as_splat().or(literal.as_dense().map(|b| &b[..])) else {
+        return literal.as_strings().unwrap_or(&[]).iter().take(SHOWN).map(|s| format!("{s:?}")).collect();
+    };
+    match literal.dtype() {
+        DType::Bool => read(bytes, |e: bool| e.to_string()),
+        DType::Int8 => read(bytes, |e: i8| e.to_string()),
+        DType::Int16 => read(bytes, |e: i16| e.to_string()),
+        DType::Int32 => read(bytes, |e: i32| e.to_string()),
+        DType::Int64 => read(bytes, |e: i64| e.to_string()),
+        DType::UInt8 => read(bytes, |e: u8| e.to_string()),
+        DType::UInt16 => read(bytes, |e: u16| e.to_string()),
+        DType::UInt32 => read(bytes, |e: u32| e.to_string()),
+        DType::UInt64 => read(bytes, |e: u64| e.to_string()),
+        // The bits of the 16-bit floats as a float32: all of its numbers are.
+        DType::BFloat16 => read(bytes, |e: u16| f32::from_bits(u32::from(e) << 16).to_string()),
+        DType::Float32 => read(bytes, |e: f32| e.to_string()),
+        DType::Float64 => read(bytes, |e: f64| e.to_string()),
+        DType::Float16 => read(bytes, |e: u16| float16_text(e)),
+        _ => Vec::new(),
+    }
+}
+
+/// A float16, by its bits.
+fn float16_text(bits: u16) -> String {
+    let sign = if bits >> 15 == 1 { -1.0f64 } else { 1.0 };
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let value = match exponent {
+        0x1f if mantissa == 0.0 => sign * f64::INFINITY,
+        0x1f => f64::NAN,
+        0 => sign * mantissa * 2f64.powi(-24),
+        _ => sign * (1024.0 + mantissa) * 2f64.powi(exponent - 25),
+    };
+    (value as f32).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let mut v = Values::new();
+        let a = v.tensor(Literal::from_elements(&[3], &[1i8, -2, 3]).unwrap());
+        let b = v.tensor(Literal::splat(&[2, 2], 0.5f32));
+        let c = v.tensor(Literal::from_elements(&[2], &[0x3c01u16, 0xc000]).unwrap());
+        let t = v.tuple(&[b]);
+        let u = v.tuple(&[a, t, c]);
+        assert_eq!(
+            v.text(u, 1000),
+            "(Tensor[(3,), int8][1, -2, 3], (Tensor[(2, 2), float32][0.5],), Tensor[(2,), uint16][15361, 49152])"
+        );
+        assert_eq!(float16_text(0x3c01), "1.0009766");
+        assert_eq!(float16_text(0xc000), "-2");
+        assert_eq!(float16_text(0x0001), "0.000000059604645");
+    }
+
+    #[test]
+    fn a_million_deep_and_shared() {
+        let mut v = Values::new();
+        let mut deep = v.tensor(Literal::scalar(1i32));
+        for _ in 0..1_000_000 {
+            deep = v.tuple(&[deep, deep]);
+        }
+        assert!(v.same(deep, &v.clone(), deep));
+        assert!(v.text(deep, 100).len() < 200);
+        assert_eq!(v.tensors(deep, 5).len(), 5);
+    }
+}

@@ -1,0 +1,414 @@
+//! A number for a module that modules share if they are alpha-equal.
+
+use rustc_hash::FxHashMap;
+
+use super::tables::is_private;
+use super::{mix, mix_bytes};
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::Context;
+use crate::cursor::{BlockKind, Cursor, Step};
+use crate::dim::Dim;
+use crate::entity::{AttrId, AttrsId, DimId, EntityId, ExprId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
+use crate::expr::Expr;
+use crate::function::{Function, FunctionKind, Visibility};
+use crate::literal::Literal;
+use crate::module::Module;
+use crate::types::Type;
+
+/// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same one, on every machine; others hardly ever do.
+///
+/// Variables go by the number of their binder in program order, symbolic dimensions by where they first stand alone, public globals by name. A private
+/// function goes by the hash of what it is, in which private functions are not told apart: two rounds. Linear.
+pub fn module_hash(module: &Module) -> u64 {
+    let mut hasher = ModuleHasher::new(module);
+    let has_private = module.functions().any(|(_, f)| f.visibility == Visibility::Private && f.is_definition());
+    if has_private {
+        let first = hasher.functions();
+        for (&key, &h) in module.order().iter().zip(&first) {
+            if let Some(global) = module.get(key).and_then(Function::global)
+                && is_private(module, global)
+            {
+                hasher.private.insert(global, h);
+            }
+        }
+        hasher.tables.clear();
+    }
+    let mut all = 0u64;
+    for (h, (_, f)) in hasher.functions().into_iter().zip(module.functions()) {
+        let name = match f.global() {
+            Some(g) if !is_private(module, g) => mix_bytes(1, module.cx.global_name(g).as_bytes()),
+            _ => 2,
+        };
+        // A sum, since the order of functions does not count.
+        all = all.wrapping_add(mix(name, h));
+    }
+    let attrs = hasher.attrs(module.attrs());
+    mix(all, attrs)
+}
+
+/// What is hashed once and found by id afterwards.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Node {
+    Type(TypeId),
+    Dim(DimId),
+    Attr(AttrId),
+}
+
+struct ModuleHasher<'a> {
+    module: &'a Module,
+    cx: &'a Context,
+    tables: FxHashMap<Node, u64>,
+    lists: FxHashMap<AttrsId, u64>,
+    literals: FxHashMap<LiteralId, u64>,
+    ops: FxHashMap<OpId, u64>,
+    /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
+    function_attrs: Vec<u64>,
+    /// The number of each symbol of the function at hand.
+    symbols: FxHashMap<SymbolId, u64>,
+    next_symbol: u64,
+    private: FxHashMap<GlobalId, u64>,
+}
+
+impl<'a> ModuleHasher<'a> {
+    fn new(module: &'a Module) -> ModuleHasher<'a> {
+        ModuleHasher {
+            module,
+            cx: &module.cx,
+            tables: FxHashMap::default(),
+            lists: FxHashMap::default(),
+            literals: FxHashMap::default(),
+            ops: FxHashMap::default(),
+            function_attrs: Vec::new(),
+            symbols: FxHashMap::default(),
+            next_symbol: 0,
+            private: FxHashMap::default(),
+        }
+    }
+
+    /// The hashes of all functions, in program order.
+    fn functions(&mut self) -> Vec<u64> {
+        self.lists.clear();
+        self.function_attrs.clear();
+        let (module, cx) = (self.module, self.cx);
+        for (_, f) in cx.function_attrs.iter() {
+            let h = self.function(f);
+            self.function_attrs.push(h);
+        }
+        module.functions().map(|(_, f)| self.function(f)).collect()
+    }
+
+    fn function(&mut self, f: &Function) -> u64 {
+        self.next_symbol = 0;
+        let mut h =
+            mix(3, (f.kind == FunctionKind::Definition) as u64 * 2 + (f.visibility == Visibility::Public) as u64);
+        h = mix(h, self.attrs(f.attrs));
+        let mut numbers = Numbers { of: vec![0; f.body.len()], next: 1 };
+        for &p in f.body.params() {
+            h = mix(h, self.node(Node::Type(f.body.ty(p.expr()))));
+            numbers.give(p.expr());
+        }
+        match (f.ret, f.kind) {
+            (Some(ret), _) => h = mix(h, self.node(Node::Type(ret))),
+            (None, FunctionKind::Definition) => {
+                h = mix(h, self.node(Node::Type(f.body.type_of(f.body.root()))));
+            }
+            (None, FunctionKind::Declaration) => {}
+        }
+        if f.kind == FunctionKind::Definition {
+            h = mix(h, self.body(&f.body, &mut numbers));
+        }
+        h
+    }
+
+    fn body(&mut self, body: &Body, numbers: &mut Numbers) -> u64 {
+        let mut cursor = Cursor::new(body);
+        let mut h = 0u64;
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Let(id) => {
+                    let Expr::Let { var, flags, .. } = body.expr(id) else { continue };
+                    let flags = flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2;
+                    h = mix(h, 16 + flags + body.is_dataflow_var(var) as u64 * 4);
+                    numbers.give(var.expr());
+                }
+                Step::Bound(_) => {}
+                Step::Atom(id) => h = mix(h, self.atom(body, id, numbers)),
+                Step::Flat(id) | Step::Enter(id) => {
+                    h = mix(h, self.head(body, id));
+                    numbers.give(id);
+                    if let Step::Flat(_) = step {
+                        match body.expr(id) {
+                            Expr::Proj { tuple, .. } => h = mix(h, self.atom(body, tuple, numbers)),
+                            _ => {
+                                for &o in body.operands_of(id) {
+                                    h = mix(h, self.atom(body, o, numbers));
+                                }
+                            }
+                        }
+                    } else if let Expr::Lambda { lambda, body: block } = body.expr(id) {
+                        for p in body.lambda_params(lambda) {
+                            h = mix(h, self.node(Node::Type(body.ty(p.expr()))));
+                            numbers.give(p.expr());
+                        }
+                        let ret = body.lambda(lambda).ret.unwrap_or_else(|| body.type_of(block));
+                        h = mix(h, self.node(Node::Type(ret)));
+                    }
+                }
+                Step::Seen(id) => h = mix(mix(h, 5), u64::from(numbers.of[id.index()])),
+                Step::Exit(_) => h = mix(h, 6),
+                Step::EnterBlock(_, kind) => {
+                    let kind = match kind {
+                        BlockKind::Root => 0,
+                        BlockKind::Then(_) => 1,
+                        BlockKind::Else(_) => 2,
+                        BlockKind::Lambda(_) => 3,
+                        BlockKind::Value(_) => 4,
+                        BlockKind::Operand(_) => 5,
+                    };
+                    h = mix(h, 32 + kind);
+                }
+                Step::ExitBlock(..) => h = mix(h, 7),
+            }
+        }
+        h
+    }
+
+    /// What a node says besides its parts.
+    fn head(&mut self, body: &Body, id: ExprId) -> u64 {
+        match body.expr(id) {
+            Expr::CallOp { op, operands, attrs } => {
+                let mut h = mix(mix(64, self.op(op)), operands.len() as u64);
+                h = mix(h, self.attrs(attrs));
+                if self.cx.ops.is_opaque(op) {
+                    h = mix(h, self.node(Node::Type(body.ty(id))));
+                }
+                h
+            }
+            Expr::Call { operands, attrs } => mix(mix(65, operands.len() as u64), self.attrs(attrs)),
+            Expr::Tuple(fields) => mix(66, fields.len() as u64),
+            Expr::Proj { index, .. } => mix(67, u64::from(index)),
+            Expr::If { .. } => 68,
+            Expr::Lambda { lambda, .. } => {
+                let data = body.lambda(lambda);
+                mix(mix(69, data.params.len() as u64), self.attrs(data.attrs))
+            }
+            _ => 70,
+        }
+    }
+
+    fn atom(&mut self, body: &Body, id: ExprId, numbers: &Numbers) -> u64 {
+        match body.expr(id) {
+            Expr::Var { .. } => mix(80, u64::from(numbers.of[id.index()])),
+            Expr::Literal(l) => mix(81, self.literal(l)),
+            Expr::Global(g) => mix(82, self.global(g)),
+            Expr::Op(op) => mix(83, self.op(op)),
+            _ => 84,
+        }
+    }
+
+    fn global(&self, g: GlobalId) -> u64 {
+        if is_private(self.module, g) {
+            return self.private.get(&g).copied().unwrap_or(1);
+        }
+        mix_bytes(2, self.cx.global_name(g).as_bytes())
+    }
+
+    fn op(&mut self, op: OpId) -> u64 {
+        let cx = self.cx;
+        *self.ops.entry(op).or_insert_with(|| mix_bytes(8, cx.ops.get(op).name.as_bytes()))
+    }
+
+    fn literal(&mut self, id: LiteralId) -> u64 {
+        let cx = self.cx;
+        *self.literals.entry(id).or_insert_with(|| hash_literal(cx.literals.get(id)))
+    }
+
+    fn attrs(&mut self, id: AttrsId) -> u64 {
+        if id == self.cx.attrs.empty() {
+            return 9;
+        }
+        if let Some(&h) = self.lists.get(&id) {
+            return h;
+        }
+        let cx = self.cx;
+        let mut h = 10;
+        for &(key, value) in cx.attrs.list(id) {
+            h = mix_bytes(h, cx.names.get(key).as_bytes());
+            h = mix(h, self.node(Node::Attr(value)));
+        }
+        self.lists.insert(id, h);
+        h
+    }
+
+    /// The hash of a type, dimension or attribute: its parts first, on an explicit stack.
+    fn node(&mut self, node: Node) -> u64 {
+        if let Some(&h) = self.tables.get(&node) {
+            return h;
+        }
+        let mut stack = vec![node];
+        let mut parts = Vec::new();
+        while let Some(&top) = stack.last() {
+            if self.tables.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            parts.clear();
+            self.parts(top, &mut parts);
+            let height = stack.len();
+            stack.extend(parts.iter().rev().filter(|p| !self.tables.contains_key(p)));
+            if stack.len() > height {
+                continue;
+            }
+            let h = self.combine(top);
+            self.tables.insert(top, h);
+            stack.pop();
+        }
+        self.tables[&node]
+    }
+
+    fn parts(&self, node: Node, out: &mut Vec<Node>) {
+        let dims = &self.cx.types.dims;
+        let computed = |d: &&DimId| matches!(dims.get(**d), Dim::Sum(_) | Dim::Op { .. });
+        match node {
+            Node::Type(t) => match self.cx.types.get(t) {
+                Type::Tensor(t) => out.extend(t.shape.iter().flatten().filter(computed).map(|&d| Node::Dim(d))),
+                Type::Tuple(fields) => out.extend(fields.iter().map(|&f| Node::Type(f))),
+                Type::Function(f) => out.extend(f.params.iter().chain([&f.ret]).map(|&p| Node::Type(p))),
+                Type::Any | Type::Error => {}
+            },
+            Node::Dim(d) => match dims.get(d) {
+                Dim::Sum(terms) => {
+                    out.extend(terms.iter().flat_map(|t| &t.factors).filter(computed).map(|&d| Node::Dim(d)));
+                }
+                Dim::Op { lhs, rhs, .. } => out.extend([lhs, rhs].into_iter().filter(computed).map(|&d| Node::Dim(d))),
+                _ => {}
+            },
+            Node::Attr(a) => match self.cx.attrs.get(a) {
+                Attr::List(items) => out.extend(items.iter().map(|&i| Node::Attr(i))),
+                Attr::Shape(shape) => out.extend(shape.iter().filter(computed).map(|&d| Node::Dim(d))),
+                Attr::Type(t) => out.push(Node::Type(*t)),
+                _ => {}
+            },
+        }
+    }
+
+    /// The hash of a node whose parts have theirs.
+    fn combine(&mut self, node: Node) -> u64 {
+        let cx = self.cx;
+        match node {
+            Node::Type(t) => match cx.types.get(t) {
+                Type::Any => 100,
+                Type::Error => 101,
+                Type::Tensor(t) => {
+                    let mut h = mix_bytes(102, t.dtype.name().as_bytes());
+                    match &t.shape {
+                        None => h = mix(h, 1),
+                        Some(shape) => {
+                            h = mix(mix(h, 2), shape.len() as u64);
+                            for &d in shape {
+                                h = mix(h, self.standalone(d));
+                            }
+                        }
+                    }
+                    h
+                }
+                Type::Tuple(fields) => {
+                    fields.iter().fold(mix(103, fields.len() as u64), |h, &f| mix(h, self.tables[&Node::Type(f)]))
+                }
+                Type::Function(f) => {
+                    let head = mix(mix(104, f.params.len() as u64), u64::from(f.symbols));
+                    f.params.iter().chain([&f.ret]).fold(head, |h, &p| mix(h, self.tables[&Node::Type(p)]))
+                }
+            },
+            Node::Dim(d) => match cx.types.dims.get(d) {
+                // Sums and the commutative operations come in an order that depends on when symbols were made.
+                Dim::Sum(terms) => terms.iter().fold(110, |sum: u64, t| {
+                    let product = t.factors.iter().fold(0u64, |p, &f| p.wrapping_add(mix(1, self.inner(f))));
+                    sum.wrapping_add(mix(t.coefficient as u64, product))
+                }),
+                Dim::Op { op, lhs, rhs } => {
+                    let (l, r) = (self.inner(*lhs), self.inner(*rhs));
+                    let operands = match op {
+                        crate::dim::DimOp::Min | crate::dim::DimOp::Max => mix(2, l).wrapping_add(mix(2, r)),
+                        _ => mix(mix(3, l), r),
+                    };
+                    mix(mix(111, *op as u64), operands)
+                }
+                _ => self.inner(d),
+            },
+            Node::Attr(a) => match cx.attrs.get(a) {
+                Attr::None => 120,
+                Attr::Bool(b) => mix(121, u64::from(*b)),
+                Attr::Int(i) => mix(122, *i as u64),
+                Attr::Float(f) => mix(123, *f),
+                Attr::Str(s) => mix_bytes(124, cx.names.get(*s).as_bytes()),
+                Attr::List(items) => {
+                    items.iter().fold(mix(125, items.len() as u64), |h, &i| mix(h, self.tables[&Node::Attr(i)]))
+                }
+                Attr::Shape(shape) => {
+                    let mut h = mix(126, shape.len() as u64);
+                    for &d in shape {
+                        h = mix(h, self.standalone(d));
+                    }
+                    h
+                }
+                Attr::Literal(l) => mix(127, self.literal(*l)),
+                Attr::DType(d) => mix_bytes(128, d.name().as_bytes()),
+                Attr::Type(t) => mix(129, self.tables[&Node::Type(*t)]),
+                Attr::Function(f) => mix(130, self.function_attrs.get(f.index()).copied().unwrap_or(0)),
+                Attr::Global(g) => mix(131, self.global(*g)),
+                Attr::Op(op) => mix(132, self.op(*op)),
+            },
+        }
+    }
+
+    /// A dimension of a shape: a symbol gets its number here.
+    fn standalone(&mut self, d: DimId) -> u64 {
+        if let Dim::Symbol(s) = self.cx.types.dims.get(d)
+            && !self.symbols.contains_key(s)
+        {
+            self.next_symbol += 1;
+            self.symbols.insert(*s, self.next_symbol);
+        }
+        self.inner(d)
+    }
+
+    fn inner(&self, d: DimId) -> u64 {
+        match self.cx.types.dims.get(d) {
+            Dim::Unknown => 140,
+            Dim::Const(c) => mix(141, *c as u64),
+            Dim::Symbol(s) => mix(142, self.symbols.get(s).copied().unwrap_or(0)),
+            Dim::Bound { depth, index } => mix(mix(143, u64::from(*depth)), u64::from(*index)),
+            Dim::Sum(_) | Dim::Op { .. } => self.tables.get(&Node::Dim(d)).copied().unwrap_or(144),
+        }
+    }
+}
+
+/// The numbers of variables and shared nodes in program order; 0 for what has none.
+struct Numbers {
+    of: Vec<u32>,
+    next: u32,
+}
+
+impl Numbers {
+    #[inline]
+    fn give(&mut self, id: ExprId) {
+        self.of[id.index()] = self.next;
+        self.next += 1;
+    }
+}
+
+fn hash_literal(l: &Literal) -> u64 {
+    let mut h = mix_bytes(150, l.dtype().name().as_bytes());
+    for &d in l.shape() {
+        h = mix(h, d as u64);
+    }
+    if let Some(element) = l.as_splat() {
+        return mix_bytes(mix(h, 1), element);
+    }
+    if let Some(bytes) = l.as_dense() {
+        return mix_bytes(mix(h, 2), bytes);
+    }
+    l.as_strings().into_iter().flatten().fold(mix(h, 3), |h, s| mix_bytes(h, s.as_bytes()))
+}

@@ -1,0 +1,55 @@
+//! Equality and hashing of programs modulo the names of what they bind.
+//!
+//! Two programs are alpha-equal if one becomes the other when variables, symbolic dimensions and private functions are renamed. What
+//! counts: the shape of every body with its sharing, order of bindings, dataflow regions, operators, attributes, constants by their bits, types that
+//! inference does not give (of parameters, results, `fn`s and opaque calls), attributes of functions and of the module, and the names of public
+//! functions, of declarations and of globals that resolve to nothing. What does not: names of variables, symbols and private functions, the order of
+//! functions, source positions, and (unless asked for) what tools carry along in `#[…]`.
+//!
+//! Private functions correspond by their uses: the first pair of places that name two of them makes them correspond. Those that nothing
+//! compared so far has named correspond in program order.
+//!
+//! - [`alpha_equal`], [`first_difference`]: two modules, each with its own tables. Linear.
+//! - [`module_hash`]: a number that alpha-equal modules share. Linear.
+//! - [`alpha_equal_exprs`]: two expressions of one body. Linear in the smaller of the two.
+//! - [`AlphaHasher`]: hashes of the expressions of one body, bottom-up, near-linear over all of them.
+
+mod bodies;
+mod hash;
+mod modules;
+mod subtree;
+mod tables;
+
+pub use hash::module_hash;
+pub use modules::{AlphaOptions, Difference, MetaPolicy, alpha_equal, first_difference, first_difference_with};
+pub use subtree::AlphaHasher;
+
+use crate::body::Body;
+use crate::context::Context;
+use crate::entity::ExprId;
+
+/// Whether two expressions of one body are equal modulo the names of what is bound in them. Variables that are free in them are equal just if they
+/// are the same variable, and likewise symbolic dimensions. What is carried along in `#[…]` does not count.
+///
+/// Takes time and memory linear in the smaller of the two, however large the body is.
+pub fn alpha_equal_exprs(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> bool {
+    bodies::equal_within(cx, body, a, b)
+}
+
+/// Mixes a word into a hash: a folded multiplication, the same on every machine.
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ 0x9e37_79b9_7f4a_7c15) * u128::from(word ^ 0xd6e8_feb8_6659_fd93);
+    (product as u64) ^ ((product >> 64) as u64).rotate_left(29) ^ hash.rotate_left(17)
+}
+
+/// The hash of a string of bytes, the same on every machine.
+fn mix_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
+    hash = mix(hash, bytes.len() as u64);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = mix(hash, u64::from_le_bytes(word));
+    }
+    hash
+}

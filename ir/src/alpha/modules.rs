@@ -1,0 +1,281 @@
+//! Two modules side by side.
+
+use std::fmt;
+
+use super::bodies::{Dense, Meta, Mismatch, clip, compare};
+use super::tables::{Tables, is_private};
+use crate::body::Body;
+use crate::context::Context;
+use crate::entity::{AttrsId, ExprId, GlobalId};
+use crate::expr::Expr;
+use crate::function::{Function, FunctionKind};
+use crate::module::Module;
+
+/// Whether what tools carry along in `#[…]` counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum MetaPolicy {
+    /// It does not.
+    #[default]
+    Ignore,
+    /// Functions, bindings and graph nodes that correspond have to carry the same.
+    Compare,
+}
+
+/// What counts when modules are compared.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct AlphaOptions {
+    /// Whether what tools carry along counts.
+    pub meta: MetaPolicy,
+}
+
+/// The first place, in the left module's program order, where two modules differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The function that it is in, on the left, without `@`; `None` if it is not in a function.
+    pub left_function: Option<String>,
+    /// The function of the right module that corresponds to it.
+    pub right_function: Option<String>,
+    /// The bindings that the place is in, on the left, from the outermost in, without `%`. Of deep nests the innermost few.
+    pub left_path: Vec<String>,
+    /// The same on the right.
+    pub right_path: Vec<String>,
+    /// What differs.
+    pub what: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        let side = |f: &mut fmt::Formatter<'_>, name: &str, function: &Option<String>, path: &[String]| {
+            let Some(function) = function else { return Ok(()) };
+            write!(f, "\n  {name}: in @{function}")?;
+            for (i, binding) in path.iter().enumerate() {
+                let joint = if i == 0 { ", at " } else { " > " };
+                let sign = if binding == "…" { "" } else { "%" };
+                write!(f, "{joint}{sign}{binding}")?;
+            }
+            Ok(())
+        };
+        side(f, "left", &self.left_function, &self.left_path)?;
+        side(f, "right", &self.right_function, &self.right_path)
+    }
+}
+
+/// Whether two modules are equal modulo the names of variables, symbolic dimensions and private functions. See the [module](self)'s documentation for
+/// what counts. Linear in their size.
+pub fn alpha_equal(left: &Module, right: &Module) -> bool {
+    first_difference(left, right).is_none()
+}
+
+/// The first difference of two modules, if they are not alpha-equal; `#[…]` does not count. Linear in their size.
+pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
+    first_difference_with(left, right, AlphaOptions::default())
+}
+
+/// The first difference of two modules under options. Linear in their size.
+pub fn first_difference_with(left: &Module, right: &Module, options: AlphaOptions) -> Option<Difference> {
+    let meta = match options.meta {
+        MetaPolicy::Ignore => Meta::Ignored,
+        MetaPolicy::Compare => Meta::Compared,
+    };
+    Modules { left, right, tables: Tables::between(left, right), meta }.compare().err().map(|d| *d)
+}
+
+struct Modules<'a> {
+    left: &'a Module,
+    right: &'a Module,
+    tables: Tables<'a>,
+    meta: Meta,
+}
+
+type Compared = Result<(), Box<Difference>>;
+
+impl<'a> Modules<'a> {
+    fn compare(mut self) -> Compared {
+        if !self.tables.attrs(self.left.attrs(), self.right.attrs()) {
+            return Err(outside("the attributes of the modules differ".to_string()));
+        }
+        for (_, f) in self.left.functions() {
+            let Some(l) = f.global() else { continue };
+            if is_private(self.left, l) {
+                continue;
+            }
+            let name = self.left.cx.global_name(l);
+            let found =
+                self.right.cx.find_global(name).filter(|&r| {
+                    self.right.cx.globals.get(r).target.function().is_some() && !is_private(self.right, r)
+                });
+            let Some(r) = found else {
+                return Err(outside(format!("only the left module has @{}", clip(name))));
+            };
+            if !self.tables.globals(l, r) {
+                return Err(outside(format!("@{} stands for different functions", clip(name))));
+            }
+            self.functions(l, r)?;
+            self.pending()?;
+        }
+        for (_, f) in self.right.functions() {
+            let Some(r) = f.global() else { continue };
+            if !is_private(self.right, r) && !self.tables.has_right_global(r) {
+                return Err(outside(format!("only the right module has @{}", clip(self.right.cx.global_name(r)))));
+            }
+        }
+        self.unnamed_privates()
+    }
+
+    /// Private functions that nothing compared so far names: in program order.
+    fn unnamed_privates(&mut self) -> Compared {
+        let private = |m: &'a Module| m.functions().filter_map(|(_, f)| f.global()).filter(move |&g| is_private(m, g));
+        let (left, right) = (self.left, self.right);
+        let mut others = private(right);
+        for l in private(left) {
+            if self.tables.global_of_left(l).is_some() {
+                continue;
+            }
+            let Some(r) = others.find(|&r| !self.tables.has_right_global(r)) else {
+                let name = clip(left.cx.global_name(l));
+                return Err(outside(format!("the right module has nothing for the private function @{name}")));
+            };
+            self.tables.globals(l, r);
+            self.pending()?;
+        }
+        match others.find(|&r| !self.tables.has_right_global(r)) {
+            Some(r) => {
+                let name = clip(right.cx.global_name(r));
+                Err(outside(format!("the left module has nothing for the private function @{name}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the functions compared so far name.
+    fn pending(&mut self) -> Compared {
+        loop {
+            if let Some((l, r)) = self.tables.pending_globals.pop() {
+                self.functions(l, r)?;
+            } else if let Some((l, r)) = self.tables.pending_functions.pop() {
+                let (left, right) = (self.left, self.right);
+                let pair = (&*left.cx.function_attrs[l], &*right.cx.function_attrs[r]);
+                self.bodies(pair, None, "a function in an attribute")?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn functions(&mut self, l: GlobalId, r: GlobalId) -> Compared {
+        let function = |m: &'a Module, g: GlobalId| m.cx.globals.get(g).target.function().and_then(|k| m.get(k));
+        match (function(self.left, l), function(self.right, r)) {
+            (Some(f), Some(g)) => self.bodies((f, g), Some((l, r)), "the function"),
+            (None, None) => Ok(()),
+            _ => Err(outside(format!("@{} is on one side only", clip(self.left.cx.global_name(l))))),
+        }
+    }
+
+    fn bodies(&mut self, (f, g): (&Function, &Function), names: Option<(GlobalId, GlobalId)>, what: &str) -> Compared {
+        let result = self.heads(f, g).and_then(|()| {
+            if f.kind == FunctionKind::Declaration {
+                return Ok(());
+            }
+            let mut pairs = Dense::new(&f.body, &g.body);
+            for (p, q) in f.body.params().iter().zip(g.body.params()) {
+                super::bodies::Pairing::set(&mut pairs, p.expr(), q.expr());
+            }
+            compare(&mut self.tables, (&f.body, &g.body), (f.body.root(), g.body.root()), &mut pairs, self.meta)
+        });
+        let result = result.and_then(|()| match self.tables.settle() {
+            Some((l, r)) => {
+                let (l, r) = (self.left.cx.dim_text(l), self.right.cx.dim_text(r));
+                Err(flat(format!("dimensions differ: {l} and {r}")))
+            }
+            None => Ok(()),
+        });
+        result.map_err(|Mismatch { path, what: difference }| {
+            let (left_function, right_function) = match names {
+                Some((l, r)) => (clip(self.left.cx.global_name(l)), clip(self.right.cx.global_name(r))),
+                None => (what.to_string(), what.to_string()),
+            };
+            Box::new(Difference {
+                left_function: Some(left_function),
+                right_function: Some(right_function),
+                left_path: path_names(&self.left.cx, &f.body, path.iter().map(|p| p.0)),
+                right_path: path_names(&self.right.cx, &g.body, path.iter().map(|p| p.1)),
+                what: difference,
+            })
+        })
+    }
+
+    /// Everything about two functions but their bodies.
+    fn heads(&mut self, f: &Function, g: &Function) -> Result<(), Mismatch> {
+        if f.kind != g.kind {
+            return Err(flat("one is declared, the other defined".to_string()));
+        }
+        if f.visibility != g.visibility {
+            return Err(flat("one is public, the other private".to_string()));
+        }
+        let (n, m) = (f.body.params().len(), g.body.params().len());
+        if n != m {
+            return Err(flat(format!("the numbers of parameters differ: {n} and {m}")));
+        }
+        for (i, (p, q)) in f.body.params().iter().zip(g.body.params()).enumerate() {
+            let (l, r) = (f.body.ty(p.expr()), g.body.ty(q.expr()));
+            if !self.tables.types(l, r) {
+                let (l, r) = (self.left.cx.type_text(l), self.right.cx.type_text(r));
+                return Err(flat(format!("parameter {i} has different types: {l} and {r}")));
+            }
+            if self.meta == Meta::Compared && !self.same_meta((f.body.meta(p.expr()), g.body.meta(q.expr()))) {
+                return Err(flat(format!("the `#[…]` of parameter {i} differs")));
+            }
+        }
+        let result = |f: &Function| match (f.ret, f.kind) {
+            (Some(ret), _) => Some(ret),
+            (None, FunctionKind::Definition) => Some(f.body.type_of(f.body.root())),
+            (None, FunctionKind::Declaration) => None,
+        };
+        match (result(f), result(g)) {
+            (Some(l), Some(r)) if !self.tables.types(l, r) => {
+                let (l, r) = (self.left.cx.type_text(l), self.right.cx.type_text(r));
+                return Err(flat(format!("the results have different types: {l} and {r}")));
+            }
+            (Some(_), None) | (None, Some(_)) => return Err(flat("one states a result type".to_string())),
+            _ => {}
+        }
+        if !self.tables.attrs(f.attrs, g.attrs) {
+            return Err(flat("the attributes of the functions differ".to_string()));
+        }
+        if self.meta == Meta::Compared && !self.tables.attrs(f.meta, g.meta) {
+            return Err(flat("the `#[…]` of the functions differ".to_string()));
+        }
+        Ok(())
+    }
+
+    fn same_meta(&mut self, (l, r): (Option<AttrsId>, Option<AttrsId>)) -> bool {
+        self.tables.attrs(l.unwrap_or(self.left.cx.attrs.empty()), r.unwrap_or(self.right.cx.attrs.empty()))
+    }
+}
+
+fn flat(what: String) -> Mismatch {
+    Mismatch { path: Vec::new(), what }
+}
+
+fn outside(what: String) -> Box<Difference> {
+    Box::new(Difference {
+        left_function: None,
+        right_function: None,
+        left_path: Vec::new(),
+        right_path: Vec::new(),
+        what,
+    })
+}
+
+/// The names of what Lets bind, the innermost few.
+fn path_names(cx: &Context, body: &Body, lets: impl ExactSizeIterator<Item = ExprId>) -> Vec<String> {
+    const LONGEST: usize = 8;
+    let skip = lets.len().saturating_sub(LONGEST);
+    let mut names = if skip > 0 { vec!["…".to_string()] } else { Vec::new() };
+    names.extend(lets.skip(skip).map(|id| match body.expr(id) {
+        Expr::Let { var, .. } => body.var_name(var).map_or("(unnamed)".to_string(), |n| clip(cx.names.get(n))),
+        _ => "(unnamed)".to_string(),
+    }));
+    names
+}

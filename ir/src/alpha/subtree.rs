@@ -1,0 +1,416 @@
+//! Hashes of the expressions of one body modulo alpha, bottom-up.
+//!
+//! After Krzysztof Maziarz, Tom Ellis, Alan Lawrence, Andrew Fitzgibbon and Simon Peyton Jones, "Hashing modulo alpha-equivalence", PLDI 2021. The
+//! summary of an expression has two parts: a hash of its structure, in which no variable is told from another, and a map from each free variable to a hash
+//! of the positions at which it occurs. A binder takes its variable out of the map and mixes the positions into the structure. Where several parts
+//! meet, the entries of the smaller maps are put into the largest one, each mixed with the structure of the node at hand, so a variable's entry is touched
+//! O(log n) times on its way up. The hash of an expression mixes its structure with the exclusive or of its map's entries, kept up to date.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::mix;
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::Context;
+use crate::entity::{AttrsId, EntityId, ExprId, TypeId};
+use crate::expr::Expr;
+
+/// Hashes expressions of one body so that alpha-equal ones ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
+/// not count by its identity, what is free does.
+///
+/// A pass asks for the hash of each If and Lambda when it leaves it, innermost first, after having rewritten what is in it:
+///
+/// ```
+/// # use anfora_ir::{AlphaHasher, Context, Body, Cursor, Step, Expr};
+/// # fn example(cx: &Context, body: &Body) {
+/// let mut hasher = AlphaHasher::new();
+/// let mut cursor = Cursor::new(body);
+/// while let Some(step) = cursor.next(body) {
+///     if let Step::Exit(id) = step
+///         && matches!(body.expr(id), Expr::If { .. } | Expr::Lambda { .. })
+///     {
+///         let _hash = hasher.hash(cx, body, id);
+///     }
+/// }
+/// # }
+/// ```
+///
+/// The hasher keeps the summary of each If and Lambda that it was asked for until that of the one around it is made of it, so all hashes of a body in A-normal
+/// form together take O(n log n) time for n nodes, however deep it nests. A node that was hashed must not be changed before the one around
+/// it is; [`AlphaHasher::forget`] where it is. A call that several blocks share, in graph form, is hashed again in each.
+///
+/// The hashes are for tables in memory: they depend on ids.
+#[derive(Default)]
+pub struct AlphaHasher {
+    /// Of Ifs and Lambdas that were hashed and are not part of a larger summary yet.
+    summaries: FxHashMap<ExprId, Summary>,
+    attrs: FxHashMap<AttrsId, u64>,
+    tasks: Vec<Task>,
+    results: Vec<Summary>,
+    links: Vec<ExprId>,
+    seen: FxHashSet<ExprId>,
+}
+
+enum Task {
+    /// Put the summary of an expression on the results.
+    Eval(ExprId),
+    /// Make that of a call, tuple, projection, If or Lambda from those of its parts.
+    Node(ExprId),
+    /// Make that of a chain from its links from there on, and from those of what is not flat in it.
+    Chain { first: usize, tail: ExprId },
+}
+
+#[derive(Default)]
+struct Summary {
+    structure: u64,
+    free: VarMap,
+}
+
+impl Summary {
+    fn hash(&self) -> u64 {
+        mix(mix(self.structure, self.free.xor), self.free.len() as u64)
+    }
+}
+
+/// From variables to hashes of their positions.
+#[derive(Default)]
+struct VarMap {
+    few: SmallVec<[(ExprId, u64); 4]>,
+    many: FxHashMap<ExprId, u64>,
+    /// The exclusive or of the hashes of all entries.
+    xor: u64,
+}
+
+fn entry_hash(var: ExprId, positions: u64) -> u64 {
+    mix(mix(1, var.index() as u64), positions)
+}
+
+impl VarMap {
+    const FEW: usize = 8;
+
+    fn len(&self) -> usize {
+        self.few.len() + self.many.len()
+    }
+
+    /// Replaces what stands for a variable (`None`: nothing does).
+    #[inline]
+    fn update(&mut self, var: ExprId, change: impl FnOnce(Option<u64>) -> u64) {
+        if self.many.is_empty() {
+            if let Some((_, positions)) = self.few.iter_mut().find(|(v, _)| *v == var) {
+                let new = change(Some(*positions));
+                self.xor ^= entry_hash(var, *positions) ^ entry_hash(var, new);
+                *positions = new;
+                return;
+            }
+            if self.few.len() < VarMap::FEW {
+                let new = change(None);
+                self.xor ^= entry_hash(var, new);
+                self.few.push((var, new));
+                return;
+            }
+            self.many.extend(self.few.drain(..));
+        }
+        let old = self.many.get(&var).copied();
+        let new = change(old);
+        self.xor ^= old.map_or(0, |o| entry_hash(var, o)) ^ entry_hash(var, new);
+        self.many.insert(var, new);
+    }
+
+    #[inline]
+    fn remove(&mut self, var: ExprId) -> Option<u64> {
+        let old = if self.many.is_empty() {
+            let at = self.few.iter().position(|(v, _)| *v == var)?;
+            self.few.swap_remove(at).1
+        } else {
+            self.many.remove(&var)?
+        };
+        self.xor ^= entry_hash(var, old);
+        Some(old)
+    }
+
+    /// Puts the entries of a smaller map in, mixed with `tag`.
+    fn absorb(&mut self, smaller: VarMap, tag: u64) {
+        for (var, positions) in smaller.few.into_iter().chain(smaller.many) {
+            self.update(var, |old| mix(mix(tag, old.unwrap_or(0)), positions));
+        }
+    }
+}
+
+impl AlphaHasher {
+    /// A hasher that has seen nothing. It is for one body.
+    pub fn new() -> AlphaHasher {
+        AlphaHasher::default()
+    }
+
+    /// Drops what is kept of an If or Lambda that was hashed and is not needed any more, or was changed since.
+    pub fn forget(&mut self, id: ExprId) {
+        self.summaries.remove(&id);
+    }
+
+    /// The hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in it, and keeps that of this one, if it is one; what is not kept is
+    /// hashed now, so any expression can be asked for at any time.
+    pub fn hash(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
+        if let Some(known) = self.summaries.get(&id) {
+            return known.hash();
+        }
+        self.seen.clear();
+        self.tasks.push(Task::Eval(id));
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Eval(id) => self.eval(cx, body, id),
+                Task::Node(id) => self.node(cx, body, id),
+                Task::Chain { first, tail } => self.chain(cx, body, first, tail),
+            }
+        }
+        let summary = self.results.pop().expect("an expression has a summary");
+        let hash = summary.hash();
+        if matches!(body.expr(id), Expr::If { .. } | Expr::Lambda { .. }) {
+            self.summaries.insert(id, summary);
+        }
+        hash
+    }
+
+    fn eval(&mut self, cx: &Context, body: &Body, id: ExprId) {
+        match body.expr(id) {
+            Expr::Let { .. } => {
+                let first = self.links.len();
+                let mut tail = id;
+                while let Expr::Let { body: rest, .. } = body.expr(tail) {
+                    self.links.push(tail);
+                    tail = rest;
+                }
+                self.tasks.push(Task::Chain { first, tail });
+                // In program order, so that the last result is that of the last part.
+                if !is_flat(body, tail) {
+                    self.tasks.push(Task::Eval(tail));
+                }
+                for &link in self.links[first..].iter().rev() {
+                    if let Expr::Let { value, .. } = body.expr(link)
+                        && !is_flat(body, value)
+                    {
+                        self.tasks.push(Task::Eval(value));
+                    }
+                }
+            }
+            Expr::If { cond, then_block, else_block } => {
+                if let Some(known) = self.summaries.remove(&id) {
+                    self.results.push(known);
+                    return;
+                }
+                self.tasks.push(Task::Node(id));
+                self.tasks.extend([else_block, then_block, cond].map(Task::Eval));
+            }
+            Expr::Lambda { body: block, .. } => {
+                if let Some(known) = self.summaries.remove(&id) {
+                    self.results.push(known);
+                    return;
+                }
+                self.tasks.push(Task::Node(id));
+                self.tasks.push(Task::Eval(block));
+            }
+            _ if is_flat(body, id) => {
+                let mut summary = Summary::default();
+                summary.structure = self.flat(cx, body, id, |var, position| {
+                    summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
+                });
+                self.results.push(summary);
+            }
+            _ if !self.seen.insert(id) => {
+                self.results.push(Summary { structure: 3, free: VarMap::default() });
+            }
+            Expr::Proj { tuple, .. } => {
+                self.tasks.push(Task::Node(id));
+                self.tasks.push(Task::Eval(tuple));
+            }
+            _ => {
+                self.tasks.push(Task::Node(id));
+                self.tasks.extend(body.operands_of(id).iter().rev().map(|&o| Task::Eval(o)));
+            }
+        }
+    }
+
+    /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables with their positions.
+    #[inline]
+    fn flat(&mut self, cx: &Context, body: &Body, id: ExprId, mut occurs: impl FnMut(ExprId, u64)) -> u64 {
+        if body.expr(id).is_atom() {
+            return atom(body, id, 1, &mut occurs);
+        }
+        let mut h = self.head(cx, body, id);
+        match body.expr(id) {
+            Expr::Proj { tuple, .. } => h = mix(h, atom(body, tuple, 1, &mut occurs)),
+            _ => {
+                for (i, &o) in body.operands_of(id).iter().enumerate() {
+                    h = mix(h, atom(body, o, i as u64 + 1, &mut occurs));
+                }
+            }
+        }
+        h
+    }
+
+    /// What a node says besides its parts.
+    fn head(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
+        match body.expr(id) {
+            Expr::CallOp { op, operands, attrs } => {
+                let mut h = mix(mix(16, op.index() as u64), operands.len() as u64);
+                h = mix(h, self.attrs(cx, attrs));
+                if cx.ops.is_opaque(op) {
+                    h = mix(h, type_hash(cx, body.ty(id)));
+                }
+                h
+            }
+            Expr::Call { operands, attrs } => mix(mix(17, operands.len() as u64), self.attrs(cx, attrs)),
+            Expr::Tuple(fields) => mix(18, fields.len() as u64),
+            Expr::Proj { index, .. } => mix(19, u64::from(index)),
+            Expr::If { .. } => 20,
+            Expr::Lambda { lambda, body: block } => {
+                let data = body.lambda(lambda);
+                let mut h = mix(mix(21, data.params.len() as u64), self.attrs(cx, data.attrs));
+                for p in body.lambda_params(lambda) {
+                    h = mix(h, type_hash(cx, body.ty(p.expr())));
+                }
+                mix(h, type_hash(cx, data.ret.unwrap_or_else(|| body.type_of(block))))
+            }
+            _ => 22,
+        }
+    }
+
+    fn node(&mut self, cx: &Context, body: &Body, id: ExprId) {
+        let parts = match body.expr(id) {
+            Expr::If { .. } => 3,
+            Expr::Lambda { .. } | Expr::Proj { .. } => 1,
+            _ => body.operands_of(id).len(),
+        };
+        let head = self.head(cx, body, id);
+        let from = self.results.len() - parts;
+        if let Expr::Lambda { lambda, .. } = body.expr(id) {
+            let summary = self.results.last_mut().expect("a Lambda has a block");
+            let mut structure = mix(head, summary.structure);
+            for p in body.lambda_params(lambda) {
+                structure = mix(structure, summary.free.remove(p.expr()).unwrap_or(0));
+            }
+            summary.structure = structure;
+            return;
+        }
+        // The first of the largest stays as it is; which one that is belongs to the structure.
+        let (mut largest, mut size) = (0, 0);
+        let mut structure = head;
+        for (i, part) in self.results[from..].iter().enumerate() {
+            structure = mix(structure, part.structure);
+            if part.free.len() > size {
+                (largest, size) = (i, part.free.len());
+            }
+        }
+        structure = mix(structure, largest as u64);
+        let mut free = std::mem::take(&mut self.results[from + largest].free);
+        for (i, part) in self.results.drain(from..).enumerate() {
+            if i != largest {
+                free.absorb(part.free, mix(structure, i as u64));
+            }
+        }
+        self.results.push(Summary { structure, free });
+    }
+
+    /// From the tail backwards: each link takes its variable out of the rest and joins its value.
+    fn chain(&mut self, cx: &Context, body: &Body, first: usize, tail: ExprId) {
+        let mut summary = if is_flat(body, tail) {
+            let mut summary = Summary::default();
+            summary.structure = self.flat(cx, body, tail, |var, position| {
+                summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
+            });
+            summary
+        } else {
+            self.results.pop().expect("the tail has a summary")
+        };
+        let mut occurrences: SmallVec<[(ExprId, u64); 8]> = SmallVec::new();
+        for at in (first..self.links.len()).rev() {
+            let Expr::Let { var, value, flags, .. } = body.expr(self.links[at]) else { continue };
+            let flags =
+                flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2 + body.is_dataflow_var(var) as u64 * 4;
+            let bound = summary.free.remove(var.expr()).unwrap_or(0);
+            let structure = mix(mix(mix(4 + flags, bound), summary.structure), 5);
+            if is_flat(body, value) {
+                occurrences.clear();
+                let value = self.flat(cx, body, value, |var, position| occurrences.push((var, position)));
+                let structure = mix(structure, value);
+                for &(var, position) in &occurrences {
+                    summary.free.update(var, |old| mix(mix(structure, old.unwrap_or(0)), position));
+                }
+                summary.structure = structure;
+                continue;
+            }
+            let mut value = self.results.pop().expect("a value that is not flat has a summary");
+            // A `fn` may name itself.
+            let recursive = value.free.remove(var.expr()).unwrap_or(0);
+            let structure = mix(mix(structure, value.structure), recursive);
+            if value.free.len() > summary.free.len() {
+                std::mem::swap(&mut value.free, &mut summary.free);
+                summary.structure = mix(structure, 1);
+            } else {
+                summary.structure = mix(structure, 2);
+            }
+            summary.free.absorb(value.free, summary.structure);
+        }
+        self.links.truncate(first);
+        self.results.push(summary);
+    }
+
+    /// The hash of attributes: that of their id, unless equality looks into them.
+    fn attrs(&mut self, cx: &Context, attrs: AttrsId) -> u64 {
+        if attrs == cx.attrs.empty() {
+            return 6;
+        }
+        if let Some(&h) = self.attrs.get(&attrs) {
+            return h;
+        }
+        let list = cx.attrs.list(attrs);
+        let mut stack: Vec<_> = list.iter().map(|&(_, v)| v).collect();
+        let mut seen = FxHashSet::default();
+        let mut named = false;
+        while let Some(value) = stack.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match cx.attrs.get(value) {
+                Attr::List(items) => stack.extend(items.iter()),
+                Attr::Type(t) => named |= cx.types.is_symbolic(*t),
+                Attr::Shape(shape) => named |= shape.iter().any(|&d| cx.types.dims.is_symbolic(d)),
+                _ => {}
+            }
+        }
+        let h = if named { mix(7, list.len() as u64) } else { mix(8, attrs.index() as u64) };
+        self.attrs.insert(attrs, h);
+        h
+    }
+}
+
+#[inline]
+fn atom(body: &Body, id: ExprId, position: u64, occurs: &mut impl FnMut(ExprId, u64)) -> u64 {
+    match body.expr(id) {
+        Expr::Var { .. } => {
+            occurs(id, position);
+            32
+        }
+        Expr::Literal(l) => mix(33, l.index() as u64),
+        Expr::Global(g) => mix(34, g.index() as u64),
+        Expr::Op(op) => mix(35, op.index() as u64),
+        _ => 36,
+    }
+}
+
+/// Types whose symbols may have to be renamed do not count.
+fn type_hash(cx: &Context, ty: TypeId) -> u64 {
+    if cx.types.is_symbolic(ty) { 9 } else { mix(10, ty.index() as u64) }
+}
+
+#[inline]
+fn is_flat(body: &Body, id: ExprId) -> bool {
+    match body.expr(id) {
+        Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. } => false,
+        Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
+        other => match other.operand_list() {
+            Some(list) => body.operands(list).iter().all(|&o| body.expr(o).is_atom()),
+            None => true,
+        },
+    }
+}

@@ -1,0 +1,413 @@
+//! The types of a whole module: forward through every function, callees first.
+//!
+//! Functions that state their result have a signature at once. The others get theirs from their blocks, in an order in which a callee
+//! comes before its callers; strongly connected components are found by Tarjan's algorithm ("Depth-first search and linear graph
+//! algorithms", SIAM J. Comput. 1972) on an explicit stack.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::body::Body;
+use crate::context::Context;
+use crate::cursor::{Cursor, Step};
+use crate::diagnostic::Diagnostic;
+use crate::entity::{EntityId, ExprId, FunctionAttrId, TypeId};
+use crate::expr::Expr;
+use crate::function::Function;
+use crate::infer::{infer_expr, lambda_type, signature_type};
+use crate::module::{FunctionKey, Module};
+use crate::op::TypeError;
+use crate::source::Source;
+use crate::text::extent::{annotation_extent, item_name_extent, operand_extent, postfix_extent, result_extent, token_extent};
+
+/// More errors than this are not described. They still give their expressions the error type.
+const MOST: usize = 200;
+
+/// Infers the type of every expression of a module, and the signature of every function.
+///
+/// The type that a variable has before, unless it is the error type, counts as its annotation: the value's type has to agree with it. What an
+/// operator of which nothing is known returns is what its node says already. An expression with an error gets the error type, which
+/// silences what follows from it. Linear in the module.
+pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
+    let mut inference = Inference { source: module.source().cloned(), diagnostics: Vec::new() };
+    let keys = module.order().to_vec();
+    let graph = CallGraph::of(module, &keys);
+    let components = graph.components();
+    for (i, &key) in keys.iter().enumerate() {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let params = parameter_types(&function.body);
+        let mut stated = function.ret;
+        if stated.is_none() && !function.is_definition() {
+            let name = function.global.map_or("", |g| cx.global_name(g)).to_string();
+            let place = inference.name_of(function);
+            inference.report(place, || {
+                Diagnostic::error(format!("the result type of `@{name}` is not stated"))
+                    .with_help("a declaration has no block to find it in: write `-> TYPE`, or `-> ()`")
+            });
+            stated = Some(cx.types.error());
+        }
+        if stated.is_none() && components.cyclic[i] {
+            stated = Some(cx.types.error());
+        }
+        let global = function.global;
+        if let (Some(ret), Some(global)) = (stated, global) {
+            let signature = signature_type(cx, &params, ret);
+            module.set_signature(global, signature);
+        }
+    }
+    for component in &components.order {
+        inference.check_cycle(module, &keys, component, &components);
+        for &i in component {
+            let Some((function, cx)) = module.get_mut(keys[i as usize]) else { continue };
+            if !function.is_definition() {
+                continue;
+            }
+            let ret = inference.function(cx, function);
+            let (params, global) = (parameter_types(&function.body), function.global);
+            if function.ret.is_none()
+                && !components.cyclic[i as usize]
+                && let Some(global) = global
+            {
+                let signature = signature_type(cx, &params, ret);
+                module.set_signature(global, signature);
+            }
+        }
+    }
+    inference.function_attrs(&mut module.cx);
+    inference.diagnostics
+}
+
+fn parameter_types(body: &Body) -> Vec<TypeId> {
+    body.params().iter().map(|p| body.ty(p.expr())).collect()
+}
+
+// ---- The order of functions ----
+
+/// Which definitions name which, by their positions in program order.
+struct CallGraph {
+    /// For each function, where its callees start in `callees`.
+    starts: Vec<u32>,
+    callees: Vec<u32>,
+}
+
+/// The strongly connected components, callees first.
+struct Components {
+    order: Vec<Vec<u32>>,
+    /// For each function, whether it can reach itself.
+    cyclic: Vec<bool>,
+}
+
+impl CallGraph {
+    fn of(module: &Module, keys: &[FunctionKey]) -> CallGraph {
+        let positions: rustc_hash::FxHashMap<FunctionKey, u32> =
+            keys.iter().enumerate().map(|(i, &k)| (k, i as u32)).collect();
+        let mut graph = CallGraph { starts: Vec::with_capacity(keys.len() + 1), callees: Vec::new() };
+        for &key in keys {
+            graph.starts.push(graph.callees.len() as u32);
+            let Some(function) = module.get(key) else { continue };
+            for (_, global) in function.body.global_leaves() {
+                let target = module.cx.globals.get(global).target.function();
+                if let Some(&i) = target.and_then(|t| positions.get(&t)) {
+                    graph.callees.push(i);
+                }
+            }
+        }
+        graph.starts.push(graph.callees.len() as u32);
+        graph
+    }
+
+    fn callees(&self, i: u32) -> &[u32] {
+        &self.callees[self.starts[i as usize] as usize..self.starts[i as usize + 1] as usize]
+    }
+
+    fn components(&self) -> Components {
+        const UNSEEN: u32 = u32::MAX;
+        let n = self.starts.len() - 1;
+        let mut number = vec![UNSEEN; n];
+        let mut low = vec![0u32; n];
+        let mut on_stack = vec![false; n];
+        let mut stack: Vec<u32> = Vec::new();
+        let mut frames: Vec<(u32, u32)> = Vec::new();
+        let mut result = Components { order: Vec::new(), cyclic: vec![false; n] };
+        let mut count = 0;
+        for root in 0..n as u32 {
+            if number[root as usize] != UNSEEN {
+                continue;
+            }
+            frames.push((root, 0));
+            while let Some((v, next)) = frames.last_mut() {
+                let at = *v as usize;
+                if *next == 0 {
+                    number[at] = count;
+                    low[at] = count;
+                    count += 1;
+                    stack.push(*v);
+                    on_stack[at] = true;
+                }
+                if let Some(&w) = self.callees(*v).get(*next as usize) {
+                    *next += 1;
+                    let w = w as usize;
+                    if w == at {
+                        result.cyclic[at] = true;
+                    }
+                    if number[w] == UNSEEN {
+                        frames.push((w as u32, 0));
+                    } else if on_stack[w] {
+                        low[at] = low[at].min(number[w]);
+                    }
+                    // A frame whose first callee was looked at is not begun again.
+                    continue;
+                }
+                let v = *v;
+                frames.pop();
+                if let Some(&(parent, _)) = frames.last() {
+                    low[parent as usize] = low[parent as usize].min(low[at]);
+                }
+                if low[at] == number[at] {
+                    let mut component = Vec::new();
+                    while let Some(w) = stack.pop() {
+                        on_stack[w as usize] = false;
+                        component.push(w);
+                        if w == v {
+                            break;
+                        }
+                    }
+                    component.sort_unstable();
+                    if component.len() > 1 {
+                        for &w in &component {
+                            result.cyclic[w as usize] = true;
+                        }
+                    }
+                    result.order.push(component);
+                }
+            }
+        }
+        result
+    }
+}
+
+// ---- Inference ----
+
+struct Inference {
+    source: Option<Arc<Source>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Inference {
+    fn text(&self) -> Option<&str> {
+        self.source.as_ref().map(|s| s.text())
+    }
+
+    fn report(&mut self, place: Option<Range<usize>>, make: impl FnOnce() -> Diagnostic) {
+        if self.diagnostics.len() < MOST {
+            let diagnostic = make();
+            self.diagnostics.push(match place {
+                Some(place) => diagnostic.at(place),
+                None => diagnostic,
+            });
+        }
+    }
+
+    fn name_of(&self, function: &Function) -> Option<Range<usize>> {
+        Some(item_name_extent(self.text()?, function.span? as usize))
+    }
+
+    /// An error for the functions of a cycle that do not state their result.
+    fn check_cycle(&mut self, module: &Module, keys: &[FunctionKey], component: &[u32], components: &Components) {
+        let cyclic = component.first().is_some_and(|&i| components.cyclic[i as usize]);
+        if !cyclic {
+            return;
+        }
+        for &i in component {
+            let key = keys[i as usize];
+            let Some(function) = module.get(key).filter(|f| f.ret.is_none() && f.is_definition()) else { continue };
+            let place = self.name_of(function);
+            self.report(place, || {
+                let name = module.name(key);
+                let message = if component.len() == 1 {
+                    format!("`@{name}` calls itself, but its result type is not stated")
+                } else {
+                    let mut names: Vec<String> =
+                        component.iter().take(8).map(|&j| format!("`@{}`", module.name(keys[j as usize]))).collect();
+                    if component.len() > 8 {
+                        names.push("…".to_string());
+                    }
+                    format!("`@{name}` is in a cycle of calls ({}), but its result type is not stated", names.join(", "))
+                };
+                Diagnostic::error(message).in_function(name).with_help("state it: `-> TYPE` behind the parameters")
+            });
+        }
+    }
+
+    /// Infers a function; the type that its block has.
+    fn function(&mut self, cx: &mut Context, function: &mut Function) -> TypeId {
+        let name = function.global.map_or("", |g| cx.global_name(g)).to_string();
+        for (id, global) in function.body.global_leaves() {
+            let ty = cx.globals.get(global).signature.unwrap_or(cx.types.error());
+            function.body.set_type(id, ty);
+        }
+        self.body(cx, &mut function.body, &name);
+        let found = function.body.type_of(function.body.root());
+        if let Some(stated) = function.ret
+            && stated != found
+            && !cx.types.accepts(stated, found)
+        {
+            let place = self
+                .text()
+                .and_then(|t| result_extent(t, function.span? as usize))
+                .or_else(|| self.name_of(function));
+            self.report(place, || {
+                let (stated, found) = (cx.type_text(stated), cx.type_text(found));
+                Diagnostic::error(format!("`@{name}` returns {found}, but {stated} is stated")).in_function(&name)
+            });
+        }
+        found
+    }
+
+    fn body(&mut self, cx: &mut Context, body: &mut Body, function: &str) {
+        let error = cx.types.error();
+        let mut cursor = Cursor::new(body);
+        // The Lets whose values are being walked.
+        let mut lets: Vec<ExprId> = Vec::new();
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Flat(id) | Step::Exit(id) => match infer_expr(cx, body, id) {
+                    Ok(ty) => {
+                        body.set_type(id, ty);
+                        if let Expr::Lambda { .. } = body.expr(id) {
+                            self.check_lambda(cx, body, id, function);
+                        }
+                    }
+                    Err(e) => {
+                        body.set_type(id, error);
+                        let binding = lets.last().copied();
+                        self.type_error(cx, body, id, e, function, binding);
+                    }
+                },
+                Step::Let(id) => {
+                    lets.push(id);
+                    if let Expr::Let { var, value, .. } = body.expr(id)
+                        && let Expr::Lambda { lambda, .. } = body.expr(value)
+                        && let Some(ret) = body.lambda(lambda).ret
+                        && body.ty(var.expr()) == error
+                    {
+                        let params: Vec<TypeId> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();
+                        let ty = lambda_type(cx, body, lambda, &params, ret);
+                        body.set_type(var.expr(), ty);
+                    }
+                }
+                Step::Bound(id) => {
+                    lets.pop();
+                    let Expr::Let { var, value, .. } = body.expr(id) else { continue };
+                    let found = body.type_of(value);
+                    let stated = body.ty(var.expr());
+                    if found == stated || found == error {
+                        continue;
+                    }
+                    if stated == error || cx.types.accepts(stated, found) {
+                        body.set_type(var.expr(), found);
+                        continue;
+                    }
+                    let span = body.span(id).map(|s| s as usize);
+                    let place = self.text().and_then(|t| {
+                        annotation_extent(t, span?).or_else(|| Some(token_extent(t, span?)))
+                    });
+                    let name = body.var_name(var).map(|n| cx.names.get(n).to_string()).unwrap_or_default();
+                    self.report(place, || {
+                        let (stated, found) = (cx.type_text(stated), cx.type_text(found));
+                        Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated"))
+                            .in_function(function)
+                            .on_binding(&name)
+                    });
+                }
+                Step::Atom(_) | Step::Enter(_) | Step::Seen(_) | Step::EnterBlock(..) | Step::ExitBlock(..) => {}
+            }
+        }
+    }
+
+    /// Checks that the block of a `fn` has the result type that it states.
+    fn check_lambda(&mut self, cx: &mut Context, body: &Body, id: ExprId, function: &str) {
+        let Expr::Lambda { lambda, body: block } = body.expr(id) else { return };
+        let Some(stated) = body.lambda(lambda).ret else { return };
+        let found = body.type_of(block);
+        if stated == found || cx.types.accepts(stated, found) {
+            return;
+        }
+        let place = self.text().and_then(|t| result_extent(t, body.span(id)? as usize));
+        self.report(place, || {
+            let (stated, found) = (cx.type_text(stated), cx.type_text(found));
+            Diagnostic::error(format!("the `fn` returns {found}, but {stated} is stated")).in_function(function)
+        });
+    }
+
+    #[cold]
+    fn type_error(
+        &mut self,
+        cx: &Context,
+        body: &Body,
+        id: ExprId,
+        e: TypeError,
+        function: &str,
+        binding: Option<ExprId>,
+    ) {
+        let place = self.text().and_then(|text| error_place(text, body, id, e.operand));
+        let binding = binding.and_then(|b| match body.expr(b) {
+            Expr::Let { var, .. } => body.var_name(var),
+            _ => None,
+        });
+        self.report(place, || {
+            let mut diagnostic = Diagnostic::error(e.message);
+            if !function.is_empty() {
+                diagnostic = diagnostic.in_function(function);
+            }
+            if let Some(name) = binding {
+                diagnostic = diagnostic.on_binding(cx.names.get(name));
+            }
+            match e.help {
+                Some(help) => diagnostic.with_help(help),
+                None => diagnostic,
+            }
+        });
+    }
+
+    /// Infers the functions that are values of attributes.
+    fn function_attrs(&mut self, cx: &mut Context) {
+        for i in 0..cx.function_attrs.len() {
+            let id = FunctionAttrId::from_index(i);
+            let empty = Arc::new(Function::new(&cx.types, cx.attrs.empty()));
+            let shared = std::mem::replace(&mut cx.function_attrs[id], empty);
+            let mut function = Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone());
+            self.function(cx, &mut function);
+            cx.function_attrs[id] = Arc::new(function);
+        }
+    }
+}
+
+/// Where in the text an expression, or one of its operands, stands.
+fn error_place(text: &str, body: &Body, id: ExprId, operand: Option<usize>) -> Option<Range<usize>> {
+    let start = body.span(id)?;
+    // How many argument lists and projections this one is behind the primary.
+    let mut postfixes = 0;
+    let mut at = id;
+    loop {
+        let inner = match body.expr(at) {
+            Expr::Proj { tuple, .. } => tuple,
+            Expr::Call { operands, .. } => body.operands(operands).first().copied()?,
+            _ => break,
+        };
+        postfixes += 1;
+        if body.span(inner) != Some(start) || body.expr(inner).is_atom() {
+            break;
+        }
+        at = inner;
+    }
+    let start = start as usize;
+    let part = match (body.expr(id), operand) {
+        (Expr::CallOp { .. }, Some(i)) => operand_extent(text, start, 0, i),
+        (Expr::Call { .. }, Some(0)) => Some(postfix_extent(text, start, postfixes - 1)),
+        (Expr::Call { .. }, Some(i)) => operand_extent(text, start, postfixes, i - 1),
+        (Expr::If { .. }, Some(0)) => operand_extent(text, start + "if".len(), 0, 0),
+        _ => None,
+    };
+    Some(part.unwrap_or_else(|| postfix_extent(text, start, postfixes)))
+}

@@ -1,0 +1,271 @@
+//! How far things reach in the text, found again from where they start. Bodies store only starts.
+
+use std::ops::Range;
+
+use super::lexer::{Kind, Lexer, Token};
+
+/// Reads tokens with brackets counted.
+struct Scanner<'s> {
+    lexer: Lexer<'s>,
+    tok: Token,
+    /// Where the last token that was taken ends.
+    end: usize,
+}
+
+impl<'s> Scanner<'s> {
+    fn new(text: &'s str, start: usize) -> Scanner<'s> {
+        let start = if text.is_char_boundary(start) { start } else { text.len() };
+        let mut lexer = Lexer::new(text, start);
+        let tok = lexer.next();
+        Scanner { lexer, tok, end: start }
+    }
+
+    fn next(&mut self) {
+        self.end = self.tok.end as usize;
+        self.tok = self.lexer.next();
+    }
+
+    fn eat(&mut self, kind: Kind) -> bool {
+        let found = self.tok.kind == kind;
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    /// Takes a bracket and everything up to the one that closes it.
+    fn group(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            match self.tok.kind {
+                Kind::LParen | Kind::LBrace | Kind::LBracket => depth += 1,
+                Kind::RParen | Kind::RBrace | Kind::RBracket => depth = depth.saturating_sub(1),
+                Kind::End => return,
+                _ => {}
+            }
+            self.next();
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Takes tokens, with groups whole, up to one of these kinds or a bracket that closes more than was opened.
+    fn until(&mut self, stops: &[Kind]) {
+        loop {
+            match self.tok.kind {
+                Kind::End | Kind::RParen | Kind::RBrace | Kind::RBracket => return,
+                kind if stops.contains(&kind) => return,
+                Kind::LParen | Kind::LBrace | Kind::LBracket => self.group(),
+                _ => self.next(),
+            }
+        }
+    }
+
+    /// Takes an expression without the arguments and projections behind it; whether such may follow.
+    fn primary(&mut self) -> bool {
+        match self.tok.kind {
+            Kind::Fn => {
+                self.next();
+                self.group();
+                self.until(&[Kind::LBrace, Kind::Semicolon, Kind::Comma]);
+                if self.tok.kind == Kind::LBrace {
+                    self.group();
+                }
+                return false;
+            }
+            Kind::If => {
+                self.next();
+                self.group();
+                self.group();
+                if self.eat(Kind::Else) {
+                    self.group();
+                }
+                return false;
+            }
+            Kind::LParen | Kind::LBrace => self.group(),
+            Kind::Minus => {
+                self.next();
+                self.next();
+            }
+            Kind::Dense => {
+                self.next();
+                self.until(&[Kind::Greater, Kind::Semicolon]);
+                self.eat(Kind::Greater);
+                match self.tok.kind {
+                    Kind::LBracket => self.group(),
+                    Kind::Str => self.next(),
+                    _ => {}
+                }
+            }
+            Kind::Op => {
+                self.next();
+                self.eat(Kind::Str);
+                if self.tok.kind == Kind::LParen {
+                    self.group();
+                }
+            }
+            Kind::Word => {
+                self.next();
+                if self.tok.kind == Kind::LParen {
+                    self.group();
+                }
+            }
+            Kind::End => return false,
+            _ => self.next(),
+        }
+        true
+    }
+
+    /// Takes up to `most` arguments lists and projections.
+    fn postfixes(&mut self, most: usize) {
+        for _ in 0..most {
+            match self.tok.kind {
+                Kind::LParen => self.group(),
+                Kind::Dot => {
+                    self.tok = self.lexer.digits();
+                    self.next();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn range_from(&self, start: usize) -> Range<usize> {
+        start..self.end.max(start)
+    }
+}
+
+/// The token at a place.
+pub(crate) fn token_extent(text: &str, start: usize) -> Range<usize> {
+    let scanner = Scanner::new(text, start);
+    scanner.tok.range()
+}
+
+/// The bytes of the expression (or the `let`, up to its `;`, or the item) that starts at a place, with all the arguments and projections behind
+/// it. Linear in the extent.
+pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
+    let mut s = Scanner::new(text, start);
+    let start = s.tok.start as usize;
+    match s.tok.kind {
+        Kind::Let => s.until(&[Kind::Semicolon]),
+        Kind::Def | Kind::Declare => {
+            s.until(&[Kind::LBrace, Kind::Semicolon]);
+            if s.tok.kind == Kind::LBrace {
+                s.group();
+            }
+        }
+        _ => {
+            if s.primary() {
+                s.postfixes(usize::MAX);
+            }
+        }
+    }
+    s.range_from(start)
+}
+
+/// Like [`expr_extent`] with the first `postfixes` argument lists and projections behind the primary only.
+pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Range<usize> {
+    let mut s = Scanner::new(text, start);
+    let start = s.tok.start as usize;
+    if s.primary() {
+        s.postfixes(postfixes);
+    }
+    s.range_from(start)
+}
+
+/// The bytes of operand `index` of the call or tuple that starts at a place: of the operator's call, of a tuple, or, with `postfixes`
+/// above 0, of that argument list behind a primary. `None` if there is no such operand.
+pub(crate) fn operand_extent(text: &str, start: usize, postfixes: usize, index: usize) -> Option<Range<usize>> {
+    let mut s = Scanner::new(text, start);
+    if postfixes == 0 {
+        if s.eat(Kind::Op) {
+            s.eat(Kind::Str);
+        } else if s.tok.kind == Kind::Word {
+            s.next();
+        }
+    } else if s.primary() {
+        s.postfixes(postfixes - 1);
+    }
+    if !s.eat(Kind::LParen) {
+        return None;
+    }
+    for _ in 0..index {
+        s.until(&[Kind::Comma]);
+        if !s.eat(Kind::Comma) {
+            return None;
+        }
+    }
+    let from = s.tok.start as usize;
+    s.until(&[Kind::Comma]);
+    (s.end > from).then_some(from..s.end)
+}
+
+/// The bytes of the annotation of the `let` that starts at a place.
+pub(crate) fn annotation_extent(text: &str, start: usize) -> Option<Range<usize>> {
+    let mut s = Scanner::new(text, start);
+    if !(s.eat(Kind::Let) && s.eat(Kind::Local) && s.eat(Kind::Colon)) {
+        return None;
+    }
+    let from = s.tok.start as usize;
+    s.until(&[Kind::Equal, Kind::Semicolon]);
+    (s.end > from).then_some(from..s.end)
+}
+
+/// The bytes of the stated result type of the `fn`, `def` or `declare` that starts at a place.
+pub(crate) fn result_extent(text: &str, start: usize) -> Option<Range<usize>> {
+    let mut s = Scanner::new(text, start);
+    s.until(&[Kind::LParen, Kind::Semicolon]);
+    if s.tok.kind != Kind::LParen {
+        return None;
+    }
+    s.group();
+    if !s.eat(Kind::Arrow) {
+        return None;
+    }
+    let from = s.tok.start as usize;
+    s.until(&[Kind::LBrace, Kind::Semicolon]);
+    (s.end > from).then_some(from..s.end)
+}
+
+/// The bytes of the name of the `def` or `declare` that starts at a place.
+pub(crate) fn item_name_extent(text: &str, start: usize) -> Range<usize> {
+    let mut s = Scanner::new(text, start);
+    s.until(&[Kind::Global, Kind::LParen]);
+    s.tok.range()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(&text[expr_extent(text, 0)], expected);
+    }
+
+    #[test]
+    fn expressions_reach_to_their_end() {
+        check("%x.0.1(%a, (%b)) , c", "%x.0.1(%a, (%b))");
+        check("nn.conv2d(%x, strides=[1, 1]).0;", "nn.conv2d(%x, strides=[1, 1]).0");
+        check("fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }(3)", "fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }");
+        check("if (%c) { 1 } else { {2} } ;", "if (%c) { 1 } else { {2} }");
+        check("dense<fn(Any) -> Any>[1, 2] ;", "dense<fn(Any) -> Any>[1, 2]");
+        check("-1f, 2", "-1f");
+        check("let %x: (A, B) = { let %y = 1; %y }; rest", "let %x: (A, B) = { let %y = 1; %y }");
+        check("add(%x", "add(%x");
+    }
+
+    #[test]
+    fn parts_are_found() {
+        assert_eq!(operand_extent("add(%x.0, f(%a, %b), 1)", 0, 0, 1), Some(10..19));
+        assert_eq!(operand_extent("%f(%x)(%a, %b)", 0, 2, 1), Some(11..13));
+        assert_eq!(operand_extent("(%a, %b)", 0, 0, 1), Some(5..7));
+        assert_eq!(operand_extent("add(%x)", 0, 0, 1), None);
+        assert_eq!(annotation_extent("let %x: (A, B) = 1;", 0), Some(8..14));
+        assert_eq!(annotation_extent("let %x = 1;", 0), None);
+        assert_eq!(result_extent("def @f(%x: fn(A) -> B) -> fn(A) -> B { 1 }", 0), Some(26..38));
+        assert_eq!(result_extent("fn() { 1 }", 0), None);
+        assert_eq!(item_name_extent("def private @f() {", 0), 12..14);
+    }
+}

@@ -1,0 +1,586 @@
+//! Tokens of the text format, by bytes, without an allocation.
+
+/// What a token is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    End,
+    /// Something that is no token: a stray character, a string or comment that is not closed.
+    Bad,
+    /// `%NAME` or `%"…"`
+    Local,
+    /// `@NAME` or `@"…"`
+    Global,
+    /// A word that is not a keyword, with the dotted words that follow it.
+    Word,
+    /// Digits, with fraction, exponent and suffix; or `0x` and hexadecimal digits.
+    Number,
+    /// `"…"`
+    Str,
+    LParen,
+    RParen,
+    LBrace,
+    RBrace,
+    LBracket,
+    RBracket,
+    Less,
+    Greater,
+    Comma,
+    Semicolon,
+    Colon,
+    Equal,
+    Arrow,
+    Minus,
+    Plus,
+    Star,
+    Dot,
+    Question,
+    /// `!NAME`
+    Alias,
+    /// `#[`
+    Meta,
+    /// `#![`
+    ModuleMeta,
+    Any,
+    Attr,
+    Dataflow,
+    Declare,
+    Def,
+    Dense,
+    Else,
+    False,
+    Fn,
+    If,
+    Let,
+    None,
+    Op,
+    Output,
+    Private,
+    Shape,
+    Tensor,
+    True,
+    Type,
+}
+
+impl Kind {
+    /// Whether it is a word, a keyword or not: what can be an attribute's key.
+    pub(crate) fn is_word(self) -> bool {
+        self == Kind::Word || self as u8 >= Kind::Any as u8
+    }
+
+    /// As it is named in messages.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Kind::End => "the end of the text",
+            Kind::Bad => "something that is no token",
+            Kind::Local => "a local (`%name`)",
+            Kind::Global => "a global (`@name`)",
+            Kind::Word => "a name",
+            Kind::Number => "a number",
+            Kind::Str => "a string",
+            Kind::LParen => "`(`",
+            Kind::RParen => "`)`",
+            Kind::LBrace => "`{`",
+            Kind::RBrace => "`}`",
+            Kind::LBracket => "`[`",
+            Kind::RBracket => "`]`",
+            Kind::Less => "`<`",
+            Kind::Greater => "`>`",
+            Kind::Comma => "`,`",
+            Kind::Semicolon => "`;`",
+            Kind::Colon => "`:`",
+            Kind::Equal => "`=`",
+            Kind::Arrow => "`->`",
+            Kind::Minus => "`-`",
+            Kind::Plus => "`+`",
+            Kind::Star => "`*`",
+            Kind::Dot => "`.`",
+            Kind::Question => "`?`",
+            Kind::Alias => "an alias (`!name`)",
+            Kind::Meta => "`#[`",
+            Kind::ModuleMeta => "`#![`",
+            Kind::Any => "`Any`",
+            Kind::Attr => "`attr`",
+            Kind::Dataflow => "`dataflow`",
+            Kind::Declare => "`declare`",
+            Kind::Def => "`def`",
+            Kind::Dense => "`dense`",
+            Kind::Else => "`else`",
+            Kind::False => "`false`",
+            Kind::Fn => "`fn`",
+            Kind::If => "`if`",
+            Kind::Let => "`let`",
+            Kind::None => "`none`",
+            Kind::Op => "`op`",
+            Kind::Output => "`output`",
+            Kind::Private => "`private`",
+            Kind::Shape => "`shape`",
+            Kind::Tensor => "`Tensor`",
+            Kind::True => "`true`",
+            Kind::Type => "`type`",
+        }
+    }
+}
+
+/// The words that begin something, and so name no operator and no dimension.
+pub(crate) const KEYWORDS: &[(&str, Kind)] = &[
+    ("Any", Kind::Any),
+    ("attr", Kind::Attr),
+    ("dataflow", Kind::Dataflow),
+    ("declare", Kind::Declare),
+    ("def", Kind::Def),
+    ("dense", Kind::Dense),
+    ("else", Kind::Else),
+    ("false", Kind::False),
+    ("fn", Kind::Fn),
+    ("if", Kind::If),
+    ("let", Kind::Let),
+    ("none", Kind::None),
+    ("op", Kind::Op),
+    ("output", Kind::Output),
+    ("private", Kind::Private),
+    ("shape", Kind::Shape),
+    ("Tensor", Kind::Tensor),
+    ("true", Kind::True),
+    ("type", Kind::Type),
+];
+
+#[inline]
+fn keyword(word: &[u8]) -> Kind {
+    match word {
+        b"let" => Kind::Let,
+        b"Any" => Kind::Any,
+        b"attr" => Kind::Attr,
+        b"dataflow" => Kind::Dataflow,
+        b"declare" => Kind::Declare,
+        b"def" => Kind::Def,
+        b"dense" => Kind::Dense,
+        b"else" => Kind::Else,
+        b"false" => Kind::False,
+        b"fn" => Kind::Fn,
+        b"if" => Kind::If,
+        b"none" => Kind::None,
+        b"op" => Kind::Op,
+        b"output" => Kind::Output,
+        b"private" => Kind::Private,
+        b"shape" => Kind::Shape,
+        b"Tensor" => Kind::Tensor,
+        b"true" => Kind::True,
+        b"type" => Kind::Type,
+        _ => Kind::Word,
+    }
+}
+
+/// Whether a word is a keyword, an element type or a number (`inff`), and so names no operator and no dimension without quotes.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    keyword(word.as_bytes()) != Kind::Word
+        || word.parse::<crate::dtype::DType>().is_ok()
+        || special_float(word).is_some()
+}
+
+/// Splits `inff16` and the like into whether it is a NaN and the suffix.
+pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
+    let (nan, suffix) = match (word.strip_prefix("inf"), word.strip_prefix("nan")) {
+        (Some(s), _) => (false, s),
+        (_, Some(s)) => (true, s),
+        _ => return None,
+    };
+    matches!(suffix, "" | "f" | "f16" | "f32" | "f64" | "bf16").then_some((nan, suffix))
+}
+
+/// A token: what it is, and the bytes of the text that it takes.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Token {
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+const NAME: u8 = 1;
+const SPACE: u8 = 2;
+const DIGIT: u8 = 4;
+const WORD_START: u8 = 8;
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0u8; 256];
+    let mut b = 0;
+    while b < 256 {
+        let c = b as u8;
+        if c.is_ascii_alphanumeric() || c == b'_' || c == b'$' {
+            table[b] |= NAME;
+        }
+        if c.is_ascii_alphabetic() || c == b'_' {
+            table[b] |= WORD_START;
+        }
+        if c.is_ascii_digit() {
+            table[b] |= DIGIT;
+        }
+        if matches!(c, b' ' | b'\t' | b'\n' | b'\r') {
+            table[b] |= SPACE;
+        }
+        b += 1;
+    }
+    table
+}
+
+static CLASS: [u8; 256] = classes();
+
+/// Whether text can stand behind `%` and `@` without quotes.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| CLASS[b as usize] & NAME != 0)
+}
+
+/// Whether text can be an operator, a key or a dimension as far as its letters go: a word, or with `dotted`, several.
+pub(crate) fn is_word(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0)
+        && bytes.all(|b| CLASS[b as usize] & NAME != 0 && b != b'$')
+}
+
+/// Reads tokens one after the other.
+#[derive(Copy, Clone)]
+pub(crate) struct Lexer<'s> {
+    bytes: &'s [u8],
+    pos: usize,
+}
+
+impl<'s> Lexer<'s> {
+    /// Reads from a byte offset on. The text is shorter than 4 GiB.
+    pub(crate) fn new(text: &'s str, pos: usize) -> Lexer<'s> {
+        Lexer { bytes: text.as_bytes(), pos }
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> u8 {
+        self.bytes.get(i).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn is(&self, i: usize, class: u8) -> bool {
+        CLASS[self.at(i) as usize] & class != 0
+    }
+
+    /// The text from here on.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'s [u8] {
+        &self.bytes[self.pos..]
+    }
+
+    #[inline]
+    fn token(&mut self, kind: Kind, start: usize, end: usize) -> Token {
+        self.pos = end;
+        Token { kind, start: start as u32, end: end as u32 }
+    }
+
+    /// The next token; at the end of the text, [`Kind::End`] again and again.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Token {
+        let mut i = self.pos;
+        while self.is(i, SPACE) {
+            i += 1;
+        }
+        let start = i;
+        let first = self.at(i);
+        let single = match first {
+            b'%' | b'@' | b'!' => {
+                let kind = match first {
+                    b'%' => Kind::Local,
+                    b'@' => Kind::Global,
+                    _ => Kind::Alias,
+                };
+                i += 1;
+                if self.at(i) == b'"' && kind != Kind::Alias {
+                    return self.quoted(start, i, kind);
+                }
+                while self.is(i, NAME) {
+                    i += 1;
+                }
+                let kind = if i == start + 1 { Kind::Bad } else { kind };
+                return self.token(kind, start, i);
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.word(start),
+            b'0'..=b'9' => return self.number(start),
+            b',' => Kind::Comma,
+            b'(' => Kind::LParen,
+            b')' => Kind::RParen,
+            b';' => Kind::Semicolon,
+            b'=' => Kind::Equal,
+            b'[' => Kind::LBracket,
+            b']' => Kind::RBracket,
+            b'<' => Kind::Less,
+            b'>' => Kind::Greater,
+            b'{' => Kind::LBrace,
+            b'}' => Kind::RBrace,
+            b':' => Kind::Colon,
+            b'+' => Kind::Plus,
+            b'*' => Kind::Star,
+            b'.' => Kind::Dot,
+            b'?' => Kind::Question,
+            _ => return self.rare(start),
+        };
+        self.token(single, start, start + 1)
+    }
+
+    #[inline]
+    fn word(&mut self, start: usize) -> Token {
+        let mut i = start;
+        let mut dotted = false;
+        loop {
+            while self.is(i, NAME) && self.at(i) != b'$' {
+                i += 1;
+            }
+            if self.at(i) == b'.' && self.is(i + 1, WORD_START) {
+                dotted = true;
+                i += 1;
+                continue;
+            }
+            break;
+        }
+        let kind = if dotted { Kind::Word } else { keyword(&self.bytes[start..i]) };
+        self.token(kind, start, i)
+    }
+
+    fn number(&mut self, start: usize) -> Token {
+        let mut i = start;
+        if self.at(i) == b'0' && self.at(i + 1) == b'x' {
+            i += 2;
+        } else {
+            while self.is(i, DIGIT) {
+                i += 1;
+            }
+            if self.at(i) == b'.' && self.is(i + 1, DIGIT) {
+                i += 2;
+                while self.is(i, DIGIT) {
+                    i += 1;
+                }
+            }
+            if matches!(self.at(i), b'e' | b'E') {
+                let sign = usize::from(matches!(self.at(i + 1), b'+' | b'-'));
+                if self.is(i + 1 + sign, DIGIT) {
+                    i += 1 + sign;
+                }
+            }
+        }
+        while self.is(i, NAME) {
+            i += 1;
+        }
+        self.token(Kind::Number, start, i)
+    }
+
+    /// What is left: `-`, `->`, strings, comments, `#`, the end, and what is no token.
+    #[cold]
+    fn rare(&mut self, start: usize) -> Token {
+        match self.at(start) {
+            b'-' if self.at(start + 1) == b'>' => self.token(Kind::Arrow, start, start + 2),
+            b'-' => self.token(Kind::Minus, start, start + 1),
+            b'"' => self.quoted(start, start, Kind::Str),
+            b'#' if self.at(start + 1) == b'[' => self.token(Kind::Meta, start, start + 2),
+            b'#' if self.at(start + 1) == b'!' && self.at(start + 2) == b'[' => {
+                self.token(Kind::ModuleMeta, start, start + 3)
+            }
+            b'/' if matches!(self.at(start + 1), b'/' | b'*') => self.after_comments(start),
+            _ if start >= self.bytes.len() => self.token(Kind::End, start, start),
+            _ => {
+                let mut i = start + 1;
+                // A character of several bytes is one token.
+                while self.at(i) & 0xc0 == 0x80 {
+                    i += 1;
+                }
+                self.token(Kind::Bad, start, i)
+            }
+        }
+    }
+
+    /// The token behind comments, of which there may be many.
+    fn after_comments(&mut self, start: usize) -> Token {
+        let mut i = start;
+        loop {
+            match (self.at(i), self.at(i + 1)) {
+                (b'/', b'/') => {
+                    while i < self.bytes.len() && self.at(i) != b'\n' {
+                        i += 1;
+                    }
+                }
+                (b'/', b'*') => {
+                    let open = i;
+                    let mut depth = 0usize;
+                    loop {
+                        match (self.at(i), self.at(i + 1)) {
+                            (b'/', b'*') => {
+                                depth += 1;
+                                i += 2;
+                            }
+                            (b'*', b'/') => {
+                                depth -= 1;
+                                i += 2;
+                                if depth == 0 {
+                                    break;
+                                }
+                            }
+                            _ if i >= self.bytes.len() => {
+                                let end = self.bytes.len();
+                                self.pos = end;
+                                return Token { kind: Kind::Bad, start: open as u32, end: end as u32 };
+                            }
+                            _ => i += 1,
+                        }
+                    }
+                }
+                _ => {}
+            }
+            while self.is(i, SPACE) {
+                i += 1;
+            }
+            if !(self.at(i) == b'/' && matches!(self.at(i + 1), b'/' | b'*')) {
+                break;
+            }
+        }
+        self.pos = i;
+        self.next()
+    }
+
+    /// A token whose text is in quotes. A string ends on its line.
+    fn quoted(&mut self, start: usize, quote: usize, kind: Kind) -> Token {
+        let mut i = quote + 1;
+        loop {
+            match self.at(i) {
+                b'"' => return self.token(kind, start, i + 1),
+                b'\\' if self.at(i + 1) == b'"' || self.at(i + 1) == b'\\' => i += 2,
+                b'\n' => return self.token(Kind::Bad, start, i),
+                0 if i >= self.bytes.len() => return self.token(Kind::Bad, start, i),
+                _ => i += 1,
+            }
+        }
+    }
+
+    /// The digits that follow immediately, as after the dot of a projection; empty if there are none.
+    pub(crate) fn digits(&mut self) -> Token {
+        let start = self.pos;
+        let mut i = start;
+        while self.is(i, DIGIT) {
+            i += 1;
+        }
+        self.token(Kind::Number, start, i)
+    }
+}
+
+/// What is wrong with the text of a [`Kind::Bad`] token.
+pub(crate) fn bad_token_message(text: &str) -> (String, Option<&'static str>) {
+    match text.as_bytes() {
+        [b'"', ..] | [b'%' | b'@', b'"', ..] => {
+            ("the string is not closed".to_string(), Some("a string ends on its line; write `\\n` for a line break"))
+        }
+        [b'/', b'*', ..] => ("the comment is not closed".to_string(), Some("`/* … */` nest")),
+        [b'!'] => ("`!` without a name".to_string(), Some("an alias is `!name`")),
+        [b'%'] => ("`%` without a name".to_string(), Some("a local is `%name` or `%\"any string\"`")),
+        [b'@'] => ("`@` without a name".to_string(), Some("a global is `@name` or `@\"any string\"`")),
+        _ => (format!("unexpected character `{}`", text.escape_debug()), None),
+    }
+}
+
+/// The text that a string in quotes means.
+///
+/// # Errors
+/// Where an escape is none of `\" \\ \n \t \u{…}`: its bytes within `quoted`.
+pub(crate) fn unescape(quoted: &str) -> Result<std::borrow::Cow<'_, str>, std::ops::Range<usize>> {
+    let inner = quoted.strip_prefix('"').and_then(|s| s.strip_suffix('"')).unwrap_or(quoted);
+    if !inner.contains('\\') {
+        return Ok(inner.into());
+    }
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let offset = 1 + (inner.len() - rest.len()) + at;
+        let after = &rest[at + 1..];
+        let next = after.chars().next();
+        let mut taken = next.map_or(0, char::len_utf8);
+        match next {
+            Some('"') => out.push('"'),
+            Some('\\') => out.push('\\'),
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('u') => {
+                let close = after.bytes().take(16).position(|b| b == b'}');
+                let c = close.and_then(|close| {
+                    let digits = after.get(1..close)?.strip_prefix('{')?;
+                    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+                    plain.then(|| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)).flatten()
+                });
+                match (c, close) {
+                    (Some(c), Some(close)) => {
+                        out.push(c);
+                        taken = close + 1;
+                    }
+                    (_, close) => return Err(offset..offset + 1 + close.map_or(1, |c| c + 1)),
+                }
+            }
+            _ => return Err(offset..offset + 1 + taken),
+        }
+        rest = &after[taken..];
+    }
+    out.push_str(rest);
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(Kind, &str)> {
+        let mut lexer = Lexer::new(text, 0);
+        let mut out = Vec::new();
+        loop {
+            let t = lexer.next();
+            if t.kind == Kind::End {
+                return out;
+            }
+            out.push((t.kind, &text[t.range()]));
+        }
+    }
+
+    #[test]
+    fn words_numbers_and_names() {
+        assert_eq!(
+            kinds("let %x$1 = nn.conv2d(1e-3f, 0x7f) // c\n/* a /* b */ c */ -> @\"q\\\"\""),
+            vec![
+                (Kind::Let, "let"),
+                (Kind::Local, "%x$1"),
+                (Kind::Equal, "="),
+                (Kind::Word, "nn.conv2d"),
+                (Kind::LParen, "("),
+                (Kind::Number, "1e-3f"),
+                (Kind::Comma, ","),
+                (Kind::Number, "0x7f"),
+                (Kind::RParen, ")"),
+                (Kind::Arrow, "->"),
+                (Kind::Global, "@\"q\\\"\""),
+            ]
+        );
+        assert_eq!(kinds("%x.0")[1], (Kind::Dot, "."));
+        assert_eq!(kinds("é\"a"), vec![(Kind::Bad, "é"), (Kind::Bad, "\"a")]);
+        assert_eq!(kinds("/* /* */"), vec![(Kind::Bad, "/* /* */")]);
+    }
+
+    #[test]
+    fn every_keyword_has_its_kind() {
+        for &(word, kind) in KEYWORDS {
+            assert_eq!(keyword(word.as_bytes()), kind);
+            assert_eq!(kind.describe(), format!("`{word}`"));
+        }
+    }
+
+    #[test]
+    fn escapes_are_undone_and_wrong_ones_found() {
+        assert_eq!(unescape(r#""a\"\\\n\t\u{e9}z""#).unwrap(), "a\"\\\n\té\u{7a}");
+        assert_eq!(unescape(r#""ab\q""#), Err(3..5));
+        assert_eq!(unescape(r#""\u{110000}""#), Err(1..11));
+        assert_eq!(unescape(r#""\u12""#), Err(1..3));
+    }
+}

@@ -1,0 +1,437 @@
+//! The parser of the text format.
+//!
+//! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest as deep as memory allows. Types and
+//! dimensions have small machines of their own ([`types`], [`dims`]). Nodes are made as they are read, with the type that is written or the
+//! error type; [`infer_module`](crate::infer_module) then finds the types.
+//!
+//! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what is said (an unknown name, a number
+//! out of range) is reported and reading goes on with an expression of the error type, which silences what follows from it.
+
+mod attributes;
+mod dims;
+mod expressions;
+mod items;
+mod literals;
+mod recovery;
+mod scope;
+mod signatures;
+mod statements;
+mod types;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::Context;
+use crate::diagnostic::Diagnostic;
+use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LiteralId, NameId, OpId, SideTable, TypeId};
+use crate::expr::{VarFlags, VarId};
+use crate::infer_module::infer_module;
+use crate::module::Module;
+use crate::op::OpRegistry;
+use crate::source::Source;
+use crate::text::lexer::{Kind, Lexer, Token, bad_token_message, unescape};
+use expressions::{Frame, State};
+use items::Item;
+use literals::SplatType;
+use scope::{NewSymbol, Scopes};
+use signatures::Head;
+use types::TypeFrame;
+
+/// The most errors that are reported of one text.
+pub const MAX_ERRORS: usize = 20;
+
+/// Reads a module, with the types of all that is in it. The module keeps the source.
+///
+/// # Errors
+/// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where it can.
+pub fn parse_module(source: Source, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+    let source = Arc::new(source);
+    let mut module = Module::new(registry);
+    let mut parser = match Parser::new(&mut module.cx, source.text()) {
+        Ok(parser) => parser,
+        Err(error) => return Err(vec![error]),
+    };
+    let attrs = parser.module_items();
+    let Parser { mut diagnostics, items, .. } = parser;
+    module.set_attrs(attrs);
+    for Item { global, function } in items {
+        // A duplicate was reported when it was read.
+        let _ = module.add(global, function);
+    }
+    module.set_source(Some(source));
+    diagnostics.extend(infer_module(&mut module));
+    if diagnostics.is_empty() {
+        return Ok(module);
+    }
+    diagnostics.sort_by_key(|d| d.span.as_ref().map_or(usize::MAX, |s| s.start));
+    diagnostics.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+    diagnostics.truncate(MAX_ERRORS);
+    Err(diagnostics)
+}
+
+/// Reads a type. A symbolic dimension that no function type in it binds is a new one for each name.
+///
+/// # Errors
+/// If the text is not a type.
+pub fn parse_type(cx: &mut Context, text: &str) -> Result<TypeId, Vec<Diagnostic>> {
+    let mut parser = Parser::new(cx, text).map_err(|e| vec![e])?;
+    let ty = parser.binding_types(|p| p.parse_type());
+    let ty = ty.and_then(|ty| parser.expect(Kind::End).map(|_| ty));
+    parser.finish(ty)
+}
+
+/// Reads an attribute value.
+///
+/// # Errors
+/// If the text is not an attribute value.
+pub fn parse_attr(cx: &mut Context, text: &str) -> Result<AttrId, Vec<Diagnostic>> {
+    let mut parser = Parser::new(cx, text).map_err(|e| vec![e])?;
+    let attr = parser.run_attribute();
+    let attr = attr.and_then(|attr| parser.expect(Kind::End).map(|_| attr));
+    parser.finish(attr)
+}
+
+/// A syntax error was reported; what is being read cannot be gone on with.
+#[derive(Copy, Clone, Debug)]
+struct Reported;
+
+type Parsed<T> = Result<T, Reported>;
+
+/// A range of bytes of the text.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl From<Token> for Place {
+    fn from(t: Token) -> Place {
+        Place { start: t.start, end: t.end }
+    }
+}
+
+/// A named attribute with the place of its name.
+#[derive(Copy, Clone)]
+struct KeyValue {
+    key: NameId,
+    place: Place,
+    value: AttrId,
+}
+
+/// An alias of a type or attribute.
+#[derive(Copy, Clone)]
+enum Alias {
+    Type(TypeId),
+    Attr(AttrId),
+}
+
+struct Parser<'s, 'c> {
+    text: &'s str,
+    lexer: Lexer<'s>,
+    /// The token that is looked at.
+    tok: Token,
+    /// Where the token before it ended.
+    previous_end: u32,
+    cx: &'c mut Context,
+    diagnostics: Vec<Diagnostic>,
+    /// Set when there are too many errors: the text counts as ended.
+    stopped: bool,
+
+    // The function that is being read.
+    body: Body,
+    scopes: Scopes,
+
+    // The machine.
+    frames: Vec<Frame>,
+    /// Operands of the calls and tuples that are being read.
+    operands: Vec<ExprId>,
+    /// Attributes of the lists that are being read.
+    key_values: Vec<KeyValue>,
+    /// Elements of the attribute lists that are being read.
+    elements: Vec<AttrId>,
+    heads: Vec<Head>,
+    /// Parameters of the signatures that are being read.
+    params: Vec<VarId>,
+    /// `#[…]` of the binding or item that follows.
+    meta: Option<AttrsId>,
+    /// What a run of the machine that reads a single attribute ends with.
+    result: Option<AttrId>,
+    type_frames: Vec<TypeFrame>,
+    type_values: Vec<TypeId>,
+    function_types: types::FunctionTypes,
+    /// Symbols that the signature or `match_cast` being read binds, if it may bind any.
+    new_symbols: Option<Vec<NewSymbol>>,
+    /// Names that function types bound while `new_symbols` were collected.
+    names_in_function_types: Vec<NameId>,
+
+    // The module.
+    items: Vec<Item>,
+    aliases: FxHashMap<NameId, (Alias, Place)>,
+    definitions: FxHashMap<GlobalId, Place>,
+    /// Where each function first names each global.
+    global_uses: Vec<(GlobalId, Place)>,
+
+    // Caches.
+    match_cast: Option<OpId>,
+    to_key: NameId,
+    ops: Vec<(&'s str, OpId)>,
+    splat_type: Option<SplatType<'s>>,
+    scalars: FxHashMap<(u32, u64), (LiteralId, TypeId)>,
+    bindings_seen: SideTable<ExprId, bool>,
+}
+
+impl<'s, 'c> Parser<'s, 'c> {
+    fn new(cx: &'c mut Context, text: &'s str) -> Result<Parser<'s, 'c>, Diagnostic> {
+        if u32::try_from(text.len()).is_err() || text.len() == u32::MAX as usize {
+            return Err(Diagnostic::error("the text is longer than 4 GiB").with_help("split it into several files"));
+        }
+        let body = Body::new(&cx.types);
+        let match_cast = cx.ops.find("match_cast");
+        let to_key = cx.names.intern("to");
+        let mut lexer = Lexer::new(text, 0);
+        let tok = lexer.next();
+        Ok(Parser {
+            text,
+            lexer,
+            tok,
+            previous_end: 0,
+            cx,
+            diagnostics: Vec::new(),
+            stopped: false,
+            body,
+            scopes: Scopes::new(),
+            frames: Vec::new(),
+            operands: Vec::new(),
+            key_values: Vec::new(),
+            elements: Vec::new(),
+            heads: Vec::new(),
+            params: Vec::new(),
+            meta: None,
+            result: None,
+            type_frames: Vec::new(),
+            type_values: Vec::new(),
+            function_types: Default::default(),
+            new_symbols: None,
+            names_in_function_types: Vec::new(),
+            items: Vec::new(),
+            aliases: FxHashMap::default(),
+            definitions: FxHashMap::default(),
+            global_uses: Vec::new(),
+            match_cast,
+            to_key,
+            ops: Vec::new(),
+            splat_type: None,
+            scalars: FxHashMap::default(),
+            bindings_seen: SideTable::new(0, false),
+        })
+    }
+
+    /// What a parse of a single type or attribute comes to.
+    fn finish<T>(self, result: Parsed<T>) -> Result<T, Vec<Diagnostic>> {
+        match result {
+            Ok(value) if self.diagnostics.is_empty() => Ok(value),
+            _ => Err(self.diagnostics),
+        }
+    }
+
+    // ---- Tokens ----
+
+    #[inline(always)]
+    fn next(&mut self) {
+        self.previous_end = self.tok.end;
+        self.tok = self.lexer.next();
+    }
+
+    /// Goes back (or on) to a token that starts at this place.
+    fn seek(&mut self, place: u32) {
+        self.lexer = Lexer::new(self.text, place as usize);
+        self.previous_end = place;
+        self.tok = self.lexer.next();
+    }
+
+    /// The token after the present one.
+    fn peek(&self) -> Token {
+        let mut ahead = self.lexer;
+        ahead.next()
+    }
+
+    #[inline(always)]
+    fn slice(&self, token: Token) -> &'s str {
+        &self.text[token.range()]
+    }
+
+    /// From a place to the end of what was read last.
+    fn since(&self, start: u32) -> Place {
+        Place { start, end: self.previous_end.max(start) }
+    }
+
+    #[inline]
+    fn eat(&mut self, kind: Kind) -> bool {
+        if self.tok.kind == kind {
+            self.next();
+            return true;
+        }
+        false
+    }
+
+    /// Reads a token of a kind.
+    #[inline]
+    fn expect(&mut self, kind: Kind) -> Parsed<Token> {
+        if self.tok.kind == kind {
+            let token = self.tok;
+            self.next();
+            return Ok(token);
+        }
+        Err(self.unexpected(kind.describe()))
+    }
+
+    /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may be another item.
+    fn comma_or(&mut self, close: Kind) -> Parsed<bool> {
+        if self.eat(Kind::Comma) {
+            return Ok(self.tok.kind != close);
+        }
+        if self.tok.kind == close {
+            return Ok(false);
+        }
+        Err(self.unexpected(match close {
+            Kind::RBracket => "`,` or `]`",
+            _ => "`,` or `)`",
+        }))
+    }
+
+    /// The name behind `%` or `@`, or in a string.
+    #[inline]
+    fn name(&mut self, token: Token) -> NameId {
+        let text = &self.text[token.start as usize + 1..token.end as usize];
+        if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
+    }
+
+    /// The name that a string means, which starts `offset` bytes into the token.
+    fn quoted_name(&mut self, token: Token, offset: u32) -> NameId {
+        let quoted = &self.text[(token.start + offset) as usize..token.end as usize];
+        match unescape(quoted) {
+            Ok(name) => self.cx.names.intern(&name),
+            Err(range) => {
+                let at = (token.start + offset) as usize;
+                self.error(
+                    Diagnostic::error("unknown escape in a string")
+                        .at(at + range.start..at + range.end)
+                        .with_help("the escapes are `\\\"`, `\\\\`, `\\n`, `\\t` and `\\u{…}`"),
+                );
+                self.cx.names.intern(quoted)
+            }
+        }
+    }
+
+    // ---- Errors ----
+
+    /// Reports an error. Of several at one place, only the first is kept.
+    #[cold]
+    fn error(&mut self, diagnostic: Diagnostic) -> Reported {
+        if self.stopped || self.diagnostics.last().is_some_and(|d| d.span == diagnostic.span) {
+            return Reported;
+        }
+        self.diagnostics.push(diagnostic);
+        if self.diagnostics.len() >= MAX_ERRORS {
+            self.stopped = true;
+            let end = self.text.len() as u32;
+            self.seek(end);
+        }
+        Reported
+    }
+
+    fn error_at(&mut self, place: impl Into<Place>, message: impl Into<String>) -> Reported {
+        self.error(Diagnostic::error(message).at(place.into().range()))
+    }
+
+    fn error_help(&mut self, place: impl Into<Place>, message: impl Into<String>, help: impl Into<String>) -> Reported {
+        self.error(Diagnostic::error(message).at(place.into().range()).with_help(help))
+    }
+
+    /// Reports that something else stands where `wanted` should.
+    #[cold]
+    fn unexpected(&mut self, wanted: &str) -> Reported {
+        self.error(self.unexpected_diagnostic(wanted))
+    }
+
+    #[cold]
+    fn unexpected_help(&mut self, wanted: &str, help: &str) -> Reported {
+        let diagnostic = self.unexpected_diagnostic(wanted);
+        if self.tok.kind == Kind::Bad {
+            return self.error(diagnostic);
+        }
+        self.error(diagnostic.with_help(help))
+    }
+
+    fn unexpected_diagnostic(&self, wanted: &str) -> Diagnostic {
+        let tok = self.tok;
+        if tok.kind == Kind::Bad {
+            let (message, help) = bad_token_message(self.slice(tok));
+            let diagnostic = Diagnostic::error(message).at(tok.range());
+            return match help {
+                Some(help) => diagnostic.with_help(help),
+                None => diagnostic,
+            };
+        }
+        let found = match tok.kind {
+            Kind::Word | Kind::Local | Kind::Global | Kind::Number => {
+                format!("`{}`", self.slice(tok).chars().take(60).collect::<String>())
+            }
+            kind => kind.describe().to_string(),
+        };
+        Diagnostic::error(format!("expected {wanted}, found {found}")).at(tok.range())
+    }
+
+    // ---- Nodes ----
+
+    /// An expression that silences errors: a variable of the error type that nothing binds.
+    #[cold]
+    fn error_expr(&mut self) -> ExprId {
+        let ty = self.cx.types.error();
+        self.body.push_var(None, VarFlags::PLAIN, ty, Some(self.previous_end)).expr()
+    }
+
+    fn new_var(&mut self, name: NameId, flags: VarFlags, ty: TypeId, start: u32) -> VarId {
+        self.body.push_var(Some(name), flags, ty, Some(start))
+    }
+
+    // ---- Runs of the machine ----
+
+    /// Reads one attribute value that stands outside any function.
+    fn run_attribute(&mut self) -> Parsed<AttrId> {
+        self.frames.push(Frame::Single);
+        self.run(State::Attribute)?;
+        Ok(self.result.take().unwrap_or_else(|| self.cx.attr(Attr::None)))
+    }
+
+    /// Runs the machine until the stack is empty.
+    fn run(&mut self, mut state: State) -> Parsed<()> {
+        loop {
+            let next = match state {
+                State::Statement => self.statement(),
+                State::Expression => self.expression(),
+                State::Value(id, start) => self.value(id, start),
+                State::Deliver(id, start) => self.deliver(id, start),
+                State::Argument => self.argument(),
+                State::Attribute => self.attribute(),
+                State::AttributeValue(attr) => self.deliver_attribute(attr),
+                State::KeyValue => self.key_value(),
+                State::Done => return Ok(()),
+            };
+            state = match next {
+                Ok(state) => state,
+                Err(Reported) => self.recover()?,
+            };
+        }
+    }
+}

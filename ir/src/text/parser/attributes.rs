@@ -1,0 +1,260 @@
+//! Attribute values, and lists of named ones.
+
+use super::expressions::{Callee, Frame, State};
+use super::literals::Unsuffixed;
+use super::{Alias, KeyValue, Parsed, Parser, Place};
+use crate::attrs::Attr;
+use crate::dtype::DType;
+use crate::entity::AttrsId;
+use crate::text::lexer::Kind;
+
+impl Parser<'_, '_> {
+    /// Reads an attribute value, or begins one that nests.
+    pub(super) fn attribute(&mut self) -> Parsed<State> {
+        let tok = self.tok;
+        let attr = match tok.kind {
+            Kind::Str => {
+                let name = self.quoted_name(tok, 0);
+                self.next();
+                Attr::Str(name)
+            }
+            Kind::None => {
+                self.next();
+                Attr::None
+            }
+            Kind::Dense => Attr::Literal(self.dense()?.0),
+            Kind::LBracket => {
+                self.next();
+                self.frames.push(Frame::List { elements: self.elements.len() as u32 });
+                if self.tok.kind == Kind::RBracket {
+                    return self.finish_list();
+                }
+                return Ok(State::Attribute);
+            }
+            Kind::Shape => {
+                self.next();
+                Attr::Shape(self.dim_list(false)?.into_iter().collect())
+            }
+            Kind::Global => {
+                self.next();
+                let global = self.global_name(tok.into());
+                self.global_uses.push((global, tok.into()));
+                Attr::Global(global)
+            }
+            Kind::Alias => {
+                let ahead = self.alias()?;
+                match ahead.0 {
+                    Some(Alias::Attr(attr)) => return self.deliver_attribute(attr),
+                    Some(Alias::Type(ty)) => Attr::Type(ty),
+                    None => Attr::None,
+                }
+            }
+            Kind::Tensor | Kind::Any | Kind::LParen => self.type_attr()?,
+            Kind::Fn => {
+                if self.at_function_attr() {
+                    return self.function_attr();
+                }
+                let ty = self.type_attr()?;
+                if self.tok.kind == Kind::LBrace {
+                    // It was the signature of a function without parameters.
+                    self.seek(tok.start);
+                    return self.function_attr();
+                }
+                ty
+            }
+            Kind::Op => {
+                self.next();
+                let name = self.expect(Kind::Str)?;
+                let id = self.quoted_name(name, 0);
+                let text = self.cx.names.get(id).to_string();
+                self.resolve_op(&text, name.into()).map_or(Attr::None, Attr::Op)
+            }
+            _ if self.at_literal() => {
+                let number = self.number(Unsuffixed::Attribute)?;
+                match number.dtype {
+                    DType::Int64 => Attr::Int(number.bits as i64),
+                    DType::Float64 => Attr::Float(number.bits),
+                    DType::Bool => Attr::Bool(number.bits != 0),
+                    _ => Attr::Literal(self.cx.literals.intern(number.literal())),
+                }
+            }
+            Kind::Word => {
+                let word = self.slice(tok);
+                self.next();
+                match word.parse::<DType>() {
+                    Ok(dtype) => Attr::DType(dtype),
+                    Err(()) => self.op_of(word, tok.into()).map_or(Attr::None, Attr::Op),
+                }
+            }
+            _ => {
+                return Err(self.unexpected_help(
+                    "an attribute value",
+                    "such as a number, `\"text\"`, `[1, 2]`, `shape(2, n)`, `float32`, `Tensor[(8,), float32]` or `@f`",
+                ));
+            }
+        };
+        let attr = self.cx.attr(attr);
+        self.deliver_attribute(attr)
+    }
+
+    /// Reads a type as an attribute value. That of a `match_cast` binds symbols.
+    fn type_attr(&mut self) -> Parsed<Attr> {
+        let binds = match self.frames.as_slice() {
+            [.., Frame::Call { callee: Callee::Op(op), .. }, Frame::Key { key, .. }] => {
+                self.match_cast == Some(*op) && *key == self.to_key
+            }
+            _ => false,
+        };
+        let ty = if binds { self.binding_types(|p| p.parse_type())? } else { self.parse_type()? };
+        Ok(Attr::Type(ty))
+    }
+
+    /// At `fn`: whether it is a function rather than a type, as far as that shows from what follows the parenthesis. A `fn()` counts as
+    /// a type if a result follows.
+    fn at_function_attr(&self) -> bool {
+        let mut ahead = self.lexer;
+        if ahead.next().kind != Kind::LParen {
+            return false;
+        }
+        let first = ahead.next().kind;
+        let second = ahead.next().kind;
+        match first {
+            Kind::Local => true,
+            Kind::RParen => second != Kind::Arrow,
+            kind => (kind.is_word() || kind == Kind::Str) && second == Kind::Equal,
+        }
+    }
+
+    /// An attribute value is complete: what is it part of?
+    pub(super) fn deliver_attribute(&mut self, value: crate::entity::AttrId) -> Parsed<State> {
+        match self.frames.last() {
+            Some(&Frame::Key { key, place }) => {
+                self.frames.pop();
+                self.key_values.push(KeyValue { key, place, value });
+                if self.comma_or(self.key_values_end())? {
+                    return Ok(State::KeyValue);
+                }
+                self.finish_key_values()
+            }
+            Some(Frame::List { .. }) => {
+                self.elements.push(value);
+                if self.comma_or(Kind::RBracket)? {
+                    return Ok(State::Attribute);
+                }
+                self.finish_list()
+            }
+            _ => {
+                self.frames.pop();
+                self.result = Some(value);
+                Ok(State::Done)
+            }
+        }
+    }
+
+    /// At the `]` of a list.
+    fn finish_list(&mut self) -> Parsed<State> {
+        self.expect(Kind::RBracket)?;
+        let Some(Frame::List { elements }) = self.frames.pop() else { return Err(self.unexpected("a value")) };
+        let items = self.elements[elements as usize..].into();
+        self.elements.truncate(elements as usize);
+        let attr = self.cx.attr(Attr::List(items));
+        Ok(State::AttributeValue(attr))
+    }
+
+    // ---- Named attributes ----
+
+    /// What closes the list of named attributes on top of the stack.
+    fn key_values_end(&self) -> Kind {
+        match self.frames.last() {
+            Some(Frame::Call { .. } | Frame::Signature) => Kind::RParen,
+            _ => Kind::RBracket,
+        }
+    }
+
+    /// Reads `KEY =`, or the end of the list.
+    pub(super) fn key_value(&mut self) -> Parsed<State> {
+        let tok = self.tok;
+        let end = self.key_values_end();
+        if tok.kind == end {
+            return self.finish_key_values();
+        }
+        let key = match tok.kind {
+            Kind::Str => self.quoted_name(tok, 0),
+            kind if kind.is_word() => self.cx.names.intern(self.slice(tok)),
+            _ => {
+                return Err(match self.frames.last() {
+                    Some(Frame::Call { .. }) => {
+                        self.unexpected_help("an attribute (`name = value`)", "operands stand before attributes")
+                    }
+                    Some(Frame::Signature) => self.unexpected_help(
+                        "a parameter, an attribute or `)`",
+                        "parameters are `%x: TYPE` and stand before attributes, which are `name = value`",
+                    ),
+                    _ => self.unexpected("`name = value`"),
+                });
+            }
+        };
+        self.next();
+        if self.tok.kind != Kind::Equal {
+            return Err(self.unexpected_help("`=`", "an attribute is `name = value`"));
+        }
+        self.next();
+        self.frames.push(Frame::Key { key, place: tok.into() });
+        Ok(State::Attribute)
+    }
+
+    /// At the end of a list of named attributes, whose owner is on top of the stack.
+    fn finish_key_values(&mut self) -> Parsed<State> {
+        match self.frames.last() {
+            Some(Frame::Call { .. }) => self.finish_call(),
+            Some(Frame::Signature) => self.finish_signature(),
+            Some(&Frame::Meta { key_values }) => {
+                self.expect(Kind::RBracket)?;
+                self.frames.pop();
+                self.add_meta(key_values);
+                Ok(State::Statement)
+            }
+            _ => {
+                self.expect(Kind::RBracket)?;
+                self.frames.pop();
+                self.add_meta(0);
+                Ok(State::Done)
+            }
+        }
+    }
+
+    /// Adds a `#[…]` to those before it.
+    fn add_meta(&mut self, key_values: u32) {
+        let mut attrs = self.take_key_values(key_values);
+        if let Some(before) = self.meta {
+            let mut both = self.cx.attrs.list(before).to_vec();
+            both.extend_from_slice(self.cx.attrs.list(attrs));
+            attrs = self.cx.attrs(&both);
+        }
+        self.meta = Some(attrs);
+    }
+
+    /// The named attributes from a place on the stack on. They stay there, with their places.
+    pub(super) fn take_key_values(&mut self, from: u32) -> AttrsId {
+        let list = &self.key_values[from as usize..];
+        if list.is_empty() {
+            return self.cx.attrs.empty();
+        }
+        let pairs: smallvec::SmallVec<[_; 8]> = list.iter().map(|kv| (kv.key, kv.value)).collect();
+        let mut duplicate: Option<(KeyValue, Place)> = None;
+        if pairs.len() > 1 {
+            let mut seen = rustc_hash::FxHashMap::default();
+            for kv in list {
+                if let Some(first) = seen.insert(kv.key, kv.place) {
+                    duplicate = Some((*kv, first));
+                    break;
+                }
+            }
+        }
+        if let Some((kv, first)) = duplicate {
+            let text = format!("the attribute `{}`", self.cx.names.get(kv.key));
+            self.duplicate(&text, kv.place, first);
+        }
+        self.cx.attrs(&pairs)
+    }
+}

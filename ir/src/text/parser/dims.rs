@@ -1,0 +1,134 @@
+//! Dimensions: an operator-precedence machine.
+
+use super::{Parsed, Parser, Place};
+use crate::dim::DimOp;
+use crate::entity::DimId;
+use crate::text::lexer::{Kind, is_reserved};
+
+enum DimFrame {
+    Paren,
+    First(DimOp),
+    Second(DimOp, DimId),
+    Add(DimId),
+    Subtract(DimId),
+    Multiply(DimId),
+}
+
+impl Parser<'_, '_> {
+    /// Reads a dimension.
+    pub(super) fn parse_dim(&mut self) -> Parsed<DimId> {
+        let mut frames: Vec<DimFrame> = Vec::new();
+        loop {
+            let tok = self.tok;
+            let mut value = match tok.kind {
+                Kind::Number => {
+                    self.next();
+                    self.dim_number(tok.into())
+                }
+                Kind::Question => {
+                    self.next();
+                    self.cx.types.dims.unknown()
+                }
+                Kind::LParen => {
+                    self.next();
+                    frames.push(DimFrame::Paren);
+                    continue;
+                }
+                Kind::Word => {
+                    let word = self.slice(tok);
+                    self.next();
+                    if self.tok.kind == Kind::LParen {
+                        let Some(op) = DimOp::ALL.into_iter().find(|op| op.name() == word) else {
+                            return Err(self.error_help(
+                                tok,
+                                format!("unknown operation `{word}` on dimensions"),
+                                "there are floordiv, ceildiv, mod, min and max",
+                            ));
+                        };
+                        self.next();
+                        frames.push(DimFrame::First(op));
+                        continue;
+                    }
+                    if word.contains('.') || is_reserved(word) {
+                        return Err(self.error_at(tok, format!("`{word}` cannot name a dimension")));
+                    }
+                    let name = self.cx.names.intern(word);
+                    self.symbolic_dim(name, tok.into())
+                }
+                Kind::Minus => {
+                    return Err(self.unexpected_help("a dimension", "a negative number is written `0 - 1`"));
+                }
+                _ => return Err(self.unexpected("a dimension")),
+            };
+            // What may follow a factor.
+            loop {
+                if let Some(&DimFrame::Multiply(lhs)) = frames.last() {
+                    frames.pop();
+                    value = self.cx.types.dims.mul(lhs, value);
+                }
+                if self.eat(Kind::Star) {
+                    frames.push(DimFrame::Multiply(value));
+                    break;
+                }
+                match frames.last() {
+                    Some(&DimFrame::Add(lhs)) => {
+                        frames.pop();
+                        value = self.cx.types.dims.add(lhs, value);
+                    }
+                    Some(&DimFrame::Subtract(lhs)) => {
+                        frames.pop();
+                        value = self.cx.types.dims.sub(lhs, value);
+                    }
+                    _ => {}
+                }
+                if self.eat(Kind::Plus) {
+                    frames.push(DimFrame::Add(value));
+                    break;
+                }
+                if self.eat(Kind::Minus) {
+                    frames.push(DimFrame::Subtract(value));
+                    break;
+                }
+                match frames.pop() {
+                    None => return Ok(value),
+                    Some(DimFrame::Paren) => {
+                        self.expect(Kind::RParen)?;
+                    }
+                    Some(DimFrame::First(op)) => {
+                        self.expect(Kind::Comma)?;
+                        frames.push(DimFrame::Second(op, value));
+                        break;
+                    }
+                    Some(DimFrame::Second(op, lhs)) => {
+                        self.expect(Kind::RParen)?;
+                        value = self.cx.types.dims.op(op, lhs, value);
+                    }
+                    Some(frame @ (DimFrame::Add(_) | DimFrame::Subtract(_) | DimFrame::Multiply(_))) => {
+                        frames.push(frame);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A dimension that is a number.
+    pub(super) fn dim_number(&mut self, place: Place) -> DimId {
+        let text = &self.text[place.range()];
+        let mut value: i64 = 0;
+        for b in text.bytes() {
+            let digit = b.wrapping_sub(b'0');
+            if digit > 9 {
+                self.error_help(place, format!("`{text}` is not a dimension"), "a dimension is a whole number without a suffix");
+                return self.cx.types.dims.unknown();
+            }
+            match value.checked_mul(10).and_then(|v| v.checked_add(i64::from(digit))) {
+                Some(v) => value = v,
+                None => {
+                    self.error_at(place, format!("`{text}` is out of range: a dimension is at most {}", i64::MAX));
+                    return self.cx.types.dims.unknown();
+                }
+            }
+        }
+        self.cx.types.dims.constant(value)
+    }
+}

@@ -1,0 +1,485 @@
+//! Expressions: the machine's frames and states.
+
+use super::statements::Block;
+use super::{KeyValue, Parsed, Parser, Place};
+use crate::entity::{ExprId, NameId, OpId, TypeId};
+use crate::expr::{Expr, VarId};
+use crate::text::lexer::Kind;
+
+/// What is being read, innermost last.
+pub(super) enum Frame {
+    /// `{` …
+    Block(Block),
+    /// `let %x =` …
+    Let(LetHead),
+    /// `%x =` …
+    Graph { name: NameId, meta: Option<crate::entity::AttrsId> },
+    /// A call: operands and attributes so far lie on the parser's stacks from these places on.
+    Call { callee: Callee, start: u32, operands: u32, key_values: u32 },
+    /// `(` and an expression that may turn out to be the first field of a tuple.
+    Paren { start: u32 },
+    /// `(a,` …
+    Tuple { start: u32, operands: u32 },
+    /// `if (` …
+    Condition { start: u32 },
+    /// `if (c) {` …
+    Then { start: u32, cond: ExprId },
+    /// `if (c) { … } else {` …
+    Else { start: u32, cond: ExprId, then_block: ExprId },
+    /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's stack of heads.
+    Signature,
+    /// `fn(…) {` …; the rest is on the parser's stack of heads.
+    Lambda,
+    /// `def @f(…) {` …
+    Definition,
+    /// A `fn` as an attribute value; what was being read around it is on the parser's stack of heads.
+    FunctionAttr,
+    /// `KEY =` …
+    Key { key: NameId, place: Place },
+    /// `[` …, of an attribute list.
+    List { elements: u32 },
+    /// `#[` … before a binding.
+    Meta { key_values: u32 },
+    /// `#[` … before an item, or `#![` …
+    ItemMeta,
+    /// An attribute value by itself.
+    Single,
+}
+
+/// What is called.
+#[derive(Copy, Clone)]
+pub(super) enum Callee {
+    Op(OpId),
+    /// A function value: the first of the operands.
+    Value,
+    /// An operator that does not exist: an error was reported.
+    Unknown,
+}
+
+/// A `let` up to its value.
+#[derive(Copy, Clone)]
+pub(super) struct LetHead {
+    pub(super) name: NameId,
+    pub(super) start: u32,
+    /// Where its name starts.
+    pub(super) name_start: u32,
+    pub(super) annotation: Option<TypeId>,
+    /// Made already where the value is a `fn`, which may name it.
+    pub(super) var: Option<VarId>,
+    pub(super) meta: Option<crate::entity::AttrsId>,
+}
+
+/// What is to be done next.
+#[derive(Copy, Clone)]
+pub(super) enum State {
+    /// Read a statement or the tail of the block on top of the stack.
+    Statement,
+    /// Read an expression.
+    Expression,
+    /// An expression that started there was read; arguments or `.INT` may follow.
+    Value(ExprId, u32),
+    /// An expression was read: what is it part of?
+    Deliver(ExprId, u32),
+    /// Read the next argument of the call on top of the stack, or its end.
+    Argument,
+    /// Read an attribute value.
+    Attribute,
+    /// An attribute value was read: what is it part of?
+    AttributeValue(crate::entity::AttrId),
+    /// Read `KEY = attr`, or the end of the list that is on top of the stack.
+    KeyValue,
+    /// Nothing is left to be read.
+    Done,
+}
+
+impl<'s> Parser<'s, '_> {
+    /// Reads an expression up to what may follow a primary.
+    pub(super) fn expression(&mut self) -> Parsed<State> {
+        let tok = self.tok;
+        let start = tok.start;
+        match tok.kind {
+            Kind::Local => {
+                self.next();
+                let name = self.name(tok);
+                Ok(State::Value(self.local(name, tok), start))
+            }
+            Kind::Word => {
+                if self.at_literal() {
+                    return self.literal_expression();
+                }
+                self.next();
+                let op = self.op_of(self.slice(tok), tok.into());
+                self.operator(op, start)
+            }
+            Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => self.literal_expression(),
+            Kind::Global => {
+                self.next();
+                let id = self.global(tok.into());
+                Ok(State::Value(id, start))
+            }
+            Kind::LParen => {
+                self.next();
+                if self.eat(Kind::RParen) {
+                    let ty = self.cx.types.unit();
+                    let id = self.body.push(Expr::Tuple(crate::expr::OperandList::EMPTY), ty, Some(start));
+                    return Ok(State::Value(id, start));
+                }
+                self.frames.push(Frame::Paren { start });
+                Ok(State::Expression)
+            }
+            Kind::LBrace => {
+                self.next();
+                self.open_block(start);
+                Ok(State::Statement)
+            }
+            Kind::Fn => self.lambda(start, None),
+            Kind::If => {
+                self.next();
+                self.expect(Kind::LParen)?;
+                self.frames.push(Frame::Condition { start });
+                Ok(State::Expression)
+            }
+            Kind::None => {
+                self.next();
+                let ty = self.cx.types.any();
+                let id = self.body.none(ty);
+                Ok(State::Value(id, start))
+            }
+            Kind::Op => {
+                self.next();
+                let name = self.expect(Kind::Str)?;
+                let id = self.quoted_name(name, 0);
+                let text = self.cx.names.get(id).to_string();
+                let op = self.resolve_op(&text, name.into());
+                self.operator(op, start)
+            }
+            Kind::Let => Err(self.unexpected_help("an expression", "bindings stand in a block: `{ let %x = …; %x }`")),
+            _ => Err(self.unexpected("an expression")),
+        }
+    }
+
+    fn literal_expression(&mut self) -> Parsed<State> {
+        let start = self.tok.start;
+        let (literal, ty) = self.literal()?;
+        Ok(State::Value(self.body.literal(literal, ty), start))
+    }
+
+    /// The operator of a name; `None` after an error.
+    #[inline]
+    pub(super) fn op_of(&mut self, name: &'s str, place: Place) -> Option<OpId> {
+        for &(known, op) in &self.ops {
+            if known == name {
+                return Some(op);
+            }
+        }
+        let op = self.resolve_op(name, place)?;
+        if self.ops.len() >= 8 {
+            self.ops.remove(0);
+        }
+        self.ops.push((name, op));
+        Some(op)
+    }
+
+    pub(super) fn resolve_op(&mut self, name: &str, place: Place) -> Option<OpId> {
+        match self.cx.ops.resolve(name) {
+            Ok(op) => Some(op),
+            Err(e) => {
+                let mut error = crate::diagnostic::Diagnostic::error(e.message).at(place.range());
+                if let Some(help) = e.help {
+                    error = error.with_help(help);
+                } else if name.parse::<crate::dtype::DType>().is_ok() {
+                    error = error.with_help("this names an element type");
+                }
+                self.error(error);
+                None
+            }
+        }
+    }
+
+    /// Behind the name of an operator: a call of it, or the operator as a value.
+    fn operator(&mut self, op: Option<OpId>, start: u32) -> Parsed<State> {
+        if self.tok.kind == Kind::LParen {
+            self.next();
+            self.frames.push(Frame::Call {
+                callee: op.map_or(Callee::Unknown, Callee::Op),
+                start,
+                operands: self.operands.len() as u32,
+                key_values: self.key_values.len() as u32,
+            });
+            return Ok(State::Argument);
+        }
+        let id = match op {
+            Some(op) => {
+                let ty = self.cx.types.any();
+                self.body.op(op, ty)
+            }
+            None => self.error_expr(),
+        };
+        Ok(State::Value(id, start))
+    }
+
+    /// The node of the global that was read.
+    fn global(&mut self, place: Place) -> ExprId {
+        let global = self.global_name(place);
+        let before = self.body.len();
+        let ty = self.cx.types.error();
+        let id = self.body.global(global, ty);
+        if self.body.len() > before {
+            self.global_uses.push((global, place));
+        }
+        id
+    }
+
+    /// The global of a name that was read.
+    pub(super) fn global_name(&mut self, place: Place) -> crate::entity::GlobalId {
+        let name = self.name(crate::text::lexer::Token { kind: Kind::Global, start: place.start, end: place.end });
+        self.cx.globals.intern(name)
+    }
+
+    /// Behind a primary: arguments, projections, or what it is part of.
+    pub(super) fn value(&mut self, mut id: ExprId, start: u32) -> Parsed<State> {
+        loop {
+            match self.tok.kind {
+                Kind::LParen => {
+                    self.next();
+                    let operands = self.operands.len() as u32;
+                    self.operands.push(id);
+                    let key_values = self.key_values.len() as u32;
+                    self.frames.push(Frame::Call { callee: Callee::Value, start, operands, key_values });
+                    return Ok(State::Argument);
+                }
+                Kind::Dot => {
+                    let digits = self.lexer.digits();
+                    let text = self.slice(digits);
+                    let index: Option<u32> = text.parse().ok();
+                    match index {
+                        _ if text.is_empty() => {
+                            return Err(self.error_help(self.tok, "expected the number of a field after `.`", "such as `%x.0`"));
+                        }
+                        Some(index) => {
+                            let ty = self.cx.types.error();
+                            id = self.body.push(Expr::Proj { tuple: id, index }, ty, Some(start));
+                        }
+                        None => {
+                            self.error_at(digits, format!("no tuple has a field {text}"));
+                            id = self.error_expr();
+                        }
+                    }
+                    self.tok = digits;
+                    self.next();
+                }
+                _ => return self.deliver(id, start),
+            }
+        }
+    }
+
+    /// An expression is complete: what is it part of?
+    pub(super) fn deliver(&mut self, id: ExprId, start: u32) -> Parsed<State> {
+        let Some(frame) = self.frames.last_mut() else { return Ok(State::Done) };
+        match frame {
+            Frame::Call { .. } => {
+                self.operands.push(id);
+                if self.comma_or(Kind::RParen)? {
+                    return Ok(State::Argument);
+                }
+                self.finish_call()
+            }
+            Frame::Let(head) => {
+                let head = *head;
+                if self.tok.kind != Kind::Semicolon {
+                    return Err(self.unexpected_help("`;`", "a binding ends with `;`"));
+                }
+                self.next();
+                self.frames.pop();
+                self.finish_let(head, id);
+                Ok(State::Statement)
+            }
+            Frame::Block(_) => self.tail(id, start),
+            &mut Frame::Graph { name, meta } => {
+                if self.tok.kind != Kind::Semicolon {
+                    return Err(self.unexpected_help("`;`", "a binding ends with `;`"));
+                }
+                self.next();
+                self.frames.pop();
+                self.finish_graph_binding(name, meta, id);
+                Ok(State::Statement)
+            }
+            &mut Frame::Paren { start } => {
+                if self.eat(Kind::Comma) {
+                    let operands = self.operands.len() as u32;
+                    self.operands.push(id);
+                    self.frames.pop();
+                    self.frames.push(Frame::Tuple { start, operands });
+                    if self.tok.kind != Kind::RParen {
+                        return Ok(State::Expression);
+                    }
+                    return self.finish_tuple();
+                }
+                if self.tok.kind != Kind::RParen {
+                    return Err(self.unexpected("`,` or `)`"));
+                }
+                self.next();
+                self.frames.pop();
+                Ok(State::Value(id, start))
+            }
+            Frame::Tuple { .. } => {
+                self.operands.push(id);
+                if self.comma_or(Kind::RParen)? {
+                    return Ok(State::Expression);
+                }
+                self.finish_tuple()
+            }
+            &mut Frame::Condition { start } => {
+                self.expect(Kind::RParen)?;
+                let brace = self.expect(Kind::LBrace)?;
+                self.frames.pop();
+                self.frames.push(Frame::Then { start, cond: id });
+                self.open_block(brace.start);
+                Ok(State::Statement)
+            }
+            &mut Frame::Then { start, cond } => {
+                if self.tok.kind != Kind::Else {
+                    return Err(self.unexpected_help("`else`", "an `if` is an expression and has both branches"));
+                }
+                self.next();
+                if self.tok.kind != Kind::LBrace {
+                    return Err(self.unexpected_help("`{`", "branches are blocks: `else { if (…) { … } else { … } }`"));
+                }
+                let brace = self.tok.start;
+                self.next();
+                self.frames.pop();
+                self.frames.push(Frame::Else { start, cond, then_block: id });
+                self.open_block(brace);
+                Ok(State::Statement)
+            }
+            &mut Frame::Else { start, cond, then_block } => {
+                self.frames.pop();
+                let ty = self.cx.types.error();
+                let id = self.body.push(Expr::If { cond, then_block, else_block: id }, ty, Some(start));
+                Ok(State::Deliver(id, start))
+            }
+            Frame::Lambda => {
+                self.frames.pop();
+                let (id, start) = self.finish_lambda(id);
+                Ok(State::Deliver(id, start))
+            }
+            Frame::Definition => {
+                self.frames.pop();
+                self.finish_definition(id);
+                Ok(State::Done)
+            }
+            Frame::FunctionAttr => {
+                self.frames.pop();
+                let attr = self.finish_function_attr(Some(id));
+                Ok(State::AttributeValue(attr))
+            }
+            Frame::Signature | Frame::Key { .. } | Frame::List { .. } | Frame::Meta { .. } | Frame::ItemMeta | Frame::Single => {
+                // Only attribute values are read under these.
+                Err(self.unexpected("an attribute value"))
+            }
+        }
+    }
+
+    /// Reads the next argument of a call. Atoms are taken in a loop.
+    pub(super) fn argument(&mut self) -> Parsed<State> {
+        loop {
+            let tok = self.tok;
+            match tok.kind {
+                Kind::Local => {
+                    self.next();
+                    let name = self.name(tok);
+                    let id = self.local(name, tok);
+                    match self.tok.kind {
+                        Kind::Comma => {
+                            self.operands.push(id);
+                            self.next();
+                        }
+                        Kind::RParen => {
+                            self.operands.push(id);
+                            return self.finish_call();
+                        }
+                        _ => return self.value(id, tok.start),
+                    }
+                }
+                Kind::RParen => return self.finish_call(),
+                Kind::Str if self.peek().kind == Kind::Equal => return self.key_value(),
+                kind if kind.is_word() && self.peek().kind == Kind::Equal => return self.key_value(),
+                _ => return Ok(State::Expression),
+            }
+        }
+    }
+
+    /// At the `)` of a call.
+    pub(super) fn finish_call(&mut self) -> Parsed<State> {
+        self.expect(Kind::RParen)?;
+        let Some(Frame::Call { callee, start, operands, key_values }) = self.frames.pop() else {
+            return Err(self.unexpected("an expression"));
+        };
+        let error = self.cx.types.error();
+        let mut failed = false;
+        let mut attrs = self.cx.attrs.empty();
+        let list = match callee {
+            Callee::Op(op) => {
+                if self.key_values.len() > key_values as usize {
+                    attrs = self.take_key_values(key_values);
+                    match self.cx.check_op_attrs(op, attrs) {
+                        Ok(checked) => attrs = checked,
+                        Err((e, key)) => {
+                            failed = true;
+                            self.attrs_error(e, key, start);
+                        }
+                    }
+                } else if let Err((e, key)) = self.cx.check_op_attrs(op, attrs) {
+                    failed = true;
+                    self.attrs_error(e, key, start);
+                }
+                let list = self.body.push_operands(&self.operands[operands as usize..]);
+                let ty = if self.cx.ops.is_opaque(op) { self.cx.types.any() } else { error };
+                self.operands.truncate(operands as usize);
+                let id = self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, Some(start));
+                let id = if failed { self.error_expr() } else { id };
+                self.key_values.truncate(key_values as usize);
+                return self.value(id, start);
+            }
+            Callee::Value => {
+                attrs = self.take_key_values(key_values);
+                self.body.push_operands(&self.operands[operands as usize..])
+            }
+            Callee::Unknown => {
+                self.operands.truncate(operands as usize);
+                self.key_values.truncate(key_values as usize);
+                let id = self.error_expr();
+                return Ok(State::Value(id, start));
+            }
+        };
+        self.operands.truncate(operands as usize);
+        self.key_values.truncate(key_values as usize);
+        let id = self.body.push(Expr::Call { operands: list, attrs }, error, Some(start));
+        Ok(State::Value(id, start))
+    }
+
+    /// Reports what is wrong with the attributes of a call, at the attribute if it is one.
+    #[cold]
+    fn attrs_error(&mut self, e: crate::op::TypeError, key: Option<String>, start: u32) {
+        let names = &self.cx.names;
+        let found = key.and_then(|key| self.key_values.iter().rev().find(|kv| names.get(kv.key) == key));
+        let place = found.map_or(self.since(start), |&KeyValue { place, .. }| place);
+        let mut error = crate::diagnostic::Diagnostic::error(e.message).at(place.range());
+        if let Some(help) = e.help {
+            error = error.with_help(help);
+        }
+        self.error(error);
+    }
+
+    /// At the `)` of a tuple.
+    fn finish_tuple(&mut self) -> Parsed<State> {
+        self.expect(Kind::RParen)?;
+        let Some(Frame::Tuple { start, operands }) = self.frames.pop() else {
+            return Err(self.unexpected("an expression"));
+        };
+        let fields = self.body.push_operands(&self.operands[operands as usize..]);
+        self.operands.truncate(operands as usize);
+        let ty = self.cx.types.error();
+        Ok(State::Value(self.body.push(Expr::Tuple(fields), ty, Some(start)), start))
+    }
+}

@@ -1,0 +1,121 @@
+//! Going on after a syntax error: at the next `;`, `}` or item.
+
+use super::expressions::{Frame, LetHead, State};
+use super::scope::LocalKind;
+use super::{Parsed, Parser, Reported};
+use crate::entity::NameId;
+use crate::text::lexer::Kind;
+
+/// A binding that an error stopped.
+enum Broken {
+    Let(LetHead),
+    Graph(NameId),
+}
+
+impl Parser<'_, '_> {
+    /// After an error was reported: gives up what was being read in the innermost block, and skips to where that block goes on. An
+    /// error if there is no such place: the stack is empty then.
+    #[cold]
+    pub(super) fn recover(&mut self) -> Parsed<State> {
+        let broken = self.unwind_to_block();
+        let Some(Frame::Block(block)) = self.frames.last() else { return Err(Reported) };
+        let opened = block.start;
+        self.meta = None;
+        let mut moved = broken.is_some();
+        let mut depth = 0usize;
+        loop {
+            match self.tok.kind {
+                Kind::End => {
+                    if !self.stopped
+                        && let Some(last) = self.diagnostics.last_mut()
+                        && last.span.as_ref().is_some_and(|s| s.start == self.text.len())
+                    {
+                        let opened = opened as usize;
+                        last.related.push((opened..opened + 1, "this block is not closed".to_string()));
+                    }
+                    return self.give_up();
+                }
+                Kind::Def | Kind::Declare => return self.give_up(),
+                Kind::Type | Kind::Attr if self.peek().kind == Kind::Alias => return self.give_up(),
+                Kind::LBrace => depth += 1,
+                Kind::RBrace if depth == 0 => {
+                    self.next();
+                    self.bind_broken(broken);
+                    if self.open_region().is_some() {
+                        self.end_region(&[]);
+                        return Ok(State::Statement);
+                    }
+                    let tail = self.error_expr();
+                    return self.close_block(tail);
+                }
+                Kind::RBrace => depth -= 1,
+                Kind::Semicolon if depth == 0 => {
+                    self.next();
+                    self.bind_broken(broken);
+                    return Ok(State::Statement);
+                }
+                // The `;` before it is missing.
+                Kind::Let if depth == 0 && moved => {
+                    self.bind_broken(broken);
+                    return Ok(State::Statement);
+                }
+                _ => {}
+            }
+            self.next();
+            moved = true;
+        }
+    }
+
+    fn bind_broken(&mut self, broken: Option<Broken>) {
+        match broken {
+            Some(Broken::Let(head)) => self.bind_error(head),
+            Some(Broken::Graph(name)) => {
+                let value = self.error_expr();
+                self.scopes.declare(name, value, LocalKind::Plain);
+            }
+            None => {}
+        }
+    }
+
+    /// Gives up everything.
+    fn give_up(&mut self) -> Parsed<State> {
+        while !self.frames.is_empty() {
+            self.unwind_to_block();
+            self.frames.pop();
+        }
+        Err(Reported)
+    }
+
+    /// Takes frames off the stack down to the innermost block. The binding directly in it, if there was one.
+    fn unwind_to_block(&mut self) -> Option<Broken> {
+        let mut broken = None;
+        while let Some(frame) = self.frames.last() {
+            broken = None;
+            match *frame {
+                Frame::Block(_) => return None,
+                Frame::Let(head) => broken = Some(Broken::Let(head)),
+                Frame::Graph { name, .. } => broken = Some(Broken::Graph(name)),
+                Frame::Call { operands, key_values, .. } => {
+                    self.operands.truncate(operands as usize);
+                    self.key_values.truncate(key_values as usize);
+                }
+                Frame::Tuple { operands, .. } => self.operands.truncate(operands as usize),
+                Frame::Meta { key_values } => self.key_values.truncate(key_values as usize),
+                Frame::ItemMeta => self.key_values.clear(),
+                Frame::List { elements } => self.elements.truncate(elements as usize),
+                Frame::Signature | Frame::Lambda | Frame::Definition | Frame::FunctionAttr => self.abandon_head(),
+                Frame::Paren { .. }
+                | Frame::Condition { .. }
+                | Frame::Then { .. }
+                | Frame::Else { .. }
+                | Frame::Key { .. }
+                | Frame::Single => {}
+            }
+            self.frames.pop();
+            if matches!(self.frames.last(), Some(Frame::Block(_))) {
+                return broken;
+            }
+        }
+        broken
+    }
+}

@@ -1,0 +1,302 @@
+//! What names mean at the place that is being read: locals and symbolic dimensions, scoped by an undo log.
+
+use super::{Parser, Place};
+use crate::diagnostic::Diagnostic;
+use crate::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
+use crate::expr::Expr;
+use crate::suggest::did_you_mean;
+
+/// What is known of a local besides its expression.
+#[derive(Copy, Clone, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum LocalKind {
+    /// A variable, or a graph node that may be shared.
+    Plain = 0,
+    /// The variable of a `fn` in its own block, whose result type nothing states.
+    Untyped = 1,
+    /// A graph node that binds something, and so may be used once.
+    Once = 2,
+}
+
+#[derive(Copy, Clone)]
+struct Local {
+    expr: Option<ExprId>,
+    /// Serial number of the function that it is visible in, and kind.
+    tag: u32,
+}
+
+#[derive(Copy, Clone)]
+struct Symbol {
+    symbol: Option<SymbolId>,
+    owner: u32,
+}
+
+/// A symbol that the signature or `match_cast` being read binds.
+#[derive(Copy, Clone)]
+pub(super) struct NewSymbol {
+    pub(super) name: NameId,
+    pub(super) symbol: SymbolId,
+    pub(super) place: Place,
+    /// Whether it stood alone as a dimension, which binds it.
+    pub(super) alone: bool,
+}
+
+/// How much was visible at some point: to go back to.
+#[derive(Copy, Clone)]
+pub(super) struct Mark {
+    locals: u32,
+    symbols: u32,
+}
+
+pub(super) struct Scopes {
+    locals: SideTable<NameId, Local>,
+    /// What each name meant before it was declared.
+    local_log: Vec<(NameId, Local)>,
+    symbols: SideTable<NameId, Symbol>,
+    symbol_log: Vec<(NameId, Symbol)>,
+    /// Serial number of the function that is being read. Functions see nothing of each other.
+    owner: u32,
+    serials: u32,
+    /// The symbols that the `fn`s being read own so far.
+    pub(super) lambda_symbols: Vec<SymbolId>,
+}
+
+impl Scopes {
+    pub(super) fn new() -> Scopes {
+        let local = Local { expr: None, tag: u32::MAX };
+        Scopes {
+            locals: SideTable::new(0, local),
+            local_log: Vec::new(),
+            symbols: SideTable::new(0, Symbol { symbol: None, owner: u32::MAX }),
+            symbol_log: Vec::new(),
+            owner: 0,
+            serials: 0,
+            lambda_symbols: Vec::new(),
+        }
+    }
+
+    /// Begins a function that sees nothing of what is around it. Returns the number of the one before, to go back to.
+    pub(super) fn begin_function(&mut self) -> u32 {
+        self.serials += 1;
+        std::mem::replace(&mut self.owner, self.serials)
+    }
+
+    pub(super) fn end_function(&mut self, owner: u32) {
+        self.owner = owner;
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> Mark {
+        Mark { locals: self.local_log.len() as u32, symbols: self.symbol_log.len() as u32 }
+    }
+
+    /// What was declared since is not visible any more.
+    #[inline]
+    pub(super) fn undo(&mut self, mark: Mark) {
+        self.undo_locals(mark);
+        while self.symbol_log.len() > mark.symbols as usize {
+            let (name, old) = self.symbol_log.pop().expect("its length was looked at");
+            self.symbols.set(name, old);
+        }
+    }
+
+    /// Like [`Scopes::undo`] at the end of a function that stands in no other: what was declared stays, and no other function sees it.
+    pub(super) fn forget(&mut self, mark: Mark) {
+        self.local_log.truncate(mark.locals as usize);
+        self.symbol_log.truncate(mark.symbols as usize);
+    }
+
+    pub(super) fn undo_locals(&mut self, mark: Mark) {
+        while self.local_log.len() > mark.locals as usize {
+            let (name, old) = self.local_log.pop().expect("its length was looked at");
+            self.locals.set(name, old);
+        }
+    }
+
+    #[inline]
+    pub(super) fn declare(&mut self, name: NameId, expr: ExprId, kind: LocalKind) {
+        let slot = self.locals.get_mut(name);
+        self.local_log.push((name, *slot));
+        *slot = Local { expr: Some(expr), tag: self.owner << 2 | kind as u32 };
+    }
+
+    /// The expression of a plain local.
+    #[inline(always)]
+    fn plain(&self, name: NameId) -> Option<ExprId> {
+        let local = self.locals[name];
+        if local.tag == self.owner << 2 { local.expr } else { None }
+    }
+
+    fn find(&self, name: NameId) -> Option<(ExprId, LocalKind)> {
+        let local = self.locals[name];
+        let kind = match local.tag & 3 {
+            0 => LocalKind::Plain,
+            1 => LocalKind::Untyped,
+            _ => LocalKind::Once,
+        };
+        if local.tag >> 2 == self.owner { Some((local.expr?, kind)) } else { None }
+    }
+
+    pub(super) fn declare_symbol(&mut self, name: NameId, symbol: SymbolId) {
+        self.symbol_log.push((name, self.symbols[name]));
+        self.symbols.set(name, Symbol { symbol: Some(symbol), owner: self.owner });
+    }
+
+    pub(super) fn symbol(&self, name: NameId) -> Option<SymbolId> {
+        let entry = self.symbols[name];
+        if entry.owner == self.owner { entry.symbol } else { None }
+    }
+
+    /// Names that are visible, the nearest first; not all of them where there are very many.
+    fn visible(&self) -> Vec<NameId> {
+        const MOST: usize = 2000;
+        let newest = self.local_log.iter().rev().take(MOST);
+        let oldest = self.local_log.iter().take(self.local_log.len().saturating_sub(MOST).min(MOST));
+        newest.chain(oldest).map(|&(n, _)| n).filter(|&n| self.find(n).is_some()).collect()
+    }
+}
+
+impl Parser<'_, '_> {
+    /// What a local means here.
+    #[inline]
+    pub(super) fn local(&mut self, name: NameId, place: impl Into<Place>) -> ExprId {
+        match self.scopes.plain(name) {
+            Some(expr) => expr,
+            None => self.special_local(name, place.into()),
+        }
+    }
+
+    #[cold]
+    fn special_local(&mut self, name: NameId, place: Place) -> ExprId {
+        let Some((expr, kind)) = self.scopes.find(name) else { return self.unknown_local(name, place) };
+        match kind {
+            LocalKind::Plain => expr,
+            LocalKind::Untyped => {
+                let text = self.cx.names.get(name).to_string();
+                self.error_help(
+                    place,
+                    format!("`%{text}` calls itself, but its result type is not stated"),
+                    "state it: `fn(…) -> TYPE { … }`",
+                );
+                // One error a `fn`: from here on it is of the error type.
+                self.scopes.declare(name, expr, LocalKind::Plain);
+                expr
+            }
+            LocalKind::Once => {
+                if self.bindings_seen[expr] {
+                    let text = self.cx.names.get(name).to_string();
+                    self.error_help(
+                        place,
+                        format!("`%{text}` names a node with a block, which can be used only once"),
+                        format!("bind it with `let %{text} = …`"),
+                    );
+                    return self.error_expr();
+                }
+                self.bindings_seen.set(expr, true);
+                expr
+            }
+        }
+    }
+
+    fn unknown_local(&mut self, name: NameId, place: Place) -> ExprId {
+        let text = self.cx.names.get(name).to_string();
+        let mut hidden = None;
+        for id in (0..self.body.len()).rev().map(crate::entity::EntityId::from_index) {
+            if let Expr::Var { name: Some(n), flags } = self.body.expr(id)
+                && n == name
+            {
+                hidden = Some((id, flags.is_dataflow()));
+                break;
+            }
+        }
+        let mut error = Diagnostic::error(format!("unknown local `%{text}`")).at(place.range());
+        if let Some((id, dataflow)) = hidden {
+            let start = self.body.span(id).unwrap_or(0) as usize;
+            let end = crate::text::extent::token_extent(self.text, start).end;
+            if dataflow {
+                error = error
+                    .with_related(start..end, "visible only in its dataflow region")
+                    .with_help(format!("name it in the region's `output(%{text})`"));
+            } else {
+                error = error.with_related(start..end, "bound in a block that does not enclose this place");
+            }
+        } else {
+            let visible = self.scopes.visible();
+            let names = visible.iter().map(|&n| self.cx.names.get(n));
+            if let Some(near) = did_you_mean(&text, names) {
+                error = error.with_help(format!("did you mean `%{near}`?"));
+            }
+        }
+        self.error(error);
+        self.error_expr()
+    }
+
+    // ---- Symbolic dimensions ----
+
+    /// What a name in a dimension means here.
+    pub(super) fn symbolic_dim(&mut self, name: NameId, place: Place) -> DimId {
+        if let Some(symbol) = self.scopes.symbol(name) {
+            return self.cx.types.dims.symbol(symbol);
+        }
+        if let Some(symbol) = self.symbol_of_function_type(name) {
+            return self.cx.types.dims.symbol(symbol);
+        }
+        if self.new_symbols.is_some() {
+            let symbol = self.cx.types.dims.new_symbol(name);
+            self.scopes.declare_symbol(name, symbol);
+            if let Some(new) = &mut self.new_symbols {
+                new.push(NewSymbol { name, symbol, place, alone: false });
+            }
+            return self.cx.types.dims.symbol(symbol);
+        }
+        let text = self.cx.names.get(name).to_string();
+        let mut error = Diagnostic::error(format!("unknown symbolic dimension `{text}`")).at(place.range());
+        let visible: Vec<NameId> = self.scopes.symbol_log.iter().rev().map(|&(n, _)| n).take(2000).collect();
+        let names = visible.iter().filter(|&&n| self.scopes.symbol(n).is_some()).map(|&n| self.cx.names.get(n));
+        error = match did_you_mean(&text, names) {
+            Some(near) => error.with_help(format!("did you mean `{near}`?")),
+            None => error.with_help("a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any"),
+        };
+        self.error(error);
+        self.cx.types.dims.unknown()
+    }
+
+    /// Notes that a dimension stands alone in a tensor type outside of function types: that binds it.
+    pub(super) fn bind_symbol(&mut self, symbol: SymbolId) {
+        if let Some(new) = &mut self.new_symbols
+            && let Ok(i) = new.binary_search_by_key(&crate::entity::EntityId::index(symbol), |n| {
+                crate::entity::EntityId::index(n.symbol)
+            })
+        {
+            new[i].alone = true;
+        }
+    }
+
+    /// Reads types whose unknown names are new symbols, each bound by a place where it stands alone.
+    pub(super) fn binding_types<T>(&mut self, mut read: impl FnMut(&mut Self) -> super::Parsed<T>) -> super::Parsed<T> {
+        let start = self.tok.start;
+        let errors = self.diagnostics.len();
+        self.new_symbols = Some(Vec::new());
+        self.names_in_function_types.clear();
+        let mut result = read(self);
+        let new = self.new_symbols.take().unwrap_or_default();
+        // A function type that came before the parameter that binds a name took the name for its own.
+        let mistaken = self.names_in_function_types.iter().any(|&n| self.scopes.symbol(n).is_some());
+        if mistaken && result.is_ok() && self.diagnostics.len() == errors {
+            self.seek(start);
+            result = read(self);
+        }
+        for n in new {
+            if !n.alone {
+                let text = self.cx.names.get(n.name).to_string();
+                self.error_help(
+                    n.place,
+                    format!("nothing binds the symbolic dimension `{text}`"),
+                    "it has to stand alone as a dimension somewhere, such as `Tensor[(n,), float32]`",
+                );
+            }
+            self.scopes.lambda_symbols.push(n.symbol);
+        }
+        result
+    }
+}

@@ -1,0 +1,296 @@
+//! Signatures, and the functions, declarations and `fn`s that they are the signatures of.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::expressions::{Frame, State};
+use super::items::Item;
+use super::scope::{LocalKind, Mark};
+use super::{Parsed, Parser, Place};
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
+use crate::expr::{Expr, VarFlags, VarId};
+use crate::function::{Function, FunctionKind, Visibility};
+use crate::text::lexer::Kind;
+
+/// A signature that was begun, until what it belongs to is finished.
+pub(super) struct Head {
+    kind: HeadKind,
+    start: u32,
+    mark: Mark,
+    /// How many parameters, attributes and symbols of `fn`s were on the stacks before it.
+    params: u32,
+    key_values: u32,
+    lambda_symbols: u32,
+    attrs: AttrsId,
+    ret: Option<TypeId>,
+}
+
+enum HeadKind {
+    Definition { global: GlobalId, visibility: Visibility, owner: u32, meta: AttrsId },
+    Declaration { global: GlobalId, owner: u32, meta: AttrsId },
+    Lambda { recursive: Option<Recursive>, lambda: Option<LambdaId> },
+    FunctionAttr(Box<Around>),
+}
+
+/// What was being read around a `fn` that is an attribute value.
+struct Around {
+    body: Body,
+    owner: u32,
+}
+
+/// The variable that a `fn` is bound to, which its block may name.
+#[derive(Copy, Clone)]
+pub(super) struct Recursive {
+    pub(super) name: NameId,
+    pub(super) var: VarId,
+    /// Whether the binding says what type it has.
+    pub(super) typed: bool,
+}
+
+impl Parser<'_, '_> {
+    /// Reads `fn`, up to its block, as an expression.
+    pub(super) fn lambda(&mut self, start: u32, recursive: Option<Recursive>) -> Parsed<State> {
+        self.next();
+        self.begin_signature(HeadKind::Lambda { recursive, lambda: None }, start)
+    }
+
+    /// Reads `fn`, up to its block, as an attribute value: a closed function.
+    pub(super) fn function_attr(&mut self) -> Parsed<State> {
+        let start = self.tok.start;
+        self.next();
+        let body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
+        let owner = self.scopes.begin_function();
+        self.begin_signature(HeadKind::FunctionAttr(Box::new(Around { body, owner })), start)
+    }
+
+    /// Reads `def` or `declare`, up to the block.
+    pub(super) fn function_item(&mut self) -> Parsed<State> {
+        let start = self.tok.start;
+        let definition = self.tok.kind == Kind::Def;
+        self.next();
+        let private = definition && self.eat(Kind::Private);
+        let name = self.expect(Kind::Global)?;
+        let global = self.global_name(name.into());
+        let place = Place::from(name);
+        match self.definitions.get(&global) {
+            Some(&first) => {
+                let text = format!("`@{}`", self.cx.global_name(global));
+                self.duplicate(&text, place, first);
+            }
+            None => {
+                self.definitions.insert(global, place);
+            }
+        }
+        self.body = Body::new(&self.cx.types);
+        let meta = self.meta.take().unwrap_or(self.cx.attrs.empty());
+        let owner = self.scopes.begin_function();
+        let visibility = if private { Visibility::Private } else { Visibility::Public };
+        let kind = match definition {
+            true => HeadKind::Definition { global, visibility, owner, meta },
+            false => HeadKind::Declaration { global, owner, meta },
+        };
+        self.begin_signature(kind, start)
+    }
+
+    fn begin_signature(&mut self, kind: HeadKind, start: u32) -> Parsed<State> {
+        self.frames.push(Frame::Signature);
+        self.heads.push(Head {
+            kind,
+            start,
+            mark: self.scopes.mark(),
+            params: self.params.len() as u32,
+            key_values: self.key_values.len() as u32,
+            lambda_symbols: self.scopes.lambda_symbols.len() as u32,
+            attrs: self.cx.attrs.empty(),
+            ret: None,
+        });
+        self.expect(Kind::LParen)?;
+        let params = self.binding_types(|p| p.parameters())?;
+        for &(name, place, ty) in &params {
+            let var = self.new_var(name, VarFlags::PLAIN, ty, place.start);
+            self.params.push(var);
+        }
+        self.check_parameters(&params);
+        Ok(State::KeyValue)
+    }
+
+    /// Reads `%x: TYPE, …` up to the attributes or the end of a signature.
+    fn parameters(&mut self) -> Parsed<SmallVec<[(NameId, Place, TypeId); 4]>> {
+        let mut params = SmallVec::new();
+        while self.tok.kind == Kind::Local {
+            let tok = self.tok;
+            let name = self.name(tok);
+            self.next();
+            if self.tok.kind != Kind::Colon {
+                return Err(self.unexpected_help("`:`", "parameters have types: `%x: Tensor[(8,), float32]`"));
+            }
+            self.next();
+            let ty = self.parse_type()?;
+            params.push((name, tok.into(), ty));
+            if !self.comma_or(Kind::RParen)? {
+                break;
+            }
+        }
+        Ok(params)
+    }
+
+    fn check_parameters(&mut self, params: &[(NameId, Place, TypeId)]) {
+        if params.len() < 2 {
+            return;
+        }
+        let mut seen = rustc_hash::FxHashMap::default();
+        for &(name, place, _) in params {
+            if let Some(&first) = seen.get(&name) {
+                let text = format!("the parameter `%{}`", self.cx.names.get(name));
+                self.duplicate(&text, place, first);
+            } else {
+                seen.insert(name, place);
+            }
+        }
+    }
+
+    /// At the `)` of a signature, whose frame is on top of the stack.
+    pub(super) fn finish_signature(&mut self) -> Parsed<State> {
+        self.expect(Kind::RParen)?;
+        let key_values = self.heads.last().map_or(0, |h| h.key_values);
+        let attrs = self.take_key_values(key_values);
+        self.key_values.truncate(key_values as usize);
+        let ret = if self.eat(Kind::Arrow) { Some(self.parse_type()?) } else { None };
+        let declaration = matches!(self.heads.last(), Some(Head { kind: HeadKind::Declaration { .. }, .. }));
+        if declaration {
+            if self.tok.kind != Kind::Semicolon {
+                return Err(self.unexpected_help("`;`", "a declaration has no block"));
+            }
+        } else if self.tok.kind != Kind::LBrace {
+            let wanted = if ret.is_some() { "`{`" } else { "`->` or `{`" };
+            return Err(self.unexpected(wanted));
+        }
+        let brace = self.tok.start;
+        self.next();
+        let Some(head) = self.heads.last_mut() else { return Err(self.unexpected("an item")) };
+        head.attrs = attrs;
+        head.ret = ret;
+        let params: SmallVec<[VarId; 8]> = self.params.drain(head.params as usize..).collect();
+        let frame = match &mut head.kind {
+            HeadKind::Definition { .. } => {
+                self.body.set_params(params.to_vec());
+                Frame::Definition
+            }
+            HeadKind::Declaration { .. } => {
+                self.body.set_params(params.to_vec());
+                self.frames.pop();
+                let root = self.body.root();
+                self.finish_definition(root);
+                return Ok(State::Done);
+            }
+            HeadKind::Lambda { recursive, lambda } => {
+                *lambda = Some(self.body.push_lambda(&params, ret, attrs));
+                if let Some(r) = *recursive {
+                    let kind = if ret.is_some() || r.typed { LocalKind::Plain } else { LocalKind::Untyped };
+                    self.scopes.declare(r.name, r.var.expr(), kind);
+                }
+                Frame::Lambda
+            }
+            HeadKind::FunctionAttr(_) => {
+                self.body.set_params(params.to_vec());
+                Frame::FunctionAttr
+            }
+        };
+        for &p in &params {
+            if let Some(name) = self.body.var_name(p) {
+                self.scopes.declare(name, p.expr(), LocalKind::Plain);
+            }
+        }
+        self.frames.pop();
+        self.frames.push(frame);
+        self.open_block(brace);
+        Ok(State::Statement)
+    }
+
+    /// Takes down what a head put up: its names are not visible any more.
+    fn pop_head(&mut self) -> Option<Head> {
+        let head = self.heads.pop()?;
+        self.scopes.undo(head.mark);
+        self.params.truncate(head.params as usize);
+        self.key_values.truncate(head.key_values as usize);
+        Some(head)
+    }
+
+    /// The block of a `fn` was read. Returns the `fn` and where it starts.
+    pub(super) fn finish_lambda(&mut self, block: ExprId) -> (ExprId, u32) {
+        let Some(head) = self.pop_head() else { return (block, 0) };
+        let own = self.scopes.lambda_symbols.split_off(head.lambda_symbols as usize);
+        let HeadKind::Lambda { lambda: Some(lambda), .. } = head.kind else { return (block, head.start) };
+        if !own.is_empty() {
+            self.body.set_lambda_symbols(lambda, own);
+        }
+        let ty = self.cx.types.error();
+        (self.body.push(Expr::Lambda { lambda, body: block }, ty, Some(head.start)), head.start)
+    }
+
+    /// The block of a `def`, or the signature of a `declare`, was read.
+    pub(super) fn finish_definition(&mut self, root: ExprId) {
+        let Some(head) = self.pop_head() else { return };
+        self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
+        let (global, visibility, owner, meta, kind) = match head.kind {
+            HeadKind::Definition { global, visibility, owner, meta } => {
+                (global, visibility, owner, meta, FunctionKind::Definition)
+            }
+            HeadKind::Declaration { global, owner, meta } => {
+                (global, Visibility::Public, owner, meta, FunctionKind::Declaration)
+            }
+            HeadKind::Lambda { .. } | HeadKind::FunctionAttr(_) => return,
+        };
+        self.scopes.end_function(owner);
+        self.body.set_root(root);
+        let body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
+        let mut function = Function::new(&self.cx.types, head.attrs);
+        function.visibility = visibility;
+        function.ret = head.ret;
+        function.meta = meta;
+        function.body = body;
+        function.kind = kind;
+        function.span = Some(head.start);
+        self.items.push(Item { global, function });
+    }
+
+    /// The block of a `fn` that is an attribute value was read; `None` if it has an error.
+    pub(super) fn finish_function_attr(&mut self, root: Option<ExprId>) -> AttrId {
+        let Some(head) = self.pop_head() else { return self.cx.attr(Attr::None) };
+        self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
+        let HeadKind::FunctionAttr(around) = head.kind else { return self.cx.attr(Attr::None) };
+        let Around { body, owner } = *around;
+        self.scopes.end_function(owner);
+        let body = std::mem::replace(&mut self.body, body);
+        let Some(root) = root else { return self.cx.attr(Attr::None) };
+        let mut function = Function::new(&self.cx.types, head.attrs);
+        function.ret = head.ret;
+        function.body = body;
+        function.body.set_root(root);
+        function.span = Some(head.start);
+        let id = self.cx.function_attrs.push(Arc::new(function));
+        self.cx.attr(Attr::Function(id))
+    }
+
+    /// Gives up a signature, or what has it, after an error.
+    pub(super) fn abandon_head(&mut self) {
+        match self.heads.last().map(|h| &h.kind) {
+            Some(HeadKind::FunctionAttr(_)) => {
+                self.finish_function_attr(None);
+            }
+            Some(&HeadKind::Definition { owner, .. } | &HeadKind::Declaration { owner, .. }) => {
+                self.pop_head();
+                self.scopes.end_function(owner);
+            }
+            Some(HeadKind::Lambda { .. }) => {
+                if let Some(head) = self.pop_head() {
+                    self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
+                }
+            }
+            None => {}
+        }
+    }
+}

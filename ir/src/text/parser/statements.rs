@@ -1,0 +1,311 @@
+//! Blocks: bindings, dataflow regions and the tail.
+
+use super::expressions::{Frame, LetHead, State};
+use super::scope::{LocalKind, Mark};
+use super::signatures::Recursive;
+use super::{Parsed, Parser, Place};
+use crate::diagnostic::Diagnostic;
+use crate::entity::{AttrsId, EntityId, ExprId, NameId};
+use crate::expr::{Expr, LetFlags, VarFlags};
+use crate::text::lexer::Kind;
+
+/// A block that is being read.
+pub(super) struct Block {
+    pub(super) start: u32,
+    first: Option<ExprId>,
+    last: Option<ExprId>,
+    pub(super) mark: Mark,
+    region: Option<Region>,
+}
+
+/// A dataflow region that is being read.
+struct Region {
+    start: u32,
+    /// Whether no binding of it was read yet.
+    empty: bool,
+    mark: Mark,
+    /// How many nodes there were before it.
+    nodes: u32,
+}
+
+impl Parser<'_, '_> {
+    pub(super) fn open_block(&mut self, start: u32) {
+        let mark = self.scopes.mark();
+        self.frames.push(Frame::Block(Block { start, first: None, last: None, mark, region: None }));
+    }
+
+    /// The block on top of the stack.
+    fn block(&mut self) -> Option<&mut Block> {
+        match self.frames.last_mut() {
+            Some(Frame::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Reads a statement, or begins the tail.
+    pub(super) fn statement(&mut self) -> Parsed<State> {
+        let tok = self.tok;
+        let region = self.block().is_some_and(|b| b.region.is_some());
+        match tok.kind {
+            Kind::Let => {
+                self.next();
+                self.let_head(tok.start)
+            }
+            Kind::Local => {
+                let after = self.peek().kind;
+                if after == Kind::Equal {
+                    let name = self.name(tok);
+                    self.next();
+                    self.next();
+                    let meta = self.meta.take();
+                    self.frames.push(Frame::Graph { name, meta });
+                    return Ok(State::Expression);
+                }
+                self.tail_expression(region)
+            }
+            Kind::Meta => {
+                self.next();
+                self.frames.push(Frame::Meta { key_values: self.key_values.len() as u32 });
+                Ok(State::KeyValue)
+            }
+            Kind::Dataflow if region => Err(self.error_at(tok, "a dataflow region cannot hold another")),
+            Kind::Dataflow => {
+                self.no_meta("a region");
+                self.next();
+                self.expect(Kind::LBrace)?;
+                let mark = self.scopes.mark();
+                let nodes = self.body.len() as u32;
+                if let Some(block) = self.block() {
+                    block.region = Some(Region { start: tok.start, empty: true, mark, nodes });
+                }
+                Ok(State::Statement)
+            }
+            Kind::Output if region => self.output(),
+            Kind::RBrace if region => {
+                self.error_help(tok, "the dataflow region has no `output(…)`", "end it with `output(%x)`, or `output()`");
+                self.next();
+                self.end_region(&[]);
+                Ok(State::Statement)
+            }
+            Kind::RBrace => {
+                self.error_help(tok, "the block has no result", "a block ends with an expression, such as `()`");
+                let id = self.error_expr();
+                self.tail(id, tok.start)
+            }
+            _ => self.tail_expression(region),
+        }
+    }
+
+    fn tail_expression(&mut self, region: bool) -> Parsed<State> {
+        if region {
+            return Err(self.unexpected_help(
+                "a binding or `output(…)`",
+                "a dataflow region holds bindings and ends with `output(%x, …)`",
+            ));
+        }
+        self.no_meta("the result of a block");
+        Ok(State::Expression)
+    }
+
+    /// `#[…]` belongs to a binding.
+    fn no_meta(&mut self, what: &str) {
+        if self.meta.take().is_some() {
+            self.error_at(self.tok, format!("`#[…]` belongs to a binding or an item, not to {what}"));
+        }
+    }
+
+    /// Reads a `let` up to its value.
+    fn let_head(&mut self, start: u32) -> Parsed<State> {
+        let tok = self.tok;
+        if tok.kind != Kind::Local {
+            return Err(self.unexpected_help("a local (`%name`)", "a binding is `let %x = …;`"));
+        }
+        self.next();
+        let name = self.name(tok);
+        let annotation = if self.eat(Kind::Colon) { Some(self.parse_type()?) } else { None };
+        if self.tok.kind != Kind::Equal {
+            let wanted = if annotation.is_some() { "`=`" } else { "`:` or `=`" };
+            return Err(self.unexpected_help(wanted, "a binding is `let %x = …;`"));
+        }
+        self.next();
+        let meta = self.meta.take();
+        let mut head = LetHead { name, start, name_start: tok.start, annotation, var: None, meta };
+        if self.tok.kind == Kind::Fn {
+            let flags = self.let_var_flags();
+            let ty = annotation.unwrap_or(self.cx.types.error());
+            let var = self.new_var(name, flags, ty, tok.start);
+            head.var = Some(var);
+            let fn_start = self.tok.start;
+            self.frames.push(Frame::Let(head));
+            return self.lambda(fn_start, Some(Recursive { name, var, typed: annotation.is_some() }));
+        }
+        self.frames.push(Frame::Let(head));
+        Ok(State::Expression)
+    }
+
+    fn let_var_flags(&mut self) -> VarFlags {
+        match self.block() {
+            Some(Block { region: Some(_), .. }) => VarFlags::DATAFLOW,
+            _ => VarFlags::PLAIN,
+        }
+    }
+
+    /// Makes the Let of a binding whose value was read. The block is on top of the stack.
+    #[inline]
+    pub(super) fn finish_let(&mut self, head: LetHead, value: ExprId) {
+        let error = self.cx.types.error();
+        let Some(Frame::Block(block)) = self.frames.last_mut() else { return };
+        let (var_flags, flags) = match &mut block.region {
+            None => (VarFlags::PLAIN, LetFlags::PLAIN),
+            Some(region) => {
+                let first = std::mem::replace(&mut region.empty, false);
+                (VarFlags::DATAFLOW, if first { LetFlags::REGION_START } else { LetFlags::DATAFLOW })
+            }
+        };
+        if let Some(annotation) = head.annotation
+            && let Expr::CallOp { op, .. } = self.body.expr(value)
+            && self.cx.ops.is_opaque(op)
+        {
+            self.body.set_type(value, annotation);
+        }
+        let var = match head.var {
+            Some(var) => var,
+            None => {
+                let ty = head.annotation.unwrap_or(error);
+                self.body.push_var(Some(head.name), var_flags, ty, Some(head.name_start))
+            }
+        };
+        // Until the block goes on or ends, the rest is a placeholder: the variable.
+        let link = self.body.push(Expr::Let { var, value, body: var.expr(), flags }, error, Some(head.start));
+        match block.last.replace(link) {
+            Some(last) => self.body.set_let_body(last, link),
+            None => block.first = Some(link),
+        }
+        if let Some(meta) = head.meta {
+            self.body.set_meta(var.expr(), Some(meta));
+        }
+        self.scopes.declare(head.name, var.expr(), LocalKind::Plain);
+    }
+
+    /// Gives a name to a graph node.
+    pub(super) fn finish_graph_binding(&mut self, name: NameId, meta: Option<AttrsId>, value: ExprId) {
+        let expr = self.body.expr(value);
+        if meta.is_some() && !expr.is_atom() {
+            self.body.set_meta(value, meta);
+        }
+        let kind = if expr.binds() { LocalKind::Once } else { LocalKind::Plain };
+        self.scopes.declare(name, value, kind);
+    }
+
+    /// The tail of the block on top of the stack was read.
+    pub(super) fn tail(&mut self, id: ExprId, _start: u32) -> Parsed<State> {
+        if self.tok.kind != Kind::RBrace {
+            let help = match self.tok.kind {
+                Kind::Semicolon => "the result of a block has no `;`; to evaluate and go on, write `let %name = …;`",
+                _ => "a block ends with one expression",
+            };
+            return Err(self.unexpected_help("`}`", help));
+        }
+        self.next();
+        self.close_block(id)
+    }
+
+    /// Closes the block on top of the stack, whose `}` was read.
+    pub(super) fn close_block(&mut self, tail: ExprId) -> Parsed<State> {
+        let Some(Frame::Block(block)) = self.frames.pop() else { return Err(self.unexpected("an expression")) };
+        match self.frames.last() {
+            // Nothing around a definition sees what is undone, nor do the functions after it.
+            Some(Frame::Definition) => self.scopes.forget(block.mark),
+            _ => self.scopes.undo(block.mark),
+        }
+        let id = match (block.first, block.last) {
+            (Some(first), Some(last)) => {
+                self.body.set_let_body(last, tail);
+                first
+            }
+            _ => tail,
+        };
+        let owned = matches!(
+            self.frames.last(),
+            Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Lambda | Frame::Definition | Frame::FunctionAttr)
+        );
+        Ok(if owned { State::Deliver(id, block.start) } else { State::Value(id, block.start) })
+    }
+
+    // ---- Dataflow ----
+
+    /// Reads `output(…)` and the end of the region.
+    fn output(&mut self) -> Parsed<State> {
+        self.no_meta("`output`");
+        self.next();
+        self.expect(Kind::LParen)?;
+        let mut outputs: Vec<(NameId, ExprId)> = Vec::new();
+        let mut more = self.tok.kind != Kind::RParen;
+        while more {
+            let tok = self.expect(Kind::Local)?;
+            let name = self.name(tok);
+            let id = self.local(name, tok);
+            self.check_output(name, id, tok.into());
+            outputs.push((name, id));
+            more = self.comma_or(Kind::RParen)?;
+        }
+        self.next();
+        self.eat(Kind::Semicolon);
+        if self.tok.kind != Kind::RBrace {
+            return Err(self.unexpected_help("`}`", "`output(…)` is the last statement of a dataflow region"));
+        }
+        self.next();
+        self.end_region(&outputs);
+        Ok(State::Statement)
+    }
+
+    fn check_output(&mut self, name: NameId, id: ExprId, place: Place) {
+        let nodes = self.block().and_then(|b| b.region.as_ref()).map_or(0, |r| r.nodes);
+        let inside = id.index() >= nodes as usize;
+        let error = match self.body.expr(id) {
+            Expr::Var { name: None, .. } => return,
+            Expr::Var { name: own, flags } if inside && flags.is_dataflow() => {
+                self.body.set_expr(id, Expr::Var { name: own, flags: VarFlags::PLAIN });
+                return;
+            }
+            Expr::Var { .. } if !inside => "is bound outside the region, and visible after it anyway",
+            Expr::Var { .. } => "is named as an output twice",
+            _ => "is a graph node; only a `let` of the region can be an output",
+        };
+        let text = self.cx.names.get(name).to_string();
+        self.error_at(place, format!("`%{text}` {error}"));
+    }
+
+    /// Ends the region of the block on top of the stack. Its variables go out of sight, but for the outputs, which lost their flag when
+    /// they were named.
+    pub(super) fn end_region(&mut self, outputs: &[(NameId, ExprId)]) {
+        let Some(region) = self.block().and_then(|b| b.region.take()) else { return };
+        self.scopes.undo_locals(region.mark);
+        for &(name, id) in outputs {
+            self.scopes.declare(name, id, LocalKind::Plain);
+        }
+    }
+
+    /// Where the dataflow region that is open in the block on top of the stack starts.
+    pub(super) fn open_region(&mut self) -> Option<u32> {
+        self.block().and_then(|b| b.region.as_ref()).map(|r| r.start)
+    }
+
+    // ---- Errors ----
+
+    /// Binds a `let` whose value has an error, so that its uses are known.
+    pub(super) fn bind_error(&mut self, head: LetHead) {
+        let value = self.error_expr();
+        self.finish_let(head, value);
+    }
+
+    /// Reports two declarations of one name.
+    pub(super) fn duplicate(&mut self, what: &str, place: Place, first: Place) {
+        self.error(
+            Diagnostic::error(format!("{what} is defined twice"))
+                .at(place.range())
+                .with_related(first.range(), "first defined here"),
+        );
+    }
+
+}

@@ -1,0 +1,330 @@
+//! Types: a machine with a stack of open tuples and function types.
+//!
+//! A name that is not visible outside a function type is bound by the innermost function type that encloses all its
+//! occurrences. Which that is, is known at the end of the outermost one only: it is read a second time if some name belongs further inside.
+
+use rustc_hash::FxHashMap;
+
+use super::{Alias, Parsed, Parser, Place};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::entity::{DimId, NameId, SymbolId, TypeId};
+use crate::suggest::did_you_mean;
+use crate::text::lexer::Kind;
+
+pub(super) enum TypeFrame {
+    /// `(` …
+    Tuple { base: u32, commas: bool },
+    /// `fn(` …; its number in the outermost function type.
+    Params { base: u32, function: u32 },
+    /// `fn(…) ->` …; likewise.
+    Result { base: u32, function: u32 },
+}
+
+/// The function types that are open, and the names that they bind.
+#[derive(Default)]
+pub(super) struct FunctionTypes {
+    /// By number: the function type around it, and whether it is open.
+    functions: Vec<(u32, bool)>,
+    /// The numbers of those that are open.
+    open: Vec<u32>,
+    names: FxHashMap<NameId, usize>,
+    /// Symbol, and number of the function type that binds it as far as is known.
+    symbols: Vec<(SymbolId, u32)>,
+    /// By number: the symbols that it binds. Only in the second reading.
+    bound: Vec<Vec<SymbolId>>,
+    second: bool,
+}
+
+impl Parser<'_, '_> {
+    /// Reads a type.
+    pub(super) fn parse_type(&mut self) -> Parsed<TypeId> {
+        let frames = self.type_frames.len();
+        let values = self.type_values.len();
+        let result = self.type_machine(frames);
+        self.type_frames.truncate(frames);
+        self.type_values.truncate(values);
+        if result.is_err() {
+            self.function_types = FunctionTypes::default();
+        }
+        result
+    }
+
+    fn type_machine(&mut self, bottom: usize) -> Parsed<TypeId> {
+        let mut outermost = self.tok.start;
+        loop {
+            let tok = self.tok;
+            let mut value = match tok.kind {
+                Kind::Tensor => self.tensor_type()?,
+                Kind::Any => {
+                    self.next();
+                    self.cx.types.any()
+                }
+                Kind::Word => {
+                    let dtype = self.dtype_or_error()?;
+                    self.cx.types.scalar(dtype)
+                }
+                Kind::Alias => {
+                    let (alias, place) = self.alias()?;
+                    match alias {
+                        Some(Alias::Type(ty)) => ty,
+                        Some(Alias::Attr(_)) => {
+                            let text = &self.text[place.range()];
+                            self.error_at(place, format!("`{text}` is an attribute, not a type"));
+                            self.cx.types.error()
+                        }
+                        None => self.cx.types.error(),
+                    }
+                }
+                Kind::LParen => {
+                    self.next();
+                    if !self.eat(Kind::RParen) {
+                        let base = self.type_values.len() as u32;
+                        self.type_frames.push(TypeFrame::Tuple { base, commas: false });
+                        continue;
+                    }
+                    self.cx.types.unit()
+                }
+                Kind::Fn => {
+                    if self.function_types.open.is_empty() {
+                        outermost = tok.start;
+                    }
+                    self.next();
+                    self.expect(Kind::LParen)?;
+                    let function = self.open_function_type();
+                    let base = self.type_values.len() as u32;
+                    self.type_frames.push(TypeFrame::Params { base, function });
+                    if self.tok.kind != Kind::RParen {
+                        continue;
+                    }
+                    self.end_of_params()?;
+                    continue;
+                }
+                _ => {
+                    return Err(self.unexpected_help(
+                        "a type",
+                        "such as `Tensor[(8,), float32]`, `float32`, `(A, B)`, `fn(A) -> B` or `Any`",
+                    ));
+                }
+            };
+            // A type is complete: what is it part of?
+            loop {
+                if self.type_frames.len() == bottom {
+                    return Ok(value);
+                }
+                let Some(frame) = self.type_frames.last_mut() else { return Ok(value) };
+                match frame {
+                    TypeFrame::Tuple { base, commas } => {
+                        let base = *base as usize;
+                        if self.tok.kind == Kind::Comma {
+                            *commas = true;
+                            self.type_values.push(value);
+                            self.next();
+                            if self.tok.kind != Kind::RParen {
+                                break;
+                            }
+                        } else if *commas {
+                            self.type_values.push(value);
+                        }
+                        let grouping = !matches!(self.type_frames.last(), Some(TypeFrame::Tuple { commas: true, .. }));
+                        if self.tok.kind != Kind::RParen {
+                            return Err(self.unexpected("`,` or `)`"));
+                        }
+                        self.next();
+                        if !grouping {
+                            value = self.cx.types.tuple(&self.type_values[base..]);
+                            self.type_values.truncate(base);
+                        }
+                        self.type_frames.pop();
+                    }
+                    TypeFrame::Params { .. } => {
+                        self.type_values.push(value);
+                        if self.comma_or(Kind::RParen)? {
+                            break;
+                        }
+                        self.end_of_params()?;
+                        break;
+                    }
+                    TypeFrame::Result { base, function } => {
+                        let (base, function) = (*base as usize, *function);
+                        self.type_frames.pop();
+                        match self.close_function_type(base, function, value) {
+                            Some(ty) => {
+                                value = ty;
+                                self.type_values.truncate(base);
+                            }
+                            None => {
+                                // Read it again, now that it is known which name belongs where.
+                                self.type_values.truncate(base);
+                                self.seek(outermost);
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// At the `)` of the parameters of a function type.
+    fn end_of_params(&mut self) -> Parsed<()> {
+        self.expect(Kind::RParen)?;
+        self.expect(Kind::Arrow)?;
+        if let Some(TypeFrame::Params { base, function }) = self.type_frames.pop() {
+            self.type_frames.push(TypeFrame::Result { base, function });
+        }
+        Ok(())
+    }
+
+    fn open_function_type(&mut self) -> u32 {
+        let f = &mut self.function_types;
+        if f.open.is_empty() && !f.second {
+            f.functions.clear();
+            f.names.clear();
+            f.symbols.clear();
+        }
+        let number = f.functions.len() as u32;
+        let parent = f.open.last().copied().unwrap_or(0);
+        f.functions.push((parent, true));
+        f.open.push(number);
+        number
+    }
+
+    /// The symbol of a name that is not visible outside the function types that are open, if any is.
+    pub(super) fn symbol_of_function_type(&mut self, name: NameId) -> Option<SymbolId> {
+        let f = &mut self.function_types;
+        let &innermost = f.open.last()?;
+        if let Some(&i) = f.names.get(&name) {
+            let (symbol, binder) = &mut f.symbols[i];
+            while !f.second && !f.functions[*binder as usize].1 {
+                *binder = f.functions[*binder as usize].0;
+            }
+            return Some(*symbol);
+        }
+        let symbol = self.cx.types.dims.new_symbol(name);
+        f.names.insert(name, f.symbols.len());
+        f.symbols.push((symbol, innermost));
+        if self.new_symbols.is_some() {
+            self.names_in_function_types.push(name);
+        }
+        Some(symbol)
+    }
+
+    /// Makes a function type; `None` if the outermost one has to be read again.
+    fn close_function_type(&mut self, base: usize, function: u32, ret: TypeId) -> Option<TypeId> {
+        let f = &mut self.function_types;
+        f.functions[function as usize].1 = false;
+        f.open.pop();
+        let outermost = f.open.is_empty();
+        let mut binds = Vec::new();
+        if f.second {
+            binds = f.bound.get_mut(function as usize).map(std::mem::take).unwrap_or_default();
+            if outermost {
+                f.second = false;
+                f.bound.clear();
+            }
+        } else if outermost && !f.symbols.is_empty() {
+            if f.symbols.iter().any(|&(_, binder)| binder != function) {
+                f.bound = vec![Vec::new(); f.functions.len()];
+                for &(symbol, binder) in &f.symbols {
+                    f.bound[binder as usize].push(symbol);
+                }
+                f.functions.clear();
+                f.second = true;
+                return None;
+            }
+            binds.extend(f.symbols.iter().map(|&(s, _)| s));
+        }
+        Some(self.cx.types.function(&self.type_values[base..], ret, &binds))
+    }
+
+    /// `Tensor[…]`
+    fn tensor_type(&mut self) -> Parsed<TypeId> {
+        self.next();
+        self.expect(Kind::LBracket)?;
+        let shape = if self.eat(Kind::Question) {
+            None
+        } else {
+            if self.tok.kind != Kind::LParen {
+                return Err(self.unexpected_help("`?` or `(`", "a shape is `(2, n)`, `(8,)`, `()` or, of unknown rank, `?`"));
+            }
+            Some(self.dim_list(true)?)
+        };
+        self.expect(Kind::Comma)?;
+        let dtype = self.dtype_or_error()?;
+        self.expect(Kind::RBracket)?;
+        Ok(match shape {
+            None => self.cx.types.unranked(dtype),
+            Some(dims) => self.cx.types.tensor(dtype, &dims),
+        })
+    }
+
+    /// `(` dimensions `)`, of a tensor type or of a `shape(…)`.
+    pub(super) fn dim_list(&mut self, of_type: bool) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
+        self.expect(Kind::LParen)?;
+        let mut dims = smallvec::SmallVec::new();
+        let mut more = self.tok.kind != Kind::RParen;
+        while more {
+            let start = self.tok.start;
+            let dim = self.parse_dim()?;
+            if of_type {
+                self.check_extent(dim, start);
+            }
+            dims.push(dim);
+            more = self.comma_or(Kind::RParen)?;
+        }
+        self.next();
+        Ok(dims)
+    }
+
+    fn check_extent(&mut self, dim: DimId, start: u32) {
+        match *self.cx.types.dims.get(dim) {
+            Dim::Symbol(symbol) if self.function_types.open.is_empty() => self.bind_symbol(symbol),
+            Dim::Const(c) if c < 0 => {
+                let place = self.since(start);
+                self.error_help(place, format!("the dimension is {c}"), "an extent is 0 or more; `?` where it is not known");
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads the name of an element type.
+    pub(super) fn dtype_or_error(&mut self) -> Parsed<DType> {
+        let tok = self.tok;
+        if tok.kind != Kind::Word {
+            return Err(self.unexpected("an element type"));
+        }
+        let word = self.slice(tok);
+        self.next();
+        if let Ok(dtype) = word.parse() {
+            return Ok(dtype);
+        }
+        let names = DType::ALL.iter().map(|d| d.name()).chain(["Tensor", "Any"]);
+        let help = match did_you_mean(word, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "such as float32, int64 or bool".to_string(),
+        };
+        self.error_help(tok, format!("unknown element type `{word}`"), help);
+        // What follows it can still be read.
+        Ok(DType::Float32)
+    }
+
+    /// Reads `!NAME`. `None`, after an error, for one that is not defined.
+    pub(super) fn alias(&mut self) -> Parsed<(Option<Alias>, Place)> {
+        let tok = self.expect(Kind::Alias)?;
+        let place = Place::from(tok);
+        let name = self.name(tok);
+        if let Some(&(alias, _)) = self.aliases.get(&name) {
+            return Ok((Some(alias), place));
+        }
+        let text = self.cx.names.get(name).to_string();
+        let mut names: Vec<&str> = self.aliases.keys().map(|&n| self.cx.names.get(n)).collect();
+        names.sort_unstable();
+        let help = match did_you_mean(&text, names) {
+            Some(near) => format!("did you mean `!{near}`?"),
+            None => format!("define it before: `type !{text} = …;` or `attr !{text} = …;`"),
+        };
+        self.error_help(place, format!("unknown alias `!{text}`"), help);
+        Ok((None, place))
+    }
+}

@@ -1,0 +1,359 @@
+//! Which types and attributes get an alias: `type !t0 = …;`, `attr !a0 = …;`.
+//!
+//! Those of more than 8 nodes that occur more than once, and as many more as it takes that none nests more than 32 deep. Each
+//! distinct part is looked at once, so the plan, and the text, are linear however much is shared. A type that names a symbol of a
+//! function has no alias, since symbols are the function's own.
+
+use crate::attrs::Attr;
+use crate::context::Context;
+use crate::cursor::{Cursor, Step};
+use crate::dim::Dim;
+use crate::entity::{AttrId, AttrsId, DimId, EntityId, TypeId};
+use crate::expr::Expr;
+use crate::function::Function;
+use crate::types::Type;
+
+use super::{Printer, PrintOptions, annotation, result_annotation};
+
+/// No alias for what has at most so many nodes.
+const SMALL: u32 = 8;
+
+/// Nothing nests deeper in the text.
+const DEEPEST: u32 = 32;
+
+/// The number of each alias.
+#[derive(Default)]
+pub(super) struct Aliases {
+    of_types: Vec<u32>,
+    of_attrs: Vec<u32>,
+    /// In the order of definition: parts before wholes, else by first use.
+    pub(super) types: Vec<TypeId>,
+    pub(super) attrs: Vec<AttrId>,
+}
+
+impl Aliases {
+    /// The number of a type's alias.
+    #[inline]
+    pub(super) fn of_type(&self, ty: TypeId) -> Option<u32> {
+        self.of_types.get(ty.index()).and_then(|n| n.checked_sub(1))
+    }
+
+    /// The number of an attribute's alias.
+    pub(super) fn of_attr(&self, attr: AttrId) -> Option<u32> {
+        self.of_attrs.get(attr.index()).and_then(|n| n.checked_sub(1))
+    }
+
+    /// The aliases for a text with these attributes and functions.
+    pub(super) fn plan<'m>(
+        cx: &Context,
+        options: &PrintOptions,
+        attrs: AttrsId,
+        functions: impl Iterator<Item = &'m Function>,
+    ) -> Aliases {
+        let sizes = type_sizes(cx);
+        if cx.function_attrs.is_empty() && sizes.iter().all(|&s| s <= SMALL) && small_attrs(cx) {
+            return Aliases::default();
+        }
+        let mut survey = Survey {
+            cx,
+            options,
+            free: free_types(cx),
+            types: vec![Seen::default(); sizes.len()],
+            attrs: vec![Seen::default(); cx.attrs.len()],
+            sizes,
+            type_order: Vec::new(),
+            attr_order: Vec::new(),
+        };
+        survey.attr_list(attrs);
+        for f in functions {
+            for root in roots(cx, options, f) {
+                match root {
+                    Root::Type(t) => survey.ty(t),
+                    Root::Attrs(a) => survey.attr_list(a),
+                }
+            }
+        }
+        survey.decide()
+    }
+}
+
+/// The number of nodes of every type, shared ones counted again and again.
+fn type_sizes(cx: &Context) -> Vec<u32> {
+    let mut sizes: Vec<u32> = Vec::with_capacity(cx.types.len());
+    for (_, ty) in cx.types.iter() {
+        let parts = parts_of(ty).fold(0u32, |n, p| n.saturating_add(sizes[p.index()]));
+        sizes.push(parts.saturating_add(1));
+    }
+    sizes
+}
+
+fn parts_of(ty: &Type) -> impl DoubleEndedIterator<Item = TypeId> + '_ {
+    let (list, ret): (&[TypeId], Option<TypeId>) = match ty {
+        Type::Tuple(fields) => (fields, None),
+        Type::Function(f) => (&f.params, Some(f.ret)),
+        Type::Tensor(_) | Type::Any | Type::Error => (&[], None),
+    };
+    list.iter().copied().chain(ret)
+}
+
+/// Whether no list has more than [`SMALL`] nodes.
+fn small_attrs(cx: &Context) -> bool {
+    let mut sizes: Vec<u32> = Vec::with_capacity(cx.attrs.len());
+    for (_, attr) in cx.attrs.iter() {
+        let size = match attr {
+            Attr::List(items) => items.iter().fold(1u32, |n, i| n.saturating_add(sizes[i.index()])),
+            _ => 1,
+        };
+        if size > SMALL {
+            return false;
+        }
+        sizes.push(size);
+    }
+    true
+}
+
+/// A symbol of a function occurs.
+const FREE: u32 = u32::MAX;
+
+/// For every type, how many function types would have to be around it for its bound symbols to be bound; [`FREE`] if there is a free one.
+fn free_types(cx: &Context) -> Vec<u32> {
+    let mut free: Vec<u32> = Vec::with_capacity(cx.types.len());
+    for (id, ty) in cx.types.iter() {
+        if !cx.types.is_symbolic(id) {
+            free.push(0);
+            continue;
+        }
+        let parts = parts_of(ty).map(|p| free[p.index()]).max().unwrap_or(0);
+        free.push(match ty {
+            Type::Tensor(t) => t.shape.iter().flatten().map(|&d| free_dim(cx, d)).max().unwrap_or(0),
+            Type::Function(_) if parts != FREE => parts.saturating_sub(1),
+            _ => parts,
+        });
+    }
+    free
+}
+
+fn free_dim(cx: &Context, dim: DimId) -> u32 {
+    let mut free = 0;
+    cx.types.dims.for_each_symbol(dim, |d| {
+        free = free.max(match *cx.types.dims.get(d) {
+            Dim::Bound { depth, .. } => depth + 1,
+            _ => FREE,
+        });
+    });
+    free
+}
+
+/// A type or attributes that the text of a function has.
+enum Root {
+    Type(TypeId),
+    Attrs(AttrsId),
+}
+
+/// The types and attributes in the text of a function, in its order.
+fn roots(cx: &Context, options: &PrintOptions, f: &Function) -> Vec<Root> {
+    let body = &f.body;
+    let mut roots = vec![Root::Attrs(f.meta)];
+    roots.extend(body.params().iter().map(|p| Root::Type(body.ty(p.expr()))));
+    roots.push(Root::Attrs(f.attrs));
+    roots.extend(result_annotation(cx, f).map(Root::Type));
+    if !f.is_definition() {
+        return roots;
+    }
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::Let(id) => {
+                if let Expr::Let { var, value, .. } = body.expr(id) {
+                    roots.extend(body.meta(var.expr()).map(Root::Attrs));
+                    roots.extend(annotation(cx, options, body, var, value).map(Root::Type));
+                }
+            }
+            Step::Enter(id) | Step::Flat(id) => {
+                roots.extend(body.meta(id).map(Root::Attrs));
+                match body.expr(id) {
+                    Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => roots.push(Root::Attrs(attrs)),
+                    Expr::Lambda { lambda, .. } => {
+                        let data = body.lambda(lambda);
+                        roots.extend(body.lambda_params(lambda).map(|p| Root::Type(body.ty(p.expr()))));
+                        roots.push(Root::Attrs(data.attrs));
+                        roots.extend(data.ret.map(Root::Type));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    roots
+}
+
+#[derive(Copy, Clone, Default)]
+struct Seen {
+    count: u32,
+    /// Known once its parts are: whether a symbol of a function occurs in it (attributes), and its nodes.
+    free: bool,
+    size: u32,
+    /// How deep it nests in the text, aliases counting as one.
+    depth: u32,
+    aliased: bool,
+}
+
+struct Survey<'a> {
+    cx: &'a Context,
+    options: &'a PrintOptions,
+    sizes: Vec<u32>,
+    free: Vec<u32>,
+    types: Vec<Seen>,
+    attrs: Vec<Seen>,
+    /// In the order in which they were left: parts before wholes.
+    type_order: Vec<TypeId>,
+    attr_order: Vec<AttrId>,
+}
+
+impl Survey<'_> {
+    fn ty(&mut self, root: TypeId) {
+        let mut stack = vec![(root, false)];
+        while let Some((t, parts_done)) = stack.pop() {
+            if parts_done {
+                self.type_order.push(t);
+                continue;
+            }
+            if self.sizes[t.index()] <= SMALL {
+                continue;
+            }
+            let seen = &mut self.types[t.index()];
+            seen.count = seen.count.saturating_add(1);
+            if seen.count == 1 {
+                stack.push((t, true));
+                stack.extend(parts_of(self.cx.types.get(t)).rev().map(|p| (p, false)));
+            }
+        }
+    }
+
+    fn attr_list(&mut self, list: AttrsId) {
+        let mut stack: Vec<(AttrId, bool)> = self.cx.attrs.list(list).iter().rev().map(|&(_, a)| (a, false)).collect();
+        while let Some((a, parts_done)) = stack.pop() {
+            if parts_done {
+                self.attr_order.push(a);
+                continue;
+            }
+            let seen = &mut self.attrs[a.index()];
+            seen.count = seen.count.saturating_add(1);
+            if seen.count > 1 {
+                continue;
+            }
+            seen.size = 1;
+            match self.cx.attrs.get(a) {
+                Attr::List(items) => {
+                    stack.push((a, true));
+                    stack.extend(items.iter().rev().map(|&i| (i, false)));
+                }
+                &Attr::Type(t) => {
+                    seen.free = self.free[t.index()] != 0;
+                    self.ty(t);
+                }
+                Attr::Shape(dims) => {
+                    seen.free = dims.iter().any(|&d| free_dim(self.cx, d) != 0);
+                    seen.size = (dims.len() as u32).saturating_add(1);
+                    self.attr_order.push(a);
+                }
+                &Attr::Function(f) => {
+                    stack.push((a, true));
+                    let from = stack.len();
+                    for root in roots(self.cx, self.options, &self.cx.function_attrs[f]) {
+                        match root {
+                            Root::Type(t) => self.ty(t),
+                            Root::Attrs(list) => stack.extend(self.cx.attrs.list(list).iter().map(|&(_, a)| (a, false))),
+                        }
+                    }
+                    stack[from..].reverse();
+                }
+                Attr::None
+                | Attr::Bool(_)
+                | Attr::Int(_)
+                | Attr::Float(_)
+                | Attr::Str(_)
+                | Attr::Literal(_)
+                | Attr::DType(_)
+                | Attr::Global(_)
+                | Attr::Op(_) => {}
+            }
+        }
+    }
+
+    fn decide(mut self) -> Aliases {
+        let mut aliases = Aliases::default();
+        for &t in &self.type_order {
+            let mut depth = 0;
+            for p in parts_of(self.cx.types.get(t)) {
+                let part = &mut self.types[p.index()];
+                if part.depth >= DEEPEST && self.free[p.index()] == 0 {
+                    part.aliased = true;
+                }
+                depth = depth.max(if part.aliased { 1 } else { part.depth.max(1) });
+            }
+            let seen = &mut self.types[t.index()];
+            seen.depth = depth + 1;
+            seen.aliased = seen.count > 1 && self.free[t.index()] == 0;
+        }
+        for &a in &self.attr_order {
+            let (mut depth, mut size, mut free) = (0, 1u32, false);
+            match self.cx.attrs.get(a) {
+                Attr::List(items) => {
+                    for i in items {
+                        let part = &mut self.attrs[i.index()];
+                        if part.depth >= DEEPEST && !part.free {
+                            part.aliased = true;
+                        }
+                        depth = depth.max(if part.aliased { 1 } else { part.depth.max(1) });
+                        size = size.saturating_add(part.size);
+                        free |= part.free;
+                    }
+                }
+                // What is in a function counts with its nodes, so that functions within functions are not repeated either.
+                &Attr::Function(f) => {
+                    let f = &self.cx.function_attrs[f];
+                    size = size.saturating_add(SMALL).saturating_add(u32::try_from(f.body.len()).unwrap_or(u32::MAX));
+                }
+                Attr::Shape(_) => (size, free) = (self.attrs[a.index()].size, self.attrs[a.index()].free),
+                _ => {}
+            }
+            let seen = &mut self.attrs[a.index()];
+            (seen.depth, seen.size, seen.free) = (depth + 1, size, free);
+            seen.aliased = seen.count > 1 && size > SMALL && !free;
+        }
+        aliases.of_types = vec![0; self.types.len()];
+        for &t in self.type_order.iter().filter(|t| self.types[t.index()].aliased) {
+            aliases.types.push(t);
+            aliases.of_types[t.index()] = aliases.types.len() as u32;
+        }
+        aliases.of_attrs = vec![0; self.attrs.len()];
+        for &a in self.attr_order.iter().filter(|a| self.attrs[a.index()].aliased) {
+            aliases.attrs.push(a);
+            aliases.of_attrs[a.index()] = aliases.attrs.len() as u32;
+        }
+        aliases
+    }
+}
+
+impl Printer<'_, '_> {
+    /// The definitions of the aliases.
+    pub(super) fn alias_definitions(&mut self) {
+        for (n, t) in std::mem::take(&mut self.aliases.types).into_iter().enumerate() {
+            self.out.text("type !t");
+            self.out.number(n as u64);
+            self.out.text(" = ");
+            self.type_in_full(t);
+            self.out.text(";\n");
+        }
+        for (n, a) in std::mem::take(&mut self.aliases.attrs).into_iter().enumerate() {
+            self.out.text("attr !a");
+            self.out.number(n as u64);
+            self.out.text(" = ");
+            self.attr_in_full(a);
+            self.run();
+            self.out.text(";\n");
+        }
+    }
+}

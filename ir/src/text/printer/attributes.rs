@@ -1,0 +1,176 @@
+//! Attributes.
+
+use crate::attrs::Attr;
+use crate::entity::{AttrId, AttrsId, NameId, OpId};
+use crate::text::lexer::is_word;
+
+use super::literals::Position;
+use super::words::is_op_name;
+use super::{Printer, Task};
+
+impl<'m> Printer<'m, '_> {
+    /// What tools carry along, on a line of its own.
+    pub(super) fn meta(&mut self, attrs: AttrsId) {
+        self.out.indent();
+        self.out.text("#[");
+        self.named_attrs(self.cx.attrs.list(attrs), false, "]\n");
+    }
+
+    /// `KEY=attr, …` and what closes it. What nests is left to a task, and the rest with it.
+    pub(super) fn named_attrs(&mut self, mut items: &'m [(NameId, AttrId)], mut comma: bool, close: &'static str) {
+        while let Some((&(key, value), rest)) = items.split_first() {
+            if comma {
+                self.out.text(", ");
+            }
+            let key = self.cx.names.get(key);
+            if is_word(key) { self.out.text(key) } else { self.out.quoted(key) }
+            self.out.ascii(b'=');
+            (items, comma) = (rest, true);
+            if self.is_simple(value) {
+                self.simple_attr(value);
+                continue;
+            }
+            self.tasks.push(Task::NamedAttrs { items, comma, close });
+            self.tasks.push(Task::Attr(value));
+            return;
+        }
+        self.out.text(close);
+    }
+
+    /// Whether attributes print without tasks.
+    #[inline]
+    pub(super) fn are_simple(&self, attrs: AttrsId) -> bool {
+        self.cx.attrs.list(attrs).iter().all(|&(_, a)| self.is_simple(a))
+    }
+
+    fn is_simple(&self, attr: AttrId) -> bool {
+        match self.cx.attrs.get(attr) {
+            Attr::Function(_) => self.aliases.of_attr(attr).is_some(),
+            Attr::List(items) => {
+                let nests = |&i: &AttrId| {
+                    matches!(self.cx.attrs.get(i), Attr::Function(_) | Attr::List(_)) && self.aliases.of_attr(i).is_none()
+                };
+                self.aliases.of_attr(attr).is_some() || !items.iter().any(nests)
+            }
+            _ => true,
+        }
+    }
+
+    /// An attribute, by its alias if it has one.
+    pub(super) fn attr(&mut self, attr: AttrId) {
+        if !self.attr_alias(attr) {
+            self.attr_in_full(attr);
+        }
+    }
+
+    /// The alias of an attribute, if it has one.
+    fn attr_alias(&mut self, attr: AttrId) -> bool {
+        let Some(n) = self.aliases.of_attr(attr) else { return false };
+        self.out.text("!a");
+        self.out.number(n.into());
+        true
+    }
+
+    /// An attribute in full; its parts may be aliases.
+    pub(super) fn attr_in_full(&mut self, attr: AttrId) {
+        let cx = self.cx;
+        match cx.attrs.get(attr) {
+            Attr::List(items) => {
+                self.out.ascii(b'[');
+                self.attr_items(items);
+            }
+            &Attr::Function(f) => self.function_attr(&cx.function_attrs[f]),
+            _ => self.leaf_attr(attr),
+        }
+    }
+
+    /// The rest of a list, and its closing bracket.
+    pub(super) fn attr_items(&mut self, mut items: &'m [AttrId]) {
+        while let Some((&item, rest)) = items.split_first() {
+            items = rest;
+            if !self.is_simple(item) {
+                self.tasks.push(Task::AttrItems(rest));
+                self.tasks.push(Task::Text(if rest.is_empty() { "" } else { ", " }));
+                self.tasks.push(Task::Attr(item));
+                return;
+            }
+            self.simple_attr(item);
+            if !rest.is_empty() {
+                self.out.text(", ");
+            }
+        }
+        self.out.ascii(b']');
+    }
+
+    fn simple_attr(&mut self, attr: AttrId) {
+        if self.attr_alias(attr) {
+            return;
+        }
+        let cx = self.cx;
+        let Attr::List(items) = cx.attrs.get(attr) else { return self.leaf_attr(attr) };
+        self.out.ascii(b'[');
+        for (i, &item) in items.iter().enumerate() {
+            if i > 0 {
+                self.out.text(", ");
+            }
+            if !self.attr_alias(item) {
+                self.leaf_attr(item);
+            }
+        }
+        self.out.ascii(b']');
+    }
+
+    fn leaf_attr(&mut self, attr: AttrId) {
+        let cx = self.cx;
+        match cx.attrs.get(attr) {
+            Attr::None => self.out.text("none"),
+            Attr::Bool(b) => self.out.text(if *b { "true" } else { "false" }),
+            Attr::Int(i) => self.out.signed(*i),
+            Attr::Float(bits) => self.out.float_attribute(*bits),
+            Attr::Str(s) => self.out.quoted(cx.names.get(*s)),
+            Attr::Shape(dims) => {
+                self.out.text("shape(");
+                for (i, &d) in dims.iter().enumerate() {
+                    if i > 0 {
+                        self.out.text(", ");
+                    }
+                    self.dim(d);
+                }
+                self.out.ascii(b')');
+            }
+            Attr::Literal(l) => self.out.literal(cx.literals.get(*l), Position::Attribute, self.options.literals),
+            Attr::DType(d) => self.out.text(d.name()),
+            Attr::Type(t) => self.ty(*t),
+            Attr::Global(g) => {
+                self.out.ascii(b'@');
+                self.out.name(cx.global_name(*g));
+            }
+            Attr::Op(op) => self.op_name(*op),
+            // These nest, and are printed by tasks.
+            Attr::List(_) | Attr::Function(_) => {}
+        }
+    }
+
+    /// The name of an operator.
+    #[inline]
+    pub(super) fn op_name(&mut self, op: OpId) {
+        let name: &str = &self.cx.ops.get(op).name;
+        let plain = match self.plain_ops.get(op.index()).copied().flatten() {
+            Some(plain) => plain,
+            None => {
+                let plain = is_op_name(name);
+                if self.plain_ops.len() <= op.index() {
+                    self.plain_ops.resize(op.index() + 1, None);
+                }
+                self.plain_ops[op.index()] = Some(plain);
+                plain
+            }
+        };
+        if plain {
+            self.out.text(name);
+        } else {
+            self.out.text("op ");
+            self.out.quoted(name);
+        }
+    }
+}

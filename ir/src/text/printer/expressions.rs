@@ -1,0 +1,545 @@
+//! Expressions, blocks and functions.
+
+use crate::body::Body;
+use crate::cursor::BlockKind;
+use crate::entity::{AttrsId, ExprId, IdSet, TypeId};
+use crate::expr::{Expr, OperandList, VarId};
+use crate::function::{Function, Visibility};
+use crate::types::Type;
+
+use super::names::Labels;
+use super::shared::{SharedNodes, Slot, glance, place};
+use super::{Annotations, Printer, Task, annotation, result_annotation};
+
+/// What is known of the body that is being printed.
+pub(super) struct BodyState<'m> {
+    pub(super) body: &'m Body,
+    pub(super) labels: Labels,
+    shared: Option<SharedNodes>,
+    /// Variables of Lets whose `fn` calls itself and does not state its result.
+    recursive: Option<IdSet<ExprId>>,
+}
+
+impl<'m> BodyState<'m> {
+    pub(super) fn nothing(body: &'m Body) -> BodyState<'m> {
+        BodyState { body, labels: Labels::default(), shared: None, recursive: None }
+    }
+}
+
+/// Where the printing of a block is.
+#[derive(Copy, Clone)]
+pub(super) struct Statements {
+    at: ExprId,
+    /// The slot of the tail, should `at` be it.
+    slot: Slot,
+    /// The outputs of the open dataflow region are the variables from here on.
+    outputs_from: u32,
+    in_region: bool,
+    phase: Phase,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum Phase {
+    Start,
+    /// The graph bindings before the statement are printed.
+    Placed,
+    /// What tools put on it, too.
+    Noted,
+}
+
+impl<'m> Printer<'m, '_> {
+    // ---- Functions ----
+
+    /// A definition or declaration.
+    pub(super) fn function(&mut self, f: &'m Function) {
+        self.symbols.clear();
+        let labels = std::mem::take(&mut self.state.labels);
+        self.begin_body(f, labels);
+        self.tasks.push(Task::Text("\n"));
+        if f.is_definition() {
+            self.tasks.push(Task::Body(f.body.root()));
+        } else {
+            self.tasks.push(Task::Text(";"));
+        }
+        self.signature_tasks(f.body.params().len(), f.attrs, result_annotation(self.cx, f));
+        self.tasks.push(Task::Head(f));
+        if !self.cx.attrs.list(f.meta).is_empty() {
+            self.meta(f.meta);
+        }
+        self.run();
+    }
+
+    /// From the keyword to the parameters.
+    pub(super) fn function_head(&mut self, f: &'m Function) {
+        self.out.text(match (f.is_definition(), f.visibility) {
+            (false, _) => "declare @",
+            (true, Visibility::Public) => "def @",
+            (true, Visibility::Private) => "def private @",
+        });
+        self.out.name(f.global().map_or("", |g| self.cx.global_name(g)));
+        self.parameters(f.body.params().iter().copied(), result_annotation(self.cx, f));
+    }
+
+    /// A function that is an attribute: names and symbols of its own.
+    pub(super) fn function_attr(&mut self, f: &'m Function) {
+        self.names.enter();
+        self.symbols.enter();
+        let outer = std::mem::replace(&mut self.state, BodyState::nothing(&f.body));
+        self.outer.push(outer);
+        self.begin_body(f, Labels::default());
+        let slot = Slot::tail_of(&f.body, BlockKind::Root);
+        self.tasks.extend([Task::LeaveFunction, Task::Block(f.body.root(), slot), Task::Text(" ")]);
+        let ret = f.ret.or_else(|| match self.options.annotations {
+            Annotations::Needed => None,
+            Annotations::All => result_annotation(self.cx, f),
+        });
+        self.signature_tasks(f.body.params().len(), f.attrs, ret);
+        self.out.text("fn ");
+        self.parameters(f.body.params().iter().copied(), ret);
+    }
+
+    /// Comes back to the function around an attribute.
+    pub(super) fn leave_function(&mut self) {
+        self.names.leave();
+        self.symbols.leave();
+        if let Some(outer) = self.outer.pop() {
+            self.state = outer;
+        }
+    }
+
+    fn begin_body(&mut self, f: &'m Function, labels: Labels) {
+        let body = &f.body;
+        let labels = self.names.begin(body, labels);
+        self.state = BodyState { labels, ..BodyState::nothing(body) };
+        let (names, labels) = (&mut self.names, &self.state.labels);
+        let declare = |id| {
+            if let Expr::Var { name: Some(name), .. } = body.expr(id) {
+                names.declare(labels, name);
+            }
+        };
+        if f.is_definition() {
+            let seen = glance(body, declare);
+            self.state.recursive = seen.recursive;
+            self.state.shared = seen.has_shared.then(|| place(body));
+        } else {
+            body.params().iter().map(|p| p.expr()).for_each(declare);
+        }
+    }
+
+    /// `(%x: T, …`, without what follows the parameters.
+    fn parameters(&mut self, params: impl ExactSizeIterator<Item = VarId> + Clone, ret: Option<TypeId>) {
+        let body = self.state.body;
+        for ty in params.clone().map(|p| body.ty(p.expr())).chain(ret) {
+            self.name_symbols(ty);
+        }
+        self.out.ascii(b'(');
+        for (i, p) in params.enumerate() {
+            if i > 0 {
+                self.out.text(", ");
+            }
+            self.local(p.expr());
+            self.out.text(": ");
+            self.ty(body.ty(p.expr()));
+        }
+    }
+
+    /// Leaves the attributes of a signature and its result to tasks.
+    fn signature_tasks(&mut self, params: usize, attrs: AttrsId, ret: Option<TypeId>) {
+        self.tasks.push(Task::Result(ret));
+        self.tasks.push(Task::NamedAttrs { items: self.cx.attrs.list(attrs), comma: params > 0, close: ")" });
+    }
+
+    fn lambda(&mut self, id: ExprId, is_recursive: bool) {
+        let body = self.state.body;
+        let Expr::Lambda { lambda, body: block } = body.expr(id) else { return };
+        let data = body.lambda(lambda);
+        let must = is_recursive || self.options.annotations == Annotations::All;
+        let found = || Some(body.type_of(block)).filter(|&t| must && !matches!(self.cx.types.get(t), Type::Error));
+        let ret = data.ret.or_else(found);
+        self.tasks.extend([Task::Block(block, Slot::tail_of(body, BlockKind::Lambda(id))), Task::Text(" ")]);
+        self.signature_tasks(data.params.len(), data.attrs, ret);
+        for &s in body.lambda_symbols(lambda) {
+            self.symbols.label(self.cx, s);
+        }
+        self.out.text("fn ");
+        let params = body.operands(data.params).iter().filter_map(|&p| body.as_var(p)).collect::<smallvec::SmallVec<[VarId; 8]>>();
+        self.parameters(params.iter().copied(), ret);
+    }
+
+    // ---- Blocks ----
+
+    /// The block of a function of the module.
+    pub(super) fn function_block(&mut self, root: ExprId) {
+        self.open_block(root, Slot::tail_of(self.state.body, BlockKind::Root));
+    }
+
+    /// A block: on one line if there is nothing but a simple tail.
+    pub(super) fn block(&mut self, start: ExprId, slot: Slot) {
+        let body = self.state.body;
+        let is_bare = !matches!(body.expr(start), Expr::Let { .. })
+            && self.first_before(slot).is_none()
+            && self.hidden_type(start).is_none()
+            && self.is_flat(start);
+        if is_bare {
+            self.out.text("{ ");
+            self.expr(start);
+            self.out.text(" }");
+        } else {
+            self.open_block(start, slot);
+        }
+    }
+
+    fn open_block(&mut self, start: ExprId, slot: Slot) {
+        self.out.text("{\n");
+        self.out.deeper();
+        self.tasks.push(Task::CloseBlock);
+        let outputs_from = self.outputs.len() as u32;
+        self.statements(Statements { at: start, slot, outputs_from, in_region: false, phase: Phase::Start });
+    }
+
+    /// The closing brace of a block.
+    pub(super) fn close_block(&mut self) {
+        self.out.shallower();
+        self.out.indent();
+        self.out.ascii(b'}');
+    }
+
+    fn first_before(&self, slot: Slot) -> Option<u32> {
+        self.state.shared.as_ref()?.first_before(slot)
+    }
+
+    /// Statements from one on: those that do not nest, in a loop; at one that does, the rest is left to a task.
+    pub(super) fn statements(&mut self, mut s: Statements) {
+        let body = self.state.body;
+        while self.out.pass_on() {
+            let Expr::Let { var, value, body: rest, flags } = body.expr(s.at) else { return self.tail(s) };
+            if s.phase == Phase::Start {
+                if s.in_region && (flags.starts_region() || !flags.is_dataflow()) {
+                    self.close_region(&mut s);
+                }
+                s.phase = Phase::Placed;
+                if let Some(n) = self.first_before(Slot::let_(s.at)) {
+                    self.tasks.extend([Task::Statements(s), Task::GraphBinding { n, is_noted: false, in_region: s.in_region }]);
+                    return;
+                }
+            }
+            if s.phase == Phase::Placed {
+                if flags.is_dataflow() && !s.in_region {
+                    self.out.indent();
+                    self.out.text("dataflow {\n");
+                    self.out.deeper();
+                    s.in_region = true;
+                    s.outputs_from = self.outputs.len() as u32;
+                }
+                if let Some(meta) = body.meta(var.expr()) {
+                    s.phase = Phase::Noted;
+                    self.tasks.push(Task::Statements(s));
+                    return self.meta(meta);
+                }
+            }
+            self.out.indent();
+            self.out.text("let ");
+            self.local(var.expr());
+            if let Some(ty) = annotation(self.cx, self.options, body, var, value) {
+                self.out.text(": ");
+                self.ty(ty);
+            }
+            self.out.text(" = ");
+            if s.in_region && !body.is_dataflow_var(var) {
+                self.outputs.push(var.expr());
+            }
+            s = Statements { at: rest, slot: Slot::tail_after(s.at), phase: Phase::Start, ..s };
+            if self.is_flat(value) {
+                self.let_value(value, false);
+                self.out.text(";\n");
+            } else {
+                let is_recursive = self.state.recursive.as_ref().is_some_and(|r| r.contains(var.expr()));
+                self.tasks.extend([Task::Statements(s), Task::Text(";\n"), Task::LetValue { value, is_recursive }]);
+                return;
+            }
+        }
+    }
+
+    fn close_region(&mut self, s: &mut Statements) {
+        self.out.indent();
+        self.out.text("output(");
+        for i in s.outputs_from as usize..self.outputs.len() {
+            if i > s.outputs_from as usize {
+                self.out.text(", ");
+            }
+            self.local(self.outputs[i]);
+        }
+        self.outputs.truncate(s.outputs_from as usize);
+        self.out.text(");\n");
+        self.out.shallower();
+        self.out.indent();
+        self.out.text("}\n");
+        s.in_region = false;
+    }
+
+    fn tail(&mut self, mut s: Statements) {
+        if s.phase == Phase::Start {
+            if s.in_region {
+                self.close_region(&mut s);
+            }
+            s.phase = Phase::Placed;
+            if let Some(n) = self.first_before(s.slot) {
+                self.tasks.extend([Task::Statements(s), Task::GraphBinding { n, is_noted: false, in_region: false }]);
+                return;
+            }
+        }
+        match self.hidden_type(s.at) {
+            Some(ty) => self.typed_tail(s.at, ty),
+            None => {
+                self.out.indent();
+                self.tasks.push(Task::Text("\n"));
+                self.expr(s.at);
+            }
+        }
+    }
+
+    /// A graph binding, and those after it.
+    pub(super) fn graph_binding(&mut self, n: u32, is_noted: bool, in_region: bool) {
+        let Some(shared) = &self.state.shared else { return };
+        let (id, next) = shared.binding(n);
+        let (body, is_output) = (self.state.body, shared.is_let(id));
+        if let Some(meta) = body.meta(id)
+            && !is_noted
+        {
+            self.tasks.push(Task::GraphBinding { n, is_noted: true, in_region });
+            return self.meta(meta);
+        }
+        self.out.indent();
+        let annotation = match body.expr(id) {
+            Expr::CallOp { op, .. } if self.cx.ops.is_opaque(op) => opaque_type(self, id),
+            _ => None,
+        };
+        // Only a `let` can have a type, and be an output.
+        if is_output || annotation.is_some() {
+            self.out.text("let ");
+            if in_region {
+                self.outputs.push(id);
+            }
+        }
+        self.local(id);
+        if let Some(ty) = annotation {
+            self.out.text(": ");
+            self.ty(ty);
+        }
+        self.out.text(" = ");
+        self.tasks.extend(next.map(|n| Task::GraphBinding { n, is_noted: false, in_region }));
+        self.tasks.push(Task::Text(";\n"));
+        self.node(id);
+    }
+
+    // ---- Expressions ----
+
+    /// A variable, or a shared node by its number.
+    #[inline]
+    pub(super) fn local(&mut self, id: ExprId) {
+        self.names.print(&mut self.state.labels, &self.cx.names, self.state.body, id, &mut self.out);
+    }
+
+    fn is_shared(&self, id: ExprId) -> bool {
+        self.state.shared.as_ref().is_some_and(|s| s.contains(id))
+    }
+
+    /// Whether it prints without tasks.
+    #[inline]
+    fn is_flat(&self, id: ExprId) -> bool {
+        let body = self.state.body;
+        let is_word = |o: ExprId| body.expr(o).is_atom() || self.is_shared(o);
+        is_word(id)
+            || match body.expr(id) {
+                Expr::CallOp { operands, attrs, .. } => {
+                    body.operands(operands).iter().all(|&o| is_word(o)) && self.are_simple(attrs)
+                }
+                Expr::Call { operands, attrs } => {
+                    let list = body.operands(operands);
+                    list.iter().all(|&o| is_word(o)) && self.are_simple(attrs) && list.first().is_some_and(|&f| self.is_callee(f))
+                }
+                Expr::Tuple(fields) => body.operands(fields).iter().all(|&o| is_word(o)),
+                Expr::Proj { tuple, .. } => is_word(tuple) && self.is_callee(tuple),
+                _ => false,
+            }
+    }
+
+    /// Whether `(…)` or `.0` may follow without parentheses.
+    fn is_callee(&self, id: ExprId) -> bool {
+        self.is_shared(id)
+            || self.hidden_type(id).is_none()
+                && matches!(
+                    self.state.body.expr(id),
+                    Expr::Var { .. } | Expr::Global(_) | Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. }
+                )
+    }
+
+    /// The type of a call of an operator of which nothing is known, which only the annotation of a Let can say.
+    fn hidden_type(&self, id: ExprId) -> Option<TypeId> {
+        let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
+        if !self.cx.ops.is_opaque(op) || self.is_shared(id) {
+            return None;
+        }
+        opaque_type(self, id)
+    }
+
+    /// An expression as an operand, a condition, a tail.
+    #[inline]
+    pub(super) fn expr(&mut self, id: ExprId) {
+        if self.is_shared(id) { self.local(id) } else { self.unshared(id) }
+    }
+
+    /// The value of a Let.
+    pub(super) fn let_value(&mut self, id: ExprId, is_recursive: bool) {
+        match self.state.body.expr(id) {
+            _ if self.is_shared(id) => self.local(id),
+            Expr::Lambda { .. } => self.lambda(id, is_recursive),
+            _ => self.node(id),
+        }
+    }
+
+    /// What a shared node is, or any other.
+    fn unshared(&mut self, id: ExprId) {
+        match self.state.body.expr(id) {
+            Expr::CallOp { op, .. } if self.cx.ops.is_opaque(op) => match opaque_type(self, id) {
+                Some(ty) => {
+                    self.out.text("{\n");
+                    self.out.deeper();
+                    self.tasks.push(Task::CloseBlock);
+                    self.typed_tail(id, ty);
+                }
+                None => self.node(id),
+            },
+            _ => self.node(id),
+        }
+    }
+
+    /// A tail whose type only the annotation of a Let can say.
+    fn typed_tail(&mut self, id: ExprId, ty: TypeId) {
+        let number = self.names.number(&mut self.state.labels, &self.cx.names);
+        self.out.indent();
+        self.out.text("let %");
+        self.out.number(number.into());
+        self.out.text(": ");
+        self.ty(ty);
+        self.out.text(" = ");
+        self.tasks.extend([Task::NumberedTail(number), Task::Text(";\n")]);
+        self.node(id);
+    }
+
+    /// The tail that names the Let before it.
+    pub(super) fn numbered_tail(&mut self, number: u32) {
+        self.out.indent();
+        self.out.ascii(b'%');
+        self.out.number(number.into());
+        self.out.ascii(b'\n');
+    }
+
+    #[inline]
+    fn node(&mut self, id: ExprId) {
+        let body = self.state.body;
+        match body.expr(id) {
+            Expr::Var { .. } => self.local(id),
+            Expr::Literal(l) => self.literals.print(&self.cx.literals, l, self.options.literals, &mut self.out),
+            Expr::Global(g) => {
+                self.out.ascii(b'@');
+                self.out.name(self.cx.global_name(g));
+            }
+            Expr::Op(op) => self.op_name(op),
+            Expr::None => self.out.text("none"),
+            Expr::CallOp { op, operands, attrs } => {
+                self.op_name(op);
+                self.out.ascii(b'(');
+                self.operands(operands, 0, Some(attrs));
+            }
+            Expr::Call { operands, attrs } => {
+                let Some(&callee) = body.operands(operands).first() else { return self.out.text("none()") };
+                let arguments = OperandList { start: operands.start + 1, len: operands.len - 1 };
+                if self.word(callee) {
+                    self.out.ascii(b'(');
+                    return self.operands(arguments, 0, Some(attrs));
+                }
+                self.tasks.extend([Task::Operands { list: arguments, next: 0, attrs: Some(attrs) }, Task::Text("(")]);
+                self.callee(callee);
+            }
+            Expr::Tuple(fields) => {
+                self.out.ascii(b'(');
+                self.operands(fields, 0, None);
+            }
+            Expr::Proj { tuple, index } => {
+                if self.word(tuple) {
+                    return self.field(index);
+                }
+                self.tasks.push(Task::Field(index));
+                self.callee(tuple);
+            }
+            Expr::Let { .. } => self.open_block(id, Slot::tail_after(id)),
+            Expr::If { cond, then_block, else_block } => {
+                self.out.text("if (");
+                self.tasks.extend([
+                    Task::Block(else_block, Slot::tail_of(body, BlockKind::Else(id))),
+                    Task::Text(" else "),
+                    Task::Block(then_block, Slot::tail_of(body, BlockKind::Then(id))),
+                    Task::Text(") "),
+                    Task::Expr(cond),
+                ]);
+            }
+            Expr::Lambda { .. } => self.lambda(id, false),
+        }
+    }
+
+    /// Prints what can be called or projected as it is and without tasks.
+    fn word(&mut self, id: ExprId) -> bool {
+        let is_word = match self.state.body.expr(id) {
+            Expr::Var { .. } | Expr::Global(_) => true,
+            _ => self.is_shared(id),
+        };
+        if is_word {
+            self.expr(id);
+        }
+        is_word
+    }
+
+    /// What is called or projected.
+    fn callee(&mut self, id: ExprId) {
+        if !self.is_callee(id) {
+            self.out.ascii(b'(');
+            self.tasks.push(Task::Text(")"));
+        }
+        self.tasks.push(Task::Expr(id));
+    }
+
+    /// `.0`
+    pub(super) fn field(&mut self, index: u32) {
+        self.out.ascii(b'.');
+        self.out.number(index.into());
+    }
+
+    /// Operands from one on, then attributes (of a call), then what closes them.
+    #[inline]
+    pub(super) fn operands(&mut self, list: OperandList, next: u32, attrs: Option<AttrsId>) {
+        let body = self.state.body;
+        for (i, &o) in body.operands(list).iter().enumerate().skip(next as usize) {
+            if i > 0 {
+                self.out.text(", ");
+            }
+            if body.expr(o).is_atom() {
+                self.node(o);
+            } else if self.is_shared(o) {
+                self.local(o);
+            } else {
+                self.tasks.extend([Task::Operands { list, next: i as u32 + 1, attrs }, Task::Expr(o)]);
+                return;
+            }
+        }
+        match attrs {
+            Some(attrs) => self.named_attrs(self.cx.attrs.list(attrs), !list.is_empty(), ")"),
+            None => self.out.text(if list.len() == 1 { ",)" } else { ")" }),
+        }
+    }
+}
+
+fn opaque_type(p: &Printer<'_, '_>, id: ExprId) -> Option<TypeId> {
+    let ty = p.state.body.ty(id);
+    (!matches!(p.cx.types.get(ty), Type::Any | Type::Error)).then_some(ty)
+}

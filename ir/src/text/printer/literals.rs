@@ -1,0 +1,202 @@
+//! Constant tensors.
+
+use half::{bf16, f16};
+
+use crate::context::LiteralTable;
+use crate::dtype::{DType, DTypeClass};
+use crate::entity::{EntityId, LiteralId};
+use crate::literal::{Element, Literal};
+
+use super::PrintLiterals;
+use super::numbers::{Decimal, decimal};
+use super::output::Output;
+
+/// Where a constant stands: an unsuffixed integer is an int32 in an expression, but an int64 in an attribute.
+#[derive(Copy, Clone, PartialEq)]
+pub(super) enum Position {
+    Expression,
+    Attribute,
+}
+
+/// Constants of up to that many characters are printed once and copied from then on.
+const SHORT: usize = 96;
+
+/// As many elements are always written as numbers; of longer tensors, the first so many decide.
+const FEW: usize = 16;
+const SAMPLE: usize = 1024;
+
+/// The texts of constants in expressions that were printed before.
+pub(super) struct LiteralTexts {
+    text: String,
+    /// Where the text of each starts and how long it is; 0 where it is not there.
+    at: Vec<u64>,
+}
+
+impl LiteralTexts {
+    pub(super) fn new(table: &LiteralTable) -> LiteralTexts {
+        LiteralTexts { text: String::new(), at: vec![0; table.len()] }
+    }
+
+    /// Prints a constant in an expression.
+    #[inline]
+    pub(super) fn print(&mut self, table: &LiteralTable, id: LiteralId, how: PrintLiterals, out: &mut Output<'_>) {
+        let at = self.at[id.index()];
+        if at != 0 {
+            let (start, len) = ((at >> 8) as usize, (at & 0xff) as usize);
+            return out.text(&self.text[start..start + len]);
+        }
+        let literal = table.get(id);
+        if literal.stored_bytes() > SHORT {
+            return out.literal(literal, Position::Expression, how);
+        }
+        let mut text = String::new();
+        let mut piece = Output::new(&mut text);
+        piece.literal(literal, Position::Expression, how);
+        piece.finish().expect("a string takes all text");
+        out.text(&text);
+        if text.len() <= SHORT {
+            self.at[id.index()] = (self.text.len() as u64) << 8 | text.len() as u64;
+            self.text.push_str(&text);
+        }
+    }
+}
+
+fn suffix(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Int8 => "i8",
+        DType::Int16 => "i16",
+        DType::Int64 => "i64",
+        DType::UInt8 => "u8",
+        DType::UInt16 => "u16",
+        DType::UInt32 => "u32",
+        DType::UInt64 => "u64",
+        DType::Float16 => "f16",
+        DType::BFloat16 => "bf16",
+        DType::Float32 => "f",
+        DType::Float64 => "f64",
+        _ => "",
+    }
+}
+
+impl Output<'_> {
+    /// A constant: a scalar as a number with a suffix where the language has one for it, anything else as `dense<…>`.
+    pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
+        let dtype = literal.dtype();
+        if literal.rank() == 0
+            && let Some(bits) = literal.as_splat()
+        {
+            match dtype.class() {
+                DTypeClass::Float => {
+                    let value = decimal(dtype, bits);
+                    if !matches!(value, Decimal::NanBits(_)) {
+                        self.float(value);
+                        return self.text(suffix(dtype));
+                    }
+                }
+                DTypeClass::Signed | DTypeClass::Unsigned if dtype == DType::Int32 && position == Position::Attribute => {}
+                DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Bool => {
+                    self.element(dtype, bits);
+                    return self.text(suffix(dtype));
+                }
+                DTypeClass::Opaque => {}
+            }
+        }
+        self.text("dense<Tensor[(");
+        for (i, &d) in literal.shape().iter().enumerate() {
+            if i > 0 {
+                self.text(", ");
+            }
+            self.number(d as u64);
+        }
+        self.text(if literal.rank() == 1 { ",), " } else { "), " });
+        self.text(dtype.name());
+        self.text("]>");
+        let count = literal.element_count();
+        if let PrintLiterals::Elided { more_than } = how
+            && count > more_than
+            && literal.as_splat().is_none()
+        {
+            self.text("[elided ");
+            self.number(count as u64);
+            return self.ascii(b']');
+        }
+        if let Some(strings) = literal.as_strings() {
+            self.ascii(b'[');
+            for (i, s) in strings.iter().enumerate() {
+                if i > 0 {
+                    self.text(", ");
+                }
+                self.quoted(s);
+                self.pass_on();
+            }
+            return self.ascii(b']');
+        }
+        let packed;
+        let bytes: &[u8] = match (literal.as_splat(), literal.as_dense()) {
+            // The byte of one packed element would be taken for two.
+            (Some(_), _) if dtype.bits() == 4 && count <= 2 => {
+                packed = literal.to_bytes();
+                &packed
+            }
+            (Some(b), _) => b,
+            (None, Some(b)) => b,
+            (None, None) => &[],
+        };
+        if bytes.is_empty() {
+            self.text("[]");
+        } else if dtype.has_kernels() && !self.is_shorter_in_bytes(dtype, bytes) {
+            self.elements(dtype, bytes);
+        } else {
+            self.text("\"0x");
+            for &b in bytes {
+                self.hex_byte(b);
+                self.pass_on();
+            }
+            self.ascii(b'"');
+        }
+    }
+
+    fn elements(&mut self, dtype: DType, bytes: &[u8]) {
+        self.ascii(b'[');
+        for (i, element) in bytes.chunks_exact(dtype.bits() / 8).enumerate() {
+            if i > 0 {
+                self.text(", ");
+            }
+            self.element(dtype, element);
+            self.pass_on();
+        }
+        self.ascii(b']');
+    }
+
+    /// Whether the bytes of many elements take fewer characters than the numbers, judged by the first of them.
+    fn is_shorter_in_bytes(&self, dtype: DType, bytes: &[u8]) -> bool {
+        let size = dtype.bits() / 8;
+        if bytes.len() <= FEW * size {
+            return false;
+        }
+        let sample = &bytes[..bytes.len().min(SAMPLE * size)];
+        let mut text = String::new();
+        let mut numbers = Output::new(&mut text);
+        numbers.elements(dtype, sample);
+        numbers.finish().expect("a string takes all text");
+        text.len() > 2 * sample.len() + 4
+    }
+
+    /// One element of a type that kernels compute with, without suffix.
+    fn element(&mut self, dtype: DType, bytes: &[u8]) {
+        match dtype {
+            DType::Bool => self.text(if bytes[0] != 0 { "true" } else { "false" }),
+            DType::Int8 => self.signed(i8::read(bytes).into()),
+            DType::Int16 => self.signed(i16::read(bytes).into()),
+            DType::Int32 => self.signed(i32::read(bytes).into()),
+            DType::Int64 => self.signed(i64::read(bytes)),
+            DType::UInt8 => self.number(bytes[0].into()),
+            DType::UInt16 => self.number(u16::read(bytes).into()),
+            DType::UInt32 => self.number(u32::read(bytes).into()),
+            DType::UInt64 => self.number(u64::read(bytes)),
+            _ => self.float(decimal(dtype, bytes)),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<f16>() == 2 && size_of::<bf16>() == 2 && SHORT < 256);

@@ -1,0 +1,314 @@
+//! Prints modules in the text format.
+//!
+//! Linear in the size of the program, whatever its shape, with an explicit stack of [`Task`]s: what remains to be printed. Text is handed on in
+//! chunks. What prints on one line without nesting never touches that stack.
+
+mod aliases;
+mod attributes;
+mod expressions;
+mod literals;
+mod names;
+mod numbers;
+mod output;
+mod shared;
+mod symbols;
+mod types;
+mod words;
+
+use std::fmt;
+use std::io;
+
+use crate::body::Body;
+use crate::context::Context;
+use crate::entity::{AttrId, AttrsId, ExprId, NameId, TypeId};
+use crate::expr::{Expr, OperandList, VarId};
+use crate::function::Function;
+use crate::module::{FunctionKey, Module};
+use crate::types::Type;
+
+use aliases::Aliases;
+use expressions::{BodyState, Statements};
+use literals::LiteralTexts;
+use names::NameUses;
+use output::Output;
+use shared::Slot;
+use symbols::SymbolNames;
+use types::TypePart;
+
+/// How a module is printed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct PrintOptions {
+    /// Which types are written out.
+    pub annotations: Annotations,
+    /// How much of the constants is written out.
+    pub literals: PrintLiterals,
+}
+
+/// Which types are written out, besides those of parameters and of the results of global functions.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Annotations {
+    /// Those that inference could not find again, and the results that a `fn` states.
+    #[default]
+    Needed,
+    /// That of every Let, and the result of every `fn`.
+    All,
+}
+
+/// How much of the constants is written out.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum PrintLiterals {
+    /// Every bit.
+    #[default]
+    Full,
+    /// Of those with more elements, only their number: for reading. Such a text does not parse back.
+    Elided {
+        /// Constants of up to that many elements, and those whose elements are all the same, are written out.
+        more_than: usize,
+    },
+}
+
+/// Prints a module. Parsing the text gives a module that is alpha-equal to it, and prints the same.
+///
+/// # Errors
+/// If `sink` does not take the text.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry, PrintOptions, print_module};
+///
+/// let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// let f32x8 = module.cx.types.static_tensor(DType::Float32, &[8]);
+/// let mut f = FunctionBuilder::new(&mut module, "main");
+/// let x = f.param("x", f32x8);
+/// let pair = f.tuple(&[x, x]);
+/// let pair = f.bind("pair", pair);
+/// f.finish(pair).unwrap();
+/// let mut text = String::new();
+/// print_module(&module, &PrintOptions::default(), &mut text).unwrap();
+/// assert_eq!(
+///     text,
+///     "\
+/// def @main(%x: Tensor[(8,), float32]) -> (Tensor[(8,), float32], Tensor[(8,), float32]) {
+///   let %pair = (%x, %x);
+///   %pair
+/// }
+/// "
+/// );
+/// ```
+pub fn print_module(module: &Module, options: &PrintOptions, sink: &mut impl fmt::Write) -> fmt::Result {
+    let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
+    print_functions(&module.cx, options, module.attrs(), &functions, sink)
+}
+
+/// Prints one function, with the aliases that it uses before it; nothing if it was removed from the module.
+///
+/// # Errors
+/// If `sink` does not take the text.
+pub fn print_function(
+    module: &Module,
+    function: FunctionKey,
+    options: &PrintOptions,
+    sink: &mut impl fmt::Write,
+) -> fmt::Result {
+    let functions: Vec<&Function> = module.get(function).into_iter().collect();
+    print_functions(&module.cx, options, module.cx.attrs.empty(), &functions, sink)
+}
+
+/// Prints a module to a file or the like.
+///
+/// # Errors
+/// Those of `sink`.
+pub fn write_module(module: &Module, options: &PrintOptions, sink: &mut impl io::Write) -> io::Result<()> {
+    struct Adapter<'a, W> {
+        sink: &'a mut W,
+        error: Option<io::Error>,
+    }
+    impl<W: io::Write> fmt::Write for Adapter<'_, W> {
+        fn write_str(&mut self, s: &str) -> fmt::Result {
+            self.sink.write_all(s.as_bytes()).map_err(|e| {
+                self.error = Some(e);
+                fmt::Error
+            })
+        }
+    }
+    let mut adapter = Adapter { sink, error: None };
+    match print_module(module, options, &mut adapter) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(adapter.error.unwrap_or_else(|| io::Error::other("the module could not be written"))),
+    }
+}
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print_module(self, &PrintOptions::default(), f)
+    }
+}
+
+impl Module {
+    /// The module as text, with the default options.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        print_module(self, &PrintOptions::default(), &mut text).expect("a string takes all text");
+        text
+    }
+}
+
+fn print_functions(
+    cx: &Context,
+    options: &PrintOptions,
+    attrs: AttrsId,
+    functions: &[&Function],
+    sink: &mut dyn fmt::Write,
+) -> fmt::Result {
+    let nothing = Body::new(&cx.types);
+    let mut printer = Printer {
+        cx,
+        options,
+        out: Output::new(sink),
+        aliases: Aliases::plan(cx, options, attrs, functions.iter().copied()),
+        names: NameUses::new(&cx.names),
+        symbols: SymbolNames::default(),
+        literals: LiteralTexts::new(&cx.literals),
+        plain_ops: Vec::new(),
+        state: BodyState::nothing(&nothing),
+        outer: Vec::new(),
+        tasks: Vec::new(),
+        type_parts: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let mut is_first = true;
+    if !cx.attrs.list(attrs).is_empty() {
+        printer.out.text("#![");
+        printer.named_attrs(cx.attrs.list(attrs), false, "]\n");
+        printer.run();
+        is_first = false;
+    }
+    if !printer.aliases.types.is_empty() || !printer.aliases.attrs.is_empty() {
+        if !is_first {
+            printer.out.ascii(b'\n');
+        }
+        printer.alias_definitions();
+        is_first = false;
+    }
+    for &f in functions {
+        if !is_first {
+            printer.out.ascii(b'\n');
+        }
+        printer.function(f);
+        is_first = false;
+    }
+    printer.out.finish()
+}
+
+/// The annotation of a Let, if it is to be written.
+fn annotation(cx: &Context, options: &PrintOptions, body: &Body, var: VarId, value: ExprId) -> Option<TypeId> {
+    let ty = body.ty(var.expr());
+    let is_written = match (options.annotations, body.expr(value)) {
+        (Annotations::All, _) => true,
+        (Annotations::Needed, Expr::CallOp { op, .. }) => cx.ops.is_opaque(op) && ty != cx.types.any(),
+        (Annotations::Needed, _) => false,
+    };
+    (is_written && ty != cx.types.error()).then_some(ty)
+}
+
+/// The result type of a function of the module.
+fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
+    let ty = f.ret.unwrap_or_else(|| f.body.type_of(f.body.root()));
+    (!matches!(cx.types.get(ty), Type::Error)).then_some(ty)
+}
+
+/// What remains to be printed.
+enum Task<'m> {
+    Text(&'static str),
+    /// From `def` to the parameters.
+    Head(&'m Function),
+    /// ` -> T`
+    Result(Option<TypeId>),
+    /// The block of a function of the module, after a space.
+    Body(ExprId),
+    Block(ExprId, Slot),
+    Statements(Statements),
+    CloseBlock,
+    GraphBinding {
+        n: u32,
+        is_noted: bool,
+        in_region: bool,
+    },
+    NumberedTail(u32),
+    LetValue {
+        value: ExprId,
+        is_recursive: bool,
+    },
+    Expr(ExprId),
+    Operands {
+        list: OperandList,
+        next: u32,
+        attrs: Option<AttrsId>,
+    },
+    Field(u32),
+    Attr(AttrId),
+    AttrItems(&'m [AttrId]),
+    NamedAttrs {
+        items: &'m [(NameId, AttrId)],
+        comma: bool,
+        close: &'static str,
+    },
+    LeaveFunction,
+}
+
+struct Printer<'m, 'w> {
+    cx: &'m Context,
+    options: &'m PrintOptions,
+    out: Output<'w>,
+    aliases: Aliases,
+    names: NameUses,
+    symbols: SymbolNames,
+    literals: LiteralTexts,
+    /// Which operators' names need no quotes, where that is known.
+    plain_ops: Vec<Option<bool>>,
+    state: BodyState<'m>,
+    /// Around a function that is an attribute, the functions that it is in.
+    outer: Vec<BodyState<'m>>,
+    tasks: Vec<Task<'m>>,
+    type_parts: Vec<TypePart>,
+    /// The outputs of the dataflow regions that are open.
+    outputs: Vec<ExprId>,
+}
+
+impl Printer<'_, '_> {
+    /// Does what remains.
+    fn run(&mut self) {
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Text(t) => self.out.text(t),
+                Task::Head(f) => self.function_head(f),
+                Task::Result(ty) => {
+                    if let Some(ty) = ty {
+                        self.out.text(" -> ");
+                        self.ty(ty);
+                    }
+                }
+                Task::Body(root) => {
+                    self.out.ascii(b' ');
+                    self.function_block(root);
+                }
+                Task::Block(start, slot) => self.block(start, slot),
+                Task::Statements(s) => self.statements(s),
+                Task::CloseBlock => self.close_block(),
+                Task::GraphBinding { n, is_noted, in_region } => self.graph_binding(n, is_noted, in_region),
+                Task::NumberedTail(n) => self.numbered_tail(n),
+                Task::LetValue { value, is_recursive } => self.let_value(value, is_recursive),
+                Task::Expr(id) => self.expr(id),
+                Task::Operands { list, next, attrs } => self.operands(list, next, attrs),
+                Task::Field(index) => self.field(index),
+                Task::Attr(a) => self.attr(a),
+                Task::AttrItems(items) => self.attr_items(items),
+                Task::NamedAttrs { items, comma, close } => self.named_attrs(items, comma, close),
+                Task::LeaveFunction => self.leave_function(),
+            }
+            if !self.out.pass_on() {
+                self.tasks.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What variables and shared nodes are called in the text.
+//!
+//! Of the variables of a function that have one name, the first that is printed gets it; each other gets the next `name$1`, `name$2` … that no
+//! variable of the function has. What has no name gets the next number that none has. Labels are given out in the order of
+//! printing, so that parsing the text and printing it again gives out the same.
+
+use crate::body::Body;
+use crate::entity::{EntityId, ExprId, NameId};
+use crate::expr::Expr;
+use crate::names::Names;
+use crate::text::lexer::is_plain_name;
+
+use super::output::Output;
+
+const KIND: u32 = 3;
+const UNNAMED_YET: u32 = 0;
+/// Its own name, with the suffix in the upper bits if they are not 0.
+const PLAIN: u32 = 1;
+/// Likewise, in quotes.
+const QUOTED: u32 = 2;
+/// The number in the upper bits.
+const NUMBER: u32 = 3;
+
+/// Marks a name that a variable was printed with.
+const TAKEN: u32 = 1 << 31;
+
+/// The labels of one body.
+#[derive(Default)]
+pub(super) struct Labels {
+    by_expr: Vec<u32>,
+    next_number: u32,
+    scope: u32,
+}
+
+/// Which names the variables of the functions that are being printed have: dense by [`NameId`], valid for the scope in the upper half. The
+/// lower half holds [`TAKEN`] and the last suffix.
+pub(super) struct NameUses {
+    entries: Vec<u64>,
+    scopes: u32,
+    /// What entries of enclosing scopes were, with how long the log was when each open inner scope began.
+    log: Vec<(u32, u64)>,
+    open: Vec<usize>,
+    text: String,
+}
+
+impl NameUses {
+    pub(super) fn new(names: &Names) -> NameUses {
+        NameUses { entries: vec![0; names.len()], scopes: 0, log: Vec::new(), open: Vec::new(), text: String::new() }
+    }
+
+    /// Begins the labels of a body. With `labels` of a body that is done, their memory is used again.
+    pub(super) fn begin(&mut self, body: &Body, mut labels: Labels) -> Labels {
+        self.scopes += 1;
+        labels.by_expr.clear();
+        labels.by_expr.resize(body.len(), UNNAMED_YET);
+        labels.next_number = 0;
+        labels.scope = self.scopes;
+        labels
+    }
+
+    /// Begins to note what is overwritten, for a function within a function.
+    pub(super) fn enter(&mut self) {
+        self.open.push(self.log.len());
+    }
+
+    /// Brings back the uses of the enclosing function.
+    pub(super) fn leave(&mut self) {
+        let from = self.open.pop().unwrap_or(0);
+        for (at, old) in self.log.drain(from..).rev() {
+            self.entries[at as usize] = old;
+        }
+    }
+
+    fn get(&self, labels: &Labels, name: NameId) -> Option<u32> {
+        let entry = self.entries[name.index()];
+        (entry >> 32 == u64::from(labels.scope)).then_some(entry as u32)
+    }
+
+    fn set(&mut self, labels: &Labels, name: NameId, state: u32) {
+        let entry = &mut self.entries[name.index()];
+        if !self.open.is_empty() {
+            self.log.push((name.index() as u32, *entry));
+        }
+        *entry = u64::from(labels.scope) << 32 | u64::from(state);
+    }
+
+    /// Notes that a variable of the body has this name.
+    #[inline]
+    pub(super) fn declare(&mut self, labels: &Labels, name: NameId) {
+        if self.get(labels, name).is_none() {
+            self.set(labels, name, 0);
+        }
+    }
+
+    fn is_declared(&self, labels: &Labels, names: &Names) -> bool {
+        names.find(&self.text).is_some_and(|n| self.get(labels, n).is_some())
+    }
+
+    /// The next number that is not a variable's name.
+    pub(super) fn number(&mut self, labels: &mut Labels, names: &Names) -> u32 {
+        use std::fmt::Write;
+        loop {
+            let n = labels.next_number;
+            labels.next_number += 1;
+            self.text.clear();
+            let _ = write!(self.text, "{n}");
+            if !self.is_declared(labels, names) {
+                return n;
+            }
+        }
+    }
+
+    fn label(&mut self, labels: &mut Labels, names: &Names, body: &Body, id: ExprId) -> u32 {
+        use std::fmt::Write;
+        let Expr::Var { name: Some(name), .. } = body.expr(id) else {
+            return self.number(labels, names) << 2 | NUMBER;
+        };
+        let text = names.get(name);
+        let kind = if is_plain_name(text) { PLAIN } else { QUOTED };
+        let mut state = self.get(labels, name).unwrap_or(0);
+        if state & TAKEN == 0 {
+            self.set(labels, name, state | TAKEN);
+            return kind;
+        }
+        loop {
+            state += 1;
+            self.text.clear();
+            let _ = write!(self.text, "{text}${}", state & !TAKEN);
+            if !self.is_declared(labels, names) {
+                break;
+            }
+        }
+        self.set(labels, name, state);
+        (state & !TAKEN) << 2 | kind
+    }
+
+    /// Prints a variable, or a shared node by its number.
+    #[inline]
+    pub(super) fn print(&mut self, labels: &mut Labels, names: &Names, body: &Body, id: ExprId, out: &mut Output<'_>) {
+        let mut label = labels.by_expr[id.index()];
+        if label == UNNAMED_YET {
+            label = self.label(labels, names, body, id);
+            labels.by_expr[id.index()] = label;
+        }
+        out.ascii(b'%');
+        let suffix = label >> 2;
+        if label & KIND == NUMBER {
+            return out.number(u64::from(suffix));
+        }
+        let Expr::Var { name: Some(name), .. } = body.expr(id) else { return };
+        let text = names.get(name);
+        match (label & KIND, suffix) {
+            (PLAIN, 0) => out.text(text),
+            (PLAIN, _) => {
+                out.text(text);
+                out.ascii(b'$');
+                out.number(u64::from(suffix));
+            }
+            (_, 0) => out.quoted(text),
+            _ => out.quoted(&format!("{text}${suffix}")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Numbers, with every bit kept.
+
+use std::fmt::Write;
+
+use half::{bf16, f16};
+
+use crate::dtype::DType;
+use crate::literal::Element;
+
+use super::output::Output;
+
+/// A floating-point number of any width, as it is to be printed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Decimal {
+    /// The shortest decimal that reads back as it: of a float32 or of a float64.
+    Single(f32),
+    Double(f64),
+    Infinity { negative: bool },
+    /// The NaN that computations give.
+    Nan,
+    /// Any other NaN, by its bits.
+    NanBits(u64),
+}
+
+/// The element in `bytes` of one of the floating-point types that kernels compute with.
+pub(super) fn decimal(dtype: DType, bytes: &[u8]) -> Decimal {
+    macro_rules! classify {
+        ($ty:ty, $finite:expr) => {{
+            let x = <$ty>::read(bytes);
+            if x.is_nan() {
+                if x.to_bits() == <$ty>::NAN.to_bits() { Decimal::Nan } else { Decimal::NanBits(x.to_bits().into()) }
+            } else if x.is_infinite() {
+                Decimal::Infinity { negative: x.is_sign_negative() }
+            } else {
+                $finite(x)
+            }
+        }};
+    }
+    match dtype {
+        DType::Float32 => classify!(f32, Decimal::Single),
+        DType::Float16 => classify!(f16, |x: f16| Decimal::Double(shortest(
+            x.to_f64(),
+            |d| f16::from_f64(d).to_bits() == x.to_bits() && f16::from_f32(d as f32).to_bits() == x.to_bits()
+        ))),
+        DType::BFloat16 => classify!(bf16, |x: bf16| Decimal::Double(shortest(
+            x.to_f64(),
+            |d| bf16::from_f64(d).to_bits() == x.to_bits() && bf16::from_f32(d as f32).to_bits() == x.to_bits()
+        ))),
+        _ => classify!(f64, Decimal::Double),
+    }
+}
+
+/// The decimal of fewest digits that `reads_back`, as the float64 next to it.
+fn shortest(exact: f64, reads_back: impl Fn(f64) -> bool) -> f64 {
+    (0..8).filter_map(|digits| format!("{exact:.digits$e}").parse().ok()).find(|&d| reads_back(d)).unwrap_or(exact)
+}
+
+impl Output<'_> {
+    /// A number that reads back as itself where a float of its type is expected. Whole numbers have no point.
+    pub(super) fn float(&mut self, value: Decimal) {
+        match value {
+            Decimal::Single(x) => self.finite(x, x.abs() < 1e15),
+            Decimal::Double(x) => self.finite(x, x.abs() < 1e15),
+            Decimal::Infinity { negative: false } => self.text("inf"),
+            Decimal::Infinity { negative: true } => self.text("-inf"),
+            Decimal::Nan => self.text("nan"),
+            Decimal::NanBits(bits) => {
+                let _ = write!(self, "nan({bits:#x})");
+            }
+        }
+    }
+
+    fn finite<T: Into<f64> + Copy + std::fmt::Debug>(&mut self, x: T, small: bool) {
+        let wide: f64 = x.into();
+        if small && wide.fract() == 0.0 && !(wide == 0.0 && wide.is_sign_negative()) {
+            return self.signed(wide as i64);
+        }
+        let _ = write!(self, "{x:?}");
+    }
+
+    /// A float64 that does not read as an integer; without suffix unless it is infinite or not a number.
+    pub(super) fn float_attribute(&mut self, bits: u64) {
+        match decimal(DType::Float64, &bits.to_le_bytes()) {
+            Decimal::Double(x) => {
+                let _ = write!(self, "{x:?}");
+            }
+            Decimal::NanBits(bits) => {
+                let _ = write!(self, "dense<Tensor[(), float64]>[nan({bits:#x})]");
+            }
+            other => {
+                self.float(other);
+                self.text("f64");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Where the printer's text goes: a buffer that is handed on in chunks.
+
+use std::fmt;
+
+/// Handed on when it holds that much.
+const CHUNK: usize = 32 * 1024;
+
+/// Indentation grows up to here.
+const DEEPEST: u32 = 32;
+
+const SPACES: &[u8; 2 * DEEPEST as usize] = &[b' '; 2 * DEEPEST as usize];
+
+const DIGIT_PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut i = 0;
+    while i < 100 {
+        pairs[2 * i] = b'0' + (i / 10) as u8;
+        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
+        i += 1;
+    }
+    pairs
+};
+
+/// Collects text and hands it on in chunks.
+pub(super) struct Output<'w> {
+    buffer: Vec<u8>,
+    sink: &'w mut dyn fmt::Write,
+    failed: bool,
+    depth: u32,
+}
+
+impl<'w> Output<'w> {
+    pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
+        Output { buffer: Vec::with_capacity(CHUNK + 1024), sink, failed: false, depth: 0 }
+    }
+
+    #[inline]
+    pub(super) fn text(&mut self, s: &str) {
+        self.buffer.extend_from_slice(s.as_bytes());
+    }
+
+    /// Appends an ASCII character.
+    #[inline]
+    pub(super) fn ascii(&mut self, c: u8) {
+        debug_assert!(c.is_ascii());
+        self.buffer.push(c);
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, mut n: u64) {
+        if n < 10 {
+            self.buffer.push(b'0' + n as u8);
+            return;
+        }
+        let mut digits = [0u8; 20];
+        let mut at = 20;
+        while n >= 10 {
+            let pair = 2 * (n % 100) as usize;
+            n /= 100;
+            at -= 2;
+            digits[at..at + 2].copy_from_slice(&DIGIT_PAIRS[pair..pair + 2]);
+        }
+        if n > 0 {
+            at -= 1;
+            digits[at] = b'0' + n as u8;
+        }
+        self.buffer.extend_from_slice(&digits[at..]);
+    }
+
+    pub(super) fn signed(&mut self, n: i64) {
+        if n < 0 {
+            self.ascii(b'-');
+        }
+        self.number(n.unsigned_abs());
+    }
+
+    pub(super) fn hex_byte(&mut self, b: u8) {
+        const HEX: &[u8; 16] = b"0123456789ABCDEF";
+        self.buffer.extend_from_slice(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 0xf)]]);
+    }
+
+    pub(super) fn deeper(&mut self) {
+        self.depth += 1;
+    }
+
+    pub(super) fn shallower(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    #[inline]
+    pub(super) fn indent(&mut self) {
+        self.buffer.extend_from_slice(&SPACES[..2 * self.depth.min(DEEPEST) as usize]);
+    }
+
+    /// Hands on what is there if it is much. Whether the sink still takes text.
+    #[inline]
+    pub(super) fn pass_on(&mut self) -> bool {
+        if self.buffer.len() >= CHUNK {
+            self.flush();
+        }
+        !self.failed
+    }
+
+    fn flush(&mut self) {
+        let text = std::str::from_utf8(&self.buffer).expect("only whole strings are appended");
+        if !self.failed {
+            self.failed = self.sink.write_str(text).is_err();
+        }
+        self.buffer.clear();
+    }
+
+    /// Hands on the rest.
+    pub(super) fn finish(&mut self) -> fmt::Result {
+        self.flush();
+        if self.failed { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// Formatted text, for what is rare.
+impl fmt::Write for Output<'_> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.text(s);
+        Ok(())
+    }
+}

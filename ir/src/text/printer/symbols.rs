@@ -1,0 +1,265 @@
+//! What symbolic dimensions are called in the text, and the order in which the terms of a sum are written.
+//!
+//! Every symbol of a function gets its own name: that which it was made with, brought to the form of an identifier, or the next
+//! `name_1`, `name_2` … that is free. Sums are ordered by these names, not by ids.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::context::Context;
+use crate::dim::{Dim, DimOp, Term};
+use crate::entity::{DimId, SymbolId};
+use crate::text::lexer::is_reserved;
+
+use super::words::is_dim_op;
+
+/// The names of the symbols of the functions that are being printed.
+#[derive(Default)]
+pub(super) struct SymbolNames {
+    labels: FxHashMap<SymbolId, usize>,
+    texts: Vec<String>,
+    /// The names in use, with the last number that was put behind each.
+    used: FxHashMap<String, u32>,
+    /// The labels of enclosing functions, with the number of texts when the next began.
+    outer: Vec<(FxHashMap<SymbolId, usize>, usize)>,
+    canonical: FxHashMap<DimId, Canonical>,
+    /// The numbers in the names of the symbols that the function types around the present place bind; where each type's begin.
+    bound: Vec<u32>,
+    bound_from: Vec<usize>,
+    next_bound: u32,
+}
+
+/// A dimension whose parts are in the order of printing.
+enum Canonical {
+    Sum(Box<[Term]>),
+    Op(DimOp, DimId, DimId),
+}
+
+impl SymbolNames {
+    /// Forgets everything, for the next function.
+    pub(super) fn clear(&mut self) {
+        if !self.texts.is_empty() {
+            *self = SymbolNames::default();
+        }
+    }
+
+    /// Begins a function within a function, which has symbols of its own.
+    pub(super) fn enter(&mut self) {
+        self.outer.push((std::mem::take(&mut self.labels), self.texts.len()));
+        self.canonical.clear();
+    }
+
+    /// Comes back to the enclosing function.
+    pub(super) fn leave(&mut self) {
+        if let Some((labels, texts)) = self.outer.pop() {
+            for gone in self.texts.drain(texts..) {
+                self.used.remove(&gone);
+            }
+            self.labels = labels;
+            self.canonical.clear();
+        }
+    }
+
+    /// Gives a symbol its name.
+    pub(super) fn label(&mut self, cx: &Context, symbol: SymbolId) -> usize {
+        if let Some(&at) = self.labels.get(&symbol) {
+            return at;
+        }
+        let mut base: String = cx.names.get(cx.types.dims.symbol_name(symbol)).to_string();
+        base = base.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        if !base.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            base.insert(0, '_');
+        }
+        if is_reserved(&base) || is_dim_op(&base) {
+            base.push('_');
+        }
+        let text = match self.used.get(&base) {
+            None => base,
+            Some(&last) => {
+                let mut n = last;
+                let text = loop {
+                    n += 1;
+                    let text = format!("{base}_{n}");
+                    if !self.used.contains_key(&text) {
+                        break text;
+                    }
+                };
+                self.used.insert(base, n);
+                text
+            }
+        };
+        self.used.insert(text.clone(), 0);
+        self.labels.insert(symbol, self.texts.len());
+        self.texts.push(text);
+        self.texts.len() - 1
+    }
+
+    /// The name of a symbol.
+    pub(super) fn text(&mut self, cx: &Context, symbol: SymbolId) -> &str {
+        let at = self.label(cx, symbol);
+        &self.texts[at]
+    }
+
+    /// Comes into a function type that binds so many symbols.
+    pub(super) fn enter_type(&mut self, symbols: u32) {
+        self.bound_from.push(self.bound.len());
+        for _ in 0..symbols {
+            while self.used.contains_key(&format!("n{}", self.next_bound)) {
+                self.next_bound += 1;
+            }
+            self.bound.push(self.next_bound);
+            self.next_bound += 1;
+        }
+    }
+
+    /// Leaves a function type.
+    pub(super) fn leave_type(&mut self) {
+        let from = self.bound_from.pop().unwrap_or(0);
+        self.bound.truncate(from);
+        // A name in two function types side by side would be one that the type around both binds.
+        if self.bound_from.is_empty() {
+            self.next_bound = 0;
+        }
+    }
+
+    /// The number in the name of a bound symbol; `None` if nothing around binds it.
+    pub(super) fn bound(&self, depth: u32, index: u32) -> Option<u32> {
+        let scope = self.bound_from.len().checked_sub(1 + depth as usize)?;
+        let end = self.bound_from.get(scope + 1).copied().unwrap_or(self.bound.len());
+        self.bound[self.bound_from[scope]..end].get(index as usize).copied()
+    }
+
+    /// Brings the parts of a dimension, at all depths, in the order of printing. Linear in its distinct parts but for comparisons, each of which follows
+    /// the first difference only.
+    pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) {
+        let dims = &cx.types.dims;
+        let mut stack = vec![(dim, false)];
+        while let Some((d, parts_done)) = stack.pop() {
+            if self.canonical.contains_key(&d) {
+                continue;
+            }
+            match dims.get(d) {
+                Dim::Symbol(s) => {
+                    self.label(cx, *s);
+                }
+                Dim::Sum(terms) if parts_done => {
+                    let mut terms = terms.clone();
+                    for t in &mut terms {
+                        t.factors.sort_by(|&a, &b| self.compare(cx, a, b));
+                    }
+                    terms.sort_by(|a, b| {
+                        let sign = |t: &Term| t.coefficient < 0;
+                        sign(a).cmp(&sign(b)).then_with(|| self.compare_terms(cx, a, b))
+                    });
+                    self.canonical.insert(d, Canonical::Sum(terms));
+                }
+                &Dim::Op { op, lhs, rhs } if parts_done => {
+                    let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(cx, lhs, rhs) == Ordering::Greater;
+                    let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
+                    self.canonical.insert(d, Canonical::Op(op, lhs, rhs));
+                }
+                Dim::Sum(terms) => {
+                    stack.push((d, true));
+                    stack.extend(terms.iter().flat_map(|t| &t.factors).rev().map(|&f| (f, false)));
+                }
+                Dim::Op { lhs, rhs, .. } => stack.extend([(d, true), (*rhs, false), (*lhs, false)]),
+                Dim::Const(_) | Dim::Unknown | Dim::Bound { .. } => {}
+            }
+        }
+    }
+
+    /// The terms of a sum in the order of printing.
+    pub(super) fn terms(&self, dim: DimId) -> &[Term] {
+        match self.canonical.get(&dim) {
+            Some(Canonical::Sum(terms)) => terms,
+            _ => &[],
+        }
+    }
+
+    /// The operands of an operation in the order of printing.
+    pub(super) fn operands(&self, dim: DimId) -> Option<(DimId, DimId)> {
+        match self.canonical.get(&dim) {
+            Some(&Canonical::Op(_, lhs, rhs)) => Some((lhs, rhs)),
+            _ => None,
+        }
+    }
+
+    /// Products of more factors first, constants last.
+    fn compare_terms(&self, cx: &Context, a: &Term, b: &Term) -> Ordering {
+        let factors = || a.factors.iter().zip(&b.factors).map(|(&x, &y)| self.compare(cx, x, y));
+        let by_factors = b.factors.len().cmp(&a.factors.len());
+        by_factors.then_with(|| factors().find(|&o| o != Ordering::Equal).unwrap_or(Ordering::Equal))
+    }
+
+    /// By structure and by names. The parts of both are prepared.
+    fn compare(&self, cx: &Context, mut a: DimId, mut b: DimId) -> Ordering {
+        let dims = &cx.types.dims;
+        let rank = |d: &Dim| match d {
+            Dim::Symbol(_) => 0,
+            Dim::Bound { .. } => 1,
+            Dim::Op { .. } => 2,
+            Dim::Sum(_) => 3,
+            Dim::Const(_) => 4,
+            Dim::Unknown => 5,
+        };
+        let name = |s: &SymbolId| self.labels.get(s).map_or("", |&at| self.texts[at].as_str());
+        loop {
+            if a == b {
+                return Ordering::Equal;
+            }
+            (a, b) = match (dims.get(a), dims.get(b)) {
+                (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
+                (Dim::Symbol(x), Dim::Symbol(y)) => return name(x).cmp(name(y)),
+                (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
+                (x, y) if rank(x) != rank(y) => return rank(x).cmp(&rank(y)),
+                _ => match (self.canonical.get(&a), self.canonical.get(&b)) {
+                    (Some(&Canonical::Op(p, l, r)), Some(&Canonical::Op(q, m, s))) => {
+                        if p != q {
+                            return p.cmp(&q);
+                        }
+                        if l == m { (r, s) } else { (l, m) }
+                    }
+                    (Some(Canonical::Sum(x)), Some(Canonical::Sum(y))) => {
+                        let mut next = None;
+                        for (t, u) in x.iter().zip(y) {
+                            let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
+                            if shape != Ordering::Equal {
+                                return shape;
+                            }
+                            next = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g).map(|(&f, &g)| (f, g));
+                            if next.is_some() {
+                                break;
+                            }
+                        }
+                        match next {
+                            Some(parts) => parts,
+                            None => return x.len().cmp(&y.len()),
+                        }
+                    }
+                    _ => return Ordering::Equal,
+                },
+            };
+        }
+    }
+}
+
+/// A product as it is printed: the sign, the magnitude unless it is 1, the factors.
+pub(super) struct Product {
+    pub(super) negative: bool,
+    pub(super) magnitude: Option<u64>,
+    pub(super) factors: SmallVec<[DimId; 2]>,
+}
+
+/// A term as products whose magnitudes are an int64 each: one, but for the smallest coefficient.
+pub(super) fn products(term: &Term) -> impl Iterator<Item = Product> {
+    let magnitude = term.coefficient.unsigned_abs();
+    let parts = if magnitude > i64::MAX as u64 { [magnitude - 1, 1] } else { [magnitude, 0] };
+    let (negative, factors) = (term.coefficient < 0, term.factors.clone());
+    parts.into_iter().filter(|&m| m != 0).map(move |m| Product {
+        negative,
+        magnitude: (m != 1 || factors.is_empty()).then_some(m),
+        factors: factors.clone(),
+    })
+}

@@ -1,0 +1,142 @@
+//! The verifier: what every pass may rely on, and has to leave behind.
+//!
+//! The rules, by number:
+//!
+//! 1. *Ids.* Every id in a node, an operand list or a `fn` is one of an entry of its table. What stands as a variable is one. The parameters of a function
+//!    and of a `fn` are variables.
+//! 2. *One parent.* A Let, an If and a Lambda have one link to them. Only what binds nothing may be shared.
+//! 3. *No cycles.* No expression is part of itself.
+//! 4. *Binding.* A variable is bound once: by a Let, or as a parameter.
+//! 5. *Scope.* A variable is used only where it is visible: after its Let to the end of the block, in the whole `fn` whose parameter it is. The
+//!    variable of a Let whose value is a `fn` is visible in that `fn` too. A shared node is used only where every variable in it is visible.
+//! 6. *Regions.* A Let in a dataflow region that does not start one follows another of the region. A variable that is visible only in its region is
+//!    bound in one and used in that one, before the region ends: at the next Let that starts one or is in none, or at the block's tail.
+//! 7. *What regions hold.* What is evaluated in a region, blocks as values included, is no If, and nothing that can be observed. To define a `fn` in a region
+//!    is to evaluate nothing of its block, so the block may hold both, and has regions of its own.
+//! 8. *Sharing and effects.* What can be observed is evaluated at one place: a shared node is pure.
+//! 9. *Calls.* The number of operands agrees with the operator's row, and so do the attributes, which are in the form that
+//!    [`Context::check_op_attrs`](crate::Context::check_op_attrs) gives them.
+//! 10. *Types.* The stored type of every node is what [`infer_expr`](crate::infer_expr) gives from the stored types of its parts; that of an opaque call is what it is. So conditions
+//!     are rank-0 bool tensors, branches have something in common, arguments fit, constants have the types of their shapes. The type of a variable accepts that
+//!     of its value. The result that a function or `fn` states accepts what its block returns.
+//! 11. *Symbols.* A symbolic dimension is named, in types and attributes, only where it is bound: from the parameter or `match_cast` on where it stands alone, to the end of
+//!     the function, `fn` or branch that this is in. It belongs to one global function.
+//! 12. *Globals.* A global that is named resolves. The signature of a function is that of its parameters and result, and its name leads back to it.
+//! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal form and holds no `fn`; from 2.1 on there are no
+//!     dataflow regions.
+//!
+//! Where rules 1 to 3 fail in a function, the others are not looked at in it, since looking would not end. Linear time and memory, explicit stacks; the one
+//! exception is a program in graph form in which many shared nodes with a `fn` or `if` among their operands stand inside each other: each is walked for itself.
+
+mod ids;
+mod module_rules;
+mod symbols;
+mod types;
+mod walk;
+
+use crate::diagnostic::Diagnostic;
+use crate::entity::ExprId;
+use crate::module::{FunctionKey, Module};
+
+/// The most errors that are described; of the others there is a count.
+pub const MAX_VERIFY_ERRORS: usize = 100;
+
+/// How the expressions of a body are arranged.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Form {
+    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is shared.
+    Anf,
+    /// Anything else: nested calls, blocks as values, shared nodes.
+    Graph,
+}
+
+impl std::fmt::Display for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Form::Anf => "A-normal form",
+            Form::Graph => "graph form",
+        })
+    }
+}
+
+/// What a module that passed is like.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VerifyReport {
+    /// [`Form::Anf`] if all functions are.
+    pub form: Form,
+    /// The definitions in program order.
+    pub functions: Vec<(FunctionKey, Form)>,
+}
+
+/// Checks a module against all rules. Linear.
+///
+/// # Errors
+/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in program order.
+pub fn verify_module(module: &Module) -> Result<VerifyReport, Vec<Diagnostic>> {
+    let mut verifier = module_rules::Verifier::new(module);
+    let mut functions = Vec::new();
+    for &key in module.order() {
+        if let Some(form) = verifier.function(key) {
+            functions.push((key, form));
+        }
+    }
+    verifier.function_attrs();
+    verifier.effects();
+    let form = functions.iter().map(|f| f.1).max().unwrap_or(Form::Anf);
+    verifier.errors.finish().map(|()| VerifyReport { form, functions })
+}
+
+/// Checks one function against all rules, the others being taken to be in order. Takes the time to copy the module's tables besides.
+///
+/// # Errors
+/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are.
+pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Vec<Diagnostic>> {
+    let mut verifier = module_rules::Verifier::new(module);
+    let form = verifier.function(key);
+    verifier.function_attrs();
+    verifier.effects();
+    verifier.errors.finish().map(|()| form.unwrap_or(Form::Anf))
+}
+
+/// Where something is wrong in a function.
+#[derive(Copy, Clone)]
+struct Place {
+    /// The node.
+    node: Option<ExprId>,
+    /// The innermost Let that it is in.
+    link: Option<ExprId>,
+}
+
+/// The errors found so far.
+struct Errors {
+    list: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl Errors {
+    fn new() -> Errors {
+        Errors { list: Vec::new(), more: 0 }
+    }
+
+    fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    fn report(&mut self, make: impl FnOnce() -> Diagnostic) {
+        if self.list.len() < MAX_VERIFY_ERRORS {
+            self.list.push(make());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn finish(mut self) -> Result<(), Vec<Diagnostic>> {
+        if self.list.is_empty() {
+            return Ok(());
+        }
+        if self.more > 0 {
+            self.list.push(Diagnostic::error(format!("{} more errors are not shown", self.more)));
+        }
+        Err(self.list)
+    }
+}

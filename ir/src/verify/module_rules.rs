@@ -1,0 +1,313 @@
+//! Rules 12 and 13, and the walk of each function.
+
+use rustc_hash::FxHashSet;
+
+use super::symbols::Symbols;
+use super::types::TypeChecker;
+use super::walk::{Problem, Reason, Suspect, Walked, walk};
+use super::{Errors, Form, Place};
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::GlobalTarget;
+use crate::diagnostic::Diagnostic;
+use crate::entity::{AttrsId, FunctionAttrId, GlobalId, TypeId};
+use crate::expr::Expr;
+use crate::function::{Function, FunctionKind, Visibility};
+use crate::infer::signature_type;
+use crate::module::{FunctionKey, Module};
+use crate::purity::{BodyPurity, Purity};
+use crate::suggest::did_you_mean;
+use crate::text::extent::token_extent;
+
+/// The state of a verification: functions are given to it one after the other.
+pub(super) struct Verifier<'a> {
+    module: &'a Module,
+    types: TypeChecker,
+    symbols: Symbols,
+    pub(super) errors: Errors,
+    phase: Option<f64>,
+    /// Functions with what in them may be impure where it must not be.
+    suspects: Vec<(&'a Function, String, Vec<Suspect>)>,
+    /// Attributes with functions in them that are still to be verified.
+    pending: Vec<AttrsId>,
+    seen_lists: FxHashSet<AttrsId>,
+    seen_functions: FxHashSet<FunctionAttrId>,
+    sound: bool,
+}
+
+impl<'a> Verifier<'a> {
+    pub(super) fn new(module: &'a Module) -> Verifier<'a> {
+        let mut verifier = Verifier {
+            module,
+            types: TypeChecker::new(&module.cx),
+            symbols: Symbols::new(&module.cx),
+            errors: Errors::new(),
+            phase: None,
+            suspects: Vec::new(),
+            pending: Vec::new(),
+            seen_lists: FxHashSet::default(),
+            seen_functions: FxHashSet::default(),
+            sound: true,
+        };
+        verifier.phase = verifier.find_phase();
+        verifier
+    }
+
+    /// Verifies a function, whose errors are collected. The form of a definition.
+    pub(super) fn function(&mut self, key: FunctionKey) -> Option<Form> {
+        let Some(function) = self.module.get(key) else {
+            self.errors.report(|| Diagnostic::error("the program order names a function that is not there"));
+            return None;
+        };
+        let name = function.global.map_or("", |g| self.module.cx.global_name(g)).to_string();
+        let walked = self.body(function, &name)?;
+        self.signature(key, function, &name);
+        if !function.is_definition() {
+            return None;
+        }
+        self.phase_rules(function, &name, &walked);
+        Some(walked.form)
+    }
+
+    /// Walks a body; `None` if it is not sound enough to look further.
+    fn body(&mut self, function: &'a Function, name: &str) -> Option<Walked> {
+        let (cx, body) = (&self.module.cx, &function.body);
+        let errors = &mut self.errors;
+        if let Some((node, message)) = super::ids::find_dangling(cx, body) {
+            let link = node.filter(|&n| matches!(body.expr(n), Expr::Let { .. }));
+            // The body cannot be walked, so there is no place to look for.
+            errors.report(|| {
+                let node = node.map_or(String::new(), |n| format!(" ({n:?}: {:?})", body.expr(n)));
+                let diagnostic = Diagnostic::error(format!("{message}{node}")).in_function(name);
+                match link.and_then(|l| binding_name(self.module, body, l)) {
+                    Some(binding) => diagnostic.on_binding(binding),
+                    None => diagnostic,
+                }
+            });
+            self.sound = false;
+            return None;
+        }
+        self.symbols.begin_function();
+        let module = self.module;
+        let mut report = |problem: Problem| {
+            errors.report(|| diagnostic(module, body, name, problem));
+        };
+        let mut walked = walk(body, &mut self.types, &mut self.symbols, &mut report);
+        if !walked.sound {
+            self.sound = false;
+            return None;
+        }
+        for (global, place) in walked.missing.drain(..) {
+            errors.report(|| missing(module, body, name, global, place));
+        }
+        self.pending.append(&mut walked.function_attrs);
+        if !walked.suspects.is_empty() {
+            self.suspects.push((function, name.to_string(), std::mem::take(&mut walked.suspects)));
+        }
+        self.result(function, name);
+        for attrs in [function.attrs, function.meta] {
+            if !cx.function_attrs.is_empty() {
+                self.pending.push(attrs);
+            }
+        }
+        Some(walked)
+    }
+
+    /// The result that is stated accepts what the block returns, and names no other symbols than the function binds.
+    fn result(&mut self, function: &Function, name: &str) {
+        let cx = &self.types.cx;
+        let Some(ret) = function.ret else { return };
+        if function.is_definition() {
+            let found = function.body.type_of(function.body.root());
+            if !cx.types.accepts(ret, found) {
+                let (ret, found) = (cx.type_text(ret), cx.type_text(found));
+                self.errors.report(|| {
+                    Diagnostic::error(format!("the function returns {found}, but {ret} is stated")).in_function(name)
+                });
+            }
+            if let Some(e) = self.symbols.check_type(cx, ret) {
+                let message = format!("{}, in the result type", e.message(cx));
+                self.errors.report(|| Diagnostic::error(message).in_function(name));
+            }
+        }
+        if let Some(e) = self.symbols.check_attrs(&self.types.cx, function.attrs) {
+            let message = e.message(&self.types.cx);
+            self.errors.report(|| Diagnostic::error(message).in_function(name));
+        }
+    }
+
+    fn signature(&mut self, key: FunctionKey, function: &Function, name: &str) {
+        let cx = &self.module.cx;
+        let Some(global) = function.global else {
+            self.errors.report(|| Diagnostic::error("a function of the module has no name"));
+            return;
+        };
+        let entry = cx.globals.get(global);
+        let wanted = match function.kind {
+            FunctionKind::Definition => GlobalTarget::Definition(key),
+            FunctionKind::Declaration => GlobalTarget::Declaration(key),
+        };
+        if entry.target != wanted {
+            self.errors.report(|| {
+                Diagnostic::error("the function's name does not lead back to it").in_function(name)
+            });
+        }
+        let ret = match (function.ret, function.kind) {
+            (Some(ret), _) => ret,
+            (None, FunctionKind::Definition) => function.body.type_of(function.body.root()),
+            (None, FunctionKind::Declaration) => {
+                self.errors.report(|| {
+                    Diagnostic::error("a declaration states no result type")
+                        .in_function(name)
+                        .with_help("state it: `-> TYPE` behind the parameters")
+                });
+                return;
+            }
+        };
+        let params: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
+        let expected = signature_type(&mut self.types.cx, &params, ret);
+        if entry.signature != Some(expected) {
+            let cx = &self.types.cx;
+            let expected = cx.type_text(expected);
+            let found = entry.signature.map_or("not known".to_string(), |s| cx.type_text(s));
+            self.errors.report(|| {
+                Diagnostic::error(format!("the signature of the function is {expected}, but that of its name is {found}"))
+                    .in_function(name)
+            });
+        }
+    }
+
+    // ---- Functions in attributes ----
+
+    /// Verifies the functions in the attributes that were met.
+    pub(super) fn function_attrs(&mut self) {
+        let cx = &self.module.cx;
+        if cx.function_attrs.is_empty() {
+            return;
+        }
+        self.pending.push(self.module.attrs());
+        let mut seen = FxHashSet::default();
+        while let Some(list) = self.pending.pop() {
+            if !self.seen_lists.insert(list) {
+                continue;
+            }
+            let mut stack: Vec<_> = cx.attrs.list(list).iter().rev().map(|&(_, v)| v).collect();
+            while let Some(value) = stack.pop() {
+                if !seen.insert(value) {
+                    continue;
+                }
+                match cx.attrs.get(value) {
+                    Attr::List(items) => stack.extend(items.iter().rev()),
+                    Attr::Function(f) => {
+                        if self.seen_functions.insert(*f) {
+                            self.body(&cx.function_attrs[*f], "a function in an attribute");
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    // ---- Effects ----
+
+    /// Rules 7 and 8, where they speak of what can be observed: needs every body to be sound.
+    pub(super) fn effects(&mut self) {
+        if self.suspects.is_empty() || !self.sound {
+            return;
+        }
+        let module = self.module;
+        let purity = Purity::of_module(module);
+        for (function, name, suspects) in std::mem::take(&mut self.suspects) {
+            let bodies = BodyPurity::new(&module.cx, &function.body, &purity);
+            let mut reported = FxHashSet::default();
+            for Suspect { node, place, reason } in suspects {
+                let message = match reason {
+                    Reason::InRegion if bodies.is_impure_call(node) => {
+                        "a dataflow region holds no side effect, but this call may have one"
+                    }
+                    Reason::Shared if bodies.is_impure(node) && reported.insert(node) => {
+                        "a shared node may have a side effect: it has to be bound by a `let`"
+                    }
+                    _ => continue,
+                };
+                let problem = Problem { place, message: message.to_string(), help: None };
+                self.errors.report(|| diagnostic(module, &function.body, &name, problem));
+            }
+        }
+    }
+
+    // ---- Phase ----
+
+    fn find_phase(&mut self) -> Option<f64> {
+        let cx = &self.module.cx;
+        let value = cx.find_attr(self.module.attrs(), "phase")?;
+        let phase = match cx.attrs.get(value) {
+            Attr::Int(i) => Some(*i as f64),
+            Attr::Float(f) => Some(f64::from_bits(*f)),
+            Attr::Str(s) => cx.names.get(*s).parse().ok(),
+            _ => None,
+        };
+        if phase.is_none() {
+            self.errors.report(|| Diagnostic::error("the module's `phase` is not a number"));
+        }
+        phase
+    }
+
+    fn phase_rules(&mut self, _function: &Function, name: &str, walked: &Walked) {
+        let Some(phase) = self.phase else { return };
+        let mut broken = |what: &str, help: &str| {
+            self.errors.report(|| {
+                Diagnostic::error(format!("the module claims phase {phase}, but {what}")).in_function(name).with_help(help)
+            });
+        };
+        if phase >= 0.0 && walked.form != Form::Anf {
+            broken("the function is not in A-normal form", "run `ToANormalForm`");
+        }
+        if phase >= 0.0 && walked.has_lambda {
+            broken("the function holds a `fn`", "run `LambdaLifting`");
+        }
+        if phase >= 2.1 && walked.has_region {
+            broken("the function has a dataflow region", "run `ToNonDataflow`");
+        }
+    }
+}
+
+fn binding_name(module: &Module, body: &Body, link: crate::entity::ExprId) -> Option<String> {
+    let Expr::Let { var, .. } = body.expr(link) else { return None };
+    match body.expr(var.expr()) {
+        Expr::Var { name, .. } => Some(module.cx.names.get(name?).to_string()),
+        _ => None,
+    }
+}
+
+#[cold]
+fn diagnostic(module: &Module, body: &Body, function: &str, problem: Problem) -> Diagnostic {
+    let Problem { place, message, help } = problem;
+    let mut diagnostic = Diagnostic::error(message).in_function(function);
+    diagnostic.help = help;
+    if let Some(name) = place.link.and_then(|l| binding_name(module, body, l)) {
+        diagnostic = diagnostic.on_binding(name);
+    }
+    let start = place.node.and_then(|n| body.span(n)).or_else(|| place.link.and_then(|l| body.span(l)));
+    match start {
+        Some(start) => {
+            let start = start as usize;
+            let range = match module.source() {
+                Some(source) => token_extent(source.text(), start),
+                None => start..start + 1,
+            };
+            diagnostic.at(range)
+        }
+        None => diagnostic,
+    }
+}
+
+fn missing(module: &Module, body: &Body, function: &str, global: GlobalId, place: Place) -> Diagnostic {
+    let cx = &module.cx;
+    let name = cx.global_name(global);
+    let names = module.functions().filter_map(|(_, f)| f.global()).map(|g| cx.global_name(g));
+    let help = did_you_mean(name, names.take(10_000)).map(|n| format!("did you mean `@{n}`?"));
+    let problem = Problem { place, message: format!("nothing defines or declares `@{name}`"), help };
+    diagnostic(module, body, function, problem)
+}

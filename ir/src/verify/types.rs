@@ -1,0 +1,160 @@
+//! Rules 9 and 10: operands, attributes and types of a node.
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
+use crate::body::Body;
+use crate::context::Context;
+use crate::entity::{EntityId, ExprId, TypeId};
+use crate::expr::Expr;
+use crate::infer::infer_expr;
+use crate::types::Type;
+
+/// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types and constants of the operands) are inferred once.
+pub(super) struct TypeChecker {
+    /// A copy of the module's tables, in which inference may make types.
+    pub(super) cx: Context,
+    cache: HashTable<Known>,
+    /// What calls look like, one behind the other.
+    keys: Vec<u32>,
+    /// That of the call at hand.
+    key: Vec<u32>,
+}
+
+#[derive(Copy, Clone)]
+struct Known {
+    hash: u32,
+    start: u32,
+    len: u32,
+    ty: TypeId,
+}
+
+impl TypeChecker {
+    pub(super) fn new(cx: &Context) -> TypeChecker {
+        TypeChecker { cx: cx.clone(), cache: HashTable::new(), keys: Vec::new(), key: Vec::new() }
+    }
+
+    /// What is wrong with a call, tuple, projection, If or Lambda whose parts are in order.
+    #[inline]
+    pub(super) fn check(&mut self, body: &Body, id: ExprId) -> Option<(String, Option<String>)> {
+        let stored = body.ty(id);
+        match body.expr(id) {
+            Expr::CallOp { op, operands, attrs } => {
+                if self.cx.ops.is_opaque(op) {
+                    return None;
+                }
+                self.key.clear();
+                self.key.extend([op.index() as u32, attrs.index() as u32]);
+                for &o in body.operands(operands) {
+                    match body.expr(o) {
+                        Expr::Literal(l) => self.key.extend([body.ty(o).index() as u32, l.index() as u32 + 2]),
+                        Expr::None => self.key.extend([body.ty(o).index() as u32, 1]),
+                        Expr::Let { .. } => self.key.extend([body.type_of(o).index() as u32, 0]),
+                        _ => self.key.extend([body.ty(o).index() as u32, 0]),
+                    }
+                }
+                self.check_cached(body, id, stored)
+            }
+            Expr::Call { operands, .. } => {
+                self.key.clear();
+                self.key.push(u32::MAX);
+                self.key.extend(body.operands(operands).iter().map(|&o| body.type_of(o).index() as u32));
+                self.check_cached(body, id, stored)
+            }
+            Expr::Tuple(fields) => {
+                self.key.clear();
+                self.key.push(u32::MAX - 1);
+                self.key.extend(body.operands(fields).iter().map(|&o| body.type_of(o).index() as u32));
+                self.check_cached(body, id, stored)
+            }
+            Expr::Proj { tuple, index } => {
+                if let Type::Tuple(fields) = self.cx.types.get(body.type_of(tuple))
+                    && fields.get(index as usize) == Some(&stored)
+                {
+                    return None;
+                }
+                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
+            }
+            Expr::If { .. } => self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err(),
+            Expr::Lambda { lambda, body: block } => {
+                if let Some(ret) = body.lambda(lambda).ret {
+                    let found = body.type_of(block);
+                    if !self.cx.types.accepts(ret, found) {
+                        let (ret, found) = (self.cx.type_text(ret), self.cx.type_text(found));
+                        return Some((format!("the function returns {found}, but {ret} is stated"), None));
+                    }
+                }
+                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
+            }
+            Expr::Let { .. } | Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => None,
+        }
+    }
+
+    fn check_cached(&mut self, body: &Body, id: ExprId, stored: TypeId) -> Option<(String, Option<String>)> {
+        let mut hasher = FxHasher::default();
+        for &word in &self.key {
+            hasher.write_u32(word);
+        }
+        let hash = hasher.finish();
+        let short = (hash >> 7) as u32;
+        let (keys, key) = (&self.keys, &self.key);
+        let known = self.cache.find(hash, |k| {
+            k.hash == short && keys[k.start as usize..][..k.len as usize] == key[..]
+        });
+        if let Some(known) = known {
+            let ty = known.ty;
+            return self.compare(stored, ty).err();
+        }
+        match self.infer(body, id) {
+            Ok(ty) => {
+                let start = self.keys.len() as u32;
+                let len = self.key.len() as u32;
+                self.keys.extend_from_slice(&self.key);
+                let keys = &self.keys;
+                self.cache.insert_unique(hash, Known { hash: short, start, len, ty }, |k| {
+                    let mut hasher = FxHasher::default();
+                    for &word in &keys[k.start as usize..][..k.len as usize] {
+                        hasher.write_u32(word);
+                    }
+                    hasher.finish()
+                });
+                self.compare(stored, ty).err()
+            }
+            Err(e) => Some(e),
+        }
+    }
+
+    fn infer(&mut self, body: &Body, id: ExprId) -> Result<TypeId, (String, Option<String>)> {
+        if let Expr::CallOp { op, attrs, .. } = body.expr(id) {
+            let checked = self.cx.check_op_attrs(op, attrs).map_err(|(e, _)| (e.message, e.help))?;
+            if checked != attrs {
+                let name = &self.cx.ops.get(op).name;
+                let help = "leave out those that equal their default, and convert the others, as `check_op_attrs` does";
+                let message = format!("the attributes of `{name}` are not in their one form");
+                return Err((message, Some(help.to_string())));
+            }
+        }
+        infer_expr(&mut self.cx, body, id).map_err(|e| (e.message, e.help))
+    }
+
+    fn compare(&self, stored: TypeId, inferred: TypeId) -> Result<(), (String, Option<String>)> {
+        if stored == inferred {
+            return Ok(());
+        }
+        let (stored, inferred) = (self.cx.type_text(stored), self.cx.type_text(inferred));
+        Err((format!("the stored type is {stored}, but its parts give {inferred}"), None))
+    }
+
+    /// What is wrong with the type of an atom that is not a variable.
+    pub(super) fn check_leaf(&mut self, body: &Body, id: ExprId) -> Option<String> {
+        let stored = body.ty(id);
+        let expected = match body.expr(id) {
+            Expr::Literal(l) => self.cx.literal_type(l),
+            Expr::Global(g) => self.cx.globals.get(g).signature?,
+            Expr::Op(_) | Expr::None => self.cx.types.any(),
+            _ => return None,
+        };
+        self.compare(stored, expected).err().map(|e| e.0)
+    }
+}

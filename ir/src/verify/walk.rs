@@ -1,0 +1,599 @@
+//! Rules 2 to 8, and the others where they speak of one node: one walk of a body.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::symbols::{SymbolError, Symbols};
+use super::types::TypeChecker;
+use super::{Form, Place};
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::GlobalTarget;
+use crate::cursor::{BlockKind, Cursor, Step};
+use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
+use crate::expr::{Expr, LetFlags};
+use crate::op::OpPurity;
+
+/// What is wrong, with what to do about it.
+pub(super) struct Problem {
+    pub(super) place: Place,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+/// What the walk of a body found out, besides problems.
+pub(super) struct Walked {
+    pub(super) form: Form,
+    pub(super) has_lambda: bool,
+    pub(super) has_region: bool,
+    /// Calls in regions, and shared nodes, that may be impure: to be looked at when all bodies are known to be sound.
+    pub(super) suspects: Vec<Suspect>,
+    /// Lists of attributes with functions in them.
+    pub(super) function_attrs: Vec<AttrsId>,
+    /// Globals that resolve to nothing, where they are named.
+    pub(super) missing: Vec<(GlobalId, Place)>,
+    /// Whether rules 2 and 3 hold.
+    pub(super) sound: bool,
+}
+
+#[derive(Copy, Clone)]
+pub(super) struct Suspect {
+    pub(super) node: ExprId,
+    pub(super) place: Place,
+    pub(super) reason: Reason,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+pub(super) enum Reason {
+    InRegion,
+    Shared,
+}
+
+/// An open block.
+struct Block {
+    /// Variables bound before it.
+    bound: usize,
+    /// Symbols bound before it; `None` if those that it binds stay bound after it.
+    symbols: Option<usize>,
+    /// Variables bound before the region that is open in it.
+    region: Option<usize>,
+    /// Whether it is evaluated as part of a region around it.
+    inherited: bool,
+    /// Whether the Let whose value is being walked is in a region.
+    in_region: bool,
+}
+
+pub(super) struct Walk<'a> {
+    body: &'a Body,
+    types: &'a mut TypeChecker,
+    symbols: &'a mut Symbols,
+    match_cast: Option<OpId>,
+    /// For a variable: twice the number under which it was bound (0: not yet), plus 1 where it is in scope. For a node with
+    /// parts: twice the number that was next when it was entered. For other leaves and Lets: whether they were seen.
+    states: Vec<u32>,
+    next: u32,
+    bound: Vec<ExprId>,
+    blocks: Vec<Block>,
+    links: Vec<ExprId>,
+    open: IdSet<ExprId>,
+    /// The latest variable in each shared node.
+    latest: FxHashMap<ExprId, Latest>,
+    problems: &'a mut dyn FnMut(Problem),
+    result: Walked,
+}
+
+/// The variable, of those in a node that are free in it, that was bound last, and the last one that is visible only in its region. Where these
+/// two are visible, all are: scopes nest.
+#[derive(Copy, Clone, Default)]
+struct Latest {
+    any: Option<ExprId>,
+    dataflow: Option<ExprId>,
+}
+
+/// Walks a body whose ids are in range.
+pub(super) fn walk(
+    body: &Body,
+    types: &mut TypeChecker,
+    symbols: &mut Symbols,
+    problems: &mut dyn FnMut(Problem),
+) -> Walked {
+    let match_cast = types.cx.ops.find("match_cast");
+    let mut walk = Walk {
+        body,
+        types,
+        symbols,
+        match_cast,
+        states: vec![0; body.len()],
+        next: 1,
+        bound: Vec::new(),
+        blocks: Vec::new(),
+        links: Vec::new(),
+        open: IdSet::with_capacity(0),
+        latest: FxHashMap::default(),
+        problems,
+        result: Walked {
+            form: Form::Anf,
+            has_lambda: false,
+            has_region: false,
+            suspects: Vec::new(),
+            function_attrs: Vec::new(),
+            missing: Vec::new(),
+            sound: true,
+        },
+    };
+    walk.params();
+    walk.result.sound = walk.run();
+    walk.result
+}
+
+impl Walk<'_> {
+    fn place(&self, node: ExprId) -> Place {
+        Place { node: Some(node), link: self.links.last().copied() }
+    }
+
+    #[cold]
+    fn problem(&mut self, node: ExprId, message: impl Into<String>) {
+        let place = self.place(node);
+        (self.problems)(Problem { place, message: message.into(), help: None });
+    }
+
+    fn name(&self, var: ExprId) -> String {
+        match self.body.expr(var) {
+            Expr::Var { name: Some(name), .. } => format!("`%{}`", self.types.cx.names.get(name)),
+            _ => "an unnamed variable".to_string(),
+        }
+    }
+
+    fn params(&mut self) {
+        let body = self.body;
+        for &p in body.params() {
+            if body.is_dataflow_var(p) {
+                let name = self.name(p.expr());
+                self.problem(p.expr(), format!("the parameter {name} is visible only in a dataflow region"));
+            }
+            self.bind(p.expr());
+        }
+        for &p in body.params() {
+            self.bind_symbols(p.expr(), body.ty(p.expr()), |_| true);
+        }
+        for &p in body.params() {
+            self.check_symbols(p.expr());
+        }
+    }
+
+    /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of itself.
+    fn run(&mut self) -> bool {
+        let body = self.body;
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Let(id) => {
+                    if !self.enter_link(id) {
+                        return false;
+                    }
+                }
+                Step::Bound(id) => self.leave_link(id),
+                Step::Atom(id) => self.atom(id),
+                Step::Flat(id) => {
+                    match body.expr(id) {
+                        Expr::Proj { tuple, .. } => self.atom(tuple),
+                        expr => {
+                            if let Some(list) = expr.operand_list() {
+                                for &o in body.operands(list) {
+                                    self.atom(o);
+                                }
+                            }
+                        }
+                    }
+                    self.node(id);
+                }
+                Step::Enter(id) => self.enter(id),
+                Step::Exit(id) => {
+                    self.open.remove(id);
+                    self.node(id);
+                }
+                Step::Seen(id) => {
+                    if !self.seen(id) {
+                        return false;
+                    }
+                }
+                Step::EnterBlock(_, kind) => self.enter_block(kind),
+                Step::ExitBlock(..) => self.exit_block(),
+            }
+        }
+        true
+    }
+
+    // ---- Blocks and links ----
+
+    fn enter_block(&mut self, kind: BlockKind) {
+        let executes = self.executes_in_region();
+        // What dominates what comes after it keeps its symbols: a block as a value is evaluated just once, on the way.
+        let symbols = match kind {
+            BlockKind::Value(_) | BlockKind::Operand(_) => {
+                self.result.form = Form::Graph;
+                None
+            }
+            _ => Some(self.symbols.mark()),
+        };
+        self.blocks.push(Block {
+            bound: self.bound.len(),
+            symbols,
+            region: None,
+            inherited: executes && !matches!(kind, BlockKind::Lambda(_)),
+            in_region: false,
+        });
+        let BlockKind::Lambda(id) = kind else { return };
+        let body = self.body;
+        let Expr::Lambda { lambda, .. } = body.expr(id) else { return };
+        let own = body.lambda_symbols(lambda);
+        for p in body.lambda_params(lambda) {
+            if body.is_dataflow_var(p) {
+                let name = self.name(p.expr());
+                self.problem(p.expr(), format!("the parameter {name} is visible only in a dataflow region"));
+            }
+            self.bind(p.expr());
+            self.bind_symbols(p.expr(), body.ty(p.expr()), |s| own.contains(&s));
+        }
+        for p in body.lambda_params(lambda) {
+            self.check_symbols(p.expr());
+        }
+    }
+
+    fn exit_block(&mut self) {
+        self.close_region();
+        let Some(block) = self.blocks.pop() else { return };
+        for v in self.bound.drain(block.bound..) {
+            self.states[v.index()] &= !1;
+        }
+        // The function's own symbols are bound until its result was looked at.
+        if let Some(mark) = block.symbols
+            && !self.blocks.is_empty()
+        {
+            self.symbols.undo(mark);
+        }
+    }
+
+    /// Whether what is being walked is evaluated in a region.
+    #[inline]
+    fn executes_in_region(&self) -> bool {
+        self.blocks.last().is_some_and(|b| b.inherited || b.in_region)
+    }
+
+    fn close_region(&mut self) {
+        let Some(block) = self.blocks.last_mut() else { return };
+        let Some(mark) = block.region.take() else { return };
+        for &v in &self.bound[mark..] {
+            if let Expr::Var { flags, .. } = self.body.expr(v)
+                && flags.is_dataflow()
+            {
+                self.states[v.index()] &= !1;
+            }
+        }
+    }
+
+    fn enter_link(&mut self, id: ExprId) -> bool {
+        self.links.push(id);
+        if std::mem::replace(&mut self.states[id.index()], 1) != 0 {
+            self.problem(id, "a let has two links to it, or is part of itself");
+            return false;
+        }
+        let Expr::Let { var, value, flags, .. } = self.body.expr(id) else { return true };
+        let bound = self.bound.len();
+        if flags == LetFlags::REGION_START {
+            self.close_region();
+        }
+        let block = self.blocks.last_mut().expect("a let is in a block");
+        block.in_region = flags.is_dataflow();
+        if flags.is_dataflow() {
+            let starts = flags.starts_region();
+            if starts || block.region.is_none() {
+                block.region = Some(bound);
+                self.result.has_region = true;
+                if !starts {
+                    self.problem(id, "a let of a dataflow region follows none that starts the region");
+                }
+            }
+        } else if self.body.is_dataflow_var(var) {
+            let name = self.name(var.expr());
+            self.problem(id, format!("{name} is visible only in a dataflow region, but bound outside"));
+        }
+        if let Expr::Lambda { .. } = self.body.expr(value) {
+            self.bind(var.expr());
+        }
+        true
+    }
+
+    fn leave_link(&mut self, id: ExprId) {
+        let Expr::Let { var, value, body: rest, .. } = self.body.expr(id) else { return };
+        if !matches!(self.body.expr(value), Expr::Lambda { .. }) {
+            self.bind(var.expr());
+        }
+        let (stated, found) = (self.body.ty(var.expr()), self.body.type_of(value));
+        if stated != found && !self.types.cx.types.accepts(stated, found) {
+            let name = self.name(var.expr());
+            let (stated, found) = (self.types.cx.type_text(stated), self.types.cx.type_text(found));
+            self.problem(id, format!("{name} is of type {stated}, but its value is {found}"));
+        }
+        self.check_symbols(var.expr());
+        if let Some(block) = self.blocks.last_mut() {
+            block.in_region = false;
+        }
+        if !matches!(self.body.expr(rest), Expr::Let { flags: LetFlags::DATAFLOW, .. }) {
+            self.close_region();
+        }
+        self.links.pop();
+    }
+
+    // ---- Variables and leaves ----
+
+    #[inline]
+    fn bind(&mut self, var: ExprId) {
+        if self.states[var.index()] != 0 {
+            let name = self.name(var);
+            self.problem(var, format!("{name} is bound twice"));
+            return;
+        }
+        self.states[var.index()] = self.next << 1 | 1;
+        self.next += 1;
+        self.bound.push(var);
+    }
+
+    #[inline]
+    fn atom(&mut self, id: ExprId) {
+        if let Expr::Var { flags, .. } = self.body.expr(id) {
+            let state = self.states[id.index()];
+            if state & 1 == 0 {
+                let name = self.name(id);
+                let message = match (state, flags.is_dataflow()) {
+                    (0, _) => format!("{name} is used where nothing has bound it"),
+                    (_, true) => format!("{name} is visible only in its dataflow region, but used outside"),
+                    _ => format!("{name} is used outside its scope"),
+                };
+                self.problem(id, message);
+            }
+            return;
+        }
+        if std::mem::replace(&mut self.states[id.index()], 1) == 0 {
+            self.leaf(id);
+        }
+    }
+
+    /// Once for each constant, global, operator and `none` of the body.
+    fn leaf(&mut self, id: ExprId) {
+        if let Expr::Global(g) = self.body.expr(id)
+            && self.types.cx.globals.get(g).target == GlobalTarget::Missing
+        {
+            let place = self.place(id);
+            self.result.missing.push((g, place));
+            return;
+        }
+        if let Some(message) = self.types.check_leaf(self.body, id) {
+            self.problem(id, message);
+        }
+    }
+
+    // ---- Nodes ----
+
+    fn enter(&mut self, id: ExprId) {
+        self.open.insert(id);
+        self.states[id.index()] = self.next << 1;
+        match self.body.expr(id) {
+            Expr::If { cond, .. } => {
+                if !self.body.expr(cond).is_atom() {
+                    self.result.form = Form::Graph;
+                }
+                if self.executes_in_region() {
+                    self.problem(id, "a dataflow region holds no control flow, but an `if` is evaluated in it");
+                }
+            }
+            Expr::Lambda { .. } => self.result.has_lambda = true,
+            _ => self.result.form = Form::Graph,
+        }
+    }
+
+    /// A node whose parts were walked.
+    #[inline]
+    fn node(&mut self, id: ExprId) {
+        if let Some((message, help)) = self.types.check(self.body, id) {
+            let place = self.place(id);
+            (self.problems)(Problem { place, message, help });
+        }
+        match self.body.expr(id) {
+            Expr::CallOp { op, attrs, .. } => {
+                let cx = &self.types.cx;
+                if attrs != cx.attrs.empty() {
+                    if Some(op) == self.match_cast
+                        && let Some(to) = cx.find_attr(attrs, "to")
+                        && let Attr::Type(to) = *cx.attrs.get(to)
+                    {
+                        self.bind_symbols(id, to, |_| true);
+                    }
+                    self.attrs(id, attrs);
+                }
+                let cx = &self.types.cx;
+                if self.executes_in_region()
+                    && (cx.ops.get(op).purity == OpPurity::Impure
+                        || attrs != cx.attrs.empty() && !cx.function_attrs.is_empty())
+                {
+                    self.suspect(id, Reason::InRegion);
+                }
+            }
+            Expr::Call { attrs, .. } => {
+                self.attrs(id, attrs);
+                if self.executes_in_region() {
+                    self.suspect(id, Reason::InRegion);
+                }
+            }
+            Expr::Lambda { lambda, .. } => self.attrs(id, self.body.lambda(lambda).attrs),
+            _ => {}
+        }
+        self.check_symbols(id);
+    }
+
+    fn suspect(&mut self, node: ExprId, reason: Reason) {
+        let place = self.place(node);
+        self.result.suspects.push(Suspect { node, place, reason });
+    }
+
+    fn attrs(&mut self, id: ExprId, attrs: AttrsId) {
+        let cx = &self.types.cx;
+        if attrs == cx.attrs.empty() {
+            return;
+        }
+        if !cx.function_attrs.is_empty() {
+            self.result.function_attrs.push(attrs);
+        }
+        if let Some(e) = self.symbols.check_attrs(cx, attrs) {
+            let message = e.message(cx);
+            self.problem(id, message);
+        }
+    }
+
+    fn check_symbols(&mut self, id: ExprId) {
+        let ty = self.body.ty(id);
+        if let Some(e) = self.symbols.check_type(&self.types.cx, ty) {
+            let message = format!("{}, in the type {}", e.message(&self.types.cx), self.types.cx.type_text(ty));
+            self.problem(id, message);
+        }
+    }
+
+    fn bind_symbols(
+        &mut self,
+        at: ExprId,
+        ty: TypeId,
+        may_bind: impl Fn(SymbolId) -> bool,
+    ) {
+        let mut errors: Vec<SymbolError> = Vec::new();
+        self.symbols.bind(&self.types.cx, ty, may_bind, |e| errors.push(e));
+        for e in errors {
+            let message = e.message(&self.types.cx);
+            self.problem(at, message);
+        }
+    }
+
+    // ---- Shared nodes ----
+
+    /// A node that was walked before; false if the body is not sound.
+    fn seen(&mut self, id: ExprId) -> bool {
+        self.result.form = Form::Graph;
+        if self.open.contains(id) {
+            self.problem(id, "an expression is part of itself");
+            return false;
+        }
+        match self.body.expr(id) {
+            Expr::If { .. } => {
+                self.problem(id, "an `if` has two links to it");
+                return false;
+            }
+            Expr::Lambda { .. } => {
+                self.problem(id, "a `fn` has two links to it");
+                return false;
+            }
+            _ => {}
+        }
+        self.suspect(id, Reason::Shared);
+        let Latest { any, dataflow } = self.latest(id);
+        for var in [any, dataflow].into_iter().flatten() {
+            if self.states[var.index()] & 1 == 0 {
+                let name = self.name(var);
+                self.problem(id, format!("a shared node is used where {name}, which is in it, is not in scope"));
+                break;
+            }
+        }
+        true
+    }
+
+    /// The latest free variables of a node that was walked.
+    fn latest(&mut self, id: ExprId) -> Latest {
+        if let Some(&known) = self.latest.get(&id) {
+            return known;
+        }
+        // Nodes that bind nothing: each from those in it.
+        let mut stack = vec![id];
+        let mut plain = true;
+        while let Some(&top) = stack.last() {
+            if self.latest.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            let height = stack.len();
+            for part in parts(self.body, top) {
+                let expr = self.body.expr(part);
+                plain &= !expr.binds();
+                if !expr.is_atom() && !self.latest.contains_key(&part) {
+                    stack.push(part);
+                }
+            }
+            if !plain {
+                break;
+            }
+            if stack.len() > height {
+                continue;
+            }
+            let mut latest = Latest::default();
+            for part in parts(self.body, top) {
+                match self.body.expr(part) {
+                    Expr::Var { .. } => self.raise(&mut latest, part),
+                    other if other.is_atom() => {}
+                    _ => {
+                        let inner = self.latest[&part];
+                        inner.any.into_iter().chain(inner.dataflow).for_each(|v| self.raise(&mut latest, v));
+                    }
+                }
+            }
+            self.latest.insert(top, latest);
+            stack.pop();
+        }
+        if plain {
+            return self.latest[&id];
+        }
+        let latest = self.latest_by_walk(id);
+        self.latest.insert(id, latest);
+        latest
+    }
+
+    /// Likewise for a node with something in it that binds: variables that were bound after it was entered are not free in it.
+    fn latest_by_walk(&self, id: ExprId) -> Latest {
+        let mut latest = Latest::default();
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![id];
+        while let Some(at) = stack.pop() {
+            match self.body.expr(at) {
+                Expr::Var { .. } => {
+                    if self.states[at.index()] >> 1 < self.states[id.index()] >> 1 {
+                        self.raise(&mut latest, at);
+                    }
+                }
+                Expr::Let { value, body: rest, .. } => stack.extend([rest, value]),
+                Expr::If { cond, then_block, else_block } => stack.extend([else_block, then_block, cond]),
+                Expr::Lambda { body: block, .. } => stack.push(block),
+                _ => {
+                    if seen.insert(at) {
+                        stack.extend(parts(self.body, at));
+                    }
+                }
+            }
+        }
+        latest
+    }
+
+    fn raise(&self, latest: &mut Latest, var: ExprId) {
+        let later = |than: Option<ExprId>| than.is_none_or(|t| self.states[t.index()] < self.states[var.index()]);
+        let Expr::Var { flags, .. } = self.body.expr(var) else { return };
+        if later(latest.any) {
+            latest.any = Some(var);
+        }
+        if flags.is_dataflow() && later(latest.dataflow) {
+            latest.dataflow = Some(var);
+        }
+    }
+}
+
+/// The operands of a call, tuple or projection.
+fn parts(body: &Body, id: ExprId) -> SmallVec<[ExprId; 4]> {
+    match body.expr(id) {
+        Expr::Proj { tuple, .. } => smallvec::smallvec![tuple],
+        _ => body.operands_of(id).into(),
+    }
+}

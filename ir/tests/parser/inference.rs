@@ -1,0 +1,113 @@
+//! Types of whole modules.
+
+use anfora_ir::{infer_module, print_module};
+use expect_test::expect;
+
+use crate::{fails, fails_in, module, prints};
+
+#[test]
+fn callees_come_first_wherever_they_stand() {
+    prints(
+        "def @main(%x: float32) { let %y = @second(%x); @first(%y) }
+         def @second(%x: float32) { (@first(%x)).0 }
+         def @first(%x: float32) { (%x, 1) }",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn recursive_functions_state_their_result() {
+    prints(
+        "def @even(%x: float32) -> bool { @odd(%x) }
+         def @odd(%x: float32) -> bool { @even(%x) }
+         def @self(%x: float32) -> float32 { @self(%x) }",
+        &expect![[]],
+    );
+    fails(
+        "def @even(%x: float32) -> bool { @odd(%x) }
+         def @odd(%x: float32) { @even(%x) }
+         def @self(%x: float32) { add(@self(%x), 1) }
+         def @fine(%x: float32) { @self(%x) }",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn a_recursive_fn_states_its_result() {
+    fails_in(
+        "let %f = fn(%a: float32) { add(%f(%a), %f(1)) };
+         let %g = fn(%a: float32) -> int8 { %g(%a) };
+         %g(%x)",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn annotations_have_to_agree() {
+    fails(
+        "def @f(%x: Tensor[(8,), float32]) -> Tensor[(4,), float32] {
+           let %a: Tensor[?, float32] = %x;
+           let %b: int8 = %x;
+           let %c: (Any, int8) = (%x, 1);
+           let %g = fn(%y: int8) -> Tensor[(), int16] { %y };
+           %x
+         }",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn errors_are_reported_once_and_where_they_are() {
+    fails_in(
+        "let %a = add(%x, 1);
+         let %b = add(%a, %a);
+         let %p = (%x, %y).2;
+         let %q = (%x, (%y,)).1.0.3(%x);
+         let %r = %x(%y);
+         let %i = if (%x) { 1 } else { 2 };
+         let %j = if (%c) { 1 } else { 2f };
+         let %k = exp(%x, %y);
+         let %f = fn(%a: float32) { %a };
+         let %l = %f(1);
+         let %m = %f(1f, 2f);
+         let %n = concat(%x, add(%y, %y), exp(2f), %x);
+         let %o = note(exp(%c), axis=1, value=[1, 2]);
+         let %h = (%f)((%f)(3));
+         add(%b, %j)",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn symbols_are_instantiated_at_calls() {
+    prints(
+        "def @pair(%x: Tensor[(n,), float32], %y: Tensor[(n, m), float32]) -> Tensor[(m,), float32] { match_cast(%x, to=Tensor[(m,), float32]) }
+         def @main(%a: Tensor[(3,), float32], %b: Tensor[(3, k), float32]) { @pair(%a, %b) }",
+        &expect![[]],
+    );
+    fails(
+        "def @pair(%x: Tensor[(n,), float32], %y: Tensor[(n, m), float32]) { %y }
+         def @main(%a: Tensor[(3,), float32], %b: Tensor[(4, k), float32]) { @pair(%a, %b) }",
+        &expect![[]],
+    );
+}
+
+#[test]
+fn inferring_again_changes_nothing() {
+    let mut m = module(
+        "def @main(%x: Tensor[(n,), float32], %c: bool) {
+           let %f = fn(%y: Tensor[(n,), float32]) -> Tensor[(n,), float32] { %f(%y) };
+           dataflow { let %a = exp(%x); let %b: (Any, int8) = onnx.Foo(%a); output(%b) }
+           if (%c) { (%f(%x), %b) } else { (%x, %b) }
+         }",
+    );
+    let text = |m: &anfora_ir::Module| {
+        let mut out = String::new();
+        let options = anfora_ir::PrintOptions { annotations: anfora_ir::Annotations::All, ..Default::default() };
+        print_module(m, &options, &mut out).unwrap();
+        out
+    };
+    let before = text(&m);
+    assert_eq!(infer_module(&mut m), vec![]);
+    assert_eq!(text(&m), before);
+}

@@ -1,0 +1,145 @@
+//! The text format, read: every production, every kind of error with its place, depth, and texts that are no programs.
+
+mod deep;
+mod dims;
+mod errors;
+mod inference;
+mod mutations;
+mod productions;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpPurity, OpRegistry, Source,
+    TypeCall, TypeError, TypeId, TypeRule, parse_module,
+};
+
+fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
+    OpDef {
+        name: Cow::Borrowed(name),
+        doc: Cow::Borrowed("for tests"),
+        arity,
+        attrs: Cow::Borrowed(&[]),
+        infer,
+        purity: OpPurity::Pure,
+        fusion: FusionPattern::ElemWise,
+        kernel: None,
+        commutative: false,
+        may_fail: false,
+        forwards: &[],
+    }
+}
+
+fn like_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let first = call.operand(0).ok_or_else(|| TypeError::operand(0, "the first operand is missing"))?;
+    for i in 1..call.operands.len() {
+        if let Some(other) = call.operand(i)
+            && other != first
+        {
+            let (wanted, found) = (call.cx.type_text(first), call.cx.type_text(other));
+            return Err(TypeError::operand(i, format!("operand {i} is {found}, not {wanted}")));
+        }
+    }
+    Ok(first)
+}
+
+fn boolean(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.scalar(DType::Bool))
+}
+
+fn nothing(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.unit())
+}
+
+fn stated(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    call.attrs().ty("to").ok_or_else(|| TypeError::new("`to` is missing"))
+}
+
+const TO: &[AttrDef] = &[AttrDef { name: "to", kind: AttrKind::Type, default: AttrDefault::Required, doc: "" }];
+
+const ANY: &[AttrDef] = &[
+    AttrDef { name: "axis", kind: AttrKind::Int, default: AttrDefault::Int(0), doc: "" },
+    AttrDef { name: "value", kind: AttrKind::Any, default: AttrDefault::Absent, doc: "" },
+    AttrDef { name: "let", kind: AttrKind::Any, default: AttrDefault::Absent, doc: "" },
+];
+
+fn registry() -> Arc<OpRegistry> {
+    let mut r = OpRegistry::new();
+    for name in ["add", "subtract", "multiply"] {
+        r.register(row(name, Arity::exactly(2), like_first)).unwrap();
+    }
+    for name in ["exp", "nn.relu", "odd name!", "max"] {
+        r.register(row(name, Arity::exactly(1), like_first)).unwrap();
+    }
+    r.register(row("less", Arity::exactly(2), boolean)).unwrap();
+    r.register(row("concat", Arity::at_least(1), like_first)).unwrap();
+    r.register(OpDef { attrs: Cow::Borrowed(ANY), ..row("note", Arity::between(1, 3), like_first) }).unwrap();
+    r.register(OpDef { attrs: Cow::Borrowed(TO), ..row("match_cast", Arity::exactly(1), stated) }).unwrap();
+    r.register(OpDef { purity: OpPurity::Impure, ..row("print", Arity::at_least(0), nothing) }).unwrap();
+    r.declare_opaque("onnx");
+    Arc::new(r)
+}
+
+fn parse(text: &str) -> Result<Module, Vec<Diagnostic>> {
+    parse_module(Source::new("test.anf", text), registry())
+}
+
+/// The module of a text that has no errors.
+#[track_caller]
+fn module(text: &str) -> Module {
+    match parse(text) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}", shown(text, &errors)),
+    }
+}
+
+/// Errors, one a line: the bytes underlined, the message, the help.
+fn shown(text: &str, errors: &[Diagnostic]) -> String {
+    let mut out = String::new();
+    for e in errors {
+        let place = e.span.clone().map_or("-", |s| &text[s]);
+        let place: String = place.chars().take(60).collect();
+        out += &format!("{place} | {}", e.message);
+        for (span, label) in &e.related {
+            out += &format!(" ({}: {label})", &text[span.clone()]);
+        }
+        if let Some(help) = &e.help {
+            out += &format!(" | {help}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The errors of a text that has some.
+#[track_caller]
+fn errors(text: &str) -> String {
+    match parse(text) {
+        Ok(module) => panic!("no error in\n{module}"),
+        Err(errors) => shown(text, &errors),
+    }
+}
+
+/// Checks what a text is printed as, and that this reads back as itself.
+#[track_caller]
+fn prints(text: &str, expected: &expect_test::Expect) {
+    let printed = module(text).to_string();
+    expected.assert_eq(&printed);
+    assert_eq!(module(&printed).to_string(), printed, "printing is not stable");
+}
+
+/// Checks the errors of a text.
+#[track_caller]
+fn fails(text: &str, expected: &expect_test::Expect) {
+    expected.assert_eq(&errors(text));
+}
+
+/// The errors in the block of a function with two vectors `%x`, `%y` and a flag `%c` as parameters.
+#[track_caller]
+fn fails_in(block: &str, expected: &expect_test::Expect) {
+    let text = format!(
+        "def @f(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32], %c: bool) -> Any {{\n{block}\n}}\n"
+    );
+    fails(&text, expected);
+}

@@ -1,0 +1,195 @@
+//! A small set of operators and programs of every shape for the tests of this crate.
+
+#![allow(dead_code)]
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, DType, ExprId, FunctionBuilder, FusionPattern, Literal, Module, OpDef,
+    OpPurity, OpRegistry, TypeCall, TypeError, TypeId,
+};
+
+fn row(name: &'static str, arity: Arity, infer: anfora_ir::TypeRule) -> OpDef {
+    OpDef {
+        name: Cow::Borrowed(name),
+        doc: Cow::Borrowed("for tests"),
+        arity,
+        attrs: Cow::Borrowed(&[]),
+        infer,
+        purity: OpPurity::Pure,
+        fusion: FusionPattern::ElemWise,
+        kernel: None,
+        commutative: false,
+        may_fail: false,
+        forwards: &[],
+    }
+}
+
+fn same(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let first = call.operand(0).ok_or_else(|| TypeError::new("the first operand is missing"))?;
+    for i in 1..call.operands.len() {
+        if call.operand(i) != Some(first) {
+            let text = call.cx.type_text(first);
+            return Err(TypeError::operand(i, format!("operand {i} is not {text}")));
+        }
+    }
+    Ok(first)
+}
+
+fn boolean(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.scalar(DType::Bool))
+}
+
+fn unit(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.unit())
+}
+
+fn cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    call.attrs().ty("to").ok_or_else(|| TypeError::new("`to` is missing"))
+}
+
+/// The type of the function without the parameters that the captures take.
+fn closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let callee = call.operand(0).ok_or_else(|| TypeError::new("the function is missing"))?;
+    let captures = call.operands.len() - 1;
+    let Some(f) = call.cx.types.as_function(callee).cloned() else {
+        return Err(TypeError::operand(0, "not a function"));
+    };
+    let left = f.params.len().checked_sub(captures).ok_or_else(|| TypeError::new("too many captures"))?;
+    Ok(call.cx.types.function(&f.params[..left], f.ret, &[]))
+}
+
+/// The operators.
+pub(crate) fn registry() -> Arc<OpRegistry> {
+    const TO: &[AttrDef] =
+        &[AttrDef { name: "to", kind: AttrKind::Type, default: AttrDefault::Required, doc: "the type" }];
+    const AXIS: &[AttrDef] =
+        &[AttrDef { name: "axis", kind: AttrKind::Int, default: AttrDefault::Int(0), doc: "the axis" }];
+    let mut r = OpRegistry::new();
+    for name in ["add", "multiply", "subtract"] {
+        r.register(row(name, Arity::exactly(2), same)).unwrap();
+    }
+    r.register(row("negative", Arity::exactly(1), same)).unwrap();
+    r.register(OpDef { attrs: Cow::Borrowed(AXIS), ..row("flip", Arity::exactly(1), same) }).unwrap();
+    r.register(row("less", Arity::exactly(2), boolean)).unwrap();
+    r.register(OpDef { purity: OpPurity::Impure, ..row("print", Arity::at_least(0), unit) }).unwrap();
+    r.register(OpDef { purity: OpPurity::Impure, ..row("random", Arity::exactly(1), same) }).unwrap();
+    r.register(OpDef { attrs: Cow::Borrowed(TO), ..row("match_cast", Arity::exactly(1), cast) }).unwrap();
+    r.register(row("make_closure", Arity::at_least(1), closure)).unwrap();
+    r.declare_opaque("onnx");
+    Arc::new(r)
+}
+
+/// An empty module over them.
+pub(crate) fn module() -> Module {
+    Module::new(registry())
+}
+
+/// `Tensor[(8,), float32]`
+pub(crate) fn vector(m: &mut Module) -> TypeId {
+    m.cx.types.static_tensor(DType::Float32, &[8])
+}
+
+/// `bool`
+pub(crate) fn flag(m: &mut Module) -> TypeId {
+    m.cx.types.scalar(DType::Bool)
+}
+
+/// Runs on a thread with a stack of 64 KiB.
+pub(crate) fn on_a_small_stack<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    std::thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap()
+}
+
+/// A shape of program.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    Chain,
+    NestedIf,
+    NestedFn,
+    NestedCall,
+    LetInValue,
+}
+
+/// Every shape.
+pub(crate) const SHAPES: [Shape; 5] =
+    [Shape::Chain, Shape::NestedIf, Shape::NestedFn, Shape::NestedCall, Shape::LetInValue];
+
+/// `@main` of a shape, `n` deep or long. Names of variables begin with `prefix`; `last` is the operator at the far end.
+pub(crate) fn deep(shape: Shape, n: usize, prefix: &str, last: &str) -> Module {
+    let mut m = module();
+    add_deep(&mut m, "main", shape, n, prefix, last);
+    m
+}
+
+/// Adds such a function.
+pub(crate) fn add_deep(m: &mut Module, name: &str, shape: Shape, n: usize, prefix: &str, last: &str) {
+    let (v, c) = (vector(m), flag(m));
+    let mut b = FunctionBuilder::new(m, name);
+    let x = b.param(&format!("{prefix}x"), v);
+    let p = b.param(&format!("{prefix}p"), c);
+    let name = |kind: &str| format!("{prefix}{kind}");
+    let tail = match shape {
+        Shape::Chain => {
+            b.begin_dataflow();
+            let mut at = x;
+            for i in 0..n {
+                let value = b.call_op(if i + 1 == n { last } else { "add" }, &[at, x], &[]).unwrap();
+                at = b.bind(&name("b"), value);
+            }
+            b.end_dataflow(&[at]);
+            at
+        }
+        Shape::NestedIf => {
+            for _ in 0..n {
+                b.open_block();
+            }
+            let value = b.call_op(last, &[x, x], &[]).unwrap();
+            let mut inner = b.bind(&name("i"), value);
+            for _ in 0..n {
+                let then = b.close_block(inner).unwrap();
+                let choice = b.if_(p, then, x).unwrap();
+                inner = b.bind(&name("i"), choice);
+            }
+            inner
+        }
+        Shape::NestedFn => {
+            let mut params: Vec<ExprId> = vec![x];
+            for _ in 0..n {
+                let p = b.open_lambda(&[(&name("a"), v)], None, &[]);
+                params.push(p[0]);
+            }
+            let mut result = b.call_op(last, &[params[n], x], &[]).unwrap();
+            for i in (0..n).rev() {
+                let f = b.close_lambda(result).unwrap();
+                let f = b.bind(&name("f"), f);
+                result = b.call(f, &[params[i]]).unwrap();
+            }
+            result
+        }
+        Shape::NestedCall => {
+            let mut at = b.call_op(last, &[x, x], &[]).unwrap();
+            for _ in 0..n {
+                at = b.call_op("add", &[at, x], &[]).unwrap();
+            }
+            at
+        }
+        Shape::LetInValue => {
+            for _ in 0..n {
+                b.open_block();
+            }
+            let mut at = b.call_op(last, &[x, x], &[]).unwrap();
+            for _ in 0..n {
+                let bound = b.bind(&name("w"), at);
+                at = b.close_block(bound).unwrap();
+            }
+            at
+        }
+    };
+    b.finish(tail).unwrap();
+}
+
+/// A scalar constant.
+pub(crate) fn one(b: &mut FunctionBuilder<'_>) -> ExprId {
+    b.literal(Literal::splat(&[8], 1f32))
+}

@@ -1,0 +1,480 @@
+//! The context that passes run under.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anfora_ir::{Diagnostic, Severity};
+
+use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
+use crate::error::PassFailure;
+use crate::instrument::Instrument;
+use crate::names::UnknownName;
+use crate::registry::PassRegistry;
+use crate::run::{Frame, guarded};
+use crate::scope;
+use crate::statistics::Statistics;
+
+/// What passes run under: a level, passes that are required or disabled, settings, instruments, and a place for remarks and counts.
+///
+/// A handle: clones share everything, and may be sent to other threads. It does not change after it is built, except for its instruments, and
+/// for what passes leave in it. The handle that a pass is given also knows which pass it was given to.
+#[derive(Clone)]
+pub struct PassContext {
+    shared: Arc<Shared>,
+    frame: Option<Arc<Frame>>,
+}
+
+pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
+
+struct Shared {
+    opt_level: u8,
+    required: Vec<String>,
+    disabled: Vec<String>,
+    known: Vec<String>,
+    registry: Arc<PassRegistry>,
+    /// A value for each setting of the registry, in its order.
+    config: Vec<ConfigValue>,
+    /// Absent where there are none.
+    instruments: Mutex<Option<Instruments>>,
+    remarks: Mutex<Remarks>,
+    statistics: Mutex<Statistics>,
+}
+
+#[derive(Default)]
+struct Remarks {
+    kept: Vec<PassRemark>,
+    dropped: u64,
+}
+
+/// A message that a pass left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassRemark {
+    /// The pass; empty for what no pass left.
+    pub pass: String,
+    /// The message.
+    pub diagnostic: Diagnostic,
+}
+
+/// How many remarks a context keeps; later ones are only counted.
+pub const MAX_REMARKS: usize = 100_000;
+
+/// Takes a lock. What it guards is whole after every statement, so a panic of another holder does not matter.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for PassContext {
+    fn default() -> PassContext {
+        PassContext::new()
+    }
+}
+
+impl PassContext {
+    /// A context of level 2 that knows no names, and so takes any for a pass, and has no settings.
+    pub fn new() -> PassContext {
+        PassContextBuilder::new().assemble(Vec::new())
+    }
+
+    /// A context of level 2 that knows the passes and settings of a registry.
+    pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
+        let config = registry.configs().iter().map(|d| d.default.clone()).collect();
+        PassContextBuilder { registry, ..PassContextBuilder::new() }.assemble(config)
+    }
+
+    /// Begins a context.
+    pub fn builder() -> PassContextBuilder {
+        PassContextBuilder::new()
+    }
+
+    /// Begins a context that is this one where nothing else is said: level, lists, settings, instruments and registry.
+    pub fn derive(&self) -> PassContextBuilder {
+        let s = &*self.shared;
+        PassContextBuilder {
+            opt_level: s.opt_level,
+            required: s.required.clone(),
+            disabled: s.disabled.clone(),
+            known: s.known.clone(),
+            config: s
+                .registry
+                .configs()
+                .iter()
+                .zip(&s.config)
+                .map(|(d, v)| (d.key.to_string(), Given::Value(v.clone())))
+                .collect(),
+            inherited: s.config.len(),
+            instruments: self.instruments().map_or_else(Vec::new, |i| i.to_vec()),
+            registry: s.registry.clone(),
+        }
+    }
+
+    /// The context that was entered last on this thread and not left, or else the thread's own default one.
+    pub fn current() -> PassContext {
+        scope::current()
+    }
+
+    // ---- What was said ----
+
+    /// The level. Passes of a higher one do not run.
+    pub fn opt_level(&self) -> u8 {
+        self.shared.opt_level
+    }
+
+    /// Whether the pass runs whatever its level is, without instruments being asked.
+    pub fn is_required(&self, pass: &str) -> bool {
+        self.shared.required.iter().any(|p| p == pass)
+    }
+
+    /// Whether the pass does not run, even if it is required.
+    pub fn is_disabled(&self, pass: &str) -> bool {
+        self.shared.disabled.iter().any(|p| p == pass)
+    }
+
+    /// The passes that run whatever their level is.
+    pub fn required(&self) -> &[String] {
+        &self.shared.required
+    }
+
+    /// The passes that do not run.
+    pub fn disabled(&self) -> &[String] {
+        &self.shared.disabled
+    }
+
+    /// The names that the context knows.
+    pub fn registry(&self) -> &Arc<PassRegistry> {
+        &self.shared.registry
+    }
+
+    /// The value of a setting that the registry declares.
+    ///
+    /// # Errors
+    /// If there is no such setting, or its values cannot be of the type.
+    pub fn config<T: FromConfig>(&self, key: &str) -> Result<T, ConfigError> {
+        let i = self.shared.registry.config_index(key)?;
+        read(&self.shared.registry.configs()[i], &self.shared.config[i])
+    }
+
+    /// The value of a setting: the context's, or its default under a context whose registry does not declare it.
+    ///
+    /// # Errors
+    /// If its values cannot be of the type.
+    pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
+        match self.shared.registry.config_index(def.key) {
+            Ok(i) => read(def, &self.shared.config[i]),
+            Err(_) => read(def, &def.default),
+        }
+    }
+
+    /// The settings that are not at their defaults, in the order of their declaration.
+    pub fn changed_config(&self) -> impl Iterator<Item = (&ConfigDef, &ConfigValue)> {
+        self.shared.registry.configs().iter().zip(&self.shared.config).filter(|(d, v)| d.default != **v)
+    }
+
+    // ---- What passes leave ----
+
+    /// Leaves a message, such as why something was not done.
+    pub fn remark(&self, diagnostic: Diagnostic) {
+        let mut remarks = lock(&self.shared.remarks);
+        if remarks.kept.len() == MAX_REMARKS {
+            remarks.dropped += 1;
+            return;
+        }
+        let pass = self.pass().unwrap_or_default().to_string();
+        remarks.kept.push(PassRemark { pass, diagnostic });
+    }
+
+    /// Takes the messages that were left, oldest first.
+    pub fn take_remarks(&self) -> Vec<PassRemark> {
+        let Remarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.shared.remarks));
+        if dropped > 0 {
+            let diagnostic = Diagnostic::new(Severity::Note, format!("{dropped} more remarks were not kept"));
+            kept.push(PassRemark { pass: String::new(), diagnostic });
+        }
+        kept
+    }
+
+    /// Adds to a counter of the running pass. What a failing pass counted is forgotten.
+    pub fn count(&self, counter: &'static str, n: u64) {
+        match &self.frame {
+            Some(frame) => frame.count(counter, n),
+            None => lock(&self.shared.statistics).add("", counter, n),
+        }
+    }
+
+    /// What passes have counted under this context.
+    pub fn statistics(&self) -> Statistics {
+        lock(&self.shared.statistics).clone()
+    }
+
+    pub(crate) fn with_statistics(&self, f: impl FnOnce(&mut Statistics)) {
+        f(&mut lock(&self.shared.statistics));
+    }
+
+    // ---- The running pass ----
+
+    /// The name of the pass that this handle was given to.
+    pub fn pass(&self) -> Option<&str> {
+        self.frame.as_deref().map(Frame::pass)
+    }
+
+    /// How many passes are running around whoever has this handle.
+    pub fn depth(&self) -> usize {
+        self.frame.as_deref().map_or(0, Frame::depth)
+    }
+
+    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.frame.as_ref()
+    }
+
+    pub(crate) fn inside(&self, frame: Frame) -> PassContext {
+        PassContext { shared: self.shared.clone(), frame: Some(Arc::new(frame)) }
+    }
+
+    // ---- Instruments and scopes ----
+
+    pub(crate) fn instruments(&self) -> Option<Instruments> {
+        lock(&self.shared.instruments).clone()
+    }
+
+    fn set_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) {
+        let new: Option<Instruments> = if instruments.is_empty() { None } else { Some(instruments.into()) };
+        let old = std::mem::replace(&mut *lock(&self.shared.instruments), new);
+        drop(old);
+    }
+
+    /// Makes this the current context of the thread, until the guard goes. A context may be entered more than once.
+    ///
+    /// # Errors
+    /// If an instrument cannot be entered. The context is then not current, those entered before it are exited, last first, and the
+    /// context has lost its instruments.
+    pub fn enter(&self) -> Result<scope::ScopeGuard, PassFailure> {
+        self.enter_instruments()?;
+        Ok(scope::push(self.clone()))
+    }
+
+    /// Runs a closure with this as the current context of the thread.
+    ///
+    /// # Errors
+    /// If an instrument fails in its `enter` (the closure then does not run) or in its `exit`.
+    pub fn scope<T>(&self, f: impl FnOnce() -> T) -> Result<T, PassFailure> {
+        let guard = self.enter()?;
+        let value = f();
+        guard.exit()?;
+        Ok(value)
+    }
+
+    /// Exits the instruments of this context, gives it others, and enters those.
+    ///
+    /// # Errors
+    /// If an instrument fails in its `exit` or `enter`. The context then has none.
+    pub fn override_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) -> Result<(), PassFailure> {
+        self.exit_instruments()?;
+        self.set_instruments(instruments);
+        self.enter_instruments()
+    }
+
+    fn enter_instruments(&self) -> Result<(), PassFailure> {
+        let Some(instruments) = self.instruments() else { return Ok(()) };
+        for (i, instrument) in instruments.iter().enumerate() {
+            if let Err(failure) = guarded(&**instrument, "enter", || instrument.enter(self)) {
+                self.set_instruments(Vec::new());
+                for entered in instruments[..i].iter().rev() {
+                    if let Err(second) = guarded(&**entered, "exit", || entered.exit(self)) {
+                        self.report(&second);
+                    }
+                }
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn exit_instruments(&self) -> Result<(), PassFailure> {
+        let Some(instruments) = self.instruments() else { return Ok(()) };
+        for instrument in instruments.iter() {
+            if let Err(failure) = guarded(&**instrument, "exit", || instrument.exit(self)) {
+                self.set_instruments(Vec::new());
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves a failure that nobody can be given among the remarks.
+    pub(crate) fn report(&self, failure: &PassFailure) {
+        for diagnostic in failure.to_diagnostics() {
+            self.remark(diagnostic);
+        }
+    }
+}
+
+impl std::fmt::Debug for PassContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = &*self.shared;
+        f.debug_struct("PassContext")
+            .field("opt_level", &s.opt_level)
+            .field("required", &s.required)
+            .field("disabled", &s.disabled)
+            .field("config", &self.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a context cannot be built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ContextError {
+    /// There is no pass of a name that is required or disabled.
+    #[error(transparent)]
+    Pass(#[from] UnknownName),
+    /// A setting is not there, or does not take the value.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+enum Given {
+    Value(ConfigValue),
+    Text(String),
+    /// A text without `=`.
+    NoValue,
+}
+
+/// Builds a context.
+pub struct PassContextBuilder {
+    opt_level: u8,
+    required: Vec<String>,
+    disabled: Vec<String>,
+    known: Vec<String>,
+    config: Vec<(String, Given)>,
+    /// So many of the settings at the front came from the context that this one derives from.
+    inherited: usize,
+    instruments: Vec<Arc<dyn Instrument>>,
+    registry: Arc<PassRegistry>,
+}
+
+impl PassContextBuilder {
+    fn new() -> PassContextBuilder {
+        PassContextBuilder {
+            opt_level: 2,
+            required: Vec::new(),
+            disabled: Vec::new(),
+            known: Vec::new(),
+            config: Vec::new(),
+            inherited: 0,
+            instruments: Vec::new(),
+            registry: scope::empty_registry(),
+        }
+    }
+
+    /// The passes and settings that there are. Without one, any name of a pass is taken, and there are no settings.
+    #[must_use]
+    pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Passes of a higher level than this do not run. It is 2 where nothing is said.
+    #[must_use]
+    pub fn opt_level(mut self, level: u8) -> Self {
+        self.opt_level = level;
+        self
+    }
+
+    /// This pass runs whatever its level is, without instruments being asked.
+    #[must_use]
+    pub fn require(mut self, pass: impl Into<String>) -> Self {
+        self.required.push(pass.into());
+        self
+    }
+
+    /// This pass does not run.
+    #[must_use]
+    pub fn disable(mut self, pass: impl Into<String>) -> Self {
+        self.disabled.push(pass.into());
+        self
+    }
+
+    /// There is a pass of this name, though it is not registered.
+    #[must_use]
+    pub fn knowing(mut self, pass: impl Into<String>) -> Self {
+        self.known.push(pass.into());
+        self
+    }
+
+    /// Gives a setting a value.
+    #[must_use]
+    pub fn config(mut self, key: impl Into<String>, value: impl Into<ConfigValue>) -> Self {
+        self.config.push((key.into(), Given::Value(value.into())));
+        self
+    }
+
+    /// Gives a setting a value, from a text of the form `KEY=VALUE`.
+    #[must_use]
+    pub fn config_text(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let (key, given) = match text.split_once('=') {
+            Some((key, value)) => (key.trim().to_string(), Given::Text(value.trim().to_string())),
+            None => (text, Given::NoValue),
+        };
+        self.config.push((key, given));
+        self
+    }
+
+    /// Adds an instrument, after those there are.
+    #[must_use]
+    pub fn instrument(mut self, instrument: Arc<dyn Instrument>) -> Self {
+        self.instruments.push(instrument);
+        self
+    }
+
+    /// Takes the instruments away, such as those of the context that this one derives from.
+    #[must_use]
+    pub fn without_instruments(mut self) -> Self {
+        self.instruments.clear();
+        self
+    }
+
+    /// The context.
+    ///
+    /// # Errors
+    /// If there is no pass of a name that is required or disabled, no such setting, or a setting does not take its value or is made twice.
+    pub fn build(self) -> Result<PassContext, ContextError> {
+        let passes = self.registry.passes();
+        if !self.registry.is_empty() {
+            for name in self.required.iter().chain(&self.disabled) {
+                if !passes.iter().any(|p| p.name() == name) && !self.known.contains(name) {
+                    let known = passes.iter().map(|p| p.name()).chain(self.known.iter().map(String::as_str));
+                    return Err(UnknownName::new("pass", name, known).into());
+                }
+            }
+        }
+        let mut config: Vec<ConfigValue> = self.registry.configs().iter().map(|d| d.default.clone()).collect();
+        let mut seen = vec![false; config.len()];
+        for (n, (key, given)) in self.config.iter().enumerate() {
+            let i = self.registry.config_index(key).map_err(ConfigError::from)?;
+            let def = &self.registry.configs()[i];
+            if n >= self.inherited && std::mem::replace(&mut seen[i], true) {
+                return Err(ConfigError::Twice(key.clone()).into());
+            }
+            config[i] = match given {
+                Given::Value(value) => def.check(value.clone())?,
+                Given::Text(text) => def.parse(text)?,
+                Given::NoValue => return Err(ConfigError::Form(key.clone()).into()),
+            };
+        }
+        Ok(self.assemble(config))
+    }
+
+    fn assemble(self, config: Vec<ConfigValue>) -> PassContext {
+        let PassContextBuilder { opt_level, required, disabled, known, instruments, registry, .. } = self;
+        let shared = Shared {
+            opt_level,
+            required,
+            disabled,
+            known,
+            registry,
+            config,
+            instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
+            remarks: Mutex::default(),
+            statistics: Mutex::default(),
+        };
+        PassContext { shared: Arc::new(shared), frame: None }
+    }
+}

@@ -1,0 +1,385 @@
+//! Why a pass failed.
+
+use std::error::Error;
+use std::fmt;
+
+use anfora_ir::{BuildError, Diagnostic, KernelError, LiteralError, Severity, TypeError};
+
+use crate::config::ConfigError;
+use crate::names::UnknownName;
+
+/// How deep pipelines, sequences and causes of errors may nest.
+pub const MAX_NESTING: usize = 64;
+
+type Cause = Box<dyn Error + Send + Sync + 'static>;
+
+/// What a pass says is wrong: a message, with a place in the program and a cause.
+#[derive(Debug)]
+pub struct PassError(Box<ErrorParts>);
+
+#[derive(Debug, Default)]
+struct ErrorParts {
+    message: String,
+    function: Option<String>,
+    binding: Option<String>,
+    help: Option<String>,
+    /// Everything that was found, where it is more than the message.
+    diagnostics: Vec<Diagnostic>,
+    cause: Option<Cause>,
+    /// How many causes stand behind this one.
+    depth: usize,
+    panicked: bool,
+}
+
+impl PassError {
+    /// An error without a place.
+    pub fn new(message: impl Into<String>) -> PassError {
+        PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
+    }
+
+    /// The error that stands for a panic.
+    pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> PassError {
+        let mut error = PassError::new(crate::run::panic_text(payload));
+        error.0.panicked = true;
+        error
+    }
+
+    /// In this function (without `@`).
+    #[must_use]
+    pub fn in_function(mut self, name: impl Into<String>) -> PassError {
+        self.0.function = Some(name.into());
+        self
+    }
+
+    /// At this binding (without `%`).
+    #[must_use]
+    pub fn on_binding(mut self, name: impl Into<String>) -> PassError {
+        self.0.binding = Some(name.into());
+        self
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> PassError {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// With all that was found.
+    #[must_use]
+    pub fn with_diagnostics(mut self, diagnostics: Vec<Diagnostic>) -> PassError {
+        self.0.diagnostics = diagnostics;
+        self
+    }
+
+    /// With the error behind it. Of a chain of more than [`MAX_NESTING`] causes, only the text of this one is kept.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
+        let cause = cause.into();
+        let depth = 1 + chain_length(&*cause);
+        if depth > MAX_NESTING {
+            self.0.message = format!("{}: {cause} (and more than {MAX_NESTING} causes behind it)", self.0.message);
+        } else {
+            self.0.cause = Some(cause);
+            self.0.depth = depth;
+        }
+        self
+    }
+
+    /// With other words for what is wrong.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> PassError {
+        self.0.message = message.into();
+        self
+    }
+
+    /// What is wrong, without its place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The function that it is in, without `@`.
+    pub fn function(&self) -> Option<&str> {
+        self.0.function.as_deref()
+    }
+
+    /// The binding that it is at, without `%`.
+    pub fn binding(&self) -> Option<&str> {
+        self.0.binding.as_deref()
+    }
+
+    /// All that was found, where it is more than the message.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.0.diagnostics
+    }
+
+    /// Whether it stands for a panic.
+    pub fn is_panic(&self) -> bool {
+        self.0.panicked
+    }
+
+    /// Names the function, unless the pass did.
+    pub(crate) fn or_in_function(mut self, name: &str) -> PassError {
+        self.0.function.get_or_insert_with(|| name.to_string());
+        self
+    }
+}
+
+fn chain_length(error: &(dyn Error + 'static)) -> usize {
+    let mut length = 0;
+    let mut next = error.source();
+    while let Some(cause) = next
+        && length <= MAX_NESTING
+    {
+        length += 1;
+        next = cause.source();
+    }
+    length
+}
+
+impl fmt::Display for PassError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        write_place(f, self.function(), self.binding())?;
+        match &self.0.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_place(f: &mut fmt::Formatter<'_>, function: Option<&str>, binding: Option<&str>) -> fmt::Result {
+    match (function, binding) {
+        (Some(function), Some(binding)) => write!(f, " (in @{function}, at %{binding})"),
+        (Some(function), None) => write!(f, " (in @{function})"),
+        (None, Some(binding)) => write!(f, " (at %{binding})"),
+        (None, None) => Ok(()),
+    }
+}
+
+impl Error for PassError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.cause.as_deref().map(|e| e as _)
+    }
+}
+
+impl From<&str> for PassError {
+    fn from(message: &str) -> PassError {
+        PassError::new(message)
+    }
+}
+
+impl From<String> for PassError {
+    fn from(message: String) -> PassError {
+        PassError::new(message)
+    }
+}
+
+impl From<TypeError> for PassError {
+    fn from(error: TypeError) -> PassError {
+        let made = PassError::new("an expression has no type").with_cause(error.clone());
+        match error.help {
+            Some(help) => made.with_help(help),
+            None => made,
+        }
+    }
+}
+
+impl From<KernelError> for PassError {
+    fn from(error: KernelError) -> PassError {
+        PassError::new("a kernel failed").with_cause(error)
+    }
+}
+
+impl From<LiteralError> for PassError {
+    fn from(error: LiteralError) -> PassError {
+        PassError::new("a constant cannot be made").with_cause(error)
+    }
+}
+
+impl From<BuildError> for PassError {
+    fn from(error: BuildError) -> PassError {
+        PassError::new("a function cannot be built").with_cause(error)
+    }
+}
+
+impl From<ConfigError> for PassError {
+    fn from(error: ConfigError) -> PassError {
+        PassError::new("the configuration cannot be read").with_cause(error)
+    }
+}
+
+impl From<UnknownName> for PassError {
+    fn from(error: UnknownName) -> PassError {
+        PassError::new(error.to_string())
+    }
+}
+
+impl From<PassFailure> for PassError {
+    fn from(failure: PassFailure) -> PassError {
+        let mut error = PassError::new("a pass run by this one failed");
+        error.0.function = failure.error().function().map(str::to_string);
+        error.0.binding = failure.error().binding().map(str::to_string);
+        error.with_cause(failure)
+    }
+}
+
+impl From<Diagnostic> for PassError {
+    fn from(d: Diagnostic) -> PassError {
+        let mut error = PassError::new(d.message.clone());
+        error.0.function.clone_from(&d.function);
+        error.0.binding.clone_from(&d.binding);
+        error.0.help.clone_from(&d.help);
+        error.0.diagnostics.push(d);
+        error
+    }
+}
+
+impl From<Vec<Diagnostic>> for PassError {
+    fn from(all: Vec<Diagnostic>) -> PassError {
+        let worst = all.iter().find(|d| d.severity == Severity::Error).or_else(|| all.first()).cloned();
+        match worst {
+            Some(first) => PassError::from(first).with_diagnostics(all),
+            None => PassError::new("something is wrong, and nothing says what"),
+        }
+    }
+}
+
+/// A pass that failed. The module is as it was before it ran.
+#[derive(Debug)]
+pub struct PassFailure(Box<FailureParts>);
+
+#[derive(Debug)]
+struct FailureParts {
+    pass: String,
+    path: Vec<String>,
+    kind: FailureKind,
+    error: PassError,
+}
+
+/// In what a pass failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FailureKind {
+    /// Its own work, or what it depends on.
+    Error,
+    /// It panicked.
+    Panic,
+    /// An instrument said that something is wrong, or panicked.
+    Instrument {
+        /// The instrument.
+        instrument: String,
+        /// The hook: `should_run`, `run_before`, `run_after`, `enter` or `exit`.
+        hook: &'static str,
+    },
+}
+
+impl PassFailure {
+    /// What a pass that is written by hand returns; the manager adds the name.
+    pub(crate) fn new(kind: FailureKind, error: PassError) -> PassFailure {
+        PassFailure(Box::new(FailureParts { pass: String::new(), path: Vec::new(), kind, error }))
+    }
+
+    pub(crate) fn at(mut self, pass: &str, path: impl FnOnce() -> Vec<String>) -> PassFailure {
+        if self.0.pass.is_empty() {
+            self.0.pass = pass.to_string();
+            self.0.path = path();
+        }
+        self
+    }
+
+    /// The pass that failed: the innermost one, where it is part of a sequence. Empty for a context that could not be entered or left.
+    pub fn pass(&self) -> &str {
+        &self.0.pass
+    }
+
+    /// The sequences around the pass, outermost first.
+    pub fn path(&self) -> &[String] {
+        &self.0.path
+    }
+
+    /// In what it failed.
+    pub fn kind(&self) -> &FailureKind {
+        &self.0.kind
+    }
+
+    /// What was wrong.
+    pub fn error(&self) -> &PassError {
+        &self.0.error
+    }
+
+    /// The function that it failed in, without `@`.
+    pub fn function(&self) -> Option<&str> {
+        self.0.error.function()
+    }
+
+    /// The binding that it failed at, without `%`.
+    pub fn binding(&self) -> Option<&str> {
+        self.0.error.binding()
+    }
+
+    /// As diagnostics: the failure with its causes, then whatever else the pass found.
+    pub fn to_diagnostics(&self) -> Vec<Diagnostic> {
+        let mut message = self.headline();
+        let mut cause: Option<&dyn Error> = self.0.error.source();
+        for _ in 0..MAX_NESTING {
+            let Some(e) = cause else { break };
+            message.push_str(": ");
+            message.push_str(&e.to_string());
+            cause = e.source();
+        }
+        let mut first = Diagnostic::error(message);
+        let parts = &self.0.error.0;
+        first.function.clone_from(&parts.function);
+        first.binding.clone_from(&parts.binding);
+        first.help.clone_from(&parts.help);
+        let mut all = vec![first];
+        // One finding is what the message was made of.
+        match &parts.diagnostics[..] {
+            [one] => all[0].span.clone_from(&one.span),
+            more => all.extend(more.iter().cloned()),
+        }
+        all
+    }
+
+    fn headline(&self) -> String {
+        let FailureParts { pass, kind, error, .. } = &*self.0;
+        let message = error.message();
+        match (kind, pass.is_empty()) {
+            (FailureKind::Error, _) => format!("pass `{pass}` failed: {message}"),
+            (FailureKind::Panic, _) => format!("pass `{pass}` panicked: {message}"),
+            (FailureKind::Instrument { instrument, hook }, false) => {
+                format!("pass `{pass}` failed in {instrument} ({hook}): {message}")
+            }
+            (FailureKind::Instrument { instrument, hook }, true) => {
+                format!("instrument `{instrument}` failed ({hook}): {message}")
+            }
+        }
+    }
+}
+
+impl From<PassError> for PassFailure {
+    fn from(error: PassError) -> PassFailure {
+        let kind = if error.is_panic() { FailureKind::Panic } else { FailureKind::Error };
+        PassFailure::new(kind, error)
+    }
+}
+
+impl fmt::Display for PassFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.headline())?;
+        write_place(f, self.function(), self.binding())?;
+        if !self.0.path.is_empty() {
+            write!(f, " [{}]", self.0.path.join(" > "))?;
+        }
+        match &self.0.error.0.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for PassFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.error.source()
+    }
+}

@@ -1,0 +1,145 @@
+//! Passes over functions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anfora_ir::{Attr, AttrsId, Context, Diagnostic, Editor, Expr, ExprId, Function, Module, Purity, Severity};
+
+use crate::context::PassContext;
+use crate::error::{PassError, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::pass::{Pass, PassKind};
+use crate::signatures::update_signatures;
+
+/// The attribute of functions that function passes leave alone.
+pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
+
+type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync;
+
+/// A pass over each function that has a body, in program order. It cannot add or remove functions, does not see what it did to other
+/// functions, and leaves those with the attribute `SkipOptimization` alone.
+///
+/// Where the result type of a function is not stated and the pass makes it more specific, the function's signature follows when all are
+/// done, and its callers are typed again.
+pub struct FunctionPass {
+    info: PassInfo,
+    work: Box<Work>,
+}
+
+impl FunctionPass {
+    /// A pass of this name that runs from this level.
+    pub fn new(
+        name: impl Into<String>,
+        opt_level: u8,
+        work: impl Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
+    ) -> FunctionPass {
+        FunctionPass { info: PassInfo::new(name, opt_level), work: Box::new(work) }
+    }
+
+    /// Adds passes that it depends on.
+    #[must_use]
+    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> FunctionPass {
+        self.info = self.info.requiring(names);
+        self
+    }
+}
+
+/// One function, for editing, beside the tables of its module.
+pub struct FunctionEdit<'a> {
+    /// The tables of the module. The signatures of all functions are in its globals.
+    pub cx: &'a mut Context,
+    /// The function.
+    pub function: &'a mut Function,
+}
+
+impl FunctionEdit<'_> {
+    /// An editor of the body.
+    pub fn editor(&mut self) -> Editor<'_> {
+        Editor::new(self.cx, &mut self.function.body)
+    }
+
+    /// The name, without `@`.
+    pub fn name(&self) -> &str {
+        self.function.global().map_or("", |g| self.cx.global_name(g))
+    }
+
+    /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
+    pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
+        let body = &self.function.body;
+        let var = match body.expr(expr) {
+            Expr::Let { var, .. } => var,
+            _ => body.as_var(expr)?,
+        };
+        Some(self.cx.names.get(body.var_name(var)?))
+    }
+
+    /// An error about a variable or a Let.
+    pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
+        PassError::from(self.diagnostic(Severity::Error, expr, message))
+    }
+
+    /// A message about a variable or a Let.
+    pub fn diagnostic(&self, severity: Severity, expr: ExprId, message: impl Into<String>) -> Diagnostic {
+        let mut d = Diagnostic::new(severity, message).in_function(self.name());
+        if let Some(binding) = self.binding_name(expr) {
+            d = d.on_binding(binding);
+        }
+        match self.function.body.span(expr) {
+            Some(start) => d.at(start as usize..start as usize + 1),
+            None => d,
+        }
+    }
+}
+
+/// What a function pass sees of the rest of the module: how it was before the pass.
+pub struct ModuleView<'a> {
+    purity: &'a Purity,
+}
+
+impl ModuleView<'_> {
+    /// Which functions are pure.
+    pub fn purity(&self) -> &Purity {
+        self.purity
+    }
+}
+
+impl Pass for FunctionPass {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let keys = module.order().to_vec();
+        if keys.is_empty() {
+            return Ok(Outcome::Unchanged);
+        }
+        let purity = Purity::of_module(module);
+        let view = ModuleView { purity: &purity };
+        let mut edited = Vec::new();
+        for key in keys {
+            let Some((function, tables)) = module.get_mut(key) else { continue };
+            if !function.is_definition() || skips(tables, function.attrs) {
+                continue;
+            }
+            let mut edit = FunctionEdit { cx: tables, function };
+            let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, &view, cx)));
+            if let Err(error) = done.unwrap_or_else(|payload| Err(PassError::panic(payload))) {
+                return Err(error.or_in_function(module.name(key)).into());
+            }
+            if module.is_edited(key) {
+                edited.push(key);
+            }
+        }
+        update_signatures(module, &edited)?;
+        Ok(Outcome::Changed)
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::Function
+    }
+}
+
+fn skips(tables: &Context, attrs: AttrsId) -> bool {
+    tables
+        .find_attr(attrs, SKIP_OPTIMIZATION)
+        .is_some_and(|value| !matches!(tables.attrs.get(value), Attr::Bool(false) | Attr::Int(0)))
+}

@@ -1,0 +1,122 @@
+//! What watches passes run.
+
+use anfora_ir::Module;
+
+use crate::context::PassContext;
+use crate::error::{PassError, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::pass::{Pass, PassKind};
+
+/// Something that watches passes run, and may stop them.
+///
+/// Instruments are shared, so the hooks take `&self`; what an instrument remembers is in atomics or behind a lock, and the lock is not
+/// held while the instrument runs a pass itself. A hook that panics has failed.
+///
+/// For each pass that its context lets run, every instrument is asked [`should_run`](Instrument::should_run); if all agree, every
+/// [`run_before`](Instrument::run_before) is called, then the pass, then every [`run_after`](Instrument::run_after), in the order of the
+/// instruments. If something fails, those whose `run_before` was done and whose `run_after` was not called hear of it in
+/// [`on_error`](Instrument::on_error).
+pub trait Instrument: Send + Sync {
+    /// What messages call it.
+    fn name(&self) -> &str;
+
+    /// The context is about to become the current one.
+    ///
+    /// # Errors
+    /// The context then is not entered; the instruments before this one are exited, last first, and the context loses all of them.
+    fn enter(&self, cx: &PassContext) -> Result<(), PassError> {
+        let _ = cx;
+        Ok(())
+    }
+
+    /// The context was the current one and is not any more.
+    ///
+    /// # Errors
+    /// The instruments after this one are not exited, and the context loses all of them.
+    fn exit(&self, cx: &PassContext) -> Result<(), PassError> {
+        let _ = cx;
+        Ok(())
+    }
+
+    /// Whether the pass may run. Not asked about passes that the context requires.
+    ///
+    /// # Errors
+    /// The pass then fails, and the instruments after this one are not asked.
+    fn should_run(&self, module: &Module, run: &PassRun<'_>) -> Result<bool, PassError> {
+        let _ = (module, run);
+        Ok(true)
+    }
+
+    /// The pass is about to run.
+    ///
+    /// # Errors
+    /// The pass then fails without having run.
+    fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        let _ = (module, run);
+        Ok(())
+    }
+
+    /// The pass has run, and this is the module that it made.
+    ///
+    /// # Errors
+    /// The pass then has failed, and what it did is taken back.
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
+        let _ = (module, run, outcome);
+        Ok(())
+    }
+
+    /// The pass has failed, and the module is as it was before. Called if `run_before` was and `run_after` was not.
+    fn on_error(&self, module: &Module, run: &PassRun<'_>, failure: &PassFailure) {
+        let _ = (module, run, failure);
+    }
+}
+
+/// One run of a pass, as instruments see it.
+pub struct PassRun<'a> {
+    pub(crate) pass: &'a dyn Pass,
+    pub(crate) context: &'a PassContext,
+    pub(crate) dependency_of: Option<&'a str>,
+    pub(crate) forced: bool,
+}
+
+impl<'a> PassRun<'a> {
+    /// Name, level and dependencies of the pass.
+    pub fn info(&self) -> &'a PassInfo {
+        self.pass.info()
+    }
+
+    /// The name of the pass.
+    pub fn name(&self) -> &'a str {
+        &self.pass.info().name
+    }
+
+    /// What the pass works on.
+    pub fn kind(&self) -> PassKind {
+        self.pass.kind()
+    }
+
+    /// The pass as a pipeline writes it.
+    pub fn pipeline_text(&self) -> String {
+        self.pass.pipeline_text()
+    }
+
+    /// The context that it runs under.
+    pub fn context(&self) -> &'a PassContext {
+        self.context
+    }
+
+    /// How many passes are around it.
+    pub fn depth(&self) -> usize {
+        self.context.depth()
+    }
+
+    /// Whether the context requires it.
+    pub fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// The pass that depends on it, if that is why it runs.
+    pub fn dependency_of(&self) -> Option<&'a str> {
+        self.dependency_of
+    }
+}

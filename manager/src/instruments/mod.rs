@@ -1,0 +1,11 @@
+//! The instruments that come with the manager.
+
+mod print_ir;
+mod run_log;
+mod timing;
+mod verify_each;
+
+pub use print_ir::{PrintIr, PrintWhen};
+pub use run_log::{RunLog, RunRecord};
+pub use timing::{PassTiming, TimingRow};
+pub use verify_each::VerifyEach;

@@ -1,0 +1,60 @@
+//! Whether passes make well-formed modules.
+
+use anfora_ir::{Diagnostic, Module, verify_module};
+
+use crate::error::PassError;
+use crate::info::Outcome;
+use crate::instrument::{Instrument, PassRun};
+use crate::pass::PassKind;
+
+/// Verifies the module after each pass that changed it. A pass that made an ill-formed module has failed, and what it did is taken back.
+#[derive(Default)]
+pub struct VerifyEach {
+    input: Input,
+}
+
+#[derive(Default, PartialEq)]
+enum Input {
+    #[default]
+    Trusted,
+    Verified,
+}
+
+impl VerifyEach {
+    /// Takes it that the modules which passes are given from outside are well-formed.
+    pub fn new() -> VerifyEach {
+        VerifyEach::default()
+    }
+
+    /// Verifies also the module that a pipeline is given.
+    pub fn with_input() -> VerifyEach {
+        VerifyEach { input: Input::Verified }
+    }
+}
+
+impl Instrument for VerifyEach {
+    fn name(&self) -> &str {
+        "VerifyEach"
+    }
+
+    fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        if self.input == Input::Verified && run.depth() == 0 {
+            verify_module(module).map_err(|found| ill_formed(found, "the module was ill-formed before the pass"))?;
+        }
+        Ok(())
+    }
+
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
+        // What the passes of a sequence made was verified after each.
+        if outcome.is_changed() && run.kind() != PassKind::Sequence {
+            verify_module(module).map_err(|found| ill_formed(found, "the pass made an ill-formed module"))?;
+        }
+        Ok(())
+    }
+}
+
+fn ill_formed(found: Vec<Diagnostic>, headline: &str) -> PassError {
+    let first = PassError::from(found);
+    let message = format!("{headline}: {}", first.message());
+    first.with_message(message)
+}

@@ -1,0 +1,49 @@
+//! Passes over modules.
+
+use anfora_ir::Module;
+
+use crate::context::PassContext;
+use crate::error::{PassError, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::pass::{Pass, PassKind};
+
+type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync;
+
+/// A pass over the module as a whole. It may add, remove and change functions.
+pub struct ModulePass {
+    info: PassInfo,
+    work: Box<Work>,
+}
+
+impl ModulePass {
+    /// A pass of this name that runs from this level.
+    pub fn new(
+        name: impl Into<String>,
+        opt_level: u8,
+        work: impl Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
+    ) -> ModulePass {
+        ModulePass { info: PassInfo::new(name, opt_level), work: Box::new(work) }
+    }
+
+    /// Adds passes that it depends on.
+    #[must_use]
+    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> ModulePass {
+        self.info = self.info.requiring(names);
+        self
+    }
+}
+
+impl Pass for ModulePass {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        (self.work)(module, cx)?;
+        Ok(Outcome::Changed)
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::Module
+    }
+}

@@ -1,0 +1,40 @@
+//! Names that nothing answers to.
+
+use std::fmt;
+
+/// A name that is not known, with the nearest that is, and all that are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownName {
+    /// What it should name: `pass`, `config key`, `option of FoldConstant`.
+    pub what: String,
+    /// The name.
+    pub name: String,
+    /// The one that was probably meant.
+    pub suggestion: Option<String>,
+    /// All that would do, sorted.
+    pub known: Vec<String>,
+}
+
+impl UnknownName {
+    /// A name that is not among those that are known.
+    pub fn new<'a>(what: impl Into<String>, name: &str, known: impl IntoIterator<Item = &'a str>) -> UnknownName {
+        let mut known: Vec<String> = known.into_iter().map(str::to_string).collect();
+        known.sort();
+        known.dedup();
+        let suggestion = anfora_ir::did_you_mean(name, known.iter().map(String::as_str)).map(str::to_string);
+        UnknownName { what: what.into(), name: name.to_string(), suggestion, known }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnknownName { what, name, suggestion, known } = self;
+        write!(f, "unknown {what} `{name}`")?;
+        if let Some(suggestion) = suggestion {
+            write!(f, "; did you mean `{suggestion}`?")?;
+        }
+        if known.is_empty() { f.write_str(" (there are none)") } else { write!(f, " (known: {})", known.join(", ")) }
+    }
+}
+
+impl std::error::Error for UnknownName {}

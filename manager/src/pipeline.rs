@@ -1,0 +1,381 @@
+//! Pipelines as text.
+//!
+//! ```text
+//! pipeline = [ item { "," item } ]
+//! item     = name [ "{" [ key "=" value { "," key "=" value } ] "}" ]
+//!          | "fixpoint" "<" rounds ">" "(" pipeline ")"
+//! value    = word | '"' { character | '\"' | '\\' } '"'
+//! ```
+//! A name is that of a registered pass, or of a pipeline, which stands for its passes. Blanks and line ends may stand between any two parts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::{ConfigError, Options, is_bare};
+use crate::error::MAX_NESTING;
+use crate::info::PassInfo;
+use crate::names::UnknownName;
+use crate::pass::Pass;
+use crate::registry::{MakeError, Named, PassRegistry, RegisteredPass, is_name_char};
+use crate::sequential::{Repeat, Sequential};
+
+/// What is wrong with a pipeline, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipelineError {
+    /// The text.
+    pub text: String,
+    /// Which character of the text it is about, counted from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The name that was probably meant.
+    pub suggestion: Option<String>,
+    /// The named pipelines that lead to the text, outermost first.
+    pub through: Vec<String>,
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in &self.through {
+            write!(f, "in pipeline `{name}`: ")?;
+        }
+        write!(f, "column {}: {}", self.column, self.message)
+    }
+}
+
+impl std::error::Error for PipelineError {}
+
+impl PipelineError {
+    /// The text with a mark under the place, in two lines; of a long text, what is around the place.
+    pub fn marked(&self) -> String {
+        const BEFORE: usize = 50;
+        let skipped = self.column.saturating_sub(BEFORE + 1);
+        let line: String =
+            self.text.chars().skip(skipped).take(76).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+        format!("{line}\n{}^", " ".repeat(self.column - 1 - skipped))
+    }
+}
+
+/// Reads a pipeline. What it names is looked up in the registry.
+///
+/// # Errors
+/// If it is not of the form above, nests more than [`MAX_NESTING`] deep, or names a pass, an option or a value that there is not.
+pub fn parse_pipeline(registry: &PassRegistry, text: &str) -> Result<Sequential, PipelineError> {
+    // A text that is the name of a pipeline is that pipeline, and not a sequence of it alone.
+    let whole = match registry.find(text.trim()) {
+        Ok(Named::Pipeline(p)) => Text::new(Some(&p.name), &p.text),
+        _ => Text::new(None, text),
+    };
+    Parser { registry, texts: vec![whole], groups: vec![Group::new(Closing::End, 1)] }.run()
+}
+
+/// A text that is being read: the given one, or that of a named pipeline.
+struct Text {
+    name: Option<String>,
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Text {
+    fn new(name: Option<&str>, text: &str) -> Text {
+        Text { name: name.map(str::to_string), chars: text.chars().collect(), at: 0 }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes a character, after blanks, if it is this one.
+    fn take(&mut self, c: char) -> bool {
+        self.skip_blanks();
+        let found = self.peek() == Some(c);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn take_while(&mut self, accept: impl Fn(char) -> bool) -> String {
+        self.skip_blanks();
+        let start = self.at;
+        while self.peek().is_some_and(&accept) {
+            self.at += 1;
+        }
+        self.chars[start..self.at].iter().collect()
+    }
+}
+
+/// Passes that are collected until the group closes.
+struct Group {
+    closing: Closing,
+    passes: Vec<Arc<dyn Pass>>,
+    /// The column where it opened.
+    column: usize,
+}
+
+enum Closing {
+    /// The end of the text.
+    End,
+    /// A parenthesis; then it is repeated.
+    Fixpoint(u32),
+}
+
+impl Group {
+    fn new(closing: Closing, column: usize) -> Group {
+        Group { closing, passes: Vec::new(), column }
+    }
+}
+
+struct Parser<'a> {
+    registry: &'a PassRegistry,
+    texts: Vec<Text>,
+    groups: Vec<Group>,
+}
+
+/// What may come next.
+#[derive(Copy, Clone, PartialEq)]
+enum Expect {
+    /// An item, or the end of an empty group.
+    First,
+    /// An item: a comma came before.
+    Item,
+    /// A comma or the end of the group: an item came before.
+    Rest,
+}
+
+impl<'a> Parser<'a> {
+    fn run(&mut self) -> Result<Sequential, PipelineError> {
+        let mut expect = Expect::First;
+        loop {
+            let text = self.texts.last_mut().expect("the given text is on the stack until the end");
+            text.skip_blanks();
+            let column = text.at + 1;
+            match text.peek() {
+                Some(',') if expect == Expect::Rest => {
+                    text.at += 1;
+                    expect = Expect::Item;
+                }
+                Some(c) if c.is_alphabetic() && expect != Expect::Rest => {
+                    expect = self.item(column)?;
+                }
+                Some(')') if expect != Expect::Item && matches!(self.innermost(), Closing::Fixpoint(_)) => {
+                    self.texts.last_mut().expect("it was just looked at").at += 1;
+                    self.close()?;
+                    expect = Expect::Rest;
+                }
+                None if expect != Expect::Item && matches!(self.innermost(), Closing::End) => {
+                    if let Some(done) = self.close()? {
+                        return Ok(done);
+                    }
+                    expect = Expect::Rest;
+                }
+                None if expect != Expect::Item => {
+                    let opened = self.groups.last().map_or(1, |g| g.column);
+                    return Err(self.error(column, format!("the `(` of column {opened} is not closed")));
+                }
+                found => {
+                    let wanted = match (expect, self.innermost()) {
+                        (Expect::Rest, Closing::End) => "`,` or the end",
+                        (Expect::Rest, Closing::Fixpoint(_)) => "`,` or `)`",
+                        _ => "the name of a pass",
+                    };
+                    return Err(self.unexpected(column, wanted, found));
+                }
+            }
+        }
+    }
+
+    fn innermost(&self) -> &Closing {
+        &self.groups.last().expect("the group of the given text is on the stack until the end").closing
+    }
+
+    fn text(&mut self) -> &mut Text {
+        self.texts.last_mut().expect("the given text is on the stack until the end")
+    }
+
+    /// Reads an item; a group that it opens is read by the loop.
+    fn item(&mut self, column: usize) -> Result<Expect, PipelineError> {
+        let name = self.text().take_while(is_name_char);
+        if name == "fixpoint" {
+            return self.fixpoint(column);
+        }
+        let registry = self.registry;
+        match registry.find(&name) {
+            Ok(Named::Pass(pass)) => {
+                let options = self.options(pass)?;
+                let made = registry.make_with(pass, &options).map_err(|e| self.make_error(column, &e))?;
+                self.push(made);
+                Ok(Expect::Rest)
+            }
+            Ok(Named::Pipeline(pipeline)) => {
+                if let Some(from) = self.texts.iter().position(|t| t.name.as_ref() == Some(&name)) {
+                    let mut names: Vec<&str> = self.texts[from..].iter().filter_map(|t| t.name.as_deref()).collect();
+                    names.push(&name);
+                    let message = format!("pipelines name each other: {}", names.join(" -> "));
+                    return Err(self.error(column, message));
+                }
+                self.open(Closing::End, column)?;
+                self.texts.push(Text::new(Some(&name), &pipeline.text));
+                Ok(Expect::First)
+            }
+            Err(unknown) => Err(self.unknown(column, &unknown)),
+        }
+    }
+
+    fn fixpoint(&mut self, column: usize) -> Result<Expect, PipelineError> {
+        self.expect('<', "`<` and a number of rounds")?;
+        let text = self.text();
+        text.skip_blanks();
+        let at = text.at + 1;
+        let digits = text.take_while(is_name_char);
+        let rounds = match digits.parse::<u32>() {
+            Ok(rounds) if rounds > 0 => rounds,
+            _ => return Err(self.error(at, format!("a number of rounds is a whole number from 1, not `{digits}`"))),
+        };
+        self.expect('>', "`>`")?;
+        let opened = self.text().at + 1;
+        self.expect('(', "`(`")?;
+        self.open(Closing::Fixpoint(rounds), opened.max(column))?;
+        Ok(Expect::First)
+    }
+
+    fn open(&mut self, closing: Closing, column: usize) -> Result<(), PipelineError> {
+        // The group of the given text is one of them.
+        if self.groups.len() == MAX_NESTING {
+            return Err(self.error(column, format!("pipelines nest at most {MAX_NESTING} deep")));
+        }
+        self.groups.push(Group::new(closing, column));
+        Ok(())
+    }
+
+    /// Closes the innermost group; the whole, if it was that of the given text.
+    fn close(&mut self) -> Result<Option<Sequential>, PipelineError> {
+        let Group { closing, passes, column } = self.groups.pop().expect("it was just looked at");
+        let nested = |_| format!("passes nest more than {MAX_NESTING} deep");
+        match closing {
+            Closing::Fixpoint(rounds) => {
+                let made = Repeat::new(passes, rounds).map_err(|e| self.error(column, nested(e)))?;
+                self.push(Arc::new(made));
+            }
+            Closing::End => {
+                let name = self.text().name.clone();
+                let info = PassInfo::new(name.as_deref().unwrap_or("pipeline"), 0);
+                let made = Sequential::named(info, passes).map_err(|e| self.error(column, nested(e)))?;
+                if self.groups.is_empty() {
+                    return Ok(Some(made));
+                }
+                self.texts.pop();
+                self.push(Arc::new(made));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads `{key=value,…}`, if it is there.
+    fn options(&mut self, pass: &RegisteredPass) -> Result<Options, PipelineError> {
+        let mut options = Options::new(pass.name(), pass.options());
+        if !self.text().take('{') {
+            return Ok(options);
+        }
+        let mut given: Vec<String> = Vec::new();
+        while !self.text().take('}') {
+            if !given.is_empty() {
+                self.expect(',', "`,` or `}`")?;
+            }
+            let text = self.text();
+            text.skip_blanks();
+            let key_at = text.at + 1;
+            let key = text.take_while(is_name_char);
+            if key.is_empty() {
+                let found = text.peek();
+                return Err(self.unexpected(key_at, "the name of an option", found));
+            }
+            if given.contains(&key) {
+                return Err(self.error(key_at, format!("`{key}` is given more than once")));
+            }
+            self.expect('=', "`=`")?;
+            self.text().skip_blanks();
+            let value_at = self.text().at + 1;
+            let value = self.value()?;
+            options.set_text(&key, &value).map_err(|e| match e {
+                ConfigError::Unknown(unknown)
+                    if unknown.name == key && !pass.options().iter().any(|o| o.key == key) =>
+                {
+                    self.unknown(key_at, &unknown)
+                }
+                ConfigError::Unknown(unknown) => self.unknown(value_at, &unknown),
+                other => self.error(value_at, other.to_string()),
+            })?;
+            given.push(key);
+        }
+        Ok(options)
+    }
+
+    fn value(&mut self) -> Result<String, PipelineError> {
+        let text = self.text();
+        if text.peek() != Some('"') {
+            let word = text.take_while(is_bare);
+            if word.is_empty() {
+                let (at, found) = (text.at + 1, text.peek());
+                return Err(self.unexpected(at, "a value", found));
+            }
+            return Ok(word);
+        }
+        let opened = text.at + 1;
+        text.at += 1;
+        let mut value = String::new();
+        loop {
+            let next = text.peek();
+            text.at += 1;
+            match next {
+                Some('"') => return Ok(value),
+                Some('\\') if matches!(text.peek(), Some('"' | '\\')) => {
+                    value.extend(text.peek());
+                    text.at += 1;
+                }
+                Some(c) => value.push(c),
+                None => return Err(self.error(opened, "the text is not closed with `\"`".to_string())),
+            }
+        }
+    }
+
+    fn push(&mut self, pass: Arc<dyn Pass>) {
+        self.groups.last_mut().expect("the group of the given text is on the stack until the end").passes.push(pass);
+    }
+
+    fn expect(&mut self, c: char, wanted: &str) -> Result<(), PipelineError> {
+        if self.text().take(c) {
+            return Ok(());
+        }
+        let (at, found) = (self.text().at + 1, self.text().peek());
+        Err(self.unexpected(at, wanted, found))
+    }
+
+    // ---- Errors ----
+
+    fn error(&self, column: usize, message: String) -> PipelineError {
+        let text = self.texts.last().map_or_else(String::new, |t| t.chars.iter().collect());
+        let through = self.texts.iter().filter_map(|t| t.name.clone()).collect();
+        PipelineError { text, column, message, suggestion: None, through }
+    }
+
+    fn unexpected(&self, column: usize, wanted: &str, found: Option<char>) -> PipelineError {
+        let found = found.map_or_else(|| "the end".to_string(), |c| format!("`{c}`"));
+        self.error(column, format!("expected {wanted}, found {found}"))
+    }
+
+    fn unknown(&self, column: usize, unknown: &UnknownName) -> PipelineError {
+        PipelineError { suggestion: unknown.suggestion.clone(), ..self.error(column, unknown.to_string()) }
+    }
+
+    fn make_error(&self, column: usize, error: &MakeError) -> PipelineError {
+        match error {
+            MakeError::Unknown(unknown) => self.unknown(column, unknown),
+            MakeError::Failed { .. } => self.error(column, error.to_string()),
+        }
+    }
+}

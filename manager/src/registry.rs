@@ -1,0 +1,357 @@
+//! Passes, pipelines and settings by name.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::{ConfigDef, OptionDef, Options};
+use crate::error::{PassError, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::names::UnknownName;
+use crate::pass::{Pass, PassKind};
+
+/// A pass that can be made by name.
+#[derive(Clone)]
+pub struct PassEntry {
+    /// The name, as pipelines write it; that of the passes made.
+    pub name: &'static str,
+    /// A line about it.
+    pub doc: &'static str,
+    /// It runs under contexts whose level is at least this.
+    pub opt_level: u8,
+    /// What can be set.
+    pub options: &'static [OptionDef],
+    /// Makes it. Each declared option has a value that it takes.
+    pub make: fn(&Options) -> Result<Arc<dyn Pass>, PassError>,
+}
+
+/// A pipeline that can be used by name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipelineEntry {
+    /// The name.
+    pub name: String,
+    /// What it stands for.
+    pub text: String,
+    /// A line about it.
+    pub doc: String,
+}
+
+/// What a name in a pipeline stands for.
+pub(crate) enum Named<'a> {
+    Pass(&'a RegisteredPass),
+    Pipeline(&'a PipelineEntry),
+}
+
+/// A pass of the registry, as lists show it.
+#[derive(Clone)]
+pub struct RegisteredPass {
+    name: String,
+    doc: String,
+    opt_level: u8,
+    options: &'static [OptionDef],
+    maker: Maker,
+}
+
+#[derive(Clone)]
+enum Maker {
+    Entry(fn(&Options) -> Result<Arc<dyn Pass>, PassError>),
+    Instance(Arc<dyn Pass>),
+}
+
+impl RegisteredPass {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A line about it.
+    pub fn doc(&self) -> &str {
+        &self.doc
+    }
+
+    /// It runs under contexts whose level is at least this.
+    pub fn opt_level(&self) -> u8 {
+        self.opt_level
+    }
+
+    /// What can be set.
+    pub fn options(&self) -> &'static [OptionDef] {
+        self.options
+    }
+}
+
+/// Passes, pipelines and settings by name. A value: each embedder has its own, and adds to it.
+#[derive(Clone, Default)]
+pub struct PassRegistry {
+    passes: Vec<RegisteredPass>,
+    pipelines: Vec<PipelineEntry>,
+    configs: Vec<ConfigDef>,
+    /// Passes and pipelines share their names.
+    by_name: HashMap<String, Slot>,
+    config_by_key: HashMap<&'static str, usize>,
+}
+
+#[derive(Copy, Clone)]
+enum Slot {
+    Pass(usize),
+    Pipeline(usize),
+}
+
+/// Why something cannot be registered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// There is something of that name.
+    #[error("there is a {what} `{name}` already")]
+    Duplicate {
+        /// What there is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A pipeline cannot write the name: it begins with a letter and goes on with letters, digits, `_`, `.` and `-`, and is not `fixpoint`.
+    #[error("`{0}` cannot be the name of a pass, pipeline, option or config key")]
+    Name(String),
+    /// The default of a setting does not fit it.
+    #[error("the default of `{0}` is not a value that it takes")]
+    Default(&'static str),
+}
+
+/// Why a pass of the registry was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// There is none of that name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// Its maker failed.
+    #[error("pass `{name}` cannot be made: {error}")]
+    Failed {
+        /// The pass.
+        name: String,
+        /// Why.
+        error: PassError,
+    },
+}
+
+impl PassRegistry {
+    /// An empty registry.
+    pub fn new() -> PassRegistry {
+        PassRegistry::default()
+    }
+
+    /// Registers a pass.
+    ///
+    /// # Errors
+    /// If the name is taken, or a pipeline could not write it or its options.
+    pub fn register(&mut self, entry: PassEntry) -> Result<(), RegistryError> {
+        let PassEntry { name, doc, opt_level, options, make } = entry;
+        for (i, option) in options.iter().enumerate() {
+            check_def(option)?;
+            if options[..i].iter().any(|o| o.key == option.key) {
+                return Err(RegistryError::Duplicate { what: "option", name: format!("{name}.{}", option.key) });
+            }
+        }
+        self.add_pass(RegisteredPass {
+            name: name.to_string(),
+            doc: doc.to_string(),
+            opt_level,
+            options,
+            maker: Maker::Entry(make),
+        })
+    }
+
+    /// Registers a pass without options, under its own name.
+    ///
+    /// # Errors
+    /// If the name is taken, or a pipeline could not write it.
+    pub fn register_pass(&mut self, pass: impl Pass + 'static, doc: impl Into<String>) -> Result<(), RegistryError> {
+        let PassInfo { name, opt_level, .. } = pass.info().clone();
+        let maker = Maker::Instance(Arc::new(pass));
+        self.add_pass(RegisteredPass { name, doc: doc.into(), opt_level, options: &[], maker })
+    }
+
+    fn add_pass(&mut self, pass: RegisteredPass) -> Result<(), RegistryError> {
+        self.take_name(&pass.name, Slot::Pass(self.passes.len()))?;
+        self.passes.push(pass);
+        Ok(())
+    }
+
+    /// Gives a pipeline a name. What it names is looked up where it is used, so it may name what is registered later.
+    ///
+    /// # Errors
+    /// If the name is taken, or a pipeline could not write it.
+    pub fn register_pipeline(
+        &mut self,
+        name: impl Into<String>,
+        text: impl Into<String>,
+        doc: impl Into<String>,
+    ) -> Result<(), RegistryError> {
+        let name = name.into();
+        self.take_name(&name, Slot::Pipeline(self.pipelines.len()))?;
+        self.pipelines.push(PipelineEntry { name, text: text.into(), doc: doc.into() });
+        Ok(())
+    }
+
+    fn take_name(&mut self, name: &str, slot: Slot) -> Result<(), RegistryError> {
+        if !is_name(name) || name == "fixpoint" {
+            return Err(RegistryError::Name(name.to_string()));
+        }
+        match self.by_name.get(name) {
+            Some(Slot::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
+            Some(Slot::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
+            None => {
+                self.by_name.insert(name.to_string(), slot);
+                Ok(())
+            }
+        }
+    }
+
+    /// Declares a setting of contexts.
+    ///
+    /// # Errors
+    /// If the key is taken, or the default does not fit.
+    pub fn register_config(&mut self, def: ConfigDef) -> Result<(), RegistryError> {
+        check_def(&def)?;
+        if self.config_by_key.contains_key(def.key) {
+            return Err(RegistryError::Duplicate { what: "config key", name: def.key.to_string() });
+        }
+        self.config_by_key.insert(def.key, self.configs.len());
+        self.configs.push(def);
+        Ok(())
+    }
+
+    /// The passes, in the order of registration.
+    pub fn passes(&self) -> &[RegisteredPass] {
+        &self.passes
+    }
+
+    /// The named pipelines, in the order of registration.
+    pub fn pipelines(&self) -> &[PipelineEntry] {
+        &self.pipelines
+    }
+
+    /// The settings of contexts, in the order of registration.
+    pub fn configs(&self) -> &[ConfigDef] {
+        &self.configs
+    }
+
+    /// Whether there is a pass or pipeline of the name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Whether nothing is registered, so that no name can be told to be wrong.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty() && self.configs.is_empty()
+    }
+
+    /// The setting of a key.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn config(&self, key: &str) -> Result<&ConfigDef, UnknownName> {
+        self.config_index(key).map(|i| &self.configs[i])
+    }
+
+    pub(crate) fn config_index(&self, key: &str) -> Result<usize, UnknownName> {
+        self.config_by_key
+            .get(key)
+            .copied()
+            .ok_or_else(|| UnknownName::new("config key", key, self.configs.iter().map(|d| d.key)))
+    }
+
+    /// Makes a pass with its options at their defaults.
+    ///
+    /// # Errors
+    /// If there is none of the name, or its maker fails.
+    pub fn make(&self, name: &str) -> Result<Arc<dyn Pass>, MakeError> {
+        match self.by_name.get(name) {
+            Some(&Slot::Pass(i)) => {
+                let pass = &self.passes[i];
+                self.make_with(pass, &Options::new(&pass.name, pass.options))
+            }
+            _ => Err(UnknownName::new("pass", name, self.passes.iter().map(RegisteredPass::name)).into()),
+        }
+    }
+
+    pub(crate) fn make_with(&self, pass: &RegisteredPass, options: &Options) -> Result<Arc<dyn Pass>, MakeError> {
+        let made = match &pass.maker {
+            Maker::Instance(pass) => pass.clone(),
+            Maker::Entry(make) => {
+                make(options).map_err(|error| MakeError::Failed { name: pass.name.clone(), error })?
+            }
+        };
+        if made.info().name != pass.name {
+            let error = PassError::new(format!("its maker made a pass called `{}`", made.info().name));
+            return Err(MakeError::Failed { name: pass.name.clone(), error });
+        }
+        let text = options.text();
+        if text.is_empty() {
+            return Ok(made);
+        }
+        Ok(Arc::new(WithOptions { text: format!("{}{text}", pass.name), pass: made }))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Named<'_>, UnknownName> {
+        match self.by_name.get(name) {
+            Some(&Slot::Pass(i)) => Ok(Named::Pass(&self.passes[i])),
+            Some(&Slot::Pipeline(i)) => Ok(Named::Pipeline(&self.pipelines[i])),
+            None => Err(UnknownName::new("pass or pipeline", name, self.by_name.keys().map(String::as_str))),
+        }
+    }
+}
+
+impl fmt::Debug for PassRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassRegistry")
+            .field("passes", &self.passes.iter().map(RegisteredPass::name).collect::<Vec<_>>())
+            .field("pipelines", &self.pipelines.iter().map(|p| &p.name).collect::<Vec<_>>())
+            .field("configs", &self.configs.iter().map(|d| d.key).collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+pub(crate) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '-')
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char)
+}
+
+fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
+    if !is_name(def.key) {
+        return Err(RegistryError::Name(def.key.to_string()));
+    }
+    match def.check(def.default.clone()) {
+        Ok(value) if value == def.default => Ok(()),
+        _ => Err(RegistryError::Default(def.key)),
+    }
+}
+
+/// A pass that says with which options it was made.
+struct WithOptions {
+    pass: Arc<dyn Pass>,
+    text: String,
+}
+
+impl Pass for WithOptions {
+    fn info(&self) -> &PassInfo {
+        self.pass.info()
+    }
+
+    fn run(&self, module: &mut anfora_ir::Module, cx: &crate::PassContext) -> Result<Outcome, PassFailure> {
+        self.pass.run(module, cx)
+    }
+
+    fn pipeline_text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn kind(&self) -> PassKind {
+        self.pass.kind()
+    }
+
+    fn nesting(&self) -> usize {
+        self.pass.nesting()
+    }
+}

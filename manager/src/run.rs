@@ -1,0 +1,324 @@
+//! Running a pass: the context is asked, the instruments are told, and a failure is taken back.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use anfora_ir::{Diagnostic, Module, Severity};
+
+use crate::compaction::{Edited, keep};
+use crate::context::{Instruments, PassContext, lock};
+use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
+use crate::info::{Outcome, PassInfo, SkipReason};
+use crate::instrument::{Instrument, PassRun};
+use crate::pass::{Pass, PassKind};
+
+/// A pass that is running, as the handle of the context that it was given knows it.
+pub(crate) struct Frame {
+    pass: String,
+    parent: Option<Arc<Frame>>,
+    depth: usize,
+    counts: Mutex<Vec<(&'static str, u64)>>,
+    session: Option<Arc<Session>>,
+}
+
+/// What is remembered while a sequence runs: the passes that finished on the module as it is now, as pipelines write them.
+#[derive(Default)]
+struct Session {
+    finished: Mutex<Vec<String>>,
+    edited: Mutex<Edited>,
+}
+
+impl Frame {
+    pub(crate) fn pass(&self) -> &str {
+        &self.pass
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub(crate) fn count(&self, counter: &'static str, n: u64) {
+        let mut counts = lock(&self.counts);
+        match counts.iter_mut().find(|c| c.0 == counter) {
+            Some(c) => c.1 = c.1.saturating_add(n),
+            None => counts.push((counter, n)),
+        }
+    }
+}
+
+/// Runs a pass under a context.
+///
+/// 1. It does not run if the context disables it. Unless the context requires it, it does not run either if its level is higher than
+///    the context's, or an instrument says no. Then the outcome says why, and a remark is left.
+/// 2. What it depends on is run, unless that has finished, with the same options, in the sequence that is running, and nothing was changed
+///    since. Dependencies run whatever their level is.
+/// 3. The instruments' `run_before` are called, the pass runs, and their `run_after` are called.
+///
+/// Steps 2 and 3 are skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 3; a
+/// sequence that failed has left it as it was before that one of its passes that failed.
+///
+/// # Errors
+/// If the pass, something that it depends on, or an instrument fails.
+pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+    let info = pass.info();
+    let fail = |error: PassError| PassFailure::from(error).at(&info.name, || path(cx));
+    let forced = match enabled(info, cx) {
+        Ok(forced) => forced,
+        Err(reason) => return Ok(skip(info, cx, reason)),
+    };
+    let instruments = cx.instruments();
+    let run = PassRun { pass, context: cx, dependency_of: None, forced };
+    if let (false, Some(instruments)) = (forced, &instruments) {
+        let vetoes = ask(instruments, module, &run)?;
+        if !vetoes.is_empty() {
+            return Ok(skip(info, cx, SkipReason::Vetoed(vetoes)));
+        }
+    }
+    let mut changed = false;
+    if !info.required.is_empty() {
+        for Dependency { pass, by } in dependencies(info, cx).map_err(fail)? {
+            changed |= run_dependency(&*pass, &by, module, cx)?;
+        }
+    }
+    match execute(module, &run, instruments.as_ref())? {
+        Outcome::Unchanged if changed => Ok(Outcome::Changed),
+        outcome => Ok(outcome),
+    }
+}
+
+/// Whether the context forces the pass, or why it does not let it run.
+fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
+    if cx.is_disabled(&info.name) {
+        Err(SkipReason::Disabled)
+    } else if cx.is_required(&info.name) {
+        Ok(true)
+    } else if info.opt_level > cx.opt_level() {
+        Err(SkipReason::OptLevel { pass: info.opt_level, context: cx.opt_level() })
+    } else {
+        Ok(false)
+    }
+}
+
+fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
+    cx.remark(Diagnostic::new(Severity::Remark, format!("pass `{}` was skipped: {reason}", info.name)));
+    Outcome::Skipped(reason)
+}
+
+/// Asks every instrument; the names of those that said no.
+fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<Vec<String>, PassFailure> {
+    let mut vetoes = Vec::new();
+    for instrument in instruments.iter() {
+        let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
+            .map_err(|f| f.at(run.name(), || path(run.context)))?;
+        if !agrees {
+            vetoes.push(instrument.name().to_string());
+        }
+    }
+    Ok(vetoes)
+}
+
+/// A pass that another one depends on.
+struct Dependency {
+    pass: Arc<dyn Pass>,
+    /// The name of the other.
+    by: String,
+}
+
+/// The passes that a pass depends on, each after those that it depends on itself.
+fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
+    struct Open {
+        info: PassInfo,
+        /// Absent for the pass that is asked about.
+        made: Option<Dependency>,
+        next: usize,
+    }
+    let mut order = Vec::new();
+    // Whether a name is done; it is open otherwise.
+    let mut seen: HashMap<String, bool> = HashMap::from([(info.name.clone(), false)]);
+    let mut open = vec![Open { info: info.clone(), made: None, next: 0 }];
+    while let Some(top) = open.last_mut() {
+        let Some(name) = top.info.required.get(top.next).cloned() else {
+            let done = open.pop().expect("the last was just looked at");
+            seen.insert(done.info.name, true);
+            order.extend(done.made);
+            continue;
+        };
+        top.next += 1;
+        match seen.get(&name) {
+            Some(true) => {}
+            Some(false) => {
+                let from = open.iter().position(|o| o.info.name == name).expect("an open name is on the stack");
+                let mut names: Vec<&str> = open[from..].iter().map(|o| o.info.name.as_str()).collect();
+                names.push(&name);
+                return Err(PassError::new(format!("passes depend on each other: {}", names.join(" -> "))));
+            }
+            None => {
+                let by = top.info.name.clone();
+                let pass = cx.registry().make(&name).map_err(|e| {
+                    PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e)
+                })?;
+                seen.insert(name, false);
+                open.push(Open { info: pass.info().clone(), made: Some(Dependency { pass, by }), next: 0 });
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Runs a pass because `by` depends on it; whether it changed the module.
+fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassContext) -> Result<bool, PassFailure> {
+    let name = &pass.info().name;
+    let fail = |why: String| {
+        let error = PassError::new(format!("it depends on `{name}`, which did not run: {why}"));
+        Err(PassFailure::from(error).at(by, || path(cx)))
+    };
+    if cx.is_disabled(name) {
+        return fail(SkipReason::Disabled.to_string());
+    }
+    if let Some(session) = cx.frame().and_then(|f| f.session.as_ref())
+        && lock(&session.finished).contains(&pass.pipeline_text())
+    {
+        return Ok(false);
+    }
+    let instruments = cx.instruments();
+    let run = PassRun { pass, context: cx, dependency_of: Some(by), forced: cx.is_required(name) };
+    if let (false, Some(instruments)) = (run.forced, &instruments) {
+        let vetoes = ask(instruments, module, &run)?;
+        if !vetoes.is_empty() {
+            return fail(SkipReason::Vetoed(vetoes).to_string());
+        }
+    }
+    Ok(execute(module, &run, instruments.as_ref())?.is_changed())
+}
+
+/// Runs a pass that may run.
+fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instruments>) -> Result<Outcome, PassFailure> {
+    let (pass, cx) = (run.pass, run.context);
+    let leaf = pass.kind() != PassKind::Sequence;
+    let outer = cx.frame();
+    if cx.depth() + pass.nesting() > MAX_NESTING {
+        let error = PassError::new(format!("passes nest more than {MAX_NESTING} deep"));
+        return Err(PassFailure::from(error).at(run.name(), || path(cx)));
+    }
+    // A sequence inside of a leaf may be about another module, and so remembers for itself.
+    let outer_session = outer.and_then(|f| f.session.as_ref());
+    let frame = Frame {
+        pass: run.name().to_string(),
+        parent: outer.cloned(),
+        depth: cx.depth() + 1,
+        counts: Mutex::default(),
+        session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
+    };
+    let inner = cx.inside(frame);
+    let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
+
+    // Instruments in this range have begun and not ended.
+    let mut begun = 0..0;
+    let mut result = Ok(Outcome::Unchanged);
+    for instrument in instruments {
+        result =
+            guarded(&**instrument, "run_before", || instrument.run_before(module, run)).map(|()| Outcome::Unchanged);
+        if result.is_err() {
+            break;
+        }
+        begun.end += 1;
+    }
+    if result.is_ok() {
+        if leaf {
+            module.begin_edit();
+        }
+        result = catch_unwind(AssertUnwindSafe(|| pass.run(module, &inner)))
+            .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
+        if leaf && let Ok(outcome) = &mut result {
+            *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
+        }
+        if let Ok(outcome) = &result {
+            let mut failed = None;
+            for instrument in instruments {
+                begun.start += 1;
+                failed = guarded(&**instrument, "run_after", || instrument.run_after(module, run, outcome)).err();
+                if failed.is_some() {
+                    break;
+                }
+            }
+            if let Some(failure) = failed {
+                result = Err(failure);
+            }
+        }
+        if leaf {
+            match &result {
+                Ok(Outcome::Changed) => keep(module, outer_session.map(|s| lock(&s.edited)).as_deref_mut()),
+                // What was appended and not linked goes too.
+                _ => module.rollback(),
+            }
+        }
+    }
+    match result {
+        Ok(outcome) => {
+            finish(pass, &inner, outer_session, &outcome);
+            Ok(outcome)
+        }
+        Err(failure) => {
+            let failure = failure.at(run.name(), || path(cx));
+            for instrument in &instruments[begun] {
+                let told = guarded(&**instrument, "on_error", || {
+                    instrument.on_error(module, run, &failure);
+                    Ok(())
+                });
+                if let Err(second) = told {
+                    cx.report(&second);
+                }
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// Keeps what a pass counted, and notes that it is done with the module as it is.
+fn finish(pass: &dyn Pass, inner: &PassContext, session: Option<&Arc<Session>>, outcome: &Outcome) {
+    let frame = inner.frame().expect("the handle was made for the pass");
+    let counts = std::mem::take(&mut *lock(&frame.counts));
+    if !counts.is_empty() {
+        inner.with_statistics(|s| counts.into_iter().for_each(|(counter, n)| s.add(&frame.pass, counter, n)));
+    }
+    if let Some(session) = session {
+        let mut finished = lock(&session.finished);
+        // The passes of a sequence have noted themselves what they changed.
+        if outcome.is_changed() && pass.kind() != PassKind::Sequence {
+            finished.clear();
+        }
+        finished.push(pass.pipeline_text());
+    }
+}
+
+/// Calls a hook; an error or a panic of it is a failure of the instrument.
+pub(crate) fn guarded<T>(
+    instrument: &dyn Instrument,
+    hook: &'static str,
+    call: impl FnOnce() -> Result<T, PassError>,
+) -> Result<T, PassFailure> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(PassError::panic(payload))).map_err(|error| {
+        PassFailure::new(FailureKind::Instrument { instrument: instrument.name().to_string(), hook }, error)
+    })
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = match payload.downcast_ref::<&str>() {
+        Some(text) => Some((*text).to_string()),
+        None => payload.downcast_ref::<String>().cloned(),
+    };
+    // A payload may panic again when it is dropped.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
+}
+
+/// The passes around whoever has a handle, outermost first.
+fn path(cx: &PassContext) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::iter::successors(cx.frame(), |f| f.parent.as_ref()).map(|f| f.pass.clone()).collect();
+    names.reverse();
+    names
+}

@@ -1,0 +1,105 @@
+//! Which context is the current one of a thread.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use crate::context::PassContext;
+use crate::error::PassFailure;
+use crate::registry::PassRegistry;
+
+struct Scopes {
+    /// What is current outside all scopes.
+    default: Option<PassContext>,
+    entered: Vec<(u64, PassContext)>,
+    next: u64,
+}
+
+thread_local! {
+    // Borrowed only for as long as it takes to push, pop or clone a handle: no code of others runs meanwhile.
+    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { default: None, entered: Vec::new(), next: 0 }) };
+}
+
+/// Registries are not changed once they are shared, so contexts without one share the empty one.
+pub(crate) fn empty_registry() -> Arc<PassRegistry> {
+    static EMPTY: OnceLock<Arc<PassRegistry>> = OnceLock::new();
+    EMPTY.get_or_init(Arc::default).clone()
+}
+
+pub(crate) fn current() -> PassContext {
+    SCOPES
+        .try_with(|scopes| {
+            let scopes = &mut *scopes.borrow_mut();
+            match scopes.entered.last() {
+                Some((_, cx)) => cx.clone(),
+                None => scopes.default.get_or_insert_with(PassContext::new).clone(),
+            }
+        })
+        // The thread is ending, and its scopes are gone.
+        .unwrap_or_default()
+}
+
+pub(crate) fn push(cx: PassContext) -> ScopeGuard {
+    let entered = cx.clone();
+    let id = SCOPES.try_with(|scopes| {
+        let scopes = &mut *scopes.borrow_mut();
+        scopes.next += 1;
+        scopes.entered.push((scopes.next, entered));
+        scopes.next
+    });
+    ScopeGuard { id: id.ok(), cx, thread: PhantomData }
+}
+
+/// Takes off the context that was entered last, if that of `id` is among those entered.
+fn pop(id: u64) -> Option<(u64, PassContext)> {
+    SCOPES
+        .try_with(|scopes| {
+            let entered = &mut scopes.borrow_mut().entered;
+            if entered.iter().any(|&(e, _)| e == id) { entered.pop() } else { None }
+        })
+        .ok()
+        .flatten()
+}
+
+/// Keeps a context current on the thread that entered it. When it goes, the context is not current any more, and its instruments are
+/// exited; contexts that were entered since and not left go first.
+#[must_use = "the context is current only until the guard goes"]
+pub struct ScopeGuard {
+    id: Option<u64>,
+    cx: PassContext,
+    /// Not to be sent to another thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl ScopeGuard {
+    /// Leaves the context.
+    ///
+    /// # Errors
+    /// If one of its instruments fails in its `exit`. The context is not current any more in any case.
+    pub fn exit(mut self) -> Result<(), PassFailure> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Result<(), PassFailure> {
+        let Some(id) = self.id.take() else { return Ok(()) };
+        while let Some((popped, cx)) = pop(id) {
+            let exited = cx.exit_instruments();
+            if popped == id {
+                return exited;
+            }
+            if let Err(failure) = exited {
+                cx.report(&failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ScopeGuard {
+    fn drop(&mut self) {
+        // An exit that fails is left among the remarks of the context.
+        if let Err(failure) = self.leave() {
+            self.cx.report(&failure);
+        }
+    }
+}

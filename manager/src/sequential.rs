@@ -1,0 +1,173 @@
+//! Passes in a row, once or until nothing changes.
+
+use std::sync::Arc;
+
+use anfora_ir::{Diagnostic, Module, Severity};
+
+use crate::context::PassContext;
+use crate::error::{MAX_NESTING, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::pass::{Pass, PassKind};
+use crate::run::run_pass;
+
+/// Sequences nest more than [`MAX_NESTING`] deep.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("passes nest more than {MAX_NESTING} deep")]
+pub struct NestingError;
+
+/// Runs passes one after the other. Each is a transaction of its own: if one fails, it is taken back, those before it stay done, and the
+/// failure names it.
+pub struct Sequential {
+    info: PassInfo,
+    passes: Vec<Arc<dyn Pass>>,
+    nesting: usize,
+}
+
+impl Sequential {
+    /// The passes in this order, as a pass of level 0 called `sequential`.
+    ///
+    /// # Errors
+    /// If sequences nest too deep in it.
+    pub fn new(passes: Vec<Arc<dyn Pass>>) -> Result<Sequential, NestingError> {
+        Sequential::named(PassInfo::new("sequential", 0), passes)
+    }
+
+    /// The passes in this order, as a pass of its own name and level.
+    ///
+    /// # Errors
+    /// If sequences nest too deep in it.
+    pub fn named(info: PassInfo, passes: Vec<Arc<dyn Pass>>) -> Result<Sequential, NestingError> {
+        let nesting = nesting_around(&passes)?;
+        Ok(Sequential { info, passes, nesting })
+    }
+
+    /// The passes, in order.
+    pub fn passes(&self) -> &[Arc<dyn Pass>] {
+        &self.passes
+    }
+}
+
+fn nesting_around(passes: &[Arc<dyn Pass>]) -> Result<usize, NestingError> {
+    let nesting = 1 + passes.iter().map(|p| p.nesting()).max().unwrap_or(0);
+    if nesting > MAX_NESTING { Err(NestingError) } else { Ok(nesting) }
+}
+
+/// The passes as a pipeline writes them. A sequence in a sequence is written as its passes.
+fn pipeline_text_of(passes: &[Arc<dyn Pass>]) -> String {
+    let texts: Vec<String> = passes.iter().map(|p| p.pipeline_text()).filter(|t| !t.is_empty()).collect();
+    texts.join(",")
+}
+
+impl Pass for Sequential {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let mut changed = false;
+        for pass in &self.passes {
+            changed |= run_pass(&**pass, module, cx)?.is_changed();
+        }
+        Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+    }
+
+    fn pipeline_text(&self) -> String {
+        pipeline_text_of(&self.passes)
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::Sequence
+    }
+
+    fn nesting(&self) -> usize {
+        self.nesting
+    }
+}
+
+/// As a pipeline writes it.
+impl std::fmt::Display for Sequential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.pipeline_text())
+    }
+}
+
+impl std::fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sequential({}: {self})", self.info.name)
+    }
+}
+
+/// Runs passes one after the other, again and again, until each of them has seen the module and left it as it is, or a number of rounds is
+/// over. A pipeline writes it `fixpoint<n>(…)`.
+pub struct Repeat {
+    info: PassInfo,
+    passes: Vec<Arc<dyn Pass>>,
+    max_rounds: u32,
+    nesting: usize,
+}
+
+impl Repeat {
+    /// At most so many rounds of the passes.
+    ///
+    /// # Errors
+    /// If sequences nest too deep in it.
+    pub fn new(passes: Vec<Arc<dyn Pass>>, max_rounds: u32) -> Result<Repeat, NestingError> {
+        let nesting = nesting_around(&passes)?;
+        Ok(Repeat { info: PassInfo::new(format!("fixpoint<{max_rounds}>"), 0), passes, max_rounds, nesting })
+    }
+
+    /// The passes, in order.
+    pub fn passes(&self) -> &[Arc<dyn Pass>] {
+        &self.passes
+    }
+
+    /// How many rounds there are at most.
+    pub fn max_rounds(&self) -> u32 {
+        self.max_rounds
+    }
+}
+
+impl Pass for Repeat {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let mut changed = false;
+        // So many passes in a row have left the module as it is now.
+        let mut quiet = 0;
+        for _ in 0..self.max_rounds {
+            for pass in &self.passes {
+                if quiet == self.passes.len() {
+                    break;
+                }
+                if run_pass(&**pass, module, cx)?.is_changed() {
+                    changed = true;
+                    quiet = 0;
+                } else {
+                    quiet += 1;
+                }
+            }
+            if quiet == self.passes.len() {
+                return Ok(if changed { Outcome::Changed } else { Outcome::Unchanged });
+            }
+        }
+        if self.max_rounds > 1 {
+            let message = format!("still changing after {} rounds", self.max_rounds);
+            cx.remark(Diagnostic::new(Severity::Remark, message));
+        }
+        Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+    }
+
+    fn pipeline_text(&self) -> String {
+        format!("fixpoint<{}>({})", self.max_rounds, pipeline_text_of(&self.passes))
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::Sequence
+    }
+
+    fn nesting(&self) -> usize {
+        self.nesting
+    }
+}

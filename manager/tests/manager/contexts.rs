@@ -1,0 +1,177 @@
+//! Which context is current, and what is in it.
+
+use std::sync::Arc;
+
+use anfora_ir::{Diagnostic, Severity};
+use anfora_manager::{ModulePass, Pass, PassContext, PassRegistry, Statistics};
+
+use crate::support::{Log, Mischief, Recorder, context, empty_module, idle};
+
+fn level(n: u8) -> PassContext {
+    PassContext::builder().opt_level(n).build().unwrap()
+}
+
+fn current() -> u8 {
+    PassContext::current().opt_level()
+}
+
+#[test]
+fn there_is_always_a_current_context() {
+    assert_eq!(current(), 2);
+    level(3)
+        .scope(|| {
+            assert_eq!(current(), 3);
+            level(0).scope(|| assert_eq!(current(), 0)).unwrap();
+            assert_eq!(current(), 3);
+        })
+        .unwrap();
+    assert_eq!(current(), 2);
+}
+
+#[test]
+fn the_default_context_stays_the_same() {
+    PassContext::current().count("seen", 1);
+    PassContext::current().count("seen", 2);
+    assert_eq!(PassContext::current().statistics().get("", "seen"), 3);
+}
+
+#[test]
+fn guards_leave_in_order() {
+    let log = Log::default();
+    let (a, b) = (context(&[Recorder::new("a", &log)]), context(&[Recorder::new("b", &log)]));
+    let outer = a.enter().unwrap();
+    let inner = b.enter().unwrap();
+    // The outer one goes first, and takes the inner one along.
+    outer.exit().unwrap();
+    assert_eq!(log.take(), ["a enter", "b enter", "b exit", "a exit"]);
+    assert_eq!(current(), 2);
+    let third = level(3).enter().unwrap();
+    inner.exit().unwrap();
+    assert_eq!(current(), 3);
+    drop(third);
+    assert_eq!(current(), 2);
+    assert_eq!(log.take(), [""; 0]);
+}
+
+#[test]
+fn a_context_may_be_entered_twice() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("i", &log)]);
+    cx.scope(|| cx.scope(|| ()).unwrap()).unwrap();
+    assert_eq!(log.take(), ["i enter", "i enter", "i exit", "i exit"]);
+}
+
+#[test]
+fn a_dropped_guard_records_what_an_exit_returned() {
+    let log = Log::default();
+    let cx = context(&[Recorder::with("i", &log, Mischief::Fail("exit"))]);
+    drop(cx.enter().unwrap());
+    let remarks = cx.take_remarks();
+    assert_eq!(remarks.len(), 1);
+    assert_eq!(remarks[0].diagnostic.severity, Severity::Error);
+    assert!(remarks[0].diagnostic.message.contains("`i` failed (exit)"));
+}
+
+#[test]
+fn threads_have_their_own_and_can_be_given_one() {
+    let cx = level(3);
+    cx.scope(|| {
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                assert_eq!(current(), 2);
+                cx.scope(|| assert_eq!(current(), 3)).unwrap();
+                idle("p", 3).apply(&mut empty_module(), &cx).unwrap();
+                cx.count("from a thread", 1);
+            });
+        });
+    })
+    .unwrap();
+    assert_eq!(cx.statistics().get("", "from a thread"), 1);
+}
+
+#[test]
+fn a_derived_context_is_the_same_but_for_what_is_said() {
+    let log = Log::default();
+    let cx = PassContext::builder()
+        .opt_level(1)
+        .require("a")
+        .disable("b")
+        .instrument(Recorder::new("i", &log))
+        .build()
+        .unwrap();
+    let derived = cx.derive().opt_level(3).disable("c").build().unwrap();
+    assert_eq!(
+        (derived.opt_level(), derived.required(), derived.disabled()),
+        (3, cx.required(), &["b".to_string(), "c".to_string()][..])
+    );
+    derived.scope(|| ()).unwrap();
+    assert_eq!(log.take(), ["i enter", "i exit"]);
+    cx.derive().without_instruments().build().unwrap().scope(|| ()).unwrap();
+    assert_eq!(log.take(), [""; 0]);
+    // A context that does not derive inherits nothing.
+    cx.scope(|| assert_eq!(PassContext::new().required(), [""; 0])).unwrap();
+}
+
+#[test]
+fn misspelt_passes_are_told() {
+    let mut registry = PassRegistry::new();
+    registry.register_pass(idle("FoldConstant", 0), "folds").unwrap();
+    registry.register_pass(idle("Normalize", 0), "normalizes").unwrap();
+    let registry = Arc::new(registry);
+    let build = |name: &str| {
+        let b = || PassContext::builder().registry(registry.clone()).knowing("Mine");
+        (b().disable(name).build().map(drop), b().require(name).build().map(drop))
+    };
+    for error in [build("FoldConstnat").0.unwrap_err(), build("FoldConstnat").1.unwrap_err()] {
+        assert_eq!(
+            error.to_string(),
+            "unknown pass `FoldConstnat`; did you mean `FoldConstant`? (known: FoldConstant, Mine, Normalize)"
+        );
+    }
+    assert!(build("FoldConstant").0.is_ok() && build("Mine").1.is_ok());
+}
+
+#[test]
+fn counters_add_up_by_pass_and_what_a_failing_pass_counted_is_forgotten() {
+    let pass = |name: &str, fails: bool| {
+        ModulePass::new(name, 0, move |_, cx| {
+            cx.count("folded", 3);
+            cx.count("kept", 1);
+            cx.count("folded", 4);
+            if fails { Err("no".into()) } else { Ok(()) }
+        })
+    };
+    let cx = PassContext::new();
+    pass("a", false).apply(&mut empty_module(), &cx).unwrap();
+    pass("b", false).apply(&mut empty_module(), &cx).unwrap();
+    pass("a", false).apply(&mut empty_module(), &cx).unwrap();
+    pass("a", true).apply(&mut empty_module(), &cx).unwrap_err();
+    let statistics: Statistics = cx.statistics();
+    assert_eq!(statistics.to_string(), "14  a: folded\n 2  a: kept\n 7  b: folded\n 1  b: kept\n");
+    assert_eq!(statistics.to_json()[2], serde_json::json!({ "pass": "b", "counter": "folded", "value": 7 }));
+}
+
+#[test]
+fn remarks_name_their_pass() {
+    let cx = PassContext::new();
+    let pass = ModulePass::new("p", 0, |_, cx| {
+        cx.remark(Diagnostic::new(Severity::Remark, "too big").in_function("f"));
+        Ok(())
+    });
+    pass.apply(&mut empty_module(), &cx).unwrap();
+    let remarks = cx.take_remarks();
+    assert_eq!((remarks.len(), remarks[0].pass.as_str()), (1, "p"));
+    assert_eq!(remarks[0].diagnostic.to_string(), "remark: too big (in @f)");
+    assert!(cx.take_remarks().is_empty());
+}
+
+#[test]
+fn remarks_do_not_pile_up_without_end() {
+    let cx = PassContext::new();
+    for _ in 0..anfora_manager::MAX_REMARKS + 5 {
+        cx.remark(Diagnostic::new(Severity::Remark, "again"));
+    }
+    let remarks = cx.take_remarks();
+    assert_eq!(remarks.len(), anfora_manager::MAX_REMARKS + 1);
+    assert_eq!(remarks.last().unwrap().diagnostic.message, "5 more remarks were not kept");
+}

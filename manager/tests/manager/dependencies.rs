@@ -1,0 +1,165 @@
+//! Passes that depend on others.
+
+use std::sync::Arc;
+
+use anfora_manager::{ModulePass, Outcome, Pass, PassContext, PassFailure, PassRegistry, Sequential};
+
+use crate::support::{Log, Mischief, Recorder, bump, bumps, empty_module, idle};
+
+/// The passes that ran, in order, and what came of it.
+fn run(
+    pass: impl Pass + 'static,
+    passes: Vec<ModulePass>,
+    disabled: &[&str],
+) -> (Vec<String>, Result<Outcome, PassFailure>) {
+    run_with(pass, passes, disabled, Mischief::None)
+}
+
+fn run_with(
+    pass: impl Pass + 'static,
+    passes: Vec<ModulePass>,
+    disabled: &[&str],
+    mischief: Mischief,
+) -> (Vec<String>, Result<Outcome, PassFailure>) {
+    let mut registry = PassRegistry::new();
+    for pass in passes {
+        registry.register_pass(pass, "").unwrap();
+    }
+    let log = Log::default();
+    let builder = PassContext::builder().registry(Arc::new(registry)).instrument(Recorder::with("i", &log, mischief));
+    let cx = disabled.iter().fold(builder, |b, d| b.disable(*d)).build().unwrap();
+    let result = pass.apply(&mut empty_module(), &cx);
+    let ran = log.take().into_iter().filter_map(|e| e.strip_prefix("i before ").map(str::to_string)).collect();
+    (ran, result)
+}
+
+#[test]
+fn dependencies_run_first_and_theirs_before_them() {
+    let (ran, result) = run(
+        idle("a", 0).requiring(["b", "c"]),
+        vec![idle("b", 0).requiring(["d"]), idle("c", 0).requiring(["d", "b"]), idle("d", 0)],
+        &[],
+    );
+    assert_eq!(ran, ["d", "b", "c", "a"]);
+    assert_eq!(result.unwrap(), Outcome::Unchanged);
+}
+
+#[test]
+fn what_a_dependency_changed_counts() {
+    let (_, result) = run(idle("a", 0).requiring(["b"]), vec![bump("b")], &[]);
+    assert_eq!(result.unwrap(), Outcome::Changed);
+}
+
+#[test]
+fn dependencies_ignore_the_level() {
+    let (ran, _) = run(idle("a", 2).requiring(["b"]), vec![idle("b", 9)], &[]);
+    assert_eq!(ran, ["b", "a"]);
+}
+
+#[test]
+fn dependencies_of_a_pass_that_does_not_run_do_not_run() {
+    let (ran, result) = run(idle("a", 3).requiring(["b"]), vec![idle("b", 0)], &[]);
+    assert!(result.unwrap().is_skipped());
+    assert_eq!(ran, [""; 0]);
+    let (ran, result) = run_with(idle("a", 0).requiring(["b"]), vec![idle("b", 0)], &[], Mischief::Veto);
+    assert!(result.unwrap().is_skipped());
+    assert_eq!(ran, [""; 0]);
+}
+
+#[test]
+fn a_disabled_dependency_is_an_error_that_names_both() {
+    let (ran, result) = run(idle("a", 0).requiring(["b"]), vec![idle("b", 0)], &["b"]);
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "pass `a` failed: it depends on `b`, which did not run: it is disabled"
+    );
+    assert_eq!(ran, [""; 0]);
+}
+
+#[test]
+fn a_vetoed_dependency_is_an_error_that_names_both() {
+    let (_, result) = run_with(idle("a", 0).requiring(["b"]), vec![idle("b", 0)], &[], Mischief::VetoPass("b"));
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "pass `a` failed: it depends on `b`, which did not run: i did not let it run"
+    );
+}
+
+#[test]
+fn cycles_are_told() {
+    let (ran, result) = run(
+        idle("a", 0).requiring(["b"]),
+        vec![idle("a", 0).requiring(["b"]), idle("b", 0).requiring(["c"]), idle("c", 0).requiring(["b"])],
+        &[],
+    );
+    assert_eq!(result.unwrap_err().to_string(), "pass `a` failed: passes depend on each other: b -> c -> b");
+    let (_, result) = run(idle("a", 0).requiring(["a"]), vec![idle("a", 0)], &[]);
+    assert_eq!(result.unwrap_err().to_string(), "pass `a` failed: passes depend on each other: a -> a");
+    assert_eq!(ran, [""; 0]);
+}
+
+#[test]
+fn unknown_dependencies_are_told() {
+    let (_, result) = run(idle("a", 0).requiring(["Fold"]), vec![idle("Folt", 0)], &[]);
+    let said = result.unwrap_err().to_diagnostics()[0].message.clone();
+    assert_eq!(
+        said,
+        "pass `a` failed: `a` depends on `Fold`, which cannot be made: unknown pass `Fold`; did you mean `Folt`? (known: Folt)"
+    );
+}
+
+#[test]
+fn a_failing_dependency_fails_the_pass() {
+    let fails = ModulePass::new("b", 0, |_, _| Err("no".into()));
+    let (ran, result) = run(idle("a", 0).requiring(["b"]), vec![fails], &[]);
+    assert_eq!(result.unwrap_err().to_string(), "pass `b` failed: no");
+    assert_eq!(ran, ["b"]);
+}
+
+#[test]
+fn what_has_finished_on_the_module_as_it_is_does_not_run_again() {
+    let passes: Vec<Arc<dyn Pass>> = vec![
+        Arc::new(idle("a", 0).requiring(["d"])),
+        Arc::new(idle("b", 0).requiring(["d"])),
+        Arc::new(Sequential::new(vec![Arc::new(idle("c", 0).requiring(["d"]))]).unwrap()),
+        Arc::new(bump("change")),
+        Arc::new(idle("e", 0).requiring(["d"])),
+    ];
+    let (ran, _) = run(Sequential::new(passes).unwrap(), vec![idle("d", 0)], &[]);
+    assert_eq!(ran, ["sequential", "d", "a", "b", "sequential", "c", "change", "d", "e"]);
+    // A dependency that changes the module has finished on what it made.
+    let passes: Vec<Arc<dyn Pass>> =
+        vec![Arc::new(idle("a", 0).requiring(["d"])), Arc::new(idle("b", 0).requiring(["d"]))];
+    let (ran, _) = run(Sequential::new(passes).unwrap(), vec![bump("d")], &[]);
+    assert_eq!(ran, ["sequential", "d", "a", "b"]);
+}
+
+#[test]
+fn a_long_chain_of_dependencies_is_not_deep() {
+    let count = 10_000;
+    let passes = (1..count)
+        .map(|i| {
+            if i + 1 < count {
+                bump(&format!("p{i}")).requiring([format!("p{}", i + 1)])
+            } else {
+                bump(&format!("p{i}"))
+            }
+        })
+        .collect::<Vec<_>>();
+    let mut registry = PassRegistry::new();
+    for pass in passes {
+        registry.register_pass(pass, "").unwrap();
+    }
+    let cx = PassContext::with_registry(Arc::new(registry));
+    let bumped = std::thread::Builder::new()
+        .stack_size(64 << 10)
+        .spawn(move || {
+            let mut module = empty_module();
+            bump("p0").requiring(["p1"]).apply(&mut module, &cx).unwrap();
+            bumps(&module)
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+    assert_eq!(bumped, count as i64);
+}

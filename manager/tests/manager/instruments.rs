@@ -1,0 +1,328 @@
+//! In which order instruments hear of what.
+
+use std::sync::Arc;
+
+use crate::support::{Log, Mischief, Recorder, bump, context, empty_module, idle};
+use anfora_manager::{
+    FailureKind, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, Sequential, SkipReason,
+};
+
+fn events(instruments: &[Arc<Recorder>], run: impl FnOnce(&PassContext)) -> PassContext {
+    let cx = context(instruments);
+    run(&cx);
+    cx
+}
+
+#[test]
+fn a_scope_enters_runs_and_exits() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("i", &log)]);
+    cx.scope(|| {
+        for name in ["first", "second"] {
+            let outcome = idle(name, 0).apply(&mut empty_module(), &PassContext::current()).unwrap();
+            assert_eq!(outcome, Outcome::Unchanged);
+        }
+    })
+    .unwrap();
+    assert_eq!(
+        log.take(),
+        [
+            "i enter",
+            "i should_run first",
+            "i before first",
+            "i after first",
+            "i should_run second",
+            "i before second",
+            "i after second",
+            "i exit"
+        ]
+    );
+}
+
+#[test]
+fn all_are_asked_and_all_must_agree() {
+    let log = Log::default();
+    let instruments = [Recorder::new("a", &log), Recorder::with("b", &log, Mischief::Veto), Recorder::new("c", &log)];
+    events(&instruments, |cx| {
+        let outcome = bump("pass").apply(&mut empty_module(), cx).unwrap();
+        assert_eq!(outcome, Outcome::Skipped(SkipReason::Vetoed(vec!["b".to_string()])));
+        let remark = &cx.take_remarks()[0].diagnostic;
+        assert_eq!(remark.message, "pass `pass` was skipped: b did not let it run");
+    });
+    assert_eq!(log.take(), ["a should_run pass", "b should_run pass", "c should_run pass"]);
+}
+
+#[test]
+fn a_vetoed_pass_is_skipped_and_the_next_one_runs() {
+    let log = Log::default();
+    let cx = context(&[Recorder::with("i", &log, Mischief::VetoPass("first"))]);
+    let mut module = empty_module();
+    let passes = Sequential::new(vec![Arc::new(bump("first")), Arc::new(bump("second"))]).unwrap();
+    assert!(passes.apply(&mut module, &cx).unwrap().is_changed());
+    assert_eq!(crate::support::bumps(&module), 1);
+    assert_eq!(
+        log.take(),
+        [
+            "i should_run sequential",
+            "i before sequential",
+            "i should_run first",
+            "i should_run second",
+            "i before second",
+            "i after second",
+            "i after sequential"
+        ]
+    );
+}
+
+#[test]
+fn a_required_pass_is_not_asked_about() {
+    let log = Log::default();
+    let cx = PassContext::builder()
+        .require("pass")
+        .opt_level(0)
+        .instrument(Recorder::with("i", &log, Mischief::Veto))
+        .build()
+        .unwrap();
+    idle("pass", 3).apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(log.take(), ["i before pass", "i after pass"]);
+}
+
+#[test]
+fn a_disabled_pass_is_not_asked_about_either() {
+    let log = Log::default();
+    let cx =
+        PassContext::builder().require("pass").disable("pass").instrument(Recorder::new("i", &log)).build().unwrap();
+    let outcome = idle("pass", 0).apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(outcome, Outcome::Skipped(SkipReason::Disabled));
+    assert_eq!(log.take(), [""; 0]);
+}
+
+#[test]
+fn when_an_enter_fails_those_before_are_exited_last_first() {
+    for mischief in [Mischief::Fail("enter"), Mischief::Panic("enter")] {
+        let log = Log::default();
+        let cx = context(&[
+            Recorder::new("a", &log),
+            Recorder::new("b", &log),
+            Recorder::with("c", &log, mischief),
+            Recorder::new("d", &log),
+        ]);
+        let mut ran = false;
+        let failure = cx.scope(|| ran = true).unwrap_err();
+        assert!(!ran);
+        assert_eq!(*failure.kind(), FailureKind::Instrument { instrument: "c".to_string(), hook: "enter" });
+        assert_eq!(log.take(), ["a enter", "b enter", "c enter", "b exit", "a exit"]);
+        // The context has lost its instruments, and is not current.
+        assert_eq!(PassContext::current().opt_level(), 2);
+        cx.scope(|| idle("pass", 0).apply(&mut empty_module(), &cx).unwrap()).unwrap();
+        assert_eq!(log.take(), [""; 0]);
+    }
+}
+
+#[test]
+fn when_an_exit_fails_those_after_are_not_exited() {
+    for mischief in [Mischief::Fail("exit"), Mischief::Panic("exit")] {
+        let log = Log::default();
+        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
+        let failure = cx.scope(|| ()).unwrap_err();
+        assert!(failure.to_string().starts_with("instrument `b` failed (exit): b "), "{failure}");
+        assert_eq!(log.take(), ["a enter", "b enter", "c enter", "a exit", "b exit"]);
+        cx.scope(|| ()).unwrap();
+        assert_eq!(log.take(), [""; 0]);
+    }
+}
+
+#[test]
+fn when_a_pass_fails_what_was_begun_is_ended() {
+    let passes: [fn() -> ModulePass; 2] = [
+        || ModulePass::new("pass", 0, |_, _| Err(PassError::new("no"))),
+        || ModulePass::new("pass", 0, |_, _| panic!("no")),
+    ];
+    for pass in passes {
+        let log = Log::default();
+        let cx = context(&[Recorder::new("a", &log), Recorder::new("b", &log)]);
+        let failure = cx.scope(|| pass().apply(&mut empty_module(), &cx)).unwrap().unwrap_err();
+        assert_eq!(failure.pass(), "pass");
+        assert_eq!(
+            log.take(),
+            [
+                "a enter",
+                "b enter",
+                "a should_run pass",
+                "b should_run pass",
+                "a before pass",
+                "b before pass",
+                "a on_error pass (pass)",
+                "b on_error pass (pass)",
+                "a exit",
+                "b exit"
+            ]
+        );
+    }
+}
+
+#[test]
+fn when_should_run_fails_the_rest_are_not_asked() {
+    for mischief in [Mischief::Fail("should_run"), Mischief::Panic("should_run")] {
+        let log = Log::default();
+        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
+        let failure = bump("pass").apply(&mut empty_module(), &cx).unwrap_err();
+        assert_eq!(failure.pass(), "pass");
+        assert_eq!(log.take(), ["a should_run pass", "b should_run pass"]);
+    }
+}
+
+#[test]
+fn when_run_before_fails_the_pass_does_not_run() {
+    for mischief in [Mischief::Fail("before"), Mischief::Panic("before")] {
+        let log = Log::default();
+        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
+        let mut module = empty_module();
+        bump("pass").apply(&mut module, &cx).unwrap_err();
+        assert_eq!(crate::support::bumps(&module), 0);
+        let heard = log.take();
+        assert_eq!(heard[3..], ["a before pass", "b before pass", "a on_error pass (pass)"]);
+    }
+}
+
+#[test]
+fn when_run_after_fails_the_pass_is_taken_back() {
+    for mischief in [Mischief::Fail("after"), Mischief::Panic("after")] {
+        let log = Log::default();
+        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
+        let mut module = empty_module();
+        let failure = bump("pass").apply(&mut module, &cx).unwrap_err();
+        assert_eq!(*failure.kind(), FailureKind::Instrument { instrument: "b".to_string(), hook: "run_after" });
+        assert_eq!(crate::support::bumps(&module), 0);
+        let heard = log.take();
+        assert_eq!(heard[6..], ["a after pass", "b after pass", "c on_error pass (pass)"]);
+    }
+}
+
+#[test]
+fn nested_contexts_do_not_hear_of_each_other() {
+    let log = Log::default();
+    let outer = context(&[Recorder::new("outer", &log)]);
+    let inner = context(&[Recorder::new("inner", &log)]);
+    outer
+        .scope(|| {
+            inner.scope(|| idle("p", 0).apply(&mut empty_module(), &PassContext::current()).unwrap()).unwrap();
+            idle("q", 0).apply(&mut empty_module(), &PassContext::current()).unwrap();
+        })
+        .unwrap();
+    assert_eq!(
+        log.take(),
+        [
+            "outer enter",
+            "inner enter",
+            "inner should_run p",
+            "inner before p",
+            "inner after p",
+            "inner exit",
+            "outer should_run q",
+            "outer before q",
+            "outer after q",
+            "outer exit"
+        ]
+    );
+}
+
+#[test]
+fn overriding_exits_the_old_and_enters_the_new() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("old", &log)]);
+    cx.scope(|| {
+        let new: Vec<Arc<dyn Instrument>> = vec![Recorder::new("new", &log), Recorder::new("newer", &log)];
+        cx.override_instruments(new).unwrap();
+        idle("p", 0).apply(&mut empty_module(), &cx).unwrap();
+    })
+    .unwrap();
+    assert_eq!(
+        log.take(),
+        [
+            "old enter",
+            "old exit",
+            "new enter",
+            "newer enter",
+            "new should_run p",
+            "newer should_run p",
+            "new before p",
+            "newer before p",
+            "new after p",
+            "newer after p",
+            "new exit",
+            "newer exit"
+        ]
+    );
+}
+
+#[test]
+fn overriding_with_what_cannot_be_entered_leaves_none() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("old", &log)]);
+    cx.override_instruments(vec![Recorder::new("a", &log), Recorder::with("b", &log, Mischief::Fail("enter"))])
+        .unwrap_err();
+    assert_eq!(log.take(), ["old exit", "a enter", "b enter", "a exit"]);
+    idle("p", 0).apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(log.take(), [""; 0]);
+}
+
+#[test]
+fn overriding_what_cannot_be_exited_leaves_none() {
+    let log = Log::default();
+    let cx = context(&[Recorder::with("a", &log, Mischief::Fail("exit")), Recorder::new("b", &log)]);
+    cx.override_instruments(vec![Recorder::new("new", &log)]).unwrap_err();
+    assert_eq!(log.take(), ["a exit"]);
+    idle("p", 0).apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(log.take(), [""; 0]);
+}
+
+#[test]
+fn the_default_context_can_be_given_instruments() {
+    let log = Log::default();
+    let cx = PassContext::current();
+    cx.override_instruments(vec![Recorder::new("i", &log)]).unwrap();
+    idle("p", 0).apply(&mut empty_module(), &PassContext::current()).unwrap();
+    cx.override_instruments(Vec::new()).unwrap();
+    assert_eq!(log.take(), ["i enter", "i should_run p", "i before p", "i after p", "i exit"]);
+}
+
+#[test]
+fn a_pass_in_a_pass_is_heard_of_inside() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("i", &log)]);
+    let outer = ModulePass::new("outer", 0, |module, cx| {
+        bump("inner").apply(module, cx)?;
+        Ok(())
+    });
+    let mut module = empty_module();
+    assert!(outer.apply(&mut module, &cx).unwrap().is_changed());
+    assert_eq!(crate::support::bumps(&module), 1);
+    assert_eq!(
+        log.take(),
+        [
+            "i should_run outer",
+            "i before outer",
+            "i should_run inner",
+            "i before inner",
+            "i after inner",
+            "i after outer"
+        ]
+    );
+}
+
+#[test]
+fn failures_go_up_through_all_that_was_begun() {
+    let log = Log::default();
+    let cx = context(&[Recorder::new("i", &log)]);
+    let fails = ModulePass::new("fails", 0, |_, _| Err("no".into()));
+    let passes = Sequential::new(vec![Arc::new(idle("ok", 0)), Arc::new(fails), Arc::new(idle("never", 0))]).unwrap();
+    let failure = passes.apply(&mut empty_module(), &cx).unwrap_err();
+    assert_eq!(failure.pass(), "fails");
+    assert_eq!(failure.path(), ["sequential"]);
+    let heard = log.take();
+    assert_eq!(
+        heard[5..],
+        ["i should_run fails", "i before fails", "i on_error fails (fails)", "i on_error sequential (fails)"]
+    );
+}

@@ -1,0 +1,222 @@
+//! Pipelines as text.
+
+use std::sync::Arc;
+
+use anfora_manager::{
+    MAX_NESTING, OptionDef, Pass, PassContext, PassEntry, PassError, PassInfo, PassRegistry, PipelineError,
+    RegistryError, parse_pipeline,
+};
+
+use crate::support::{bump, bumps, empty_module, idle};
+
+const OPTIONS: &[OptionDef] = &[
+    OptionDef::flag("commutative", "Sort operands"),
+    OptionDef::int("limit", 0, 100, 10, "How many"),
+    OptionDef::text("entry", "", "Where to begin"),
+];
+
+fn registry() -> PassRegistry {
+    let mut registry = PassRegistry::new();
+    registry
+        .register(PassEntry {
+            name: "Cse",
+            doc: "Merges what is equal",
+            opt_level: 0,
+            options: OPTIONS,
+            make: |options| {
+                let (limit, commutative): (i64, bool) = (options.get("limit")?, options.get("commutative")?);
+                if commutative && limit == 0 {
+                    return Err(PassError::new("`commutative` wants a limit"));
+                }
+                Ok(Arc::new(anfora_manager::ModulePass::new("Cse", 0, move |module, _| {
+                    crate::support::set_bumps(module, limit);
+                    Ok(())
+                })))
+            },
+        })
+        .unwrap();
+    registry.register_pass(bump("Fold"), "Folds").unwrap();
+    registry.register_pass(idle("Dce", 0), "Removes").unwrap();
+    registry.register_pipeline("O0", "", "Nothing").unwrap();
+    registry.register_pipeline("O1", "Fold,Dce", "A little").unwrap();
+    registry.register_pipeline("O2", "O1,fixpoint<2>(Fold,O1)", "More").unwrap();
+    registry.register_pipeline("broken", "Fold,Flod", "Names what is not there").unwrap();
+    registry.register_pipeline("outer", "Fold,broken", "Names what is broken").unwrap();
+    registry.register_pipeline("loop1", "Dce,loop2", "").unwrap();
+    registry.register_pipeline("loop2", "fixpoint<2>(loop1)", "").unwrap();
+    registry
+}
+
+fn error(text: &str) -> PipelineError {
+    parse_pipeline(&registry(), text).unwrap_err()
+}
+
+#[test]
+fn pipelines_print_as_they_are_read() {
+    for text in [
+        "",
+        "Fold",
+        "Fold,Dce,Cse",
+        "Cse{commutative=true}",
+        "Cse{commutative=true,limit=3}",
+        "Cse{entry=\"a, \\\"b\\\" \\\\ c\"}",
+        "Cse{entry=@main}",
+        "fixpoint<4>(Fold,Dce),Cse",
+        "fixpoint<1>()",
+        "fixpoint<2>(Fold,fixpoint<3>(Cse{limit=0}),Dce)",
+    ] {
+        let once = parse_pipeline(&registry(), text).unwrap().to_string();
+        assert_eq!(once, text);
+    }
+}
+
+#[test]
+fn blanks_defaults_and_names_of_pipelines_go() {
+    for (text, printed) in [
+        ("  Fold ,\n\tDce  ", "Fold,Dce"),
+        ("Cse { }", "Cse"),
+        ("Cse{ limit = 3 , commutative = true }", "Cse{commutative=true,limit=3}"),
+        ("Cse{commutative=false,limit=10}", "Cse"),
+        ("Cse{limit=1_0_0}", "Cse{limit=100}"),
+        ("Cse{entry=\"plain\"}", "Cse{entry=plain}"),
+        ("fixpoint < 4 > ( Fold )", "fixpoint<4>(Fold)"),
+        ("O0", ""),
+        ("O1", "Fold,Dce"),
+        ("O0,O1,O0", "Fold,Dce"),
+        (" O2 ", "Fold,Dce,fixpoint<2>(Fold,Fold,Dce)"),
+    ] {
+        let printed_now = parse_pipeline(&registry(), text).unwrap().to_string();
+        assert_eq!(printed_now, printed, "{text}");
+        assert_eq!(parse_pipeline(&registry(), printed).unwrap().to_string(), printed);
+    }
+}
+
+#[test]
+fn pipelines_run_as_they_are_written() {
+    let mut module = empty_module();
+    let cx = PassContext::with_registry(Arc::new(registry()));
+    parse_pipeline(cx.registry(), "O2").unwrap().apply(&mut module, &cx).unwrap();
+    assert_eq!(bumps(&module), 1 + 2 * 2);
+    parse_pipeline(cx.registry(), "Cse{limit=42}").unwrap().apply(&mut module, &cx).unwrap();
+    assert_eq!(bumps(&module), 42);
+}
+
+#[test]
+fn a_pipeline_goes_by_its_name() {
+    let name = |text| parse_pipeline(&registry(), text).unwrap().info().clone();
+    assert_eq!(name("O1"), PassInfo::new("O1", 0));
+    assert_eq!(name("Fold"), PassInfo::new("pipeline", 0));
+    assert_eq!(parse_pipeline(&registry(), "Fold,O1").unwrap().passes()[1].info().name, "O1");
+}
+
+#[test]
+fn errors_point_at_the_column() {
+    for (text, column, message) in [
+        (",Fold", 1, "expected the name of a pass, found `,`"),
+        ("Fold,", 6, "expected the name of a pass, found the end"),
+        ("Fold,,Dce", 6, "expected the name of a pass, found `,`"),
+        ("Fold Dce", 6, "expected `,` or the end, found `D`"),
+        ("Fold)", 5, "expected `,` or the end, found `)`"),
+        ("Fold,)", 6, "expected the name of a pass, found `)`"),
+        ("(Fold)", 1, "expected the name of a pass, found `(`"),
+        ("1", 1, "expected the name of a pass, found `1`"),
+        ("Dce{limit=1}", 5, "unknown option of Dce `limit` (there are none)"),
+        ("Cse{", 5, "expected the name of an option, found the end"),
+        ("Cse{limit}", 10, "expected `=`, found `}`"),
+        ("Cse{limit=}", 11, "expected a value, found `}`"),
+        ("Cse{limit=1 commutative=true}", 13, "expected `,` or `}`, found `c`"),
+        ("Cse{limit=1,limit=2}", 13, "`limit` is given more than once"),
+        ("Cse{limit=101}", 11, "`limit` takes a whole number from 0 to 100, not `101`"),
+        ("Cse{ commutative = maybe}", 20, "`commutative` takes `true` or `false`, not `maybe`"),
+        ("Cse{entry=\"x}", 11, "the text is not closed with `\"`"),
+        ("fixpoint(Fold)", 9, "expected `<` and a number of rounds, found `(`"),
+        ("fixpoint<0>(Fold)", 10, "a number of rounds is a whole number from 1, not `0`"),
+        ("fixpoint<many>(Fold)", 10, "a number of rounds is a whole number from 1, not `many`"),
+        ("fixpoint<99999999999>(Fold)", 10, "a number of rounds is a whole number from 1, not `99999999999`"),
+        ("fixpoint<2", 11, "expected `>`, found the end"),
+        ("fixpoint<2>Fold", 12, "expected `(`, found `F`"),
+        ("Fold,fixpoint<2>(Fold", 22, "the `(` of column 17 is not closed"),
+        ("fixpoint<2>(Fold,)", 18, "expected the name of a pass, found `)`"),
+        ("fixpoint<2>(Fold Dce)", 18, "expected `,` or `)`, found `D`"),
+        ("é,Fold", 1, "unknown pass or pipeline `é`"),
+        ("Fold,Cse{limit=0,commutative=true}", 6, "pass `Cse` cannot be made: `commutative` wants a limit"),
+    ] {
+        let e = error(text);
+        assert_eq!(e.column, column, "{text}: {e}");
+        assert!(e.message.starts_with(message), "{text}: {e}");
+    }
+}
+
+#[test]
+fn misspelt_names_are_told() {
+    let e = error("Dce,Flod");
+    assert_eq!((e.column, e.suggestion.as_deref()), (5, Some("Fold")));
+    assert!(
+        e.to_string()
+            .starts_with("column 5: unknown pass or pipeline `Flod`; did you mean `Fold`? (known: Cse, Dce, Fold,")
+    );
+    assert_eq!(e.marked(), "Dce,Flod\n    ^");
+    let e = error("Dce,Cse{comutative=true}");
+    assert_eq!((e.column, e.suggestion.as_deref()), (9, Some("commutative")));
+}
+
+#[test]
+fn errors_in_named_pipelines_say_how_they_were_reached() {
+    let e = error("Dce,outer");
+    assert_eq!(
+        (e.column, e.through.as_slice(), e.text.as_str()),
+        (6, &["outer".into(), "broken".into()][..], "Fold,Flod")
+    );
+    assert!(e.to_string().starts_with("in pipeline `outer`: in pipeline `broken`: column 6: unknown pass"), "{e}");
+    assert_eq!(error("loop1").message, "pipelines name each other: loop1 -> loop2 -> loop1");
+    assert_eq!(error("Dce,loop2").message, "pipelines name each other: loop2 -> loop1 -> loop2");
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |n: usize| format!("{}Fold{}", "fixpoint<1>(".repeat(n), ")".repeat(n));
+    let deepest = nested(MAX_NESTING - 1);
+    let pipeline = parse_pipeline(&registry(), &deepest).unwrap();
+    assert_eq!(pipeline.to_string(), deepest);
+    let mut module = empty_module();
+    pipeline.apply(&mut module, &PassContext::new()).unwrap();
+    assert_eq!(bumps(&module), 1);
+    assert_eq!(error(&nested(MAX_NESTING)).message, "pipelines nest at most 64 deep");
+    assert_eq!(error(&nested(1_000_000)).message, "pipelines nest at most 64 deep");
+}
+
+#[test]
+fn long_pipelines_are_read_and_marked() {
+    let text = vec!["Fold"; 100_000].join(",");
+    assert_eq!(parse_pipeline(&registry(), &text).unwrap().passes().len(), 100_000);
+    let e = error(&format!("{text},Flod,{text}"));
+    let marked = e.marked();
+    let (line, mark) = marked.split_once('\n').unwrap();
+    assert!(line.len() <= 80);
+    assert_eq!(&line[mark.len() - 1..][..4], "Flod");
+}
+
+#[test]
+fn names_are_registered_once() {
+    let mut registry = registry();
+    let message = |e: RegistryError| e.to_string();
+    assert_eq!(message(registry.register_pass(idle("Fold", 0), "").unwrap_err()), "there is a pass `Fold` already");
+    assert_eq!(message(registry.register_pass(idle("O1", 0), "").unwrap_err()), "there is a pipeline `O1` already");
+    assert_eq!(message(registry.register_pipeline("Fold", "", "").unwrap_err()), "there is a pass `Fold` already");
+    for name in ["", "fixpoint", "a b", "1st", "a,b"] {
+        assert_eq!(registry.register_pipeline(name, "", "").unwrap_err(), RegistryError::Name(name.to_string()));
+    }
+    assert_eq!(registry.passes().iter().map(|p| p.name()).collect::<Vec<_>>(), ["Cse", "Fold", "Dce"]);
+}
+
+#[test]
+fn a_maker_of_another_name_is_told() {
+    let mut registry = PassRegistry::new();
+    let entry =
+        PassEntry { name: "One", doc: "", opt_level: 0, options: &[], make: |_| Ok(Arc::new(idle("Other", 0))) };
+    registry.register(entry).unwrap();
+    assert_eq!(
+        parse_pipeline(&registry, "One").unwrap_err().message,
+        "pass `One` cannot be made: its maker made a pass called `Other`"
+    );
+}

@@ -1,0 +1,264 @@
+//! Attributes between ONNX and the IR.
+
+use anfora_ir::{Attr, AttrId, Context, DType, Literal};
+use bytes::Bytes;
+use prost::Message;
+
+use crate::error::ExportProblem;
+use crate::keys;
+use crate::proto::{AttributeProto, AttributeType, StringStringEntryProto};
+use crate::tensor::{TensorError, literal_of, number_of, tensor_of};
+use crate::types::{SymbolNames, proto_of};
+
+/// The value of an attribute, if the IR has a form for it that loses nothing: a number, a string, a tensor, or a list of numbers or of
+/// strings that is not empty.
+///
+/// # Errors
+/// If it is a tensor that is malformed.
+pub(crate) fn value_of(cx: &mut Context, attribute: &AttributeProto) -> Result<Option<AttrId>, TensorError> {
+    let Some(name) = &attribute.name else { return Ok(None) };
+    if !is_plain_name(name) || !has_only_its_value(attribute) {
+        return Ok(None);
+    }
+    let text = |s: &Bytes| std::str::from_utf8(s).ok().map(str::to_owned);
+    Ok(match attribute.r#type() {
+        AttributeType::Float => {
+            let f = attribute.f.unwrap_or(0.0);
+            f.is_finite().then(|| cx.float_attr(f64::from(f)))
+        }
+        AttributeType::Int => Some(cx.int_attr(attribute.i.unwrap_or(0))),
+        AttributeType::String => match &attribute.s {
+            Some(s) => text(s).map(|s| cx.str_attr(&s)),
+            None => Some(cx.str_attr("")),
+        },
+        AttributeType::Tensor => match &attribute.t {
+            Some(t) if t.name.is_none() && t.doc_string.is_none() && t.metadata_props.is_empty() => match literal_of(t) {
+                // A scalar of these types has another form as an attribute, which would come back as a number.
+                Ok(l) if l.rank() == 0 && matches!(l.dtype(), DType::Int64 | DType::Float64 | DType::Bool) => None,
+                Ok(l) => {
+                    let id = cx.literals.intern(l);
+                    Some(cx.attr(Attr::Literal(id)))
+                }
+                Err(TensorError::DType(_) | TensorError::Segment | TensorError::Text(_)) => None,
+                Err(e) => return Err(e),
+            },
+            _ => None,
+        },
+        AttributeType::Floats if !attribute.floats.is_empty() && attribute.floats.iter().all(|f| f.is_finite()) => {
+            let items = attribute.floats.iter().map(|&f| cx.float_attr(f64::from(f))).collect();
+            Some(cx.attr(Attr::List(items)))
+        }
+        AttributeType::Ints if !attribute.ints.is_empty() => Some(cx.ints_attr(&attribute.ints)),
+        AttributeType::Strings if !attribute.strings.is_empty() => {
+            let strings: Option<Vec<String>> = attribute.strings.iter().map(text).collect();
+            strings.map(|s| strs_attr(cx, s.iter().map(String::as_str)))
+        }
+        _ => None,
+    })
+}
+
+/// Whether a name can stand as it is before `=` in the text format, and is not one of our own.
+fn is_plain_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(keys::PREFIX)
+}
+
+/// Whether nothing is filled but the name, the type, and the field that is for the type.
+pub(crate) fn has_only_its_value(a: &AttributeProto) -> bool {
+    let AttributeProto {
+        name: _,
+        ref_attr_name,
+        doc_string,
+        r#type: _,
+        f,
+        i,
+        s,
+        t,
+        g,
+        sparse_tensor,
+        tp,
+        floats,
+        ints,
+        strings,
+        tensors,
+        graphs,
+        sparse_tensors,
+        type_protos,
+    } = a;
+    let filled = [
+        (AttributeType::Float, f.is_some()),
+        (AttributeType::Int, i.is_some()),
+        (AttributeType::String, s.is_some()),
+        (AttributeType::Tensor, t.is_some()),
+        (AttributeType::Graph, g.is_some()),
+        (AttributeType::SparseTensor, sparse_tensor.is_some()),
+        (AttributeType::TypeProto, tp.is_some()),
+        (AttributeType::Floats, !floats.is_empty()),
+        (AttributeType::Ints, !ints.is_empty()),
+        (AttributeType::Strings, !strings.is_empty()),
+        (AttributeType::Tensors, !tensors.is_empty()),
+        (AttributeType::Graphs, !graphs.is_empty()),
+        (AttributeType::SparseTensors, !sparse_tensors.is_empty()),
+        (AttributeType::TypeProtos, !type_protos.is_empty()),
+    ];
+    ref_attr_name.is_none() && doc_string.is_none() && filled.iter().all(|&(ty, is_filled)| !is_filled || ty == a.r#type())
+}
+
+/// The message of an attribute.
+///
+/// # Errors
+/// If ONNX does not have such a value.
+pub(crate) fn message_of(cx: &Context, name: &str, value: AttrId) -> Result<Option<AttributeProto>, ExportProblem> {
+    let mut a = AttributeProto { name: Some(name.to_owned()), ..AttributeProto::default() };
+    let ty = match cx.attrs.get(value) {
+        Attr::None => return Ok(None),
+        Attr::Bool(b) => {
+            a.i = Some(i64::from(*b));
+            AttributeType::Int
+        }
+        Attr::Int(i) => {
+            a.i = Some(*i);
+            AttributeType::Int
+        }
+        Attr::Float(bits) => {
+            a.f = Some(f64::from_bits(*bits) as f32);
+            AttributeType::Float
+        }
+        Attr::Str(s) => {
+            a.s = Some(Bytes::copy_from_slice(cx.names.get(*s).as_bytes()));
+            AttributeType::String
+        }
+        Attr::Literal(l) => {
+            let literal = cx.literals.get(*l);
+            a.t = Some(Box::new(tensor_of(literal, i32::MAX as u64)?));
+            AttributeType::Tensor
+        }
+        Attr::DType(d) => {
+            a.i = number_of(*d).map(i64::from);
+            AttributeType::Int
+        }
+        Attr::Type(t) => {
+            let proto = proto_of(cx, &SymbolNames::default(), *t);
+            a.tp = Some(Box::new(proto.ok_or_else(|| ExportProblem::Type(cx.type_text(*t)))?));
+            AttributeType::TypeProto
+        }
+        Attr::List(items) => list_message(cx, &mut a, items).ok_or_else(|| unsupported(name))?,
+        Attr::Shape(_) | Attr::Function(_) | Attr::Global(_) | Attr::Op(_) => return Err(unsupported(name)),
+    };
+    a.set_type(ty);
+    Ok(Some(a))
+}
+
+fn unsupported(name: &str) -> ExportProblem {
+    ExportProblem::Unsupported(format!("the value of the attribute `{name}`"))
+}
+
+fn list_message(cx: &Context, a: &mut AttributeProto, items: &[AttrId]) -> Option<AttributeType> {
+    let all = |is: fn(&Attr) -> bool| items.iter().all(|&i| is(cx.attrs.get(i)));
+    if all(|a| matches!(a, Attr::Int(_))) {
+        a.ints = items.iter().filter_map(|&i| int(cx, i)).collect();
+        return Some(AttributeType::Ints);
+    }
+    if all(|a| matches!(a, Attr::Int(_) | Attr::Float(_))) {
+        let float = |&i: &AttrId| match cx.attrs.get(i) {
+            Attr::Float(bits) => f64::from_bits(*bits) as f32,
+            Attr::Int(i) => *i as f32,
+            _ => 0.0,
+        };
+        a.floats = items.iter().map(float).collect();
+        return Some(AttributeType::Floats);
+    }
+    a.strings = strs(cx, items)?.into_iter().map(|s| Bytes::copy_from_slice(s.as_bytes())).collect();
+    Some(AttributeType::Strings)
+}
+
+/// An integer.
+pub(crate) fn int(cx: &Context, value: AttrId) -> Option<i64> {
+    match cx.attrs.get(value) {
+        Attr::Int(i) => Some(*i),
+        _ => None,
+    }
+}
+
+/// A string.
+pub(crate) fn str(cx: &Context, value: AttrId) -> Option<&str> {
+    match cx.attrs.get(value) {
+        Attr::Str(s) => Some(cx.names.get(*s)),
+        _ => None,
+    }
+}
+
+/// The items of a list.
+pub(crate) fn list(cx: &Context, value: AttrId) -> Option<&[AttrId]> {
+    match cx.attrs.get(value) {
+        Attr::List(items) => Some(items),
+        _ => None,
+    }
+}
+
+/// A list of strings.
+pub(crate) fn strs<'a>(cx: &'a Context, items: &[AttrId]) -> Option<Vec<&'a str>> {
+    items.iter().map(|&i| str(cx, i)).collect()
+}
+
+/// A list of strings as an attribute.
+pub(crate) fn strs_attr<'a>(cx: &mut Context, strings: impl Iterator<Item = &'a str>) -> AttrId {
+    let items: Box<[AttrId]> = strings.map(|s| cx.str_attr(s)).collect();
+    cx.attr(Attr::List(items))
+}
+
+/// A list of pairs as an attribute; `None` if there is none.
+pub(crate) fn entries_attr(cx: &mut Context, entries: &[StringStringEntryProto]) -> Option<AttrId> {
+    if entries.is_empty() {
+        return None;
+    }
+    let items: Box<[AttrId]> = entries.iter().map(|e| strs_attr(cx, [e.key(), e.value()].into_iter())).collect();
+    Some(cx.attr(Attr::List(items)))
+}
+
+/// The pairs of [`entries_attr`].
+pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringStringEntryProto>> {
+    let pair = |&item: &AttrId| match strs(cx, list(cx, item)?)?.as_slice() {
+        [key, value] => {
+            Some(StringStringEntryProto { key: Some((*key).to_owned()), value: Some((*value).to_owned()) })
+        }
+        _ => None,
+    };
+    list(cx, value)?.iter().map(pair).collect()
+}
+
+/// An encoded message as an attribute.
+pub(crate) fn encoded_attr(cx: &mut Context, message: &impl Message) -> AttrId {
+    let bytes = Bytes::from(message.encode_to_vec());
+    let literal = Literal::from_bytes(DType::UInt8, &[bytes.len()], bytes).expect("the shape is made of the bytes");
+    let id = cx.literals.intern(literal);
+    cx.attr(Attr::Literal(id))
+}
+
+/// Encoded messages as a list; `None` if there is none.
+pub(crate) fn encoded_list<M: Message>(cx: &mut Context, messages: &[M]) -> Option<AttrId> {
+    if messages.is_empty() {
+        return None;
+    }
+    let items: Box<[AttrId]> = messages.iter().map(|m| encoded_attr(cx, m)).collect();
+    Some(cx.attr(Attr::List(items)))
+}
+
+/// The message of [`encoded_attr`].
+pub(crate) fn decoded<M: Message + Default>(cx: &Context, value: AttrId) -> Option<M> {
+    let Attr::Literal(id) = cx.attrs.get(value) else { return None };
+    let literal = cx.literals.get(*id);
+    // No message is made of many equal bytes, so a long splat was written by hand, and is not to be written out.
+    let is_long_splat = literal.as_splat().is_some() && literal.element_count() > 16;
+    if literal.dtype() != DType::UInt8 || literal.rank() != 1 || is_long_splat {
+        return None;
+    }
+    M::decode(literal.to_bytes()).ok()
+}
+
+/// The messages of [`encoded_list`].
+pub(crate) fn decoded_list<M: Message + Default>(cx: &Context, value: AttrId) -> Option<Vec<M>> {
+    list(cx, value)?.iter().map(|&i| decoded(cx, i)).collect()
+}

@@ -1,0 +1,166 @@
+//! Constants, and values that are made of nothing but their shape.
+
+use std::sync::Arc;
+
+use anfora_ir::{Attr, DType, Literal};
+use bytes::Bytes;
+
+use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, import_direct, tensor_attribute};
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::{AttributeProto, AttributeType};
+use crate::tensor::{TensorError, literal_of, tensor_of};
+
+pub(super) fn register(table: &mut Conversions) {
+    let rows = [
+        Conversion::new("Constant", OPSETS, "").import(import_constant).attributes(&[
+            ("value", AttributeType::Tensor),
+            ("value_float", AttributeType::Float),
+            ("value_floats", AttributeType::Floats),
+            ("value_int", AttributeType::Int),
+            ("value_ints", AttributeType::Ints),
+            ("value_string", AttributeType::String),
+            ("value_strings", AttributeType::Strings),
+        ]),
+        Conversion::new("Identity", OPSETS, "").import(import_identity).any_operands(),
+        Conversion::new("ConstantOfShape", OPSETS, "full")
+            .import(import_full)
+            .export(export_full)
+            .attributes(&[("value", AttributeType::Tensor)]),
+        Conversion::new("ConstantOfShape", OPSETS, "zeros").export(export_zeros),
+        Conversion::new("ConstantOfShape", OPSETS, "ones").export(export_ones),
+        Conversion::new("Range", 11..=23, "arange").import(import_direct).export(export_direct),
+    ];
+    for row in rows {
+        table.register(row);
+    }
+}
+
+fn import_constant(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    if n.operand_count() != 0 {
+        return None;
+    }
+    let [attribute] = n.node_attributes() else { return None };
+    let text = |s: &Bytes| std::str::from_utf8(s).ok().map(Arc::<str>::from);
+    let literal = match attribute.name() {
+        "value" => {
+            let tensor = attribute.t.as_ref()?;
+            let is_plain = tensor.doc_string.is_none() && tensor.metadata_props.is_empty();
+            literal_of(tensor).ok().filter(|_| is_plain)?
+        }
+        "value_float" => Literal::scalar(attribute.f.unwrap_or(0.0)),
+        "value_floats" => Literal::from_elements(&[attribute.floats.len()], &attribute.floats).ok()?,
+        "value_int" => Literal::scalar(attribute.i.unwrap_or(0)),
+        "value_ints" => Literal::from_elements(&[attribute.ints.len()], &attribute.ints).ok()?,
+        "value_string" => Literal::from_strings(&[], vec![text(attribute.s.as_ref()?)?]).ok()?,
+        "value_strings" => {
+            let strings: Option<Vec<Arc<str>>> = attribute.strings.iter().map(text).collect();
+            Literal::from_strings(&[attribute.strings.len()], strings?).ok()?
+        }
+        _ => return None,
+    };
+    Some(Lowered::Constant(literal))
+}
+
+/// The attribute of a `Constant` node that holds a constant: of the given name, if that can, else as a tensor.
+pub(crate) fn constant_attribute(name: &str, literal: &Literal) -> Result<AttributeProto, TensorError> {
+    let first_float = || literal.as_scalar::<f32>().filter(|_| literal.rank() == 0);
+    let first_int = || literal.as_scalar::<i64>().filter(|_| literal.rank() == 0);
+    let strings = || literal.as_strings().map(|s| s.iter().map(|s| Bytes::copy_from_slice(s.as_bytes())).collect());
+    let mut a = AttributeProto { name: Some(name.to_owned()), ..AttributeProto::default() };
+    let ty = match name {
+        "value_float" if first_float().is_some() => {
+            a.f = first_float();
+            AttributeType::Float
+        }
+        "value_int" if first_int().is_some() => {
+            a.i = first_int();
+            AttributeType::Int
+        }
+        "value_floats" | "value_ints" | "value_strings" if literal.rank() != 1 => return value_attribute(literal),
+        "value_floats" if literal.dtype() == DType::Float32 => {
+            a.floats = literal.elements::<f32>().unwrap_or_default().into_owned();
+            AttributeType::Floats
+        }
+        "value_ints" if literal.dtype() == DType::Int64 => {
+            a.ints = literal.elements::<i64>().unwrap_or_default().into_owned();
+            AttributeType::Ints
+        }
+        "value_strings" if literal.as_strings().is_some() => {
+            a.strings = strings().unwrap_or_default();
+            AttributeType::Strings
+        }
+        "value_string" if literal.rank() == 0 && literal.as_strings().is_some() => {
+            a.s = strings().and_then(|s: Vec<Bytes>| s.into_iter().next());
+            AttributeType::String
+        }
+        _ => return value_attribute(literal),
+    };
+    a.set_type(ty);
+    Ok(a)
+}
+
+fn value_attribute(literal: &Literal) -> Result<AttributeProto, TensorError> {
+    Ok(tensor_attribute("value", tensor_of(literal, i32::MAX as u64)?))
+}
+
+fn import_identity(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    if n.operand_count() == 1 { n.operand(0).map(Lowered::Operand) } else { None }
+}
+
+fn import_full(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let value = match n.attribute("value") {
+        Some(a) => literal_of(a.t.as_ref()?).ok().filter(|l| l.element_count() == 1 && l.dtype().has_kernels())?,
+        None => Literal::scalar(0f32),
+    };
+    let value = value.reshaped(&[]).expect("it has one element");
+    let operands = n.all_operands()?;
+    let id = n.cx().literals.intern(value);
+    let value = n.cx().attr(Attr::Literal(id));
+    n.call(operands, vec![("value", value)])
+}
+
+fn export_full(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let value = n.attrs().literal("value").ok_or_else(|| ExportProblem::Unsupported("`full` without a value".to_owned()))?;
+    let shape = n.operand(0)?;
+    fill(n, shape, &value)
+}
+
+fn export_zeros(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    export_filled(n, 0)
+}
+
+fn export_ones(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    export_filled(n, 1)
+}
+
+fn export_filled(n: &mut NodeExport<'_>, number: i64) -> Result<(), ExportProblem> {
+    let unknown = || ExportProblem::Unsupported(format!("`{}` of an unknown extent", n.native()));
+    let extents = n.result_shape().ok_or_else(unknown)?;
+    let dtype = n.result_dtype().ok_or_else(unknown)?;
+    let value = number_literal(dtype, number).ok_or_else(unknown)?;
+    let shape = n.own_constant(&Literal::from_elements(&[extents.len()], &extents).expect("one element an extent"))?;
+    fill(n, shape, &value)
+}
+
+/// A small integer as a rank-0 tensor.
+fn number_literal(dtype: DType, number: i64) -> Option<Literal> {
+    let bytes: Vec<u8> = match dtype {
+        DType::Float32 => (number as f32).to_le_bytes().to_vec(),
+        DType::Float64 => (number as f64).to_le_bytes().to_vec(),
+        // 0 and 1, by their bits.
+        DType::Float16 => if number == 0 { 0u16 } else { 0x3c00 }.to_le_bytes().to_vec(),
+        DType::BFloat16 => if number == 0 { 0u16 } else { 0x3f80 }.to_le_bytes().to_vec(),
+        d if d.has_kernels() => number.to_le_bytes().to_vec(),
+        _ => return None,
+    };
+    Some(Literal::splat_bytes(dtype, &[], &bytes))
+}
+
+fn fill(n: &mut NodeExport<'_>, shape: String, value: &Literal) -> Result<(), ExportProblem> {
+    let value = value.reshaped(&[1]).map_err(TensorError::from)?;
+    let value = tensor_of(&value, 16)?;
+    n.emit("ConstantOfShape", vec![shape], vec![tensor_attribute("value", value)]);
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Matrix products.
+
+use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute};
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::AttributeType;
+
+pub(super) fn register(table: &mut Conversions) {
+    table.register(Conversion::new("MatMul", OPSETS, "matmul").import(import_direct).export(export_direct));
+    table.register(Conversion::new("Gemm", OPSETS, "nn.gemm").import(import_gemm).export(export_gemm).attributes(&[
+        ("alpha", AttributeType::Float),
+        ("beta", AttributeType::Float),
+        ("transA", AttributeType::Int),
+        ("transB", AttributeType::Int),
+    ]));
+}
+
+fn import_gemm(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let dtype = n.dtype(0).filter(|d| d.is_float())?;
+    let mut operands = vec![n.operand(0)?, n.operand(1)?];
+    operands.extend(n.operand(2));
+    let mut attrs = Vec::new();
+    for name in ["alpha", "beta"] {
+        if let Some(value) = n.float(name) {
+            attrs.push((name, n.float_attr(value, dtype)));
+        }
+    }
+    for (ours, theirs) in [("trans_a", "transA"), ("trans_b", "transB")] {
+        if let Some(value) = n.int(theirs) {
+            attrs.push((ours, n.bool_attr(value != 0)));
+        }
+    }
+    n.call(operands, attrs)
+}
+
+fn export_gemm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut inputs = n.operands()?;
+    if inputs.len() == 2 && n.opset() < 11 {
+        // The third operand was not optional then.
+        let zero = n.zero_like(0)?;
+        inputs.push(n.own_constant(&zero)?);
+    }
+    let mut attributes = Vec::new();
+    for name in ["alpha", "beta"] {
+        let value = n.attrs().float(name).unwrap_or(1.0);
+        if value != 1.0 {
+            attributes.push(float_attribute(name, value));
+        }
+    }
+    for (ours, theirs) in [("trans_a", "transA"), ("trans_b", "transB")] {
+        if n.attrs().bool(ours).unwrap_or(false) {
+            attributes.push(int_attribute(theirs, 1));
+        }
+    }
+    n.emit("Gemm", inputs, attributes);
+    Ok(())
+}

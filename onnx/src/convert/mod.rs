@@ -1,0 +1,262 @@
+//! Which operator of ONNX is which operator of ours: a table, one row each, open to the embedder.
+//!
+//! A row says for which versions of the operators it holds. Its import rule gives the meaning of a node in our operators, or `None` where that
+//! cannot be said exactly; the node is then kept as it is. Its export rule writes the call of an operator of ours as nodes.
+
+mod constant;
+mod elementwise;
+mod matrix;
+mod normalization;
+mod reduction;
+mod shape;
+mod window;
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use anfora_ir::{AttrId, ExprId, Literal};
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+pub(crate) use constant::constant_attribute;
+
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::{AttributeProto, AttributeType, TensorProto};
+
+/// The meaning of a node, or `None` if it has to be kept as it is.
+pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Option<Lowered>;
+
+/// Writes a call as nodes.
+pub type ExportRule = fn(&mut NodeExport<'_>) -> Result<(), ExportProblem>;
+
+/// What a node becomes.
+#[derive(Clone, Debug)]
+pub enum Lowered {
+    /// A call of an operator of ours. If it returns a tuple, the fields are the node's outputs.
+    Call {
+        /// The operator.
+        op: Cow<'static, str>,
+        /// Its operands.
+        operands: Vec<ExprId>,
+        /// Its attributes.
+        attrs: Vec<(&'static str, AttrId)>,
+    },
+    /// A value that there is already.
+    Operand(ExprId),
+    /// A constant.
+    Constant(Literal),
+}
+
+/// What operands a row takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Operands {
+    /// Tensors of element types that the kernels compute with.
+    Computed,
+    /// Any values.
+    Any,
+}
+
+/// One row of the table.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    /// Domain of the ONNX operator; empty for the standard one.
+    pub domain: Cow<'static, str>,
+    /// The ONNX operator.
+    pub onnx: Cow<'static, str>,
+    /// Versions of the domain for which the row holds.
+    pub opsets: RangeInclusive<i64>,
+    /// Attributes that the import rule understands. A node with another one, or one of another type, is kept as it is.
+    pub attributes: &'static [(&'static str, AttributeType)],
+    /// Attributes that do not change the result, and are carried along.
+    pub carried: &'static [&'static str],
+    /// What operands a node must have; one with others is kept as it is.
+    pub operands: Operands,
+    /// From a node.
+    pub import: Option<ImportRule>,
+    /// Our operator.
+    pub native: Cow<'static, str>,
+    /// To nodes.
+    pub export: Option<ExportRule>,
+}
+
+impl Conversion {
+    /// A row between an operator of the standard domain and one of ours that does nothing yet.
+    pub const fn new(onnx: &'static str, opsets: RangeInclusive<i64>, native: &'static str) -> Conversion {
+        Conversion {
+            domain: Cow::Borrowed(""),
+            onnx: Cow::Borrowed(onnx),
+            opsets,
+            attributes: &[],
+            carried: &[],
+            operands: Operands::Computed,
+            import: None,
+            native: Cow::Borrowed(native),
+            export: None,
+        }
+    }
+
+    /// With an import rule.
+    #[must_use]
+    pub fn import(mut self, rule: ImportRule) -> Conversion {
+        self.import = Some(rule);
+        self
+    }
+
+    /// With an export rule.
+    #[must_use]
+    pub fn export(mut self, rule: ExportRule) -> Conversion {
+        self.export = Some(rule);
+        self
+    }
+
+    /// With attributes that the import rule understands.
+    #[must_use]
+    pub fn attributes(mut self, attributes: &'static [(&'static str, AttributeType)]) -> Conversion {
+        self.attributes = attributes;
+        self
+    }
+
+    /// With attributes that are carried along.
+    #[must_use]
+    pub fn carried(mut self, carried: &'static [&'static str]) -> Conversion {
+        self.carried = carried;
+        self
+    }
+
+    /// With operands of any type.
+    #[must_use]
+    pub fn any_operands(mut self) -> Conversion {
+        self.operands = Operands::Any;
+        self
+    }
+}
+
+/// The versions of the standard operators of which the rows of this crate know the meaning.
+pub(crate) const OPSETS: RangeInclusive<i64> = 9..=23;
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Conversions {
+    rows: Vec<Conversion>,
+    by_onnx: FxHashMap<String, Vec<usize>>,
+    by_native: FxHashMap<String, Vec<usize>>,
+}
+
+impl Default for Conversions {
+    /// The rows of this crate.
+    fn default() -> Conversions {
+        let mut table = Conversions::empty();
+        elementwise::register(&mut table);
+        reduction::register(&mut table);
+        shape::register(&mut table);
+        constant::register(&mut table);
+        matrix::register(&mut table);
+        window::register(&mut table);
+        normalization::register(&mut table);
+        table
+    }
+}
+
+impl Conversions {
+    /// A table without rows: every node is kept as it is.
+    pub fn empty() -> Conversions {
+        Conversions { rows: Vec::new(), by_onnx: FxHashMap::default(), by_native: FxHashMap::default() }
+    }
+
+    /// Adds a row, which counts before those that are there.
+    pub fn register(&mut self, row: Conversion) {
+        let index = self.rows.len();
+        self.by_onnx.entry(row.onnx.to_string()).or_default().push(index);
+        self.by_native.entry(row.native.to_string()).or_default().push(index);
+        self.rows.push(row);
+    }
+
+    /// The rows in the order in which they were added.
+    pub fn rows(&self) -> &[Conversion] {
+        &self.rows
+    }
+
+    /// The row that imports an operator.
+    pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Option<&Conversion> {
+        let indices = self.by_onnx.get(op_type)?;
+        let mut rows = indices.iter().rev().map(|&i| &self.rows[i]);
+        rows.find(|r| r.import.is_some() && r.domain == domain && r.opsets.contains(&opset))
+    }
+
+    /// The row that exports an operator of ours to a version of the standard ones.
+    ///
+    /// # Errors
+    /// If there is none, or none for that version.
+    pub(crate) fn for_call(
+        &self,
+        native: &str,
+        opset_of: impl Fn(&str) -> i64,
+    ) -> Result<(&Conversion, ExportRule), ExportProblem> {
+        let indices = self.by_native.get(native).map_or(&[][..], Vec::as_slice);
+        let rows = indices.iter().rev().map(|&i| &self.rows[i]);
+        let mut needed = None;
+        for row in rows {
+            let Some(rule) = row.export else { continue };
+            let present = opset_of(&row.domain);
+            if row.opsets.contains(&present) {
+                return Ok((row, rule));
+            }
+            needed = Some((*row.opsets.start(), present));
+        }
+        Err(match needed {
+            Some((needed, present)) => ExportProblem::Opset { operator: native.to_owned(), needed, present },
+            None => ExportProblem::Operator(native.to_owned()),
+        })
+    }
+}
+
+/// The operands as they are, no attributes.
+fn import_direct(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let operands = n.all_operands()?;
+    n.call(operands, Vec::new())
+}
+
+/// The operands as they are, no attributes.
+fn export_direct(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let inputs = n.operands()?;
+    n.emit(n.onnx(), inputs, Vec::new());
+    Ok(())
+}
+
+/// An attribute that is an integer.
+pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), i: Some(value), ..AttributeProto::default() };
+    a.set_type(AttributeType::Int);
+    a
+}
+
+/// An attribute that is a float.
+pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), f: Some(value as f32), ..AttributeProto::default() };
+    a.set_type(AttributeType::Float);
+    a
+}
+
+/// An attribute that is a list of integers.
+pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
+    a.set_type(AttributeType::Ints);
+    a
+}
+
+/// An attribute that is a string.
+pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
+    let s = Some(Bytes::copy_from_slice(value.as_bytes()));
+    let mut a = AttributeProto { name: Some(name.to_owned()), s, ..AttributeProto::default() };
+    a.set_type(AttributeType::String);
+    a
+}
+
+/// An attribute that is a tensor.
+pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(name.to_owned()), t: Some(Box::new(value)), ..AttributeProto::default() };
+    a.set_type(AttributeType::Tensor);
+    a
+}

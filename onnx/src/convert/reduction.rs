@@ -1,0 +1,137 @@
+//! Reductions.
+
+use anfora_ir::{AttrId, Literal};
+
+use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute};
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::AttributeType;
+
+/// Reductions, and the version that made the axes an operand.
+const REDUCTIONS: &[(&str, i64, &str)] = &[
+    ("ReduceSum", 13, "sum"),
+    ("ReduceMean", 18, "mean"),
+    ("ReduceMax", 18, "max"),
+    ("ReduceMin", 18, "min"),
+    ("ReduceProd", 18, "prod"),
+];
+
+pub(super) fn register(table: &mut Conversions) {
+    for &(onnx, operand_since, native) in REDUCTIONS {
+        let before = Conversion::new(onnx, *OPSETS.start()..=operand_since - 1, native)
+            .import(import_with_attribute)
+            .export(export_with_attribute)
+            .attributes(&[("axes", AttributeType::Ints), ("keepdims", AttributeType::Int)]);
+        let since = Conversion::new(onnx, operand_since..=*OPSETS.end(), native)
+            .import(import_with_operand)
+            .export(export_with_operand)
+            .attributes(&[("keepdims", AttributeType::Int), ("noop_with_empty_axes", AttributeType::Int)]);
+        table.register(before);
+        table.register(since);
+    }
+    for (onnx, native) in [("ArgMax", "argmax"), ("ArgMin", "argmin")] {
+        let row = Conversion::new(onnx, OPSETS, native).import(import_arg).export(export_arg);
+        table.register(row.attributes(&[
+            ("axis", AttributeType::Int),
+            ("keepdims", AttributeType::Int),
+            ("select_last_index", AttributeType::Int),
+        ]));
+    }
+}
+
+fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let axes = n.ints("axes").map(<[i64]>::to_vec);
+    if n.operand_count() != 1 || axes.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    import_axes(n, axes)
+}
+
+fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let axes = match n.operand(1) {
+        Some(_) => Some(n.ints_operand(1)?).filter(|a| !a.is_empty()),
+        None => None,
+    };
+    // Without axes, this attribute turns "all of them" into "none of them".
+    let axes = match (axes, n.int("noop_with_empty_axes").unwrap_or(0)) {
+        (None, 0) => None,
+        (None, _) => Some(Vec::new()),
+        (axes, _) => axes,
+    };
+    import_axes(n, axes)
+}
+
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Option<Lowered> {
+    // How an integer mean is rounded is left open by the format.
+    if !n.dtype(0)?.is_float() && n.native() == "mean" {
+        return None;
+    }
+    let x = n.operand(0)?;
+    let mut attrs: Vec<(&str, AttrId)> = vec![("keepdims", n.bool_attr(n.int("keepdims").unwrap_or(1) != 0))];
+    attrs.extend(axes.map(|a| ("axis", n.cx().ints_attr(&a))));
+    n.call(vec![x], attrs)
+}
+
+fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let axes = n.attrs().ints("axis");
+    let x = n.operand(0)?;
+    if axes.as_ref().is_some_and(Vec::is_empty) {
+        n.emit("Identity", vec![x], Vec::new());
+        return Ok(());
+    }
+    let mut attributes: Vec<_> = axes.map(|a| ints_attribute("axes", &a)).into_iter().collect();
+    attributes.extend(keepdims(n));
+    n.emit(n.onnx(), vec![x], attributes);
+    Ok(())
+}
+
+fn export_with_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let axes = n.attrs().ints("axis");
+    let mut inputs = vec![n.operand(0)?];
+    if axes.as_ref().is_some_and(Vec::is_empty) {
+        n.emit("Identity", inputs, Vec::new());
+        return Ok(());
+    }
+    if let Some(axes) = axes {
+        inputs.push(n.ints_constant(&axes, 1)?);
+    }
+    let attributes = keepdims(n).into_iter().collect();
+    n.emit(n.onnx(), inputs, attributes);
+    Ok(())
+}
+
+/// The attribute, unless it is what the format takes without it.
+fn keepdims(n: &NodeExport<'_>) -> Option<crate::proto::AttributeProto> {
+    let keep = n.attrs().bool("keepdims").unwrap_or(false);
+    (!keep).then(|| int_attribute("keepdims", 0))
+}
+
+fn import_arg(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let operands = n.all_operands()?;
+    let axis = n.int("axis").unwrap_or(0);
+    let axis = n.cx().int_attr(axis);
+    let keep = n.bool_attr(n.int("keepdims").unwrap_or(1) != 0);
+    let last = n.bool_attr(n.int("select_last_index").unwrap_or(0) != 0);
+    n.call(operands, vec![("axis", axis), ("keepdims", keep), ("select_last_index", last)])
+}
+
+fn export_arg(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut x = n.operand(0)?;
+    let axis = n.attrs().int("axis");
+    if axis.is_none() {
+        if n.attrs().bool("keepdims").unwrap_or(false) {
+            return Err(ExportProblem::Unsupported(format!("`{}` over all axes that keeps them", n.native())));
+        }
+        let flat = n.own_constant(&Literal::from_elements(&[1], &[-1i64]).expect("there is one element"))?;
+        x = n.step("Reshape", vec![x, flat], Vec::new());
+    }
+    let mut attributes = vec![int_attribute("axis", axis.unwrap_or(0))];
+    attributes.extend(keepdims(n));
+    if n.attrs().bool("select_last_index").unwrap_or(false) {
+        n.needs_opset(12)?;
+        attributes.push(int_attribute("select_last_index", 1));
+    }
+    n.emit(n.onnx(), vec![x], attributes);
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Operators that move elements.
+
+use anfora_ir::Literal;
+
+use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, import_direct, int_attribute, ints_attribute};
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::AttributeType;
+
+const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
+const AXES: &[(&str, AttributeType)] = &[("axes", AttributeType::Ints)];
+
+pub(super) fn register(table: &mut Conversions) {
+    let rows = [
+        Conversion::new("Reshape", OPSETS, "reshape")
+            .import(import_reshape)
+            .export(export_reshape)
+            .attributes(&[("allowzero", AttributeType::Int)]),
+        Conversion::new("Expand", OPSETS, "broadcast_to").import(import_expand).export(export_direct),
+        Conversion::new("Transpose", OPSETS, "permute_dims")
+            .import(import_transpose)
+            .export(export_transpose)
+            .attributes(&[("perm", AttributeType::Ints)]),
+        Conversion::new("Unsqueeze", 9..=12, "expand_dims")
+            .import(import_axes_attribute)
+            .export(export_axes_attribute)
+            .attributes(AXES),
+        Conversion::new("Unsqueeze", 13..=23, "expand_dims").import(import_axes_operand).export(export_axes_operand),
+        Conversion::new("Squeeze", 9..=12, "squeeze")
+            .import(import_axes_attribute)
+            .export(export_axes_attribute)
+            .attributes(AXES),
+        Conversion::new("Squeeze", 13..=23, "squeeze").import(import_axes_operand).export(export_axes_operand),
+        Conversion::new("Concat", OPSETS, "concat").import(import_concat).export(export_axis).attributes(AXIS),
+        Conversion::new("Split", 9..=12, "split")
+            .import(import_split)
+            .export(export_split)
+            .attributes(&[("axis", AttributeType::Int), ("split", AttributeType::Ints)]),
+        Conversion::new("Split", 13..=23, "split")
+            .import(import_split)
+            .export(export_split)
+            .attributes(&[("axis", AttributeType::Int), ("num_outputs", AttributeType::Int)]),
+        Conversion::new("Slice", 9..=9, "strided_slice").import(import_slice_attributes).export(export_slice_attributes).attributes(
+            &[("axes", AttributeType::Ints), ("starts", AttributeType::Ints), ("ends", AttributeType::Ints)],
+        ),
+        Conversion::new("Slice", 10..=23, "strided_slice").import(import_slice_operands).export(export_slice_operands),
+        Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_axis).attributes(AXIS),
+        Conversion::new("Shape", OPSETS, "shape_of")
+            .import(import_shape)
+            .export(export_direct)
+            .attributes(&[("start", AttributeType::Int)]),
+    ];
+    for row in rows {
+        table.register(row);
+    }
+}
+
+fn import_reshape(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let allow = n.int("allowzero").unwrap_or(0) != 0;
+    let operands = n.all_operands()?;
+    let allow = n.bool_attr(allow);
+    n.call(operands, vec![("allowzero", allow)])
+}
+
+fn export_reshape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut attributes = Vec::new();
+    if n.attrs().bool("allowzero").unwrap_or(false) {
+        n.needs_opset(14)?;
+        attributes.push(int_attribute("allowzero", 1));
+    }
+    let inputs = n.operands()?;
+    n.emit("Reshape", inputs, attributes);
+    Ok(())
+}
+
+/// ONNX lets either side be the larger; ours only the shape. Which it is shows where both are known.
+fn import_expand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let x = n.operand(0)?;
+    let from = n.static_shape(0)?;
+    let to = n.ints_operand(1)?;
+    let rank = from.len().max(to.len());
+    let mut result = Vec::with_capacity(rank);
+    for axis in 0..rank {
+        let extent = |of: &[i64]| (axis + of.len()).checked_sub(rank).map_or(1, |i| of[i]);
+        let from: Vec<i64> = from.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+        result.push(match (extent(&from), extent(&to)) {
+            (1, b) => b,
+            (a, 1) => a,
+            (a, b) if a == b => a,
+            _ => return None,
+        });
+    }
+    if result == to {
+        return import_direct(n);
+    }
+    let shape = n.constant(Literal::from_elements(&[rank], &result).expect("the shape is made of the elements"));
+    n.call(vec![x, shape], Vec::new())
+}
+
+fn import_transpose(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let operands = n.all_operands()?;
+    let axes = n.ints("perm").map(<[i64]>::to_vec);
+    let attrs = axes.map(|a| ("axes", n.cx().ints_attr(&a))).into_iter().collect();
+    n.call(operands, attrs)
+}
+
+fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let attributes = n.attrs().ints("axes").map(|a| ints_attribute("perm", &a)).into_iter().collect();
+    let inputs = n.operands()?;
+    n.emit("Transpose", inputs, attributes);
+    Ok(())
+}
+
+fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let axes = n.ints("axes").map(<[i64]>::to_vec);
+    if n.operand_count() != 1 || (axes.is_none() && n.native() == "expand_dims") {
+        return None;
+    }
+    import_axes(n, axes)
+}
+
+fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let axes = match n.operand(1) {
+        Some(_) => Some(n.ints_operand(1)?),
+        None if n.native() == "squeeze" => None,
+        None => return None,
+    };
+    import_axes(n, axes)
+}
+
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Option<Lowered> {
+    let x = n.operand(0)?;
+    // An empty list means no axis to our operators; the format does not say.
+    if axes.as_ref().is_some_and(|a| a.is_empty() || a.len() > 64) {
+        return None;
+    }
+    let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
+    n.call(vec![x], attrs)
+}
+
+fn export_axes_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let attributes = n.attrs().ints("axis").map(|a| ints_attribute("axes", &a)).into_iter().collect();
+    let inputs = n.operands()?;
+    n.emit(n.onnx(), inputs, attributes);
+    Ok(())
+}
+
+fn export_axes_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut inputs = n.operands()?;
+    if let Some(axes) = n.attrs().ints("axis") {
+        inputs.push(n.ints_constant(&axes, 1)?);
+    }
+    n.emit(n.onnx(), inputs, Vec::new());
+    Ok(())
+}
+
+fn import_concat(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    n.int("axis")?;
+    import_axis(n)
+}
+
+fn import_gather(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    if n.dtype(1)?.is_integer() { import_axis(n) } else { None }
+}
+
+fn import_axis(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let operands = n.all_operands()?;
+    let axis = n.int("axis").unwrap_or(0);
+    let axis = n.cx().int_attr(axis);
+    n.call(operands, vec![("axis", axis)])
+}
+
+fn export_axis(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let axis = n.attrs().int("axis").unwrap_or(0);
+    let inputs = n.operands()?;
+    n.emit(n.onnx(), inputs, vec![int_attribute("axis", axis)]);
+    Ok(())
+}
+
+fn import_split(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let x = n.operand(0)?;
+    let axis = n.int("axis").unwrap_or(0);
+    let parts = n.output_count();
+    let extents = n.extents(0)?;
+    let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
+    let extent = *extents.get(usize::try_from(position).ok()?)?;
+    let sizes = match n.operand(1) {
+        Some(_) => Some(n.ints_operand(1)?),
+        None => n.ints("split").map(<[i64]>::to_vec),
+    };
+    let mut attrs = vec![("axis", n.cx().int_attr(axis))];
+    match sizes {
+        Some(sizes) => {
+            let mut end = 0i64;
+            let mut cuts = Vec::with_capacity(sizes.len());
+            for &size in &sizes {
+                end = end.checked_add(size).filter(|_| size >= 0)?;
+                cuts.push(end);
+            }
+            if sizes.len() != parts || extent != Some(end) || n.int("num_outputs").is_some() {
+                return None;
+            }
+            cuts.pop();
+            attrs.push(("indices", n.cx().ints_attr(&cuts)));
+        }
+        None => {
+            // Since version 18 the last part may be smaller; our operator does the same.
+            let (stated, uneven) = (n.int("num_outputs"), extent.is_none_or(|e| e % parts.max(1) as i64 != 0));
+            if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
+                return None;
+            }
+            attrs.push(("sections", n.cx().int_attr(parts as i64)));
+        }
+    }
+    n.call(vec![x], attrs)
+}
+
+fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let axis = n.attrs().int("axis").unwrap_or(0);
+    let mut inputs = vec![n.operand(0)?];
+    let mut attributes = vec![int_attribute("axis", axis)];
+    let sections = n.attrs().int("sections");
+    match n.result_extents(axis) {
+        // Equal parts are what the format makes of no sizes.
+        Some(sizes) if n.opset() < 18 && sections.is_some() && sizes.windows(2).all(|w| w[0] == w[1]) => {}
+        Some(sizes) if n.opset() < 13 => attributes.push(ints_attribute("split", &sizes)),
+        Some(sizes) if n.opset() < 18 || sections.is_none() => inputs.push(n.ints_constant(&sizes, 1)?),
+        _ => match sections {
+            Some(parts) => {
+                n.needs_opset(18)?;
+                attributes.push(int_attribute("num_outputs", parts));
+            }
+            None => return Err(ExportProblem::Unsupported("`split` of an unknown extent".to_owned())),
+        },
+    }
+    n.emit("Split", inputs, attributes);
+    Ok(())
+}
+
+fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let list = |name: &str| n.ints(name).map(<[i64]>::to_vec);
+    let (begin, end, axes) = (list("starts")?, list("ends")?, list("axes"));
+    if n.operand_count() == 1 { import_slice(n, begin, end, axes, None) } else { None }
+}
+
+fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let begin = n.ints_operand(1)?;
+    let end = n.ints_operand(2)?;
+    let mut optional = |i: usize| match n.operand(i) {
+        Some(_) => n.ints_operand(i).map(Some),
+        None => Some(None),
+    };
+    let (axes, strides) = (optional(3)?, optional(4)?);
+    import_slice(n, begin, end, axes, strides)
+}
+
+fn import_slice(
+    n: &mut NodeImport<'_, '_>,
+    begin: Vec<i64>,
+    end: Vec<i64>,
+    axes: Option<Vec<i64>>,
+    strides: Option<Vec<i64>>,
+) -> Option<Lowered> {
+    let x = n.operand(0)?;
+    let mut attrs = vec![("begin", n.cx().ints_attr(&begin)), ("end", n.cx().ints_attr(&end))];
+    attrs.extend(axes.map(|a| ("axes", n.cx().ints_attr(&a))));
+    attrs.extend(strides.map(|s| ("strides", n.cx().ints_attr(&s))));
+    n.call(vec![x], attrs)
+}
+
+fn export_slice_attributes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().ints("strides").is_some_and(|s| s.iter().any(|&s| s != 1)) {
+        n.needs_opset(10)?;
+    }
+    let mut attributes = Vec::new();
+    for (ours, theirs) in [("begin", "starts"), ("end", "ends"), ("axes", "axes")] {
+        attributes.extend(n.attrs().ints(ours).map(|v| ints_attribute(theirs, &v)));
+    }
+    let inputs = n.operands()?;
+    n.emit("Slice", inputs, attributes);
+    Ok(())
+}
+
+fn export_slice_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut inputs = n.operands()?;
+    for (i, name) in ["begin", "end", "axes", "strides"].into_iter().enumerate() {
+        inputs.push(match n.attrs().ints(name) {
+            Some(values) => n.ints_constant(&values, i + 1)?,
+            None => String::new(),
+        });
+    }
+    while inputs.last().is_some_and(String::is_empty) {
+        inputs.pop();
+    }
+    n.emit("Slice", inputs, Vec::new());
+    Ok(())
+}
+
+fn import_shape(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    if n.int("start").unwrap_or(0) == 0 { import_direct(n) } else { None }
+}

@@ -1,0 +1,276 @@
+//! Convolutions and pools.
+
+use anfora_ir::{AttrId, ExprId};
+
+use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, int_attribute, ints_attribute};
+use crate::error::ExportProblem;
+use crate::export::NodeExport;
+use crate::import::NodeImport;
+use crate::proto::{AttributeProto, AttributeType};
+
+const CONV: &[(&str, AttributeType)] = &[
+    ("auto_pad", AttributeType::String),
+    ("dilations", AttributeType::Ints),
+    ("group", AttributeType::Int),
+    ("kernel_shape", AttributeType::Ints),
+    ("pads", AttributeType::Ints),
+    ("strides", AttributeType::Ints),
+];
+const POOL: &[(&str, AttributeType)] = &[
+    ("auto_pad", AttributeType::String),
+    ("ceil_mode", AttributeType::Int),
+    ("count_include_pad", AttributeType::Int),
+    ("dilations", AttributeType::Ints),
+    ("kernel_shape", AttributeType::Ints),
+    ("pads", AttributeType::Ints),
+    ("strides", AttributeType::Ints),
+];
+
+pub(super) fn register(table: &mut Conversions) {
+    for native in ["nn.conv1d", "nn.conv2d", "nn.conv3d"] {
+        let row = Conversion::new("Conv", OPSETS, native);
+        table.register(row.import(import_conv).export(export_conv).attributes(CONV));
+    }
+    for native in ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"] {
+        let row = Conversion::new("MaxPool", OPSETS, native).import(import_max_pool).export(export_max_pool);
+        // The order of storage only counts for the second output.
+        table.register(row.attributes(POOL).carried(&["storage_order"]));
+    }
+    for native in ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"] {
+        let row = Conversion::new("AveragePool", OPSETS, native);
+        table.register(row.import(import_average_pool).export(export_average_pool).attributes(POOL));
+    }
+    for native in ["nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"] {
+        let row = Conversion::new("GlobalAveragePool", OPSETS, native);
+        table.register(row.import(import_global).export(export_direct));
+    }
+}
+
+/// The operator of ours for windows of a number of axes; `None` past three.
+fn by_rank(names: [&'static str; 3], axes: usize) -> Option<&'static str> {
+    names.get(axes.checked_sub(1)?).copied()
+}
+
+/// Where windows lie, an entry for each spatial axis.
+struct Window {
+    kernel: Vec<i64>,
+    strides: Vec<i64>,
+    dilations: Vec<i64>,
+    /// All begins, then all ends.
+    pads: Vec<i64>,
+}
+
+impl Window {
+    /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`.
+    fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Option<Window> {
+        let axes = kernel.len();
+        if n.rank(0)? != axes + 2 {
+            return None;
+        }
+        let list = |name: &str, default: i64, len: usize| match n.ints(name) {
+            Some(v) => (v.len() == len).then(|| v.to_vec()),
+            None => Some(vec![default; len]),
+        };
+        let strides = list("strides", 1, axes)?;
+        let dilations = list("dilations", 1, axes)?;
+        let pads = list("pads", 0, 2 * axes)?;
+        let is_positive = |v: &[i64]| v.iter().all(|&x| (1..1 << 31).contains(&x));
+        if !is_positive(&kernel) || !is_positive(&strides) || !is_positive(&dilations) {
+            return None;
+        }
+        if pads.iter().any(|p| !(0..1 << 31).contains(p)) {
+            return None;
+        }
+        let mut window = Window { kernel, strides, dilations, pads };
+        match n.str("auto_pad") {
+            None if n.attribute("auto_pad").is_none() => {}
+            Some("NOTSET") => {}
+            Some(mode) if n.ints("pads").is_none() => {
+                let upper = match mode {
+                    "VALID" => return Some(window),
+                    "SAME_UPPER" => true,
+                    "SAME_LOWER" => false,
+                    _ => return None,
+                };
+                window.pad_to_same(n, upper)?;
+            }
+            _ => return None,
+        }
+        Some(window)
+    }
+
+    /// Pads so that there is one window for each stride that begins in the input; the odd element goes to the end or to the beginning.
+    fn pad_to_same(&mut self, n: &mut NodeImport<'_, '_>, odd_at_end: bool) -> Option<()> {
+        let extents = n.extents(0)?;
+        let axes = self.kernel.len();
+        for axis in 0..axes {
+            let extent = extents[axis + 2]?;
+            let windows = extent.checked_add(self.strides[axis] - 1)? / self.strides[axis];
+            let reach = (windows - 1).checked_mul(self.strides[axis])?.checked_add(self.reach(axis))?;
+            let total = (reach - extent).max(0);
+            let (less, more) = (total / 2, total - total / 2);
+            let (begin, end) = if odd_at_end { (less, more) } else { (more, less) };
+            self.pads[axis] = begin;
+            self.pads[axes + axis] = end;
+        }
+        Some(())
+    }
+
+    /// The extent of a window, with the holes that a dilation makes.
+    fn reach(&self, axis: usize) -> i64 {
+        (self.kernel[axis] - 1).saturating_mul(self.dilations[axis]).saturating_add(1)
+    }
+
+    /// Whether, with a rounding up of their number, every window begins before the padding at the end. What becomes of one that does
+    /// not differs between versions of the format. `None` if it does not show.
+    fn all_begin_inside(&self, n: &mut NodeImport<'_, '_>) -> Option<bool> {
+        let extents = n.extents(0)?;
+        let axes = self.kernel.len();
+        for axis in 0..axes {
+            let inside = extents[axis + 2]?.checked_add(self.pads[axis])?;
+            let free = inside.checked_add(self.pads[axes + axis])?.checked_sub(self.reach(axis))?;
+            let last = free.checked_add(self.strides[axis] - 1)? / self.strides[axis];
+            if free < 0 || last.checked_mul(self.strides[axis])? >= inside {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    fn attrs(&self, n: &mut NodeImport<'_, '_>) -> Vec<(&'static str, AttrId)> {
+        let mut attrs = Vec::new();
+        // The defaults are lists as long as there are axes, and so are left out here, not by the operator's row.
+        for (name, values, default) in
+            [("strides", &self.strides, 1), ("padding", &self.pads, 0), ("dilation", &self.dilations, 1)]
+        {
+            if values.iter().any(|&v| v != default) {
+                attrs.push((name, n.cx().ints_attr(values)));
+            }
+        }
+        attrs
+    }
+}
+
+fn call(op: &'static str, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Option<Lowered> {
+    Some(Lowered::Call { op: op.into(), operands, attrs })
+}
+
+fn import_conv(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    let weights = n.extents(1)?;
+    let kernel: Option<Vec<i64>> = weights.get(2..)?.iter().copied().collect();
+    let kernel = kernel?;
+    if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
+        return None;
+    }
+    let op = by_rank(["nn.conv1d", "nn.conv2d", "nn.conv3d"], kernel.len())?;
+    n.dtype(0).filter(|d| d.is_float())?;
+    let window = Window::read(n, kernel)?;
+    let mut operands = vec![n.operand(0)?, n.operand(1)?];
+    operands.extend(n.operand(2));
+    let mut attrs = window.attrs(n);
+    let groups = n.int("group").unwrap_or(1);
+    attrs.push(("groups", n.cx().int_attr(groups)));
+    call(op, operands, attrs)
+}
+
+fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    if n.attribute("count_include_pad").is_some() {
+        return None;
+    }
+    import_pool(n, ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"])
+}
+
+fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    n.dtype(0).filter(|d| d.is_float())?;
+    import_pool(n, ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"])
+}
+
+fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Option<Lowered> {
+    if n.output_count() != 1 {
+        return None;
+    }
+    let kernel = n.ints("kernel_shape")?.to_vec();
+    let op = by_rank(names, kernel.len())?;
+    let pool_size = n.cx().ints_attr(&kernel);
+    let window = Window::read(n, kernel)?;
+    let operands = n.all_operands()?;
+    let mut attrs = window.attrs(n);
+    attrs.push(("pool_size", pool_size));
+    let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
+    let count = n.int("count_include_pad").unwrap_or(0) != 0;
+    if ceil {
+        if count || !window.all_begin_inside(n)? {
+            return None;
+        }
+        attrs.push(("ceil_mode", n.bool_attr(true)));
+    }
+    if count {
+        attrs.push(("count_include_pad", n.bool_attr(true)));
+    }
+    call(op, operands, attrs)
+}
+
+fn import_global(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+    n.dtype(0).filter(|d| d.is_float())?;
+    let names = ["nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"];
+    let op = by_rank(names, n.rank(0)?.checked_sub(2)?)?;
+    let operands = n.all_operands()?;
+    call(op, operands, Vec::new())
+}
+
+/// The attributes that convolutions and pools share, unless they are what the format takes without them.
+fn window_attributes(n: &NodeExport<'_>) -> Vec<AttributeProto> {
+    let mut attributes = Vec::new();
+    for (ours, theirs, default) in [("dilation", "dilations", 1), ("padding", "pads", 0), ("strides", "strides", 1)] {
+        let values = n.attrs().ints(ours).filter(|v| v.iter().any(|&x| x != default));
+        attributes.extend(values.map(|v| ints_attribute(theirs, &v)));
+    }
+    attributes
+}
+
+fn export_conv(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut attributes = window_attributes(n);
+    let groups = n.attrs().int("groups").unwrap_or(1);
+    if groups != 1 {
+        attributes.push(int_attribute("group", groups));
+    }
+    if let Some(kernel) = n.extents(1).and_then(|w| w.get(2..).map(<[i64]>::to_vec)) {
+        attributes.push(ints_attribute("kernel_shape", &kernel));
+    }
+    let inputs = n.operands()?;
+    n.emit("Conv", inputs, attributes);
+    Ok(())
+}
+
+fn export_max_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().ints("dilation").is_some_and(|d| d.iter().any(|&x| x != 1)) {
+        n.needs_opset(10)?;
+    }
+    let attributes = pool_attributes(n)?;
+    let inputs = n.operands()?;
+    n.emit("MaxPool", inputs, attributes);
+    Ok(())
+}
+
+fn export_average_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().ints("dilation").is_some_and(|d| d.iter().any(|&x| x != 1)) {
+        n.needs_opset(19)?;
+    }
+    let mut attributes = pool_attributes(n)?;
+    if n.attrs().bool("count_include_pad").unwrap_or(false) {
+        attributes.push(int_attribute("count_include_pad", 1));
+    }
+    let inputs = n.operands()?;
+    n.emit("AveragePool", inputs, attributes);
+    Ok(())
+}
+
+fn pool_attributes(n: &mut NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportProblem> {
+    let mut attributes = window_attributes(n);
+    attributes.extend(n.attrs().ints("pool_size").map(|k| ints_attribute("kernel_shape", &k)));
+    if n.attrs().bool("ceil_mode").unwrap_or(false) {
+        n.needs_opset(10)?;
+        attributes.push(int_attribute("ceil_mode", 1));
+    }
+    Ok(attributes)
+}

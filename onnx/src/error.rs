@@ -1,0 +1,173 @@
+//! What can go wrong, and where.
+
+use anfora_ir::{Diagnostic, TypeError};
+
+use crate::tensor::TensorError;
+use crate::wire::WireError;
+
+/// Why a file is not a module.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct ImportError {
+    /// The graph, and the node or the value.
+    pub place: String,
+    /// What is wrong there.
+    pub problem: ImportProblem,
+}
+
+/// What is wrong in a file.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ImportProblem {
+    /// The bytes are not a model.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The bytes are not a model, in a way that only shows when they are decoded, such as text that is not UTF-8.
+    #[error("the file is damaged: {0}")]
+    Decode(#[from] prost::DecodeError),
+    /// Something that every model has is missing.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// The format's version is newer than this crate.
+    #[error("IR version {0} is newer than the newest that is known, {newest}", newest = crate::proto::IR_VERSION)]
+    IrVersion(i64),
+    /// One domain is imported in two versions.
+    #[error("two versions of the operators of the domain `{0}` are imported")]
+    Opset(String),
+    /// Something that is not supported, and cannot be kept unseen.
+    #[error("{0} is not supported yet")]
+    Unsupported(&'static str),
+    /// A constant.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// A value that must have a name has none.
+    #[error("{0} without a name")]
+    Nameless(&'static str),
+    /// A value is defined twice in one graph.
+    #[error("`{0}` is defined twice")]
+    Duplicate(String),
+    /// A node has two attributes of one name.
+    #[error("the attribute `{0}` is given twice")]
+    DuplicateAttribute(String),
+    /// A value that nothing defines.
+    #[error("`{0}` is neither an input, nor an initializer, nor the output of a node")]
+    Undefined(String),
+    /// A value that is used before it is computed.
+    #[error(
+        "`{0}` is used before the node that computes it: nodes are to be in topological order, and there is none if they \
+         form a cycle"
+    )]
+    Order(String),
+    /// Operands or attributes do not fit the operator.
+    #[error("{0}")]
+    Type(TypeError),
+    /// A value does not have the type that the file says.
+    #[error("`{name}` is {found}, but the file says {stated}")]
+    Stated {
+        /// The value.
+        name: String,
+        /// Its type, from the node that computes it.
+        found: String,
+        /// Its type, from the file.
+        stated: String,
+    },
+    /// The module has a function of the name already, or something else that a sound file cannot cause.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ImportError {
+    pub(crate) fn new(place: impl Into<String>, problem: impl Into<ImportProblem>) -> ImportError {
+        ImportError { place: place.into(), problem: problem.into() }
+    }
+
+    /// As a diagnostic about the file as a whole.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(self.to_string());
+        match &self.problem {
+            ImportProblem::Type(TypeError { help: Some(help), .. }) => diagnostic.with_help(help.clone()),
+            _ => diagnostic,
+        }
+    }
+}
+
+/// Why a module cannot be written.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub struct ExportError {
+    /// The function, without `@`.
+    pub function: String,
+    /// The binding, without `%`, if it is one and has a name.
+    pub binding: Option<String>,
+    /// What is wrong there.
+    pub problem: ExportProblem,
+}
+
+impl std::fmt::Display for ExportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.binding {
+            Some(binding) => write!(f, "in @{}, at %{binding}: {}", self.function, self.problem),
+            None => write!(f, "in @{}: {}", self.function, self.problem),
+        }
+    }
+}
+
+/// What ONNX cannot say.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ExportProblem {
+    /// There is no function to write.
+    #[error("there is no function `@{0}` with a body")]
+    NoEntry(String),
+    /// Something that a pass removes.
+    #[error("ONNX has no {what}; the pass `{pass}` removes it")]
+    Pass {
+        /// What there is.
+        what: &'static str,
+        /// The pass that removes it.
+        pass: &'static str,
+    },
+    /// Something that ONNX does not have, or that this crate does not write.
+    #[error("{0} cannot be written")]
+    Unsupported(String),
+    /// An operator without a counterpart.
+    #[error("the operator `{0}` has no counterpart")]
+    Operator(String),
+    /// The counterpart came with a later version of the operators.
+    #[error("`{operator}` needs version {needed} of the operators; the model is of version {present}")]
+    Opset {
+        /// The operator, as the module calls it.
+        operator: String,
+        /// The version that has it.
+        needed: i64,
+        /// The version of the model.
+        present: i64,
+    },
+    /// A type that ONNX does not have.
+    #[error("the type {0} cannot be written")]
+    Type(String),
+    /// A constant.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The file would be larger than protocol buffers may be.
+    #[error("the file would be larger than 2 GiB, the most that the format can hold")]
+    TooLarge,
+    /// Subgraphs are nested deeper than readers take.
+    #[error("subgraphs are nested more than {0} deep")]
+    TooDeep(usize),
+    /// An attribute that should hold an encoded message does not.
+    #[error("the attribute `{0}` is not what the importer writes")]
+    Damaged(&'static str),
+}
+
+impl ExportError {
+    /// As a diagnostic that names function and binding.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(self.problem.to_string()).in_function(self.function.clone());
+        let diagnostic = match &self.binding {
+            Some(binding) => diagnostic.on_binding(binding.clone()),
+            None => diagnostic,
+        };
+        match &self.problem {
+            ExportProblem::Pass { pass, .. } => diagnostic.with_help(format!("run the pass `{pass}` first")),
+            _ => diagnostic,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Constants: one initializer for equal ones, or a node for one that is a single number many times.
+
+use std::rc::Rc;
+
+use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
+use rustc_hash::FxHashMap;
+
+use super::ExportOptions;
+use super::names::Names;
+use crate::convert::{OPSETS, tensor_attribute};
+use crate::error::ExportProblem;
+use crate::proto::{NodeProto, TensorProto};
+use crate::tensor::{TensorError, tensor_of};
+
+/// The largest file that protocol buffers can hold.
+pub(super) const MAX_FILE: u64 = i32::MAX as u64;
+/// Constants of at most this many elements are looked up by their contents, too.
+const SMALL: usize = 64;
+
+/// Constants of at most this many bytes may be written once for each subgraph that uses them.
+const LOCAL_BYTES: usize = 1024;
+/// A splat of at most this many bytes is always written out: a node would take more.
+const TINY_SPLAT: u64 = 64;
+
+/// The constants that are written so far.
+pub(super) struct Constants {
+    /// The open graphs, the outermost first.
+    levels: Vec<Level>,
+    /// Names of constants that are bound under their own name, by contents and that name, in the open graphs.
+    bound: FxHashMap<(LiteralId, NameId), Vec<Rc<str>>>,
+    /// Names of the same, by variable.
+    of_var: FxHashMap<VarId, Rc<str>>,
+    /// Bytes that splats have taken beyond one element each.
+    splat_bytes: u64,
+    max_splat_bytes: u64,
+    max_total_splat_bytes: u64,
+    /// Whether the version of the operators can make a value from its shape.
+    has_constant_of_shape: bool,
+    /// Whether only the outermost graph may have constants.
+    is_flat: bool,
+}
+
+/// The constants of a graph that is not finished.
+#[derive(Default)]
+struct Level {
+    by_id: FxHashMap<LiteralId, Rc<str>>,
+    by_contents: FxHashMap<Literal, Rc<str>>,
+    begin: Begin,
+}
+
+/// What a graph begins with.
+#[derive(Default)]
+pub(super) struct Begin {
+    pub(super) initializers: Vec<TensorProto>,
+    pub(super) nodes: Vec<NodeProto>,
+}
+
+impl Constants {
+    /// `is_flat` keeps all constants in the outermost graph.
+    pub(super) fn new(options: &ExportOptions, opset: i64, is_flat: bool) -> Constants {
+        Constants {
+            levels: Vec::new(),
+            bound: FxHashMap::default(),
+            of_var: FxHashMap::default(),
+            splat_bytes: 0,
+            max_splat_bytes: options.max_splat_bytes,
+            max_total_splat_bytes: match options.max_splat_bytes {
+                u64::MAX => u64::MAX,
+                _ => options.max_total_splat_bytes,
+            },
+            has_constant_of_shape: opset >= *OPSETS.start(),
+            is_flat,
+        }
+    }
+
+    /// Begins a graph inside the one in hand.
+    pub(super) fn open(&mut self) {
+        self.levels.push(Level::default());
+    }
+
+    /// Ends the graph in hand: what it has to begin with.
+    pub(super) fn close(&mut self) -> Begin {
+        self.levels.pop().map(|l| l.begin).unwrap_or_default()
+    }
+
+    /// The name of a constant that is used in the graph in hand, under the name `hint`, or bound to a variable.
+    pub(super) fn name(
+        &mut self,
+        names: &mut Names,
+        (id, literal): (LiteralId, &Literal),
+        var: Option<VarId>,
+        hint: Option<(NameId, &str)>,
+    ) -> Result<Rc<str>, ExportProblem> {
+        if let Some(name) = var.and_then(|v| self.of_var.get(&v)) {
+            return Ok(name.clone());
+        }
+        if let Some((hint, _)) = hint
+            && let Some(name) = self.bound.get(&(id, hint)).and_then(|n| n.last())
+        {
+            return Ok(name.clone());
+        }
+        if let Some(name) = self.levels.iter().find_map(|l| l.by_id.get(&id)) {
+            return Ok(name.clone());
+        }
+        let (name, level) = self.by_contents(names, literal, hint.map_or("", |h| h.1))?;
+        self.levels[level].by_id.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// The name of a constant of the exporter's own, in the graph in hand.
+    pub(super) fn own(&mut self, names: &mut Names, literal: &Literal, wish: &str) -> Result<Rc<str>, ExportProblem> {
+        Ok(self.by_contents(names, literal, wish)?.0)
+    }
+
+    fn by_contents(
+        &mut self,
+        names: &mut Names,
+        literal: &Literal,
+        wish: &str,
+    ) -> Result<(Rc<str>, usize), ExportProblem> {
+        let is_small = literal.element_count() <= SMALL;
+        if is_small {
+            let mut levels = self.levels.iter().enumerate();
+            if let Some((i, name)) = levels.find_map(|(i, l)| Some((i, l.by_contents.get(literal)?))) {
+                return Ok((name.clone(), i));
+            }
+        }
+        let is_local = !self.is_flat && literal.stored_bytes() <= LOCAL_BYTES;
+        let level = if is_local { self.levels.len() - 1 } else { 0 };
+        let wish = if wish.is_empty() { "c" } else { wish };
+        let name = if level == 0 { names.claim_outermost(wish) } else { names.claim(wish) };
+        self.write(names, literal, &name, level, |_| {})?;
+        if is_small {
+            self.levels[level].by_contents.insert(literal.clone(), name.clone());
+        }
+        Ok((name, level))
+    }
+
+    /// Binds a constant under a name of its own, from here to the end of the graph in hand, and writes it. `finish` completes the
+    /// initializer, if it becomes one.
+    pub(super) fn bind(
+        &mut self,
+        names: &mut Names,
+        (var, id, own): (VarId, LiteralId, NameId),
+        literal: &Literal,
+        name: &Rc<str>,
+        finish: impl FnOnce(&mut TensorProto),
+    ) -> Result<(), ExportProblem> {
+        self.note(var, id, own, name);
+        let level = if self.is_flat { 0 } else { self.levels.len() - 1 };
+        self.write(names, literal, name, level, finish)
+    }
+
+    /// Binds a constant that a node of the graph in hand gives.
+    pub(super) fn bind_node(&mut self, (var, id, own): (VarId, LiteralId, NameId), name: &Rc<str>, node: NodeProto) {
+        self.note(var, id, own, name);
+        if let Some(level) = self.levels.last_mut() {
+            level.begin.nodes.push(node);
+        }
+    }
+
+    fn note(&mut self, var: VarId, id: LiteralId, own: NameId, name: &Rc<str>) {
+        self.bound.entry((id, own)).or_default().push(name.clone());
+        self.of_var.insert(var, name.clone());
+    }
+
+    /// Takes a binding back.
+    pub(super) fn unbind(&mut self, id: LiteralId, own: NameId) {
+        if let Some(names) = self.bound.get_mut(&(id, own)) {
+            names.pop();
+        }
+    }
+
+    /// Writes a constant to the beginning of a graph.
+    fn write(
+        &mut self,
+        names: &mut Names,
+        literal: &Literal,
+        name: &Rc<str>,
+        level: usize,
+        finish: impl FnOnce(&mut TensorProto),
+    ) -> Result<(), ExportProblem> {
+        if self.is_made_from_shape(literal) {
+            return self.write_from_shape(names, literal, name, level);
+        }
+        if literal.as_dense().is_none() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) {
+            return Err(ExportProblem::TooLarge);
+        }
+        let mut tensor = tensor_of(literal, MAX_FILE)?;
+        tensor.name = Some(name.to_string());
+        finish(&mut tensor);
+        self.levels[level].begin.initializers.push(tensor);
+        Ok(())
+    }
+
+    /// Whether a constant is a splat too large to be written out. Counts the bytes of one that is not.
+    fn is_made_from_shape(&mut self, literal: &Literal) -> bool {
+        let Some(element) = literal.as_splat() else { return false };
+        let expanded = literal.expanded_bytes().map_or(u64::MAX, |b| b as u64);
+        let growth = expanded.saturating_sub(element.len() as u64);
+        let total = self.splat_bytes.saturating_add(growth);
+        let fits = expanded <= self.max_splat_bytes && total <= self.max_total_splat_bytes;
+        if fits || expanded <= TINY_SPLAT || !self.has_constant_of_shape || !can_fill(literal.dtype()) {
+            self.splat_bytes = total;
+            return false;
+        }
+        true
+    }
+
+    fn write_from_shape(
+        &mut self,
+        names: &mut Names,
+        literal: &Literal,
+        name: &Rc<str>,
+        level: usize,
+    ) -> Result<(), ExportProblem> {
+        let extents: Result<Vec<i64>, _> = literal.shape().iter().map(|&d| i64::try_from(d)).collect();
+        let extents = extents.map_err(|_| TensorError::TooLarge(literal.shape().to_vec()))?;
+        let shape = Literal::from_elements(&[extents.len()], &extents).map_err(TensorError::from)?;
+        let (shape, _) = self.by_contents(names, &shape, &format!("{name}_shape"))?;
+        let element = literal.as_splat().unwrap_or_default();
+        let value = tensor_of(&Literal::splat_bytes(literal.dtype(), &[1], element), 16)?;
+        self.levels[level].begin.nodes.push(NodeProto {
+            op_type: Some("ConstantOfShape".to_owned()),
+            input: vec![shape.to_string()],
+            output: vec![name.to_string()],
+            attribute: vec![tensor_attribute("value", value)],
+            ..NodeProto::default()
+        });
+        Ok(())
+    }
+}
+
+/// Whether the operator that makes a value from its shape has the element type, in every version.
+fn can_fill(dtype: DType) -> bool {
+    dtype.has_kernels() && dtype != DType::BFloat16
+}

@@ -1,0 +1,166 @@
+//! From a module to a file.
+
+mod constants;
+mod graph;
+mod names;
+mod node;
+mod slots;
+
+use anfora_ir::{AttrId, AttrsId, Context, Function, Module};
+use prost::Message;
+
+use crate::attributes::{decoded_list, entries_of, int, list, str};
+use crate::convert::Conversions;
+use crate::error::{ExportError, ExportProblem};
+use crate::import::count_function_nodes;
+use crate::keys;
+use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto};
+use crate::wire::{self, UnknownFields};
+
+pub use node::NodeExport;
+
+/// How a module is written.
+#[derive(Clone)]
+pub struct ExportOptions {
+    /// The function that becomes the graph.
+    pub entry: String,
+    /// The version of the standard operators, for a module that does not say which it was imported from. Without it, the oldest of
+    /// the common versions that has what the module needs.
+    pub opset: Option<i64>,
+    /// A constant that is one number many times is written out if that takes at most as many bytes, else it becomes a node that
+    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either.
+    pub max_splat_bytes: u64,
+    /// How many bytes all constants that are one number many times may take more than one number each.
+    pub max_total_splat_bytes: u64,
+    /// Which operators become which.
+    pub conversions: Conversions,
+}
+
+impl Default for ExportOptions {
+    fn default() -> ExportOptions {
+        ExportOptions {
+            entry: "main".to_owned(),
+            opset: None,
+            max_splat_bytes: 16 << 10,
+            max_total_splat_bytes: 16 << 20,
+            conversions: Conversions::default(),
+        }
+    }
+}
+
+/// The version of the format and of the operators where nothing else is said.
+const DEFAULT_OPSET: i64 = 18;
+/// For versions of the standard operators, the first version of the format that may import them.
+const IR_VERSIONS: &[(i64, i64)] = &[(18, 8), (20, 9), (22, 10), (23, 11)];
+
+/// A model that is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exported {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its nodes, those of subgraphs and of the model's own functions included.
+    pub nodes: usize,
+}
+
+/// Writes a module: the function `entry` becomes the graph.
+///
+/// # Errors
+/// If the function contains what ONNX cannot say. The error names the pass that removes it, if there is one.
+pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, ExportError> {
+    let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
+    let key = module.find(&options.entry);
+    let function = key.and_then(|k| module.get(k)).filter(|f| f.is_definition());
+    let function = function.ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
+    let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
+    if module.cx.find_attr(module.attrs(), keys::OPSETS).is_some() {
+        return write(&module.cx, function, options, model);
+    }
+    let mut opset = options.opset.unwrap_or(DEFAULT_OPSET);
+    loop {
+        set_versions(&mut model, opset);
+        let problem = match write(&module.cx, function, options, model.clone()) {
+            Err(e) => e,
+            done => return done,
+        };
+        match problem.problem {
+            ExportProblem::Opset { needed, .. } if options.opset.is_none() && needed > opset => opset = needed,
+            _ => return Err(problem),
+        }
+    }
+}
+
+/// What a module says besides its graph.
+fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
+    let find = |key| cx.find_attr(attrs, key);
+    let number = |key| find(key).map(|v| int(cx, v).ok_or(ExportProblem::Damaged(key))).transpose();
+    let text = |key| {
+        find(key).map(|v| str(cx, v).map(str::to_owned).ok_or(ExportProblem::Damaged(key))).transpose()
+    };
+    let opset = |&item: &AttrId| match list(cx, item)? {
+        &[domain, version] => Some(OperatorSetIdProto {
+            domain: Some(str(cx, domain)?.to_owned()),
+            version: Some(int(cx, version)?),
+        }),
+        _ => None,
+    };
+    let opsets = find(keys::OPSETS).map(|v| {
+        let items = list(cx, v).and_then(|items| items.iter().map(opset).collect());
+        items.ok_or(ExportProblem::Damaged(keys::OPSETS))
+    });
+    let metadata = find(keys::METADATA).map(|v| entries_of(cx, v).ok_or(ExportProblem::Damaged(keys::METADATA)));
+    let functions = find(keys::FUNCTIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::FUNCTIONS)));
+    let configuration =
+        find(keys::CONFIGURATIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::CONFIGURATIONS)));
+    Ok(ModelProto {
+        ir_version: number(keys::IR_VERSION)?,
+        producer_name: text(keys::PRODUCER_NAME)?,
+        producer_version: text(keys::PRODUCER_VERSION)?,
+        domain: text(keys::DOMAIN)?,
+        model_version: number(keys::MODEL_VERSION)?,
+        doc_string: text(keys::DOC)?,
+        graph: None,
+        opset_import: opsets.transpose()?.unwrap_or_default(),
+        metadata_props: metadata.transpose()?.unwrap_or_default(),
+        training_info: Vec::new(),
+        functions: functions.transpose()?.unwrap_or_default(),
+        configuration: configuration.transpose()?.unwrap_or_default(),
+    })
+}
+
+/// Fills in versions, and the producer, of a model that does not come from a file.
+fn set_versions(model: &mut ModelProto, opset: i64) {
+    let first = IR_VERSIONS.iter().find(|v| opset <= v.0).or(IR_VERSIONS.last());
+    model.ir_version = Some(first.map_or(crate::proto::IR_VERSION, |v| v.1));
+    model.opset_import = vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) }];
+    model.producer_name.get_or_insert_with(|| "anfora".to_owned());
+    model.producer_version.get_or_insert_with(|| env!("CARGO_PKG_VERSION").to_owned());
+}
+
+fn write(
+    cx: &Context,
+    function: &Function,
+    options: &ExportOptions,
+    mut model: ModelProto,
+) -> Result<Exported, ExportError> {
+    let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
+    let exported = graph::export_graph(cx, function, options, &model)?;
+    for domain in exported.domains {
+        let has_versions = model.ir_version.is_none_or(|v| v >= 3);
+        if has_versions && !model.opset_import.iter().any(|o| o.domain() == domain) {
+            model.opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(1) });
+        }
+    }
+    model.graph = Some(GraphProto::default());
+    let rest = model.encoded_len() as u64;
+    if rest + exported.graph.encoded_len() as u64 > constants::MAX_FILE {
+        return Err(fault(ExportProblem::TooLarge));
+    }
+    model.graph = Some(exported.graph);
+    let bytes = model.encode_to_vec();
+    // Deep enough for readers to give up?
+    if exported.depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
+        return Err(fault(ExportProblem::TooDeep(exported.depth)));
+    }
+    let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
+    Ok(Exported { bytes, nodes: exported.nodes + in_functions })
+}

@@ -1,0 +1,367 @@
+//! Calls to nodes.
+
+use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, Literal, TensorType, TypeId};
+use bytes::Bytes;
+
+use super::graph::{Call, Exporter};
+use super::slots::Slot;
+use crate::attributes::{decoded, decoded_list, list, message_of, str, strs};
+use crate::convert::Conversion;
+use crate::error::ExportProblem;
+use crate::keys;
+use crate::opaque::decode;
+use crate::proto::{AttributeProto, AttributeType, NodeDeviceConfigurationProto, NodeProto};
+
+/// A call of an operator of ours, as the conversion that writes it sees it.
+pub struct NodeExport<'a> {
+    exporter: &'a mut dyn Writer,
+    row: &'a Conversion,
+    cx: &'a Context,
+    call: &'a CallView<'a>,
+    opset: i64,
+    outputs: Vec<String>,
+    /// For each output, whether anything uses it.
+    used: Vec<bool>,
+    nodes: Vec<NodeProto>,
+}
+
+/// What a conversion may look at.
+struct CallView<'a> {
+    operands: Vec<OperandView>,
+    attrs: AttrReader<'a>,
+    ty: TypeId,
+    hints: Vec<&'a str>,
+}
+
+struct OperandView {
+    slot: Slot,
+    ty: TypeId,
+}
+
+/// What a conversion may ask of the export.
+trait Writer {
+    fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem>;
+    fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem>;
+    fn fresh_name(&mut self, wish: &str) -> String;
+}
+
+impl Writer for Exporter<'_> {
+    fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem> {
+        Exporter::slot_name(self, slot, hint)
+    }
+
+    fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem> {
+        Ok(self.constants.own(&mut self.names, literal, wish)?.to_string())
+    }
+
+    fn fresh_name(&mut self, wish: &str) -> String {
+        self.names.claim(wish).to_string()
+    }
+}
+
+impl<'a> NodeExport<'a> {
+    /// The ONNX operator that the conversion's row names.
+    pub fn onnx(&self) -> &'a str {
+        &self.row.onnx
+    }
+
+    /// The operator of ours that the conversion's row names.
+    pub fn native(&self) -> &'a str {
+        &self.row.native
+    }
+
+    /// The version of the ONNX operator's domain.
+    pub fn opset(&self) -> i64 {
+        self.opset
+    }
+
+    /// Asks for a version of the operators.
+    ///
+    /// # Errors
+    /// If the model is of an older one.
+    pub fn needs_opset(&self, needed: i64) -> Result<(), ExportProblem> {
+        if self.opset >= needed {
+            return Ok(());
+        }
+        Err(ExportProblem::Opset { operator: self.native().to_owned(), needed, present: self.opset })
+    }
+
+    /// The attributes of the call, with the defaults of our operator.
+    pub fn attrs(&self) -> AttrReader<'a> {
+        self.call.attrs
+    }
+
+    /// The name of an operand; empty if it is left out.
+    ///
+    /// # Errors
+    /// If it is not a tensor.
+    pub fn operand(&mut self, i: usize) -> Result<String, ExportProblem> {
+        match self.call.operands.get(i) {
+            Some(operand) => self.exporter.slot_name(operand.slot, self.call.hints.get(i).copied()),
+            None => Ok(String::new()),
+        }
+    }
+
+    /// The names of all operands; those that are left out at the end are not among them.
+    ///
+    /// # Errors
+    /// If one is not a tensor.
+    pub fn operands(&mut self) -> Result<Vec<String>, ExportProblem> {
+        let names: Result<Vec<String>, _> = (0..self.call.operands.len()).map(|i| self.operand(i)).collect();
+        let mut names = names?;
+        while names.last().is_some_and(String::is_empty) {
+            names.pop();
+        }
+        Ok(names)
+    }
+
+    /// Element type and extents of an operand that is a tensor.
+    pub fn tensor(&self, i: usize) -> Option<&'a TensorType> {
+        self.cx.types.as_tensor(self.call.operands.get(i)?.ty)
+    }
+
+    /// The element type of an operand.
+    pub fn dtype(&self, i: usize) -> Option<DType> {
+        Some(self.tensor(i)?.dtype)
+    }
+
+    /// The extents of an operand, if all are known.
+    pub fn extents(&self, i: usize) -> Option<Vec<i64>> {
+        self.partial_extents(i)?.into_iter().collect()
+    }
+
+    /// The extents of an operand, each if it is known; `None` if not even their number is.
+    pub fn partial_extents(&self, i: usize) -> Option<Vec<Option<i64>>> {
+        let shape = self.tensor(i)?.shape.as_ref()?;
+        Some(shape.iter().map(|&d| self.cx.types.dims.as_constant(d)).collect())
+    }
+
+    /// The extents of the result, if it is a tensor of which all are known.
+    pub fn result_shape(&self) -> Option<Vec<i64>> {
+        let shape = self.cx.types.as_tensor(self.call.ty)?.shape.as_ref()?;
+        shape.iter().map(|&d| self.cx.types.dims.as_constant(d)).collect()
+    }
+
+    /// The element type of the result, if it is a tensor.
+    pub fn result_dtype(&self) -> Option<DType> {
+        Some(self.cx.types.as_tensor(self.call.ty)?.dtype)
+    }
+
+    /// The extents along one axis of all results, if the result is a tuple of tensors of which they are known.
+    pub fn result_extents(&self, axis: i64) -> Option<Vec<i64>> {
+        let fields = self.cx.types.as_tuple(self.call.ty)?;
+        let extent = |&field: &TypeId| {
+            let shape = self.cx.types.as_tensor(field)?.shape.as_ref()?;
+            let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+            self.cx.types.dims.as_constant(*shape.get(usize::try_from(axis).ok()?)?)
+        };
+        fields.iter().map(extent).collect()
+    }
+
+    /// A rank-1 tensor of one zero of an operand's element type.
+    ///
+    /// # Errors
+    /// If the operand is not a tensor of which the element type is known.
+    pub fn zero_like(&self, i: usize) -> Result<Literal, ExportProblem> {
+        let dtype = self.dtype(i).filter(|d| d.has_kernels());
+        let dtype = dtype.ok_or_else(|| ExportProblem::Unsupported(format!("`{}` of this type", self.native())))?;
+        Ok(Literal::splat_bytes(dtype, &[1], &[0; 8]))
+    }
+
+    /// The name of a constant.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn own_constant(&mut self, literal: &Literal) -> Result<String, ExportProblem> {
+        self.named_constant(literal, usize::MAX)
+    }
+
+    /// The name of a constant that becomes operand `i` of the node: what the file called that operand, if nothing is known
+    /// about the constant yet.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn named_constant(&mut self, literal: &Literal, i: usize) -> Result<String, ExportProblem> {
+        self.exporter.own_constant(literal, self.call.hints.get(i).copied().unwrap_or_default())
+    }
+
+    /// The name of a constant list of integers that becomes operand `i` of the node.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn ints_constant(&mut self, values: &[i64], i: usize) -> Result<String, ExportProblem> {
+        let literal = Literal::from_elements(&[values.len()], values).map_err(crate::tensor::TensorError::from)?;
+        self.named_constant(&literal, i)
+    }
+
+    /// Leaves out outputs at the end that nothing uses, all but the first `keep`.
+    pub fn drop_unused_outputs(&mut self, keep: usize) {
+        while self.outputs.len() > keep && self.used.last() == Some(&false) {
+            self.outputs.pop();
+            self.used.pop();
+        }
+    }
+
+    /// Writes a node that computes something on the way to the result; its name.
+    pub fn step(&mut self, op_type: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) -> String {
+        let wish = format!("{}_{}", self.outputs.first().map_or("", String::as_str), op_type.to_ascii_lowercase());
+        let name = self.exporter.fresh_name(&wish);
+        self.nodes.push(node(&self.row.domain, op_type, inputs, vec![name.clone()], attributes));
+        name
+    }
+
+    /// Writes the node that computes the results.
+    pub fn emit(&mut self, op_type: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) {
+        let outputs = std::mem::take(&mut self.outputs);
+        self.nodes.push(node(&self.row.domain, op_type, inputs, outputs, attributes));
+    }
+}
+
+fn node(
+    domain: &str,
+    op_type: &str,
+    input: Vec<String>,
+    output: Vec<String>,
+    attribute: Vec<AttributeProto>,
+) -> NodeProto {
+    let domain = (!domain.is_empty()).then(|| domain.to_owned());
+    NodeProto { input, output, op_type: Some(op_type.to_owned()), domain, attribute, ..NodeProto::default() }
+}
+
+impl<'m> Exporter<'m> {
+    /// Names of the results of a call, and whether anything uses each.
+    fn results(&mut self, call: Call<'m>) -> Result<(Vec<String>, Vec<bool>), ExportProblem> {
+        let fields = self.slots.fields(self.slots.of_call(call.expr));
+        let mut names = Vec::with_capacity(fields.len());
+        let mut used = Vec::with_capacity(fields.len());
+        for slot in fields {
+            names.push(self.slot_name(slot, None)?);
+            used.push(matches!(slot, Slot::Value(v) if self.slots.value(v).is_used));
+        }
+        Ok((names, used))
+    }
+
+    fn hints(&self, meta: Option<AttrsId>) -> Result<Vec<&'m str>, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let Some(value) = meta.and_then(|m| cx.find_attr(m, keys::INPUTS)) else { return Ok(Vec::new()) };
+        list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::INPUTS))
+    }
+
+    /// The nodes for a call of an operator of ours.
+    pub(super) fn native_nodes(&mut self, call: Call<'m>) -> Result<Vec<NodeProto>, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let name = cx.ops.get(call.op).name.as_ref();
+        let options = self.options;
+        let (row, rule) = options.conversions.for_call(name, |domain| self.opset(domain))?;
+        let mut operands = Vec::with_capacity(call.operands.len());
+        for &o in call.operands {
+            operands.push(OperandView { slot: self.slots.of_atom(o)?, ty: self.body.ty(o) });
+        }
+        let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
+        let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
+        let (outputs, used) = self.results(call)?;
+        let opset = self.opset(&row.domain);
+        let mut export =
+            NodeExport { exporter: self, row, cx, call: &view, opset, outputs, used, nodes: Vec::with_capacity(1) };
+        rule(&mut export)?;
+        let mut nodes = export.nodes;
+        if let Some(last) = nodes.last_mut() {
+            self.carry_along(last, call.meta)?;
+        }
+        Ok(nodes)
+    }
+
+    /// The node for a call that was kept as it is, whose graphs are written.
+    pub(super) fn opaque_node(&mut self, call: Call<'m>, graphs: Vec<Bytes>) -> Result<NodeProto, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let name = cx.ops.get(call.op).name.as_ref();
+        let (domain, op_type) = decode(name).ok_or_else(|| ExportProblem::Operator(name.to_owned()))?;
+        let hints = self.hints(call.meta)?;
+        let mut input = Vec::with_capacity(call.operands.len() - graphs.len());
+        for (i, &operand) in call.operands[..call.operands.len() - graphs.len()].iter().enumerate() {
+            let slot = self.slots.of_atom(operand)?;
+            input.push(self.slot_name(slot, hints.get(i).copied())?);
+        }
+        let (output, _) = self.results(call)?;
+        let mut node = node(domain, &op_type, input, output, Vec::new());
+        for &(key, value) in cx.attrs.list(call.attrs) {
+            match cx.names.get(key) {
+                keys::RAW => {
+                    let raw: Vec<AttributeProto> =
+                        decoded_list(cx, value).ok_or(ExportProblem::Damaged(keys::RAW))?;
+                    node.attribute.extend(raw);
+                }
+                keys::OVERLOAD => {
+                    let overload = str(cx, value).ok_or(ExportProblem::Damaged(keys::OVERLOAD))?;
+                    node.overload = Some(overload.to_owned());
+                }
+                keys::SUBGRAPHS | keys::PRESENT => {}
+                name => node.attribute.extend(message_of(cx, name, value)?),
+            }
+        }
+        if let Some(value) = cx.find_attr(call.attrs, keys::SUBGRAPHS) {
+            let labels = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::SUBGRAPHS))?;
+            for (label, graph) in labels.into_iter().zip(graphs) {
+                add_graph(&mut node, label, graph);
+            }
+        }
+        self.carry_along(&mut node, call.meta)?;
+        Ok(node)
+    }
+
+    /// Gives a node what its binding carries along.
+    pub(super) fn carry_along(&self, node: &mut NodeProto, meta: Option<AttrsId>) -> Result<(), ExportProblem> {
+        let cx = self.cx;
+        let Some(meta) = meta else { return Ok(()) };
+        let find = |key| cx.find_attr(meta, key);
+        if let Some(value) = find(keys::NAME) {
+            node.name = Some(str(cx, value).ok_or(ExportProblem::Damaged(keys::NAME))?.to_owned());
+        }
+        node.doc_string = self.doc(meta)?;
+        node.metadata_props = self.metadata(meta)?;
+        if let Some(value) = find(keys::DEVICES) {
+            let devices: Option<Vec<NodeDeviceConfigurationProto>> = decoded_list(cx, value);
+            node.device_configurations = devices.ok_or(ExportProblem::Damaged(keys::DEVICES))?;
+        }
+        if let Some(value) = find(keys::CARRIED) {
+            self.carry_attributes(node, value).ok_or(ExportProblem::Damaged(keys::CARRIED))?;
+        }
+        Ok(())
+    }
+
+    /// Adds attributes without a meaning to us, if the node is still one of their operator.
+    fn carry_attributes(&self, node: &mut NodeProto, carried: AttrId) -> Option<()> {
+        let (&op_type, attributes) = list(self.cx, carried)?.split_first()?;
+        if str(self.cx, op_type)? == node.op_type() {
+            for &a in attributes {
+                let attribute: AttributeProto = decoded(self.cx, a)?;
+                if !node.attribute.iter().any(|b| b.name() == attribute.name()) {
+                    node.attribute.push(attribute);
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Puts a graph into the attribute that its label names: `name`, or `name[i]` for one of a list.
+fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
+    let (name, is_listed) = match label.split_once('[') {
+        Some((name, _)) => (name, true),
+        None => (label, false),
+    };
+    let position = node.attribute.iter().position(|a| a.name() == name);
+    let i = position.unwrap_or_else(|| {
+        let ty = if is_listed { AttributeType::Graphs } else { AttributeType::Graph };
+        let mut attribute = AttributeProto { name: Some(name.to_owned()), ..AttributeProto::default() };
+        attribute.set_type(ty);
+        node.attribute.push(attribute);
+        node.attribute.len() - 1
+    });
+    let attribute = &mut node.attribute[i];
+    if is_listed {
+        attribute.graphs.push(graph);
+    } else {
+        attribute.g = Some(graph);
+    }
+}

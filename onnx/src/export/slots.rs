@@ -1,0 +1,262 @@
+//! What each variable stands for in ONNX terms: tuples, projections and aliases leave no node.
+
+use anfora_ir::{AttrsId, Body, Context, EntityId, Expr, ExprId, LiteralId, NameId, Type, TypeId, VarId};
+use rustc_hash::FxHashMap;
+
+use crate::error::ExportProblem;
+
+/// A value that a node computes, or a parameter.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ValueId(u32);
+
+impl ValueId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What an expression stands for.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Slot {
+    /// A value with a name.
+    Value(ValueId),
+    /// A constant, and the variable that it was bound to, if any.
+    Literal(LiteralId, Option<VarId>),
+    /// An operand that is left out, or an output that is not asked for.
+    None,
+    /// A tuple: slots in the pool.
+    Tuple(u32, u32),
+    /// A `fn`.
+    Lambda(ExprId),
+    /// A global function or an operator as a value.
+    Other,
+}
+
+/// What is known of a value.
+pub(super) struct ValueData {
+    /// What it is called.
+    pub(super) name: Option<NameId>,
+    pub(super) ty: TypeId,
+    /// What its binding carries along.
+    pub(super) meta: Option<AttrsId>,
+    /// The `fn` that computes it; `None` for the function itself.
+    pub(super) graph: Option<ExprId>,
+    pub(super) is_param: bool,
+    /// Whether anything refers to it, where it is one of several results.
+    pub(super) is_used: bool,
+}
+
+/// What all variables of a body stand for.
+pub(super) struct Slots<'m> {
+    cx: &'m Context,
+    body: &'m Body,
+    of_var: Vec<Option<Slot>>,
+    /// The results of calls, by the call.
+    of_call: FxHashMap<ExprId, Slot>,
+    /// What blocks return, by their tail.
+    of_tail: FxHashMap<ExprId, Slot>,
+    /// What the bindings of `fn`s carry along, by the `fn`.
+    of_lambda: FxHashMap<ExprId, AttrsId>,
+    pool: Vec<Slot>,
+    values: Vec<ValueData>,
+}
+
+/// A problem, and the variable whose binding has it.
+pub(super) type Fault = (Option<VarId>, ExportProblem);
+
+impl<'m> Slots<'m> {
+    /// Looks at every binding of a body in A-normal form, inner blocks included.
+    pub(super) fn of(cx: &'m Context, body: &'m Body) -> Result<Slots<'m>, Fault> {
+        let mut slots = Slots {
+            cx,
+            body,
+            of_var: vec![None; body.len()],
+            of_call: FxHashMap::default(),
+            of_tail: FxHashMap::default(),
+            of_lambda: FxHashMap::default(),
+            pool: Vec::new(),
+            values: Vec::new(),
+        };
+        for &p in body.params() {
+            slots.add_param(p, None);
+        }
+        let mut blocks = vec![(body.root(), None)];
+        while let Some((mut at, graph)) = blocks.pop() {
+            while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
+                let slot = slots.bind(value, Some(var), graph).map_err(|p| (Some(var), p))?;
+                slots.of_var[var.index()] = Some(slot);
+                if let Slot::Lambda(lambda) = slot
+                    && lambda == value
+                {
+                    slots.of_lambda.extend(body.meta(var.expr()).map(|meta| (lambda, meta)));
+                    slots.enter(lambda, &mut blocks);
+                }
+                at = rest;
+            }
+            let slot = slots.bind(at, None, graph).map_err(|p| (None, p))?;
+            slots.of_tail.insert(at, slot);
+        }
+        Ok(slots)
+    }
+
+    fn enter(&mut self, lambda: ExprId, blocks: &mut Vec<(ExprId, Option<ExprId>)>) {
+        if let Expr::Lambda { lambda: data, body: block } = self.body.expr(lambda) {
+            let body = self.body;
+            for p in body.lambda_params(data) {
+                self.add_param(p, Some(lambda));
+            }
+            blocks.push((block, Some(lambda)));
+        }
+    }
+
+    fn add_param(&mut self, param: VarId, graph: Option<ExprId>) {
+        let (name, ty) = (self.body.var_name(param), self.body.ty(param.expr()));
+        let value = self.add_value(ValueData { name, ty, meta: None, graph, is_param: true, is_used: true });
+        self.of_var[param.index()] = Some(Slot::Value(value));
+    }
+
+    fn add_value(&mut self, data: ValueData) -> ValueId {
+        let id = ValueId(u32::try_from(self.values.len()).expect("there are fewer values than expressions"));
+        self.values.push(data);
+        id
+    }
+
+    /// What the value of a binding, or a tail, stands for.
+    fn bind(&mut self, value: ExprId, var: Option<VarId>, graph: Option<ExprId>) -> Result<Slot, ExportProblem> {
+        let pass = |what, pass| Err(ExportProblem::Pass { what, pass });
+        let body = self.body;
+        match body.expr(value) {
+            Expr::CallOp { operands, .. } => {
+                if !body.operands(operands).iter().all(|&o| body.expr(o).is_atom()) {
+                    return pass("calls as operands", "ToANormalForm");
+                }
+                self.add_results(value, var, graph)
+            }
+            Expr::Tuple(fields) => {
+                let start = self.pool.len();
+                for &field in body.operands(fields) {
+                    if !body.expr(field).is_atom() {
+                        return pass("calls as operands", "ToANormalForm");
+                    }
+                    let slot = self.of_atom(field)?;
+                    self.pool.push(slot);
+                }
+                Ok(self.tuple_since(start))
+            }
+            Expr::Proj { tuple, index } => {
+                let Slot::Tuple(start, len) = self.of_atom(tuple)? else {
+                    return Err(ExportProblem::Unsupported("a field of a tuple that no operator returns".to_owned()));
+                };
+                if index >= len {
+                    return Err(ExportProblem::Unsupported(format!("field {index} of a tuple of {len}")));
+                }
+                let slot = self.pool[(start + index) as usize];
+                if let (Slot::Value(v), Some(var)) = (slot, var) {
+                    let data = &mut self.values[v.index()];
+                    data.is_used = true;
+                    if data.name.is_none() && !data.is_param {
+                        data.name = body.var_name(var);
+                        data.meta = body.meta(var.expr());
+                    }
+                }
+                Ok(slot)
+            }
+            Expr::Lambda { .. } => Ok(Slot::Lambda(value)),
+            Expr::Let { .. } => pass("blocks as values", "Normalize"),
+            Expr::If { .. } => Err(ExportProblem::Unsupported("`if`".to_owned())),
+            Expr::Call { .. } => pass("calls of functions", "InlineFunctions"),
+            Expr::Literal(l) => Ok(Slot::Literal(l, var)),
+            Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) | Expr::None => self.of_atom(value),
+        }
+    }
+
+    /// The results of a call: one, or the fields of a tuple.
+    fn add_results(
+        &mut self,
+        call: ExprId,
+        var: Option<VarId>,
+        graph: Option<ExprId>,
+    ) -> Result<Slot, ExportProblem> {
+        let ty = self.body.ty(call);
+        let (name, meta) = match var {
+            Some(v) => (self.body.var_name(v), self.body.meta(v.expr())),
+            None => (None, None),
+        };
+        let slot = match self.cx.types.get(ty) {
+            Type::Tuple(fields) => {
+                let start = self.pool.len();
+                let cx = self.cx;
+                for &field in fields {
+                    let slot = match cx.types.get(field) {
+                        Type::Tuple(inner) if inner.is_empty() => Slot::None,
+                        Type::Tuple(_) | Type::Function(_) => return Err(ExportProblem::Type(cx.type_text(field))),
+                        _ => {
+                            let data = ValueData {
+                                name: None,
+                                ty: field,
+                                meta: None,
+                                graph,
+                                is_param: false,
+                                is_used: var.is_none(),
+                            };
+                            Slot::Value(self.add_value(data))
+                        }
+                    };
+                    self.pool.push(slot);
+                }
+                self.tuple_since(start)
+            }
+            Type::Function(_) => return Err(ExportProblem::Type(self.cx.type_text(ty))),
+            _ => Slot::Value(self.add_value(ValueData { name, ty, meta, graph, is_param: false, is_used: true })),
+        };
+        self.of_call.insert(call, slot);
+        Ok(slot)
+    }
+
+    fn tuple_since(&self, start: usize) -> Slot {
+        let start = u32::try_from(start).expect("there are fewer slots than expressions");
+        Slot::Tuple(start, self.pool.len() as u32 - start)
+    }
+
+    /// What an atom stands for.
+    pub(super) fn of_atom(&self, atom: ExprId) -> Result<Slot, ExportProblem> {
+        match self.body.expr(atom) {
+            Expr::Literal(l) => Ok(Slot::Literal(l, None)),
+            Expr::None => Ok(Slot::None),
+            Expr::Var { .. } => self.of_var[atom.index()]
+                .ok_or_else(|| ExportProblem::Unsupported("a variable that is used before it is bound".to_owned())),
+            _ => Ok(Slot::Other),
+        }
+    }
+
+    /// What a block with this tail returns.
+    pub(super) fn of_tail(&self, tail: ExprId) -> Slot {
+        self.of_tail.get(&tail).copied().unwrap_or(Slot::Other)
+    }
+
+    /// What the binding of a `fn` carries along.
+    pub(super) fn lambda_meta(&self, lambda: ExprId) -> Option<AttrsId> {
+        self.of_lambda.get(&lambda).copied()
+    }
+
+    /// The results of a call.
+    pub(super) fn of_call(&self, call: ExprId) -> Slot {
+        self.of_call.get(&call).copied().unwrap_or(Slot::None)
+    }
+
+    /// The fields of a tuple; anything else is one field.
+    pub(super) fn fields(&self, slot: Slot) -> Vec<Slot> {
+        match slot {
+            Slot::Tuple(start, len) => self.pool[start as usize..(start + len) as usize].to_vec(),
+            other => vec![other],
+        }
+    }
+
+    pub(super) fn value(&self, id: ValueId) -> &ValueData {
+        &self.values[id.index()]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+}

@@ -1,0 +1,544 @@
+//! Graphs, and the graphs inside their nodes, from an explicit stack of graphs that are not finished.
+
+use std::vec::IntoIter;
+
+use anfora_ir::{Attr, AttrId, AttrsId, ExprId, FunctionBuilder, FunctionKey, LiteralId, NameId, TypeId, VarId};
+use bytes::Bytes;
+use prost::Message;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::values::{Scope, Value};
+use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
+use crate::convert::Conversions;
+use crate::error::{ImportError, ImportProblem};
+use crate::keys;
+use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
+use crate::tensor::literal_of;
+use crate::types::{Binding, FileDims, contradict, proto_of, says_no_more, type_of};
+
+/// What holds for all graphs of a file.
+pub(super) struct Settings<'a> {
+    /// Versions of the operators, by domain; the standard one is the empty one.
+    pub(super) opsets: FxHashMap<String, i64>,
+    /// Whether an initializer that is an input too is a constant, not a default value.
+    pub(super) constant_initializers: bool,
+    pub(super) conversions: &'a Conversions,
+}
+
+/// An import under way.
+pub(super) struct Importer<'m, 'a> {
+    pub(super) builder: FunctionBuilder<'m>,
+    pub(super) settings: &'a Settings<'a>,
+    pub(super) scope: Scope,
+    dims: FileDims,
+    /// The names of constants that uses of them remember: for each constant, the name by which it was used first.
+    constant_names: FxHashMap<LiteralId, NameId>,
+}
+
+/// A graph that is not finished.
+pub(super) struct OpenGraph {
+    /// How errors call it.
+    place: String,
+    /// For a subgraph, the attribute that holds it.
+    label: String,
+    nodes: IntoIter<NodeProto>,
+    /// Number of nodes taken from `nodes`.
+    taken: usize,
+    /// The node in hand, while its subgraphs are being imported.
+    pending: Option<PendingNode>,
+    outputs: Vec<ValueInfoProto>,
+    /// What the file says about values that nodes compute.
+    pub(super) stated: FxHashMap<NameId, Stated>,
+    initializers: Vec<Initializer>,
+    /// Names that nodes and outputs of this graph use.
+    uses: FxHashSet<NameId>,
+    /// Whether a node has a subgraph, which may use any name.
+    has_subgraphs: bool,
+    /// Whether anything in it can be observed.
+    pub(super) is_impure: bool,
+    /// What is carried along.
+    meta: Vec<(&'static str, AttrId)>,
+    /// See [`keys::INFOS`].
+    infos: Vec<AttrId>,
+}
+
+/// A node whose subgraphs are being imported.
+pub(super) struct PendingNode {
+    pub(super) node: NodeProto,
+    waiting: IntoIter<(String, Bytes)>,
+    /// Labels and values of those that are finished.
+    pub(super) subgraphs: Vec<(String, ExprId)>,
+    /// Whether anything in them can be observed.
+    pub(super) is_impure: bool,
+}
+
+/// What the file says about a value.
+pub(super) struct Stated {
+    pub(super) info: ValueInfoProto,
+    /// Whether it is an output of the graph, so that its type is written anyway.
+    pub(super) is_output: bool,
+}
+
+struct Initializer {
+    name: NameId,
+    literal: LiteralId,
+    meta: Vec<(&'static str, AttrId)>,
+}
+
+impl PendingNode {
+    fn new(mut node: NodeProto) -> PendingNode {
+        let mut waiting = Vec::new();
+        for attribute in &mut node.attribute {
+            let name = attribute.name.clone().unwrap_or_default();
+            waiting.extend(attribute.g.take().map(|g| (name.clone(), g)));
+            let graphs = std::mem::take(&mut attribute.graphs);
+            waiting.extend(graphs.into_iter().enumerate().map(|(i, g)| (format!("{name}[{i}]"), g)));
+        }
+        PendingNode { node, waiting: waiting.into_iter(), subgraphs: Vec::new(), is_impure: false }
+    }
+}
+
+impl OpenGraph {
+    fn node_place(&self, node: &NodeProto) -> String {
+        let named = match node.name() {
+            "" => String::new(),
+            name => format!(" named `{name}`"),
+        };
+        format!("{}, node {} (`{}`{named})", self.place, self.taken - 1, node.op_type())
+    }
+
+    /// Whether anything may use a value that a node of this graph computes.
+    pub(super) fn may_use(&self, name: NameId) -> bool {
+        self.has_subgraphs || self.uses.contains(&name)
+    }
+}
+
+/// The main graph as a function.
+pub(super) struct Main {
+    pub(super) key: FunctionKey,
+    /// What it carries along.
+    pub(super) meta: AttrsId,
+    /// Nodes of the graph and of the graphs in it.
+    pub(super) nodes: usize,
+}
+
+/// Imports the main graph as the function of `builder`.
+pub(super) fn import_main(
+    builder: FunctionBuilder<'_>,
+    graph: GraphProto,
+    settings: &Settings<'_>,
+) -> Result<Main, ImportError> {
+    let mut importer = Importer {
+        builder,
+        settings,
+        scope: Scope::default(),
+        dims: FileDims::default(),
+        constant_names: FxHashMap::default(),
+    };
+    let mut nodes = 0;
+    let mut stack = Vec::new();
+    let main = importer.open(graph, String::new(), None)?;
+    stack.push(main);
+    loop {
+        let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
+        let mut pending = match graph.pending.take() {
+            Some(pending) => pending,
+            None => match graph.nodes.next() {
+                Some(node) => {
+                    graph.taken += 1;
+                    nodes += 1;
+                    PendingNode::new(node)
+                }
+                None => {
+                    let finished = stack.pop().expect("it is the last one");
+                    let Some(outer) = stack.last_mut() else { return importer.finish(finished, nodes) };
+                    importer.close(finished, outer)?;
+                    continue;
+                }
+            },
+        };
+        match pending.waiting.next() {
+            Some((label, bytes)) => {
+                let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
+                graph.pending = Some(pending);
+                let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
+                let inner = importer.open(inner, label, Some(place))?;
+                stack.push(inner);
+            }
+            None => importer
+                .node(graph, &pending)
+                .map_err(|problem| ImportError::new(graph.node_place(&pending.node), problem))?,
+        }
+    }
+}
+
+impl Importer<'_, '_> {
+    /// Begins a graph: its parameters and initializers come into scope.
+    fn open(&mut self, graph: GraphProto, label: String, place: Option<String>) -> Result<OpenGraph, ImportError> {
+        let GraphProto {
+            node,
+            name,
+            initializer,
+            doc_string,
+            input,
+            output,
+            value_info,
+            quantization_annotation,
+            sparse_initializer,
+            metadata_props,
+        } = graph;
+        let is_main = place.is_none();
+        let place = place.unwrap_or_else(|| format!("the graph `{}`", name.as_deref().unwrap_or_default()));
+        let fail = |problem: ImportProblem| ImportError::new(&place, problem);
+        if !sparse_initializer.is_empty() {
+            return Err(fail(ImportProblem::Unsupported("a sparse initializer")));
+        }
+        let cx = self.builder.cx();
+        let mut meta = Vec::new();
+        meta.extend(name.filter(|n| !n.is_empty()).map(|n| (keys::GRAPH, cx.str_attr(&n))));
+        meta.extend(doc_of(cx, &doc_string, &metadata_props));
+        meta.extend(encoded_list(cx, &quantization_annotation).map(|q| (keys::QUANTIZATION, q)));
+
+        self.scope.open();
+        let (initializers, tensors) = self.read_initializers(initializer).map_err(fail)?;
+        let has_subgraphs =
+            node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty()));
+        let mut open = OpenGraph {
+            place: String::new(),
+            label,
+            nodes: Vec::new().into_iter(),
+            taken: 0,
+            pending: None,
+            outputs: Vec::new(),
+            stated: FxHashMap::default(),
+            initializers,
+            uses: FxHashSet::default(),
+            has_subgraphs,
+            is_impure: false,
+            meta,
+            infos: Vec::new(),
+        };
+        let params = self.read_inputs(&mut open, input, &tensors, is_main).map_err(fail)?;
+        self.define_inputs(&mut open, params, is_main).map_err(fail)?;
+        self.define_initializers(&open).map_err(fail)?;
+        self.read_stated(&mut open, value_info, &output).map_err(fail)?;
+
+        let cx = self.builder.cx();
+        let used = node.iter().flat_map(|n| n.input.iter()).map(String::as_str).chain(output.iter().map(|o| o.name()));
+        open.uses.extend(used.map(|n| cx.names.intern(n)));
+        open.nodes = node.into_iter();
+        open.outputs = output;
+        open.place = place;
+        Ok(open)
+    }
+
+    /// The initializers, and the tensors by name.
+    fn read_initializers(
+        &mut self,
+        tensors: Vec<TensorProto>,
+    ) -> Result<(Vec<Initializer>, FxHashMap<NameId, TensorProto>), ImportProblem> {
+        let mut initializers = Vec::with_capacity(tensors.len());
+        let mut by_name = FxHashMap::default();
+        for tensor in tensors {
+            if tensor.name().is_empty() {
+                return Err(ImportProblem::Nameless("an initializer"));
+            }
+            let literal = literal_of(&tensor)
+                .map_err(|e| ImportProblem::Other(format!("the initializer `{}`: {e}", tensor.name())))?;
+            let cx = self.builder.cx();
+            let name = cx.names.intern(tensor.name());
+            let literal = cx.literals.intern(literal);
+            let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);
+            initializers.push(Initializer { name, literal, meta });
+            if let Some(again) = by_name.insert(name, tensor) {
+                return Err(ImportProblem::Duplicate(again.name().to_owned()));
+            }
+        }
+        Ok((initializers, by_name))
+    }
+
+    /// The inputs that are parameters, after a check of those that are constants; default values leave the initializers.
+    fn read_inputs(
+        &mut self,
+        open: &mut OpenGraph,
+        inputs: Vec<ValueInfoProto>,
+        tensors: &FxHashMap<NameId, TensorProto>,
+        is_main: bool,
+    ) -> Result<Vec<(NameId, TypeId)>, ImportProblem> {
+        let constants: FxHashMap<NameId, LiteralId> = open.initializers.iter().map(|i| (i.name, i.literal)).collect();
+        let binding = if is_main { Binding::Binds } else { Binding::Uses };
+        let mut seen = FxHashSet::default();
+        let mut params = Vec::new();
+        let mut defaults = Vec::new();
+        for info in inputs {
+            if info.name().is_empty() {
+                return Err(ImportProblem::Nameless("an input"));
+            }
+            let cx = self.builder.cx();
+            let name = cx.names.intern(info.name());
+            if !seen.insert(name) {
+                return Err(ImportProblem::Duplicate(info.name().to_owned()));
+            }
+            let constant = constants.get(&name).copied();
+            let is_constant = constant.is_some() && self.settings.constant_initializers;
+            let ty = match &info.r#type {
+                Some(ty) => type_of(cx, &mut self.dims, ty, if is_constant { Binding::Uses } else { binding }),
+                None => cx.types.any(),
+            };
+            let found = constant.map_or(ty, |c| cx.literal_type(c));
+            self.check_stated(&info, ty, found)?;
+            self.keep_info(open, &info, if is_constant { found } else { ty });
+            if is_constant {
+                continue;
+            }
+            params.push((name, ty));
+            if let Some(literal) = constant {
+                let cx = self.builder.cx();
+                let tensor = &tensors[&name];
+                let value = if tensor.doc_string.is_none() && tensor.metadata_props.is_empty() {
+                    cx.attr(Attr::Literal(literal))
+                } else {
+                    let encoded = encoded_attr(cx, tensor);
+                    cx.attr(Attr::List(Box::new([encoded])))
+                };
+                let key = cx.str_attr(info.name());
+                defaults.push(cx.attr(Attr::List(Box::new([key, value]))));
+            }
+        }
+        if !defaults.is_empty() {
+            let params: FxHashSet<NameId> = params.iter().map(|p| p.0).collect();
+            open.initializers.retain(|i| !params.contains(&i.name));
+            let defaults = self.builder.cx().attr(Attr::List(defaults.into()));
+            open.meta.push((keys::DEFAULTS, defaults));
+        }
+        Ok(params)
+    }
+
+    fn define_inputs(
+        &mut self,
+        open: &mut OpenGraph,
+        params: Vec<(NameId, TypeId)>,
+        is_main: bool,
+    ) -> Result<(), ImportProblem> {
+        let names: Vec<String> = params.iter().map(|p| self.builder.cx().names.get(p.0).to_owned()).collect();
+        let exprs: Vec<ExprId> = if is_main {
+            let vars: Vec<VarId> = names.iter().zip(&params).map(|(n, p)| self.builder.declare_var(n, p.1)).collect();
+            self.builder.body().set_params(vars.clone());
+            vars.into_iter().map(VarId::expr).collect()
+        } else {
+            let typed: Vec<(&str, TypeId)> = names.iter().zip(&params).map(|(n, p)| (n.as_str(), p.1)).collect();
+            self.builder.open_lambda(&typed, None, &[])
+        };
+        for (&(name, _), expr) in params.iter().zip(exprs) {
+            self.define(name, expr)?;
+        }
+        if is_main && !self.dims.renamed.is_empty() {
+            let cx = self.builder.cx();
+            let pairs = self.dims.renamed.iter();
+            let pairs: Box<[AttrId]> =
+                pairs.map(|(here, there)| strs_attr(cx, [here.as_str(), there.as_str()].into_iter())).collect();
+            open.meta.push((keys::DIMENSIONS, cx.attr(Attr::List(pairs))));
+        }
+        Ok(())
+    }
+
+    fn define_initializers(&mut self, open: &OpenGraph) -> Result<(), ImportProblem> {
+        for initializer in &open.initializers {
+            let expr = self.builder.editor().literal_id(initializer.literal);
+            self.define(initializer.name, expr)?;
+        }
+        Ok(())
+    }
+
+    /// What the file says about the types of values that are not inputs.
+    fn read_stated(
+        &mut self,
+        open: &mut OpenGraph,
+        value_infos: Vec<ValueInfoProto>,
+        outputs: &[ValueInfoProto],
+    ) -> Result<(), ImportProblem> {
+        for info in value_infos {
+            let name = self.builder.cx().names.intern(info.name());
+            // A value that is in scope already is an input or an initializer.
+            if let Some(value) = self.scope.get(name)
+                && self.scope.is_innermost(value)
+            {
+                let found = self.builder.body().ty(value.expr);
+                let stated = self.stated_type(&info);
+                self.check_stated(&info, stated, found)?;
+                if self.builder.body().as_literal(value.expr).is_some() {
+                    self.keep_info(open, &info, found);
+                }
+                continue;
+            }
+            open.stated.insert(name, Stated { info, is_output: false });
+        }
+        for info in outputs {
+            let name = self.builder.cx().names.intern(info.name());
+            open.stated.insert(name, Stated { info: info.clone(), is_output: true });
+        }
+        Ok(())
+    }
+
+    /// Gives a name a value in the graph in hand.
+    pub(super) fn define(&mut self, name: NameId, expr: ExprId) -> Result<(), ImportProblem> {
+        if self.scope.define(name, expr) {
+            return Ok(());
+        }
+        Err(ImportProblem::Duplicate(self.builder.cx().names.get(name).to_owned()))
+    }
+
+    /// The value of a name.
+    pub(super) fn use_value(
+        &mut self,
+        open: &OpenGraph,
+        user: Option<&NodeProto>,
+        name: &str,
+    ) -> Result<Value, ImportProblem> {
+        let id = self.builder.cx().names.intern(name);
+        let Some(value) = self.scope.use_value(id) else {
+            let comes_later = user.into_iter().chain(open.nodes.as_slice()).any(|n| n.output.iter().any(|o| o == name));
+            let name = name.to_owned();
+            return Err(if comes_later { ImportProblem::Order(name) } else { ImportProblem::Undefined(name) });
+        };
+        if let Some(literal) = self.builder.body().as_literal(value.expr) {
+            self.constant_names.entry(literal).or_insert(id);
+        }
+        Ok(value)
+    }
+
+    /// The type that a message states, in terms of the symbols of the inputs.
+    pub(super) fn stated_type(&mut self, info: &ValueInfoProto) -> TypeId {
+        let cx = self.builder.cx();
+        match &info.r#type {
+            Some(ty) => type_of(cx, &mut self.dims, ty, Binding::Uses),
+            None => cx.types.any(),
+        }
+    }
+
+    /// Checks that a value may have the type that the file states.
+    pub(super) fn check_stated(
+        &mut self,
+        info: &ValueInfoProto,
+        stated: TypeId,
+        found: TypeId,
+    ) -> Result<(), ImportProblem> {
+        let cx = self.builder.cx();
+        if !contradict(cx, stated, found) {
+            return Ok(());
+        }
+        let (found, stated) = (cx.type_text(found), cx.type_text(stated));
+        Err(ImportProblem::Stated { name: info.name().to_owned(), found, stated })
+    }
+
+    /// Whether a message says more about a value than its type here.
+    pub(super) fn says_more(&mut self, info: &ValueInfoProto, ty: TypeId) -> bool {
+        let ours = proto_of(self.builder.cx(), &self.dims.names, ty);
+        let says_no_more = match (&info.r#type, &ours) {
+            (Some(stated), Some(ours)) => says_no_more(stated, ours),
+            (None, Some(_)) => true,
+            // That nothing is said of a type is worth remembering only where nothing can be said.
+            (_, None) => false,
+        };
+        !says_no_more || info.doc_string.is_some() || !info.metadata_props.is_empty()
+    }
+
+    fn keep_info(&mut self, open: &mut OpenGraph, info: &ValueInfoProto, ty: TypeId) {
+        if self.says_more(info, ty) {
+            open.infos.push(encoded_attr(self.builder.cx(), info));
+        }
+    }
+
+    /// Ends a graph: the value that it returns, and what it carries along.
+    fn end(&mut self, mut graph: OpenGraph) -> Result<(ExprId, AttrsId), ImportError> {
+        let outputs = std::mem::take(&mut graph.outputs);
+        let mut results = Vec::with_capacity(outputs.len());
+        let mut named_constants = FxHashSet::default();
+        for info in &outputs {
+            let fail = |problem| ImportError::new(&graph.place, problem);
+            if info.name().is_empty() {
+                return Err(fail(ImportProblem::Nameless("an output")));
+            }
+            let expr = self.use_value(&graph, None, info.name()).map_err(fail)?.result;
+            if self.builder.body().as_literal(expr).is_some() {
+                named_constants.insert(self.builder.cx().names.intern(info.name()));
+            }
+            let found = self.builder.body().ty(expr);
+            let stated = self.stated_type(info);
+            self.check_stated(info, stated, found).map_err(fail)?;
+            results.push(expr);
+            self.keep_info(&mut graph, info, found);
+        }
+        self.bind_initializers(&graph, &named_constants);
+        let cx = self.builder.cx();
+        graph.meta.push((keys::OUTPUTS, strs_attr(cx, outputs.iter().map(|o| o.name()))));
+        if !graph.infos.is_empty() {
+            graph.meta.push((keys::INFOS, cx.attr(Attr::List(graph.infos.into()))));
+        }
+        let meta = cx.named_attrs(&graph.meta);
+        self.scope.close();
+        let tail = match results.as_slice() {
+            [one] => *one,
+            many => self.builder.tuple(many),
+        };
+        Ok((tail, meta))
+    }
+
+    /// Binds those initializers whose uses do not remember all that the file says of them: that nothing uses, that are equal to another
+    /// one, that have a doc string, or are outputs.
+    fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
+        for initializer in &graph.initializers {
+            let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);
+            let is_remembered = self.constant_names.get(&initializer.literal) == Some(&initializer.name);
+            if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
+                continue;
+            }
+            let name = self.builder.cx().names.get(initializer.name).to_owned();
+            let value = self.builder.editor().literal_id(initializer.literal);
+            let var = self.builder.bind(&name, value);
+            self.set_meta(var, &initializer.meta);
+        }
+    }
+
+    /// Sets what a binding carries along.
+    pub(super) fn set_meta(&mut self, var: ExprId, meta: &[(&str, AttrId)]) {
+        if !meta.is_empty() {
+            let meta = self.builder.named_attrs(meta);
+            self.builder.body().set_meta(var, Some(meta));
+        }
+    }
+
+    /// Ends a subgraph: it becomes a `fn`, bound in the graph around it.
+    fn close(&mut self, graph: OpenGraph, outer: &mut OpenGraph) -> Result<(), ImportError> {
+        let (place, label, is_impure) = (graph.place.clone(), graph.label.clone(), graph.is_impure);
+        let (tail, meta) = self.end(graph)?;
+        let fail = |e: anfora_ir::BuildError| ImportError::new(&place, ImportProblem::Other(e.to_string()));
+        let lambda = self.builder.close_lambda(tail).map_err(fail)?;
+        let var = self.builder.bind(&label, lambda);
+        self.builder.body().set_meta(var, Some(meta));
+        let pending = outer.pending.as_mut().expect("the node around a subgraph waits for it");
+        pending.subgraphs.push((label, var));
+        pending.is_impure |= is_impure;
+        Ok(())
+    }
+
+    fn finish(mut self, graph: OpenGraph, nodes: usize) -> Result<Main, ImportError> {
+        let place = graph.place.clone();
+        let (tail, meta) = self.end(graph)?;
+        let key = self.builder.finish(tail);
+        let key = key.map_err(|e| ImportError::new(place, ImportProblem::Other(e.to_string())))?;
+        Ok(Main { key, meta, nodes })
+    }
+}
+
+/// The attributes for a doc string and metadata.
+pub(super) fn doc_of(
+    cx: &mut anfora_ir::Context,
+    doc: &Option<String>,
+    metadata: &[StringStringEntryProto],
+) -> Vec<(&'static str, AttrId)> {
+    let mut meta = Vec::new();
+    meta.extend(doc.as_ref().filter(|d| !d.is_empty()).map(|d| (keys::DOC, cx.str_attr(d))));
+    meta.extend(entries_attr(cx, metadata).map(|m| (keys::METADATA, m)));
+    meta
+}

@@ -1,0 +1,172 @@
+//! From a file to a module.
+
+mod graph;
+mod node;
+mod values;
+
+use std::sync::Arc;
+
+use anfora_ir::{Attr, AttrId, Context, FunctionBuilder, Module, OpRegistry};
+use bytes::Bytes;
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use crate::attributes::{encoded_list, entries_attr, strs_attr};
+use crate::convert::Conversions;
+use crate::error::{ImportError, ImportProblem};
+use crate::keys;
+use crate::opaque::is_standard;
+use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
+use crate::wire::{self, UnknownFields};
+
+pub use node::NodeImport;
+
+/// How a file is read.
+#[derive(Clone)]
+pub struct ImportOptions {
+    /// The operators of the module.
+    pub registry: Arc<OpRegistry>,
+    /// What to do with fields that the format does not define.
+    pub unknown_fields: UnknownFields,
+    /// Which operators become which.
+    pub conversions: Conversions,
+}
+
+impl Default for ImportOptions {
+    fn default() -> ImportOptions {
+        ImportOptions {
+            registry: crate::opaque::registry(),
+            unknown_fields: UnknownFields::default(),
+            conversions: Conversions::default(),
+        }
+    }
+}
+
+/// A model that was read.
+#[derive(Clone)]
+pub struct Imported {
+    /// The module.
+    pub module: Module,
+    /// Nodes of the file, those of subgraphs and of the model's own functions included.
+    pub nodes: usize,
+}
+
+/// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have a counterpart there.
+///
+/// Literals share their bytes with the file.
+///
+/// # Errors
+/// If the bytes are not a model, or it holds something that can neither be expressed nor kept.
+pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportError> {
+    let at_file = |p: ImportProblem| ImportError::new("the file", p);
+    let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
+    let mut model = ModelProto::decode(bytes).map_err(|e| at_file(e.into()))?;
+    let at_model = |p: ImportProblem| ImportError::new("the model", p);
+    let version = model.ir_version.ok_or_else(|| at_model(ImportProblem::Missing("ir_version")))?;
+    if version > IR_VERSION {
+        return Err(at_model(ImportProblem::IrVersion(version)));
+    }
+    // Before version 3 a model did not say which operators it meant, and meant the first ones.
+    if model.opset_import.is_empty() && version >= 3 {
+        return Err(at_model(ImportProblem::Missing("opset_import")));
+    }
+    if !model.training_info.is_empty() {
+        return Err(at_model(ImportProblem::Unsupported("training information")));
+    }
+    let opsets = opset_versions(&model.opset_import).map_err(at_model)?;
+    let graph = model.graph.take().ok_or_else(|| at_model(ImportProblem::Missing("graph")))?;
+
+    let nodes = count_function_nodes(&model).map_err(at_model)?;
+    let mut module = Module::new(options.registry.clone());
+    let attrs = model_attrs(&mut module.cx, &model);
+    module.set_attrs(attrs);
+    let builder = FunctionBuilder::new(&mut module, "main");
+    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions: &options.conversions };
+    let main = graph::import_main(builder, graph, &settings)?;
+    if let Some((function, _)) = module.get_mut(main.key) {
+        function.meta = main.meta;
+    }
+    // Initializers and attributes have been refused with a better message than this one.
+    match summary.external_data {
+        Some(_) => Err(at_model(ImportProblem::Unsupported("data in other files"))),
+        None => Ok(Imported { module, nodes: nodes + main.nodes }),
+    }
+}
+
+/// The versions of the operators that a model means, by domain.
+fn opset_versions(imports: &[OperatorSetIdProto]) -> Result<FxHashMap<String, i64>, ImportProblem> {
+    let mut versions = FxHashMap::default();
+    for o in imports {
+        let domain = if is_standard(o.domain()) { "" } else { o.domain() };
+        if versions.insert(domain.to_owned(), o.version()).is_some_and(|before| before != o.version()) {
+            return Err(ImportProblem::Opset(domain.to_owned()));
+        }
+    }
+    Ok(versions)
+}
+
+/// The nodes of a model's own functions.
+pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportProblem> {
+    let mut count = 0;
+    let mut waiting = Vec::new();
+    let mut count_all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
+        count += nodes.len();
+        let attributes = nodes.iter().flat_map(|n| &n.attribute);
+        waiting.extend(attributes.flat_map(|a| a.g.iter().chain(&a.graphs)).cloned());
+    };
+    for function in &model.functions {
+        count_all(&function.node, &mut waiting);
+    }
+    while let Some(graph) = waiting.pop() {
+        count_all(&GraphProto::decode(graph)?.node, &mut waiting);
+    }
+    Ok(count)
+}
+
+/// What a model says besides its graph.
+fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
+    let ModelProto {
+        ir_version,
+        producer_name,
+        producer_version,
+        domain,
+        model_version,
+        doc_string,
+        graph: _,
+        opset_import,
+        metadata_props,
+        training_info: _,
+        functions,
+        configuration,
+    } = model;
+    let mut attrs: Vec<(&str, AttrId)> = Vec::new();
+    for (key, value) in [(keys::IR_VERSION, ir_version), (keys::MODEL_VERSION, model_version)] {
+        attrs.extend(value.map(|v| (key, cx.int_attr(v))));
+    }
+    for (key, value) in [
+        (keys::PRODUCER_NAME, producer_name),
+        (keys::PRODUCER_VERSION, producer_version),
+        (keys::DOMAIN, domain),
+        (keys::DOC, doc_string),
+    ] {
+        attrs.extend(value.as_ref().filter(|v| !v.is_empty()).map(|v| (key, cx.str_attr(v))));
+    }
+    let opsets: Box<[AttrId]> = opset_import
+        .iter()
+        .map(|o| {
+            let pair = Box::new([cx.str_attr(o.domain()), cx.int_attr(o.version())]);
+            cx.attr(Attr::List(pair))
+        })
+        .collect();
+    attrs.push((keys::OPSETS, cx.attr(Attr::List(opsets))));
+    attrs.extend(entries_attr(cx, metadata_props).map(|v| (keys::METADATA, v)));
+    attrs.extend(encoded_list(cx, functions).map(|v| (keys::FUNCTIONS, v)));
+    attrs.extend(encoded_list(cx, configuration).map(|v| (keys::CONFIGURATIONS, v)));
+    cx.named_attrs(&attrs)
+}
+
+/// A list of strings, if there is any that is not empty; empty ones at the end are left out.
+fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
+    let len = hints.iter().rposition(|h| !h.is_empty())? + 1;
+    Some(strs_attr(cx, hints[..len].iter().copied()))
+}

@@ -1,0 +1,73 @@
+//! The names of the attributes in which what ONNX says, and the language does not, is carried along.
+//!
+//! Messages that have no form of their own are kept encoded, as `uint8` tensors.
+
+// Attributes of the module.
+
+/// `ir_version`, an integer.
+pub(crate) const IR_VERSION: &str = "onnx_ir_version";
+/// `opset_import`: a list of `[domain, version]`.
+pub(crate) const OPSETS: &str = "onnx_opsets";
+/// `producer_name`
+pub(crate) const PRODUCER_NAME: &str = "onnx_producer_name";
+/// `producer_version`
+pub(crate) const PRODUCER_VERSION: &str = "onnx_producer_version";
+/// `domain`
+pub(crate) const DOMAIN: &str = "onnx_domain";
+/// `model_version`, an integer.
+pub(crate) const MODEL_VERSION: &str = "onnx_model_version";
+/// `functions`: a list of encoded messages.
+pub(crate) const FUNCTIONS: &str = "onnx_functions";
+/// `configuration`: a list of encoded messages.
+pub(crate) const CONFIGURATIONS: &str = "onnx_configurations";
+
+// Carried along by the module, a graph, a node or an initializer.
+
+/// `doc_string`
+pub(crate) const DOC: &str = "onnx_doc";
+/// `metadata_props`: a list of `[key, value]`.
+pub(crate) const METADATA: &str = "onnx_metadata";
+
+// Carried along by a graph: by the function, or by the binding of the `fn` that a subgraph is.
+
+/// The graph's name.
+pub(crate) const GRAPH: &str = "onnx_graph";
+/// Names of the outputs.
+pub(crate) const OUTPUTS: &str = "onnx_outputs";
+/// Encoded `ValueInfoProto`s of inputs, outputs and initializers that say more than the types here.
+pub(crate) const INFOS: &str = "onnx_infos";
+/// Encoded `TensorAnnotation`s.
+pub(crate) const QUANTIZATION: &str = "onnx_quantization";
+/// Default values of inputs: a list of `[name, value]`.
+pub(crate) const DEFAULTS: &str = "onnx_defaults";
+/// Symbolic dimensions whose name in the file is not an identifier: a list of `[symbol, name]`.
+pub(crate) const DIMENSIONS: &str = "onnx_dimensions";
+
+// Carried along by a node: by the binding of its value.
+
+/// The node's name.
+pub(crate) const NAME: &str = "onnx_name";
+/// `device_configurations`: a list of encoded messages.
+pub(crate) const DEVICES: &str = "onnx_devices";
+/// Whether the file states the value's type: `true`, or the encoded `ValueInfoProto` if it says more than the type here.
+pub(crate) const INFO: &str = "onnx_info";
+/// Names of the operands that are constants; empty for the others.
+pub(crate) const INPUTS: &str = "onnx_inputs";
+/// Attributes without a meaning here: the operator, then encoded `AttributeProto`s.
+pub(crate) const CARRIED: &str = "onnx_attributes";
+/// For the binding of a constant that was a node: the attribute of that node that held it.
+pub(crate) const CONSTANT: &str = "onnx_constant";
+
+// Attributes of opaque calls, beside those of the node.
+
+/// Attributes that have no other form: a list of encoded `AttributeProto`s.
+pub(crate) const RAW: &str = "onnx_raw";
+/// Names of the attributes whose graphs are the last operands; `name[i]` for a list of graphs.
+pub(crate) const SUBGRAPHS: &str = "onnx_subgraphs";
+/// Which of the node's outputs are asked for, unless it is just one output.
+pub(crate) const PRESENT: &str = "onnx_present";
+/// The node's `overload`.
+pub(crate) const OVERLOAD: &str = "onnx_overload";
+
+/// What the names of all these begin with.
+pub(crate) const PREFIX: &str = "onnx_";

@@ -1,0 +1,166 @@
+//! Types between ONNX and the IR.
+
+use anfora_ir::{Context, Dim, DimId, Literal, SymbolId, Type, TypeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::proto::tensor_shape_proto::{Dimension, Extent};
+use crate::proto::type_proto::{Tensor, Value};
+use crate::proto::{TensorProto, TensorShapeProto, TypeProto, ValueInfoProto};
+use crate::tensor::{dtype_of, number_of};
+
+/// The symbolic dimensions of a file: each name is one symbol wherever it stands in an input of the main graph. A name that
+/// stands nowhere there is bound by nothing, and so is unknown here.
+#[derive(Default)]
+pub(crate) struct FileDims {
+    symbols: FxHashMap<String, DimId>,
+    /// Names of symbols that are taken.
+    taken: FxHashSet<String>,
+    /// Symbols whose name in the file is another, as pairs (here, in the file), in order of appearance.
+    pub(crate) renamed: Vec<(String, String)>,
+    /// The same pairs.
+    pub(crate) names: SymbolNames,
+}
+
+/// Words that mean something else where a dimension may stand.
+const RESERVED: &[&str] = &[
+    "type", "attr", "declare", "def", "private", "let", "dataflow", "output", "fn", "if", "else", "none", "true", "false",
+    "shape", "dense", "op", "Tensor", "Any", "min", "max", "mod", "floordiv", "ceildiv", "inf", "nan",
+];
+
+impl FileDims {
+    fn bind(&mut self, cx: &mut Context, name: &str) -> DimId {
+        if let Some(&dim) = self.symbols.get(name) {
+            return dim;
+        }
+        let symbol_name = self.identifier(name);
+        if symbol_name != name {
+            self.renamed.push((symbol_name.clone(), name.to_owned()));
+            self.names.insert(symbol_name.clone(), name.to_owned());
+        }
+        let interned = cx.names.intern(&symbol_name);
+        let symbol = cx.types.dims.new_symbol(interned);
+        let dim = cx.types.dims.symbol(symbol);
+        self.symbols.insert(name.to_owned(), dim);
+        dim
+    }
+
+    /// An identifier like `name` that no other symbol has.
+    fn identifier(&mut self, name: &str) -> String {
+        let mut base: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        if !base.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            base.insert(0, '_');
+        }
+        if RESERVED.contains(&base.as_str()) || base.parse::<anfora_ir::DType>().is_ok() {
+            base.push('_');
+        }
+        let mut candidate = base.clone();
+        let mut n = 0u64;
+        while !self.taken.insert(candidate.clone()) {
+            n += self.taken.len() as u64;
+            candidate = format!("{base}_{n}");
+        }
+        candidate
+    }
+}
+
+/// Whether symbols that a type names are bound by it.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// It is the type of an input of the main graph.
+    Binds,
+    /// It is any other type: it may name what the inputs bind.
+    Uses,
+}
+
+/// The type that a message states; `Any` for what is not a tensor, or has elements that the IR does not have.
+pub(crate) fn type_of(cx: &mut Context, dims: &mut FileDims, proto: &TypeProto, binding: Binding) -> TypeId {
+    let Some(Value::TensorType(tensor)) = &proto.value else { return cx.types.any() };
+    let Some(dtype) = dtype_of(tensor.elem_type.unwrap_or(0)) else { return cx.types.any() };
+    let Some(shape) = &tensor.shape else { return cx.types.unranked(dtype) };
+    let mut extents: SmallVec<[DimId; 4]> = SmallVec::with_capacity(shape.dim.len());
+    for d in &shape.dim {
+        extents.push(match &d.value {
+            Some(Extent::DimValue(n)) if *n >= 0 => cx.types.dims.constant(*n),
+            Some(Extent::DimParam(name)) if !name.is_empty() => match binding {
+                Binding::Binds => dims.bind(cx, name),
+                Binding::Uses => dims.symbols.get(name).copied().unwrap_or_else(|| cx.types.dims.unknown()),
+            },
+            _ => cx.types.dims.unknown(),
+        });
+    }
+    cx.types.tensor(dtype, &extents)
+}
+
+/// What symbols are called in the file, where that is not their name here.
+pub(crate) type SymbolNames = FxHashMap<String, String>;
+
+/// The message that states a type; `None` if ONNX cannot say it.
+pub(crate) fn proto_of(cx: &Context, names: &SymbolNames, ty: TypeId) -> Option<TypeProto> {
+    let Type::Tensor(tensor) = cx.types.get(ty) else { return None };
+    let shape = tensor.shape.as_ref().map(|s| TensorShapeProto { dim: s.iter().map(|&d| dimension(cx, names, d)).collect() });
+    let tensor = Tensor { elem_type: Some(number_of(tensor.dtype)?), shape };
+    Some(TypeProto { value: Some(Value::TensorType(tensor)), denotation: None })
+}
+
+/// The message that states the type of a constant.
+pub(crate) fn literal_message(literal: &Literal) -> TypeProto {
+    let dims: Vec<i64> = literal.shape().iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    static_message(number_of(literal.dtype()), &dims)
+}
+
+/// The message that states name and type of a constant.
+pub(crate) fn tensor_info(tensor: &TensorProto) -> ValueInfoProto {
+    let ty = static_message(tensor.data_type, &tensor.dims);
+    ValueInfoProto { name: tensor.name.clone(), r#type: Some(ty), ..ValueInfoProto::default() }
+}
+
+fn static_message(elem_type: Option<i32>, dims: &[i64]) -> TypeProto {
+    let dim = dims.iter().map(|&d| Dimension { value: Some(Extent::DimValue(d)), denotation: None }).collect();
+    let tensor = Tensor { elem_type, shape: Some(TensorShapeProto { dim }) };
+    TypeProto { value: Some(Value::TensorType(tensor)), denotation: None }
+}
+
+fn dimension(cx: &Context, names: &SymbolNames, dim: DimId) -> Dimension {
+    let value = match *cx.types.dims.get(dim) {
+        Dim::Const(n) => Some(Extent::DimValue(n)),
+        Dim::Symbol(s) => Some(Extent::DimParam(symbol_name(cx, names, s))),
+        _ => None,
+    };
+    Dimension { value, denotation: None }
+}
+
+fn symbol_name(cx: &Context, names: &SymbolNames, symbol: SymbolId) -> String {
+    let name = cx.names.get(cx.types.dims.symbol_name(symbol));
+    names.get(name).cloned().unwrap_or_else(|| name.to_owned())
+}
+
+/// Whether no value is of both types.
+pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
+    let (Type::Tensor(a), Type::Tensor(b)) = (cx.types.get(a), cx.types.get(b)) else { return false };
+    if a.dtype != b.dtype {
+        return true;
+    }
+    let (Some(x), Some(y)) = (&a.shape, &b.shape) else { return false };
+    let constant = |d: DimId| cx.types.dims.as_constant(d);
+    x.len() != y.len()
+        || x.iter().zip(y).any(|(&d, &e)| matches!((constant(d), constant(e)), (Some(m), Some(n)) if m != n))
+}
+
+/// Whether a message states nothing about a value that our own message for its type does not: each part of it stands in ours too, or
+/// ours has a number where it has none.
+pub(crate) fn says_no_more(stated: &TypeProto, ours: &TypeProto) -> bool {
+    let (Some(Value::TensorType(stated_tensor)), Some(Value::TensorType(ours))) = (&stated.value, &ours.value) else {
+        return false;
+    };
+    let is_covered = |(s, o): (&Dimension, &Dimension)| {
+        let is_number = matches!(o.value, Some(Extent::DimValue(_)));
+        s.denotation.is_none() && (s.value == o.value || s.value.is_none() || is_number)
+    };
+    let shapes = match (&stated_tensor.shape, &ours.shape) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(s), Some(o)) => s.dim.len() == o.dim.len() && s.dim.iter().zip(&o.dim).all(is_covered),
+    };
+    stated.denotation.is_none() && stated_tensor.elem_type == ours.elem_type && shapes
+}

@@ -1,0 +1,329 @@
+//! Which nodes become operators of ours, by version of the operators, and what they are written as.
+
+use anfora_ir::{Attr, Expr, Literal, Module};
+use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute, tensor_attribute};
+use anfora_onnx::proto::{AttributeProto, ModelProto, TensorProto};
+use anfora_onnx::tensor::tensor_of;
+
+use crate::models::{
+    BOOL, INT64, again, float, graph, info, initializer, ints, model, node, node_types, one_node, operators, read,
+};
+
+/// The operators of a model, in one line.
+fn calls(model: &ModelProto) -> String {
+    operators(&read(model)).join(" ")
+}
+
+/// One node over a float input `x` of the given extents and constants, with the output `y`.
+fn with_constants(opset: i64, op: &str, dims: &[i64], constants: &[Literal], attribute: Vec<AttributeProto>) -> ModelProto {
+    let names: Vec<String> = (0..constants.len()).map(|i| format!("c{i}")).collect();
+    let mut inputs = vec!["x"];
+    inputs.extend(names.iter().map(String::as_str));
+    let output = anfora_onnx::proto::ValueInfoProto { name: Some("y".into()), ..Default::default() };
+    let mut g = graph("g", vec![node(op, &inputs, &["y"], attribute)], vec![float("x", dims)], vec![output]);
+    g.initializer = names.iter().zip(constants).map(|(n, c)| initializer(n, c)).collect();
+    model(opset, g)
+}
+
+fn shape_of_result(model: &ModelProto) -> Vec<usize> {
+    let module = read(model);
+    let main = module.get(module.find("main").expect("@main")).expect("it is there");
+    module.cx.types.static_shape(main.body.type_of(main.body.root())).expect("a static shape").to_vec()
+}
+
+/// The attributes of the only call, as text.
+fn attributes(module: &Module) -> String {
+    let main = module.get(module.find("main").expect("@main")).expect("it is there");
+    let Expr::Let { value, .. } = main.body.expr(main.body.root()) else { panic!("a binding") };
+    let Expr::CallOp { attrs, .. } = main.body.expr(value) else { panic!("a call") };
+    let cx = &module.cx;
+    let text = |a: &Attr| match a {
+        Attr::Bool(b) => b.to_string(),
+        Attr::Int(i) => i.to_string(),
+        Attr::Float(bits) => f64::from_bits(*bits).to_string(),
+        Attr::List(items) => {
+            let items: Vec<String> = items.iter().map(|&i| format!("{:?}", cx.attrs.get(i))).collect();
+            items.join(",").replace("Int(", "").replace(')', "")
+        }
+        other => format!("{other:?}"),
+    };
+    let list: Vec<String> =
+        cx.attrs.list(attrs).iter().map(|&(k, v)| format!("{}={}", cx.names.get(k), text(cx.attrs.get(v)))).collect();
+    list.join(" ")
+}
+
+#[test]
+fn every_row_is_registered() {
+    let registry = anfora_onnx::registry();
+    for row in anfora_onnx::convert::Conversions::default().rows() {
+        assert!(row.native.is_empty() || registry.find(&row.native).is_some(), "{}", row.native);
+        assert!(row.import.is_some() || row.export.is_some(), "{} does nothing", row.onnx);
+    }
+}
+
+#[test]
+fn only_known_versions_are_understood() {
+    for (opset, expected) in [(8, "onnx.Add"), (9, "add"), (23, "add"), (24, "onnx.Add")] {
+        assert_eq!(calls(&one_node(opset, "Add", &[&[2], &[2]], vec![])), expected, "{opset}");
+    }
+}
+
+#[test]
+fn an_attribute_that_is_not_known_keeps_the_node() {
+    assert_eq!(calls(&one_node(13, "Relu", &[&[2]], vec![int_attribute("fast", 1)])), "onnx.Relu");
+    let mut wrong_type = float_attribute("axis", 1.0);
+    assert_eq!(calls(&one_node(13, "Softmax", &[&[2]], vec![wrong_type.clone()])), "onnx.Softmax");
+    wrong_type = int_attribute("axis", 0);
+    wrong_type.ref_attr_name = Some("a".into());
+    assert_eq!(calls(&one_node(13, "Softmax", &[&[2]], vec![wrong_type])), "onnx.Softmax");
+}
+
+#[test]
+fn softmax_before_13_flattens() {
+    let axis = |a| vec![int_attribute("axis", a)];
+    for (opset, dims, attribute, expected) in [
+        (11, &[2, 3, 4][..], vec![], "onnx.Softmax"),
+        (11, &[2, 3, 4], axis(2), "nn.softmax"),
+        (11, &[2, 3, 4], axis(-1), "nn.softmax"),
+        (11, &[2, 3, 1, 1], vec![], "nn.softmax"),
+        (11, &[2, 3], vec![], "nn.softmax"),
+        (11, &[2], vec![], "onnx.Softmax"),
+        (13, &[2, 3, 4], vec![], "nn.softmax"),
+        (13, &[2, 3, 4], axis(0), "nn.softmax"),
+    ] {
+        let m = one_node(opset, "Softmax", &[dims], attribute.clone());
+        assert_eq!(calls(&m), expected, "{opset} {dims:?} {attribute:?}");
+    }
+    let back = again(&one_node(11, "Softmax", &[&[2, 3, 4]], axis(-1)));
+    assert_eq!(back.graph.unwrap().node[0].attribute, axis(2), "negative axes are younger than version 9");
+}
+
+#[test]
+fn axes_move_from_an_attribute_to_an_operand() {
+    for (op, dims, result) in [("Unsqueeze", &[2, 3][..], &[2, 1, 3][..]), ("Squeeze", &[2, 1, 3], &[2, 3])] {
+        let old = one_node(11, op, &[dims], vec![ints_attribute("axes", &[1])]);
+        let new = with_constants(13, op, dims, &[ints(&[1])], vec![]);
+        for m in [&old, &new] {
+            assert_eq!(shape_of_result(m), result.iter().map(|&d| d as usize).collect::<Vec<_>>());
+            let back = again(m).graph.unwrap();
+            let original = m.graph.as_ref().unwrap();
+            assert_eq!(back.node, original.node);
+            assert_eq!(back.initializer, original.initializer);
+        }
+    }
+}
+
+#[test]
+fn reductions_by_version() {
+    let keep = || int_attribute("keepdims", 0);
+    let cases = [
+        (one_node(11, "ReduceSum", &[&[2, 3]], vec![ints_attribute("axes", &[1])]), "sum", vec![2, 1]),
+        (one_node(11, "ReduceSum", &[&[2, 3]], vec![keep()]), "sum", vec![]),
+        (with_constants(13, "ReduceSum", &[2, 3], &[ints(&[-1])], vec![keep()]), "sum", vec![2]),
+        (one_node(13, "ReduceMean", &[&[2, 3]], vec![ints_attribute("axes", &[0]), keep()]), "mean", vec![3]),
+        (with_constants(18, "ReduceMax", &[2, 3], &[ints(&[0])], vec![]), "max", vec![1, 3]),
+        (with_constants(18, "ReduceMax", &[2, 3], &[ints(&[])], vec![]), "max", vec![1, 1]),
+        (one_node(18, "ReduceMin", &[&[2, 3]], vec![int_attribute("noop_with_empty_axes", 1)]), "min", vec![2, 3]),
+    ];
+    for (m, op, shape) in cases {
+        assert_eq!((calls(&m).as_str(), shape_of_result(&m)), (op, shape), "{m:#?}");
+    }
+    let noop = one_node(18, "ReduceMin", &[&[2, 3]], vec![int_attribute("noop_with_empty_axes", 1)]);
+    assert_eq!(node_types(&again(&noop)), ["Identity"]);
+}
+
+#[test]
+fn slices_by_version() {
+    let old = vec![ints_attribute("starts", &[1]), ints_attribute("ends", &[i64::MAX])];
+    assert_eq!(shape_of_result(&one_node(9, "Slice", &[&[5, 3]], old)), [4, 3]);
+    let new = with_constants(13, "Slice", &[5, 3], &[ints(&[-1]), ints(&[i64::MIN]), ints(&[0]), ints(&[-2])], vec![]);
+    assert_eq!((calls(&new).as_str(), shape_of_result(&new)), ("strided_slice", vec![3, 3]));
+    assert_eq!(again(&new).graph.unwrap().node[0].input, ["x", "c0", "c1", "c2", "c3"]);
+}
+
+#[test]
+fn splits_by_version() {
+    let split = |opset, attribute: Vec<AttributeProto>, sizes: Option<Literal>, parts: &[&str]| {
+        let inputs: &[&str] = if sizes.is_some() { &["x", "s"] } else { &["x"] };
+        let outputs = parts.iter().map(|p| anfora_onnx::proto::ValueInfoProto {
+            name: Some(p.to_string()),
+            ..Default::default()
+        });
+        let outputs = outputs.collect();
+        let mut g = graph("g", vec![node("Split", inputs, parts, attribute)], vec![float("x", &[6, 2])], outputs);
+        g.initializer = sizes.iter().map(|s| initializer("s", s)).collect();
+        model(opset, g)
+    };
+    let cases = [
+        (split(11, vec![], None, &["a", "b"]), "split"),
+        (split(11, vec![ints_attribute("split", &[1, 5])], None, &["a", "b"]), "split"),
+        (split(11, vec![ints_attribute("split", &[1, 4])], None, &["a", "b"]), "onnx.Split"),
+        (split(13, vec![], Some(ints(&[2, 0, 4])), &["a", "b", "c"]), "split"),
+        (split(18, vec![int_attribute("num_outputs", 4)], None, &["a", "b", "c", "d"]), "split"),
+        (split(18, vec![int_attribute("num_outputs", 3)], None, &["a", "b"]), "onnx.Split"),
+    ];
+    for (m, expected) in cases {
+        assert_eq!(calls(&m), expected, "{m:#?}");
+        let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
+        assert_eq!((&back.node[0].output, &back.node[0].input), (&original.node[0].output, &original.node[0].input));
+    }
+}
+
+#[test]
+fn padding_is_made_explicit() {
+    let pads = |auto: &str, stride: i64| {
+        let attribute = vec![str_attribute("auto_pad", auto), ints_attribute("strides", &[stride, stride])];
+        let m = one_node(13, "Conv", &[&[1, 1, 5, 6], &[1, 1, 3, 2]], attribute);
+        attributes(&read(&m))
+    };
+    assert_eq!(pads("VALID", 1), "");
+    assert_eq!(pads("NOTSET", 2), "strides=2,2");
+    assert_eq!(pads("SAME_UPPER", 1), "padding=1,0,1,1");
+    assert_eq!(pads("SAME_LOWER", 1), "padding=1,1,1,0");
+    assert_eq!(pads("SAME_UPPER", 2), "padding=1,0,1,0 strides=2,2");
+}
+
+#[test]
+fn windows_past_the_end_are_left_to_others() {
+    let pool = |extent: i64, more: Vec<AttributeProto>| {
+        let mut attribute = vec![
+            ints_attribute("kernel_shape", &[2]),
+            ints_attribute("strides", &[3]),
+            ints_attribute("pads", &[0, 1]),
+            int_attribute("ceil_mode", 1),
+        ];
+        attribute.extend(more);
+        calls(&one_node(13, "AveragePool", &[&[1, 1, extent]], attribute))
+    };
+    assert_eq!(pool(6, vec![]), "onnx.AveragePool", "its last window would begin after the input");
+    assert_eq!(pool(7, vec![]), "nn.avg_pool1d");
+    assert_eq!(pool(7, vec![int_attribute("count_include_pad", 1)]), "onnx.AveragePool");
+}
+
+#[test]
+fn a_second_output_counts() {
+    let pool = |outputs: &[&str]| {
+        let n = node("MaxPool", &["x"], outputs, vec![ints_attribute("kernel_shape", &[2])]);
+        calls(&model(13, graph("g", vec![n], vec![float("x", &[1, 1, 4])], vec![float("y", &[1, 1, 3])])))
+    };
+    assert_eq!(pool(&["y"]), "nn.max_pool1d");
+    assert_eq!(pool(&["y", "i"]), "onnx.MaxPool");
+}
+
+#[test]
+fn dropout_by_version() {
+    let dropout = |opset, constants: &[Literal], outputs: &[&str], results: &[&str]| {
+        let names: Vec<String> = (0..constants.len()).map(|i| format!("c{i}")).collect();
+        let mut inputs = vec!["x"];
+        inputs.extend(names.iter().map(String::as_str));
+        let results = results.iter().map(|r| anfora_onnx::proto::ValueInfoProto {
+            name: Some(r.to_string()),
+            ..Default::default()
+        });
+        let results = results.collect();
+        let mut g = graph("g", vec![node("Dropout", &inputs, outputs, vec![])], vec![float("x", &[2])], results);
+        g.initializer = names.iter().zip(constants).map(|(n, c)| initializer(n, c)).collect();
+        model(opset, g)
+    };
+    let half = Literal::scalar(0.25f32);
+    let cases = [
+        (dropout(9, &[], &["y", "m"], &["y"]), "nn.dropout"),
+        (dropout(9, &[], &["y", "m"], &["y", "m"]), "onnx.Dropout"),
+        (dropout(10, &[], &["y", "m"], &["y", "m"]), "nn.dropout"),
+        (dropout(13, &[half.clone(), Literal::scalar(false)], &["y"], &["y"]), "nn.dropout"),
+        (dropout(13, &[half, Literal::scalar(true)], &["y"], &["y"]), "onnx.Dropout"),
+    ];
+    for (m, expected) in cases {
+        assert_eq!(calls(&m), expected, "{m:#?}");
+        let back = again(&m).graph.unwrap();
+        assert_eq!(back.node[0].output, m.graph.unwrap().node[0].output);
+    }
+    let training = dropout(13, &[Literal::scalar(0.5f32), Literal::scalar(true)], &["y"], &["y"]);
+    let module = read(&training);
+    let op = module.cx.ops.find("onnx.Dropout").unwrap();
+    assert_eq!(module.cx.ops.get(op).purity, anfora_ir::OpPurity::Impure);
+}
+
+#[test]
+fn values_from_shapes() {
+    let value = |t: TensorProto| vec![tensor_attribute("value", t)];
+    let full = |attribute| {
+        let mut g = graph(
+            "g",
+            vec![node("ConstantOfShape", &["s"], &["y"], attribute)],
+            vec![],
+            vec![anfora_onnx::proto::ValueInfoProto { name: Some("y".into()), ..Default::default() }],
+        );
+        g.initializer = vec![initializer("s", &ints(&[2, 3]))];
+        model(9, g)
+    };
+    for (attribute, dtype) in [
+        (vec![], "float32"),
+        (value(tensor_of(&ints(&[7]), 8).unwrap()), "int64"),
+        (value(tensor_of(&Literal::scalar(true), 8).unwrap()), "bool"),
+    ] {
+        let m = full(attribute);
+        assert_eq!((calls(&m).as_str(), shape_of_result(&m)), ("full", vec![2, 3]));
+        let module = read(&m);
+        let main = module.get(module.find("main").unwrap()).unwrap();
+        let ty = main.body.type_of(main.body.root());
+        assert_eq!(module.cx.types.as_tensor(ty).unwrap().dtype.name(), dtype);
+        assert_eq!(node_types(&again(&m)), ["ConstantOfShape"]);
+    }
+}
+
+#[test]
+fn numbers_are_the_ones_that_were_meant() {
+    let norm = |elem_type, attribute| {
+        let x = info("x", elem_type, &[1, 2]);
+        let s = info("s", elem_type, &[2]);
+        let n = node("BatchNormalization", &["x", "s", "s", "s", "s"], &["y"], attribute);
+        attributes(&read(&model(13, graph("g", vec![n], vec![x, s], vec![info("y", elem_type, &[1, 2])]))))
+    };
+    assert_eq!(norm(1, vec![]), "");
+    assert_eq!(norm(1, vec![float_attribute("epsilon", 1e-5)]), "");
+    assert_eq!(norm(1, vec![float_attribute("epsilon", 0.1)]), "epsilon=0.1");
+    assert_eq!(norm(11, vec![]), "epsilon=0.000009999999747378752", "of float64, it is exactly the float32");
+}
+
+#[test]
+fn element_types_decide() {
+    let with_types = |op: &str, types: &[i32], attribute: Vec<AttributeProto>| {
+        let names = ["a", "b", "c"];
+        let inputs = names.iter().zip(types).map(|(n, &t)| info(n, t, &[2])).collect();
+        let output = anfora_onnx::proto::ValueInfoProto { name: Some("y".into()), ..Default::default() };
+        calls(&model(15, graph("g", vec![node(op, &names[..types.len()], &["y"], attribute)], inputs, vec![output])))
+    };
+    assert_eq!(with_types("Pow", &[1, 1], vec![]), "power");
+    assert_eq!(with_types("Pow", &[1, INT64], vec![]), "onnx.Pow");
+    assert_eq!(with_types("Mod", &[INT64, INT64], vec![]), "floor_mod");
+    assert_eq!(with_types("Mod", &[1, 1], vec![int_attribute("fmod", 1)]), "mod");
+    assert_eq!(with_types("Where", &[BOOL, INT64, INT64], vec![]), "where");
+    assert_eq!(with_types("Equal", &[8, 8], vec![]), "onnx.Equal", "strings have no kernels");
+    assert_eq!(with_types("Cast", &[1], vec![int_attribute("to", INT64 as i64)]), "astype");
+    assert_eq!(with_types("Cast", &[1], vec![int_attribute("to", 8)]), "onnx.Cast");
+}
+
+#[test]
+fn where_an_operator_takes_less_than_the_format() {
+    let expand = |dims: &[i64], to: &[i64]| with_constants(13, "Expand", dims, &[ints(to)], vec![]);
+    assert_eq!(shape_of_result(&expand(&[3, 1], &[2, 3, 4])), [2, 3, 4]);
+    let larger = expand(&[3, 4], &[1]);
+    assert_eq!((calls(&larger).as_str(), shape_of_result(&larger)), ("broadcast_to", vec![3, 4]));
+    let sum = |n: usize| calls(&one_node(13, "Sum", &vec![&[2][..]; n], vec![]));
+    assert_eq!((sum(1).as_str(), sum(2).as_str(), sum(3).as_str()), ("", "add", "onnx.Sum"));
+}
+
+#[test]
+fn an_identity_is_an_alias() {
+    let nodes = vec![
+        node("Identity", &["x"], &["a"], vec![]),
+        node("Relu", &["a"], &["b"], vec![]),
+        node("Identity", &["b"], &["y"], vec![]),
+        node("Identity", &["x"], &["z"], vec![]),
+    ];
+    let m = model(13, graph("g", nodes, vec![float("x", &[2])], vec![float("y", &[2]), float("z", &[2])]));
+    let back = again(&m).graph.unwrap();
+    let nodes: Vec<_> = back.node.iter().map(|n| (n.op_type(), n.input[0].as_str(), n.output[0].as_str())).collect();
+    assert_eq!(nodes, [("Relu", "x", "y"), ("Identity", "x", "z")]);
+}

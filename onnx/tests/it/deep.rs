@@ -1,0 +1,111 @@
+//! Deep nesting and great length on a small stack.
+
+use anfora_ir::Module;
+use anfora_onnx::proto::{GraphProto, ModelProto};
+use anfora_onnx::{ExportOptions, ExportProblem, ImportOptions, export, import, registry};
+use bytes::Bytes;
+use prost::Message;
+
+use crate::models::{BOOL, again, float, graph, graph_attribute, info, model, node, operators, read};
+
+const STACK: usize = 64 << 10;
+
+/// Runs on a thread whose stack a recursion would overflow.
+fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).expect("a thread");
+    thread.join().expect("it did not panic")
+}
+
+fn imported(bytes: Vec<u8>) -> Module {
+    match import(Bytes::from(bytes), &ImportOptions::default()) {
+        Ok(imported) => imported.module,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// A model whose graphs nest to a depth, the main one counted.
+fn nested(depth: usize) -> ModelProto {
+    let mut inner: Option<GraphProto> = None;
+    for i in (0..depth).rev() {
+        let output = format!("y{i}");
+        let nodes = match inner {
+            None => vec![node("Relu", &["x"], &[&output], vec![])],
+            Some(g) => {
+                vec![node("If", &["c"], &[&output], vec![graph_attribute("then_branch", &g)])]
+            }
+        };
+        let inputs = if i == 0 { vec![info("c", BOOL, &[]), float("x", &[2])] } else { vec![] };
+        let mut output = float(&output, &[2]);
+        if i > 0 {
+            output.r#type = None;
+        }
+        inner = Some(graph(&format!("g{i}"), nodes, inputs, vec![output]));
+    }
+    model(13, inner.expect("a depth of at least 1"))
+}
+
+#[test]
+fn graphs_nest_as_deep_as_the_format_lets_them() {
+    let bytes = nested(32).encode_to_vec();
+    let back = on_a_small_stack(move || {
+        let module = imported(bytes);
+        assert_eq!(operators(&module).len(), 32);
+        export(&module, &ExportOptions::default()).expect("it can be written")
+    });
+    assert_eq!(back.nodes, 32);
+    assert_eq!(operators(&imported(back.bytes)).len(), 32);
+}
+
+#[test]
+fn and_no_deeper() {
+    for depth in [40, 1000] {
+        let bytes = nested(depth).encode_to_vec();
+        let error = on_a_small_stack(move || {
+            import(Bytes::from(bytes), &ImportOptions::default()).err().expect("it is too deep").to_string()
+        });
+        assert!(error.contains("nested more than 100 deep"), "{error}");
+    }
+}
+
+#[test]
+fn text_that_nests_deeper_is_not_written() {
+    let mut text = String::from("%c");
+    for i in 0..60 {
+        text = format!(
+            "{{ let %f{i} = fn () {{ {text} }}; let %v{i}: Tensor[(), bool] = onnx.If(%c, %f{i}, onnx_subgraphs=[\"then_branch\"]); %v{i} }}"
+        );
+    }
+    let text = format!("def @main(%c: Tensor[(), bool]) {text}");
+    let module = match anfora_ir::parse_module(anfora_ir::Source::new("t", text), registry()) {
+        Ok(module) => module,
+        Err(e) => panic!("{}", e[0]),
+    };
+    let error = export(&module, &ExportOptions::default()).expect_err("it is too deep");
+    assert_eq!(error.problem, ExportProblem::TooDeep(33));
+}
+
+#[test]
+fn a_million_nodes() {
+    let count = 1_000_000;
+    let mut nodes = Vec::with_capacity(count);
+    for i in 0..count {
+        nodes.push(node("Relu", &[&format!("v{i}")], &[&format!("v{}", i + 1)], vec![]));
+    }
+    let m = model(13, graph("g", nodes, vec![float("v0", &[2])], vec![float(&format!("v{count}"), &[2])]));
+    let bytes = m.encode_to_vec();
+    let expected = bytes.len();
+    let back = on_a_small_stack(move || {
+        export(&imported(bytes), &ExportOptions::default()).expect("it can be written").bytes
+    });
+    assert!(back.len().abs_diff(expected) < 100);
+}
+
+#[test]
+fn many_names_for_one_wish() {
+    let count = 20_000;
+    let nodes = (0..count).map(|i| node("Relu", &["x"], &[&format!("d{i}")], vec![])).collect();
+    let m = model(13, graph("g", nodes, vec![float("x", &[2])], vec![float("d0", &[2])]));
+    let module = read(&m);
+    assert_eq!(operators(&module).len(), count);
+    assert_eq!(again(&m).graph.map(|g| g.node.len()), Some(count));
+}

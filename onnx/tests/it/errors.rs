@@ -1,0 +1,218 @@
+//! Files that are not models.
+
+use anfora_ir::{DType, Literal};
+use anfora_onnx::convert::{int_attribute, tensor_attribute};
+use anfora_onnx::proto::tensor_proto::{DataLocation, Segment};
+use anfora_onnx::proto::{
+    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto, TrainingInfoProto,
+    ValueInfoProto,
+};
+use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
+use bytes::Bytes;
+
+use crate::models::{
+    FLOAT, float, floats, graph, graph_attribute, info, initializer, ints, model, node, one_node, try_read,
+};
+
+/// Asserts that a model is refused with these words.
+fn refused(model: &ModelProto, words: &[&str]) {
+    let error = match try_read(model) {
+        Ok(module) => panic!("it was read:\n{module}"),
+        Err(e) => e.to_string(),
+    };
+    for w in words {
+        assert!(error.contains(w), "`{w}` is not in: {error}");
+    }
+}
+
+fn of_nodes(nodes: Vec<anfora_onnx::proto::NodeProto>) -> ModelProto {
+    model(13, graph("g", nodes, vec![float("x", &[2])], vec![float("y", &[2])]))
+}
+
+fn with_initializer(tensor: TensorProto) -> ModelProto {
+    let mut m = of_nodes(vec![node("Add", &["x", "w"], &["y"], vec![])]);
+    m.graph.as_mut().unwrap().initializer = vec![tensor];
+    m
+}
+
+#[test]
+fn a_cycle() {
+    let nodes = vec![node("Add", &["x", "b"], &["a"], vec![]), node("Relu", &["a"], &["b"], vec![])];
+    refused(&of_nodes(nodes), &["the graph `g`, node 0 (`Add`)", "`b` is used before", "cycle"]);
+    refused(&of_nodes(vec![node("Add", &["x", "y"], &["y"], vec![])]), &["`y` is used before"]);
+}
+
+#[test]
+fn missing_values() {
+    let mut named = node("Add", &["x", "z"], &["y"], vec![]);
+    named.name = Some("sum".into());
+    refused(&of_nodes(vec![named]), &["node 0 (`Add` named `sum`)", "`z` is neither an input"]);
+    refused(&of_nodes(vec![]), &["`y` is neither"]);
+    let inner = graph("inner", vec![node("Relu", &["nowhere"], &["o"], vec![])], vec![], vec![float("o", &[2])]);
+    let outer = node("If", &["x"], &["y"], vec![graph_attribute("then_branch", &inner)]);
+    refused(&of_nodes(vec![outer]), &["node 0 (`If`), its `then_branch`, node 0 (`Relu`)", "`nowhere`"]);
+}
+
+#[test]
+fn values_that_are_defined_twice() {
+    let relu = || node("Relu", &["x"], &["y"], vec![]);
+    refused(&of_nodes(vec![relu(), relu()]), &["node 1", "`y` is defined twice"]);
+    refused(&of_nodes(vec![node("Relu", &["x"], &["x"], vec![])]), &["`x` is defined twice"]);
+    let mut m = of_nodes(vec![relu()]);
+    m.graph.as_mut().unwrap().input.push(float("x", &[2]));
+    refused(&m, &["`x` is defined twice"]);
+    let mut m = with_initializer(initializer("w", &floats(&[1.0, 2.0])));
+    m.graph.as_mut().unwrap().initializer.push(initializer("w", &floats(&[1.0, 2.0])));
+    refused(&m, &["`w` is defined twice"]);
+    let twice = vec![int_attribute("axis", 0), int_attribute("axis", 0)];
+    refused(&of_nodes(vec![node("Softmax", &["x"], &["y"], twice)]), &["the attribute `axis` is given twice"]);
+}
+
+#[test]
+fn what_has_no_name() {
+    let mut m = of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
+    m.graph.as_mut().unwrap().input.push(ValueInfoProto::default());
+    refused(&m, &["an input without a name"]);
+    refused(&with_initializer(TensorProto::default()), &["an initializer without a name"]);
+    let mut m = of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
+    m.graph.as_mut().unwrap().output.push(ValueInfoProto::default());
+    refused(&m, &["an output without a name"]);
+    refused(&of_nodes(vec![node("", &["x"], &["y"], vec![])]), &["op_type is missing"]);
+}
+
+#[test]
+fn shapes_that_do_not_fit() {
+    refused(&one_node(13, "Add", &[&[2], &[3]], vec![]), &["node 0 (`Add`)"]);
+    refused(&one_node(13, "Reshape", &[&[2], &[1]], vec![]), &["node 0 (`Reshape`)", "integers are wanted"]);
+    refused(&one_node(13, "Conv", &[&[1, 3, 8, 8], &[4, 2, 3, 3]], vec![]), &["node 0 (`Conv`)"]);
+    let mut m = of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
+    m.graph.as_mut().unwrap().output = vec![float("y", &[3])];
+    refused(&m, &["`y` is Tensor[(2,), float32], but the file says Tensor[(3,), float32]"]);
+    m.graph.as_mut().unwrap().output = vec![float("y", &[2])];
+    m.graph.as_mut().unwrap().value_info = vec![info("y", 7, &[2])];
+    assert!(try_read(&m).is_ok(), "of an output, what the output says counts");
+    let mut m = of_nodes(vec![node("Relu", &["x"], &["h"], vec![]), node("Relu", &["h"], &["y"], vec![])]);
+    m.graph.as_mut().unwrap().value_info = vec![info("h", 7, &[2])];
+    refused(&m, &["`h` is Tensor[(2,), float32], but the file says Tensor[(2,), int64]"]);
+    let mut m = with_initializer(initializer("w", &floats(&[1.0, 2.0])));
+    m.graph.as_mut().unwrap().input.push(float("w", &[3]));
+    refused(&m, &["`w` is Tensor[(2,), float32]"]);
+}
+
+#[test]
+fn tensors_that_are_not() {
+    let base = || initializer("w", &floats(&[1.0, 2.0]));
+    let with = |change: fn(&mut TensorProto)| {
+        let mut tensor = base();
+        change(&mut tensor);
+        with_initializer(tensor)
+    };
+    let raw = |bytes: &'static [u8]| Some(Bytes::from_static(bytes));
+    assert!(try_read(&with(|_| {})).is_ok());
+    refused(&with(|t| t.raw_data = Some(Bytes::from_static(&[0; 7]))), &["the initializer `w`", "8 bytes, not 7"]);
+    refused(&with(|t| t.dims = vec![-1]), &["-1 is not an extent"]);
+    refused(&with(|t| t.dims = vec![i64::MAX, i64::MAX]), &["too large"]);
+    refused(&with(|t| t.data_type = None), &["element type 0"]);
+    refused(&with(|t| t.data_type = Some(999)), &["element type 999"]);
+    refused(&with(|t| t.float_data = vec![1.0, 2.0]), &["float32 elements in float_data"]);
+    refused(&with(|t| t.raw_data = None), &["8 bytes, not 0"]);
+    refused(&with(|t| t.segment = Some(Box::new(Segment::default()))), &["segment"]);
+    refused(
+        &with(|t| {
+            t.set_data_location(DataLocation::External);
+            t.raw_data = None;
+            t.external_data = vec![StringStringEntryProto {
+                key: Some("location".into()),
+                value: Some("weights.bin".into()),
+            }];
+        }),
+        &["the initializer `w`", "another file (weights.bin)", "not supported yet"],
+    );
+    let mut strings = TensorProto { data_type: Some(8), dims: vec![1], ..TensorProto::default() };
+    strings.string_data = vec![Bytes::from_static(&[0xff])];
+    assert!(literal_of(&strings).unwrap_err().to_string().contains("not UTF-8"));
+    strings.string_data = vec![];
+    assert!(literal_of(&strings).unwrap_err().to_string().contains("1 elements, but 0"));
+    strings.raw_data = raw(&[0]);
+    assert!(literal_of(&strings).unwrap_err().to_string().contains("string elements in raw_data"));
+}
+
+#[test]
+fn external_data_wherever_it_is() {
+    let external = || {
+        let location = StringStringEntryProto { key: Some("location".into()), value: Some("f".into()) };
+        let mut t = TensorProto { data_type: Some(1), external_data: vec![location], ..TensorProto::default() };
+        t.set_data_location(DataLocation::External);
+        t
+    };
+    refused(&of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", external())])]), &["another file (f)"]);
+    let mut named = external();
+    named.name = Some("inner".into());
+    let odd = of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", named)])]);
+    refused(&odd, &["data in other files is not supported yet"]);
+}
+
+#[test]
+fn models_that_are_not() {
+    let good = || of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
+    refused(&ModelProto { graph: None, ..good() }, &["graph is missing"]);
+    refused(&ModelProto { ir_version: None, ..good() }, &["ir_version is missing"]);
+    refused(&ModelProto { ir_version: Some(15), ..good() }, &["IR version 15 is newer"]);
+    refused(&ModelProto { opset_import: vec![], ..good() }, &["opset_import is missing"]);
+    let opset = |domain: &str, v| OperatorSetIdProto { domain: Some(domain.into()), version: Some(v) };
+    refused(
+        &ModelProto { opset_import: vec![opset("", 9), opset("ai.onnx", 10)], ..good() },
+        &["two versions of the operators"],
+    );
+    refused(&ModelProto { training_info: vec![TrainingInfoProto::default()], ..good() }, &["training information"]);
+    let mut m = good();
+    m.graph.as_mut().unwrap().sparse_initializer = vec![SparseTensorProto::default()];
+    refused(&m, &["a sparse initializer"]);
+    refused(&ModelProto { graph: Some(GraphProto::default()), ..ModelProto::default() }, &["ir_version"]);
+}
+
+#[test]
+fn tensors_of_every_type_come_back() {
+    for &dtype in DType::ALL {
+        if dtype == DType::String {
+            continue;
+        }
+        let bytes: Vec<u8> = (0..dtype.byte_len(6).unwrap() as u8).map(|b| b % if dtype == DType::Bool { 2 } else { 100 }).collect();
+        let literal = Literal::from_bytes(dtype, &[2, 3], Bytes::from(bytes)).unwrap();
+        let tensor = tensor_of(&literal, 1000).unwrap();
+        assert_eq!(dtype_of(tensor.data_type()), Some(dtype));
+        assert_eq!(literal_of(&tensor).unwrap(), literal);
+    }
+}
+
+#[test]
+fn typed_fields_are_the_same_elements() {
+    let tensor = |data_type: i32, dims: &[i64]| TensorProto {
+        data_type: Some(data_type),
+        dims: dims.to_vec(),
+        ..TensorProto::default()
+    };
+    let elements = |t: TensorProto| literal_of(&t).map(|l| l.to_bytes().to_vec());
+    assert_eq!(elements(TensorProto { float_data: vec![1.5], ..tensor(1, &[]) }).unwrap(), 1.5f32.to_le_bytes());
+    assert_eq!(elements(TensorProto { float_data: vec![1.0, 2.0], ..tensor(14, &[1]) }).unwrap().len(), 8);
+    assert_eq!(elements(TensorProto { double_data: vec![2.5], ..tensor(11, &[1]) }).unwrap(), 2.5f64.to_le_bytes());
+    assert_eq!(elements(TensorProto { int64_data: vec![-3], ..tensor(7, &[1]) }).unwrap(), (-3i64).to_le_bytes());
+    assert_eq!(elements(TensorProto { int32_data: vec![-3, 255], ..tensor(2, &[2]) }).unwrap(), [253, 255]);
+    assert_eq!(elements(TensorProto { int32_data: vec![-3, 127], ..tensor(3, &[2]) }).unwrap(), [253, 127]);
+    assert_eq!(elements(TensorProto { int32_data: vec![0x3c00], ..tensor(10, &[1]) }).unwrap(), [0, 0x3c]);
+    assert_eq!(elements(TensorProto { int32_data: vec![0, 7], ..tensor(9, &[2]) }).unwrap(), [0, 1]);
+    assert_eq!(elements(TensorProto { int32_data: vec![0x21, 0x3], ..tensor(22, &[3]) }).unwrap(), [0x21, 0x3]);
+    assert_eq!(elements(TensorProto { uint64_data: vec![7], ..tensor(12, &[1]) }).unwrap(), 7u32.to_le_bytes());
+    assert_eq!(elements(TensorProto { uint64_data: vec![u64::MAX], ..tensor(13, &[1]) }).unwrap(), [0xff; 8]);
+    for (bad, words) in [
+        (TensorProto { int32_data: vec![256], ..tensor(2, &[1]) }, "256 is not a uint8"),
+        (TensorProto { int32_data: vec![-129], ..tensor(3, &[1]) }, "-129 is not a int8"),
+        (TensorProto { uint64_data: vec![1 << 32], ..tensor(12, &[1]) }, "is not a uint32"),
+        (TensorProto { int64_data: vec![1], ..tensor(6, &[1]) }, "int32 elements in int64_data"),
+    ] {
+        assert_eq!(elements(bad).map_err(|e| e.to_string().contains(words)), Err(true), "{words}");
+    }
+    let empty = tensor(FLOAT, &[0, 5]);
+    assert_eq!(literal_of(&empty).unwrap().shape(), [0, 5]);
+    assert_eq!(literal_of(&tensor_of(&ints(&[]), 8).unwrap()).unwrap(), ints(&[]));
+}

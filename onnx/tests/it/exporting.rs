@@ -1,0 +1,314 @@
+//! Programs that do not come from a file, and what cannot be written.
+
+use anfora_ir::{Module, Source, parse_module};
+use anfora_onnx::proto::type_proto::Value;
+use anfora_onnx::proto::{GraphProto, ModelProto};
+use anfora_onnx::{ExportOptions, export, registry};
+use bytes::Bytes;
+use prost::Message;
+
+use crate::models::{float, floats, graph, initializer, model, node, node_types, read, write};
+
+fn parse(text: &str) -> Module {
+    match parse_module(Source::new("test", text), registry()) {
+        Ok(module) => module,
+        Err(e) => panic!("{}\n{text}", e[0]),
+    }
+}
+
+fn written(text: &str) -> ModelProto {
+    write(&parse(text))
+}
+
+fn written_graph(text: &str) -> GraphProto {
+    written(text).graph.expect("a model has a graph")
+}
+
+/// Each node as `op(inputs) -> outputs`.
+fn lines(graph: &GraphProto) -> Vec<String> {
+    let line = |n: &anfora_onnx::proto::NodeProto| {
+        format!("{}({}) -> {}", n.op_type(), n.input.join(", "), n.output.join(", "))
+    };
+    graph.node.iter().map(line).collect()
+}
+
+fn refused(text: &str, words: &[&str]) {
+    let error = export(&parse(text), &ExportOptions::default()).expect_err("it cannot be written").to_string();
+    for w in words {
+        assert!(error.contains(w), "`{w}` is not in: {error}");
+    }
+}
+
+#[test]
+fn tuples_and_aliases_leave_no_node() {
+    let g = written_graph(
+        "def @main(%x: Tensor[(4,), float32]) {
+           let %a = nn.relu(%x);
+           let %b = %a;
+           let %p = (%x, %a);
+           let %t = (%b, %p);
+           let %u = %t.1;
+           let %u0 = %u.0;
+           let %t0 = %t.0;
+           let %c = add(%u0, %t0);
+           let %s = split(%c, sections=2);
+           let %y = %s.1;
+           (%y, %u0, %a)
+         }",
+    );
+    assert_eq!(
+        lines(&g),
+        ["Relu(x) -> a", "Add(x, a) -> c", "Split(c) -> v, y"],
+        "{g:#?}"
+    );
+    assert_eq!(output_names(&g), ["y", "x", "a"]);
+}
+
+fn output_names(graph: &GraphProto) -> Vec<&str> {
+    graph.output.iter().map(|o| o.name()).collect()
+}
+
+#[test]
+fn a_value_may_be_several_results() {
+    let g = written_graph("def @main(%x: Tensor[(4,), float32]) { let %y = nn.relu(%x); (%x, %y, %x, %y) }");
+    assert_eq!(lines(&g), ["Relu(x) -> y", "Identity(x) -> x_1", "Identity(y) -> y_1"]);
+    assert_eq!(output_names(&g), ["x", "y", "x_1", "y_1"]);
+}
+
+#[test]
+fn a_call_may_be_the_tail() {
+    assert_eq!(lines(&written_graph("def @main(%x: Tensor[(4,), float32]) { nn.relu(%x) }")), ["Relu(x) -> output"]);
+    let g = written_graph("def @main(%x: Tensor[(4,), float32]) { split(%x, sections=2) }");
+    assert_eq!(lines(&g), ["Split(x) -> output, output_1"]);
+}
+
+#[test]
+fn inputs_keep_their_types() {
+    let g = written_graph(
+        "def @main(%x: Tensor[(n, 3, ?), float32], %y: Tensor[?, int64], %z: Tensor[(), bool]) { nn.relu(%x) }",
+    );
+    let shapes: Vec<_> = g
+        .input
+        .iter()
+        .map(|i| match i.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+            Some(Value::TensorType(t)) => t.shape.as_ref().map(|s| s.dim.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(shapes, [Some(3), None, Some(0)]);
+    assert!(format!("{:?}", g.input[0]).contains("DimParam(\"n\")"));
+}
+
+#[test]
+fn equal_constants_are_one_initializer() {
+    let g = written_graph(
+        "def @main(%x: Tensor[(2,), float32]) {
+           let %a = add(%x, dense<Tensor[(2,), float32]>[1, 2]);
+           let %b = multiply(%a, dense<Tensor[(2,), float32]>[1, 2]);
+           let %c = subtract(%b, 1f);
+           divide(%c, 1f)
+         }",
+    );
+    assert_eq!(g.initializer.len(), 2);
+    assert_eq!(lines(&g)[0], "Add(x, c_1) -> a");
+}
+
+#[test]
+fn a_large_splat_becomes_a_node() {
+    let text = "def @main(%x: Tensor[(100, 100), float32]) {
+           let %a = add(%x, dense<Tensor[(100, 100), float32]>[1]);
+           let %b = add(%a, dense<Tensor[(100, 100), float32]>[1]);
+           let %c = add(%b, dense<Tensor[(100, 100), float32]>[2]);
+           add(%c, dense<Tensor[(100, 1), float32]>[2])
+         }";
+    let module = parse(text);
+    let nodes = |options: &ExportOptions| {
+        let exported = export(&module, options).expect("it can be written");
+        let m = ModelProto::decode(Bytes::from(exported.bytes)).expect("a model");
+        assert_eq!(exported.nodes, node_types(&m).len());
+        let fills = node_types(&m).iter().filter(|n| **n == "ConstantOfShape").count();
+        (fills, m.graph.expect("a graph").initializer.len())
+    };
+    let options = ExportOptions::default();
+    assert_eq!(nodes(&options), (2, 2), "two values, one shape for both, one small constant");
+    let up_to = |max_splat_bytes| ExportOptions { max_splat_bytes, ..options.clone() };
+    assert_eq!(nodes(&up_to(40_000)), (0, 3));
+    assert_eq!(nodes(&up_to(u64::MAX)), (0, 3));
+    let tight = ExportOptions { max_total_splat_bytes: 50_000, ..up_to(40_000) };
+    assert_eq!(nodes(&tight), (1, 3), "only the first of the large ones fits, and the small one");
+    assert_eq!(nodes(&up_to(0)), (3, 2));
+}
+
+#[test]
+fn a_splat_past_every_limit_is_still_a_node() {
+    let text = "def @main(%x: Tensor[(), float32]) { multiply(%x, dense<Tensor[(1000000, 1000000), float32]>[1]) }";
+    assert_eq!(node_types(&written(text)), ["ConstantOfShape", "Mul"]);
+    let unlimited = ExportOptions { max_splat_bytes: u64::MAX, ..ExportOptions::default() };
+    let error = export(&parse(text), &unlimited).expect_err("it is too large").to_string();
+    assert!(error.contains("2 GiB"), "{error}");
+}
+
+#[test]
+fn the_version_is_one_that_has_the_operators() {
+    let opset = |text: &str| {
+        let m = written(text);
+        (m.opset_import[0].version(), m.ir_version())
+    };
+    assert_eq!(opset("def @main(%x: Tensor[(4,), float32]) { nn.relu(%x) }"), (18, 8));
+    assert_eq!(opset("def @main(%x: Tensor[(4,), float32]) { nn.gelu(%x) }"), (20, 9));
+    let old = ExportOptions { opset: Some(9), ..ExportOptions::default() };
+    let error = export(&parse("def @main(%x: Tensor[(4,), float32]) { nn.gelu(%x) }"), &old).unwrap_err().to_string();
+    assert!(error.contains("`nn.gelu` needs version 20 of the operators; the model is of version 9"), "{error}");
+}
+
+#[test]
+fn operators_that_take_several_nodes() {
+    let ops = |text: &str| {
+        let m = written(text);
+        node_types(&m).join(" ")
+    };
+    assert_eq!(ops("def @main(%x: Tensor[(4,), float32]) { rsqrt(%x) }"), "Sqrt Reciprocal");
+    assert_eq!(ops("def @main(%x: Tensor[(4,), float32]) { not_equal(%x, %x) }"), "Equal Not");
+    assert_eq!(ops("def @main(%x: Tensor[(4,), float32]) { isfinite(%x) }"), "IsInf IsNaN Or Not");
+    assert_eq!(ops("def @main(%x: Tensor[(4,), float32]) { square(%x) }"), "Mul");
+    assert_eq!(ops("def @main(%x: Tensor[(4,), int64]) { floor(%x) }"), "Identity");
+    assert_eq!(ops("def @main() { zeros(shape=shape(2, 3)) }"), "ConstantOfShape");
+    assert_eq!(ops("def @main(%x: Tensor[(4,), float32]) { argmax(%x) }"), "Reshape ArgMax");
+    assert_eq!(ops("def @main(%x: Tensor[(4, 2), float32]) { sum(%x, axis=[]) }"), "Identity");
+}
+
+#[test]
+fn what_a_pass_removes_is_refused_with_its_name() {
+    let relu = "def private @f(%x: Tensor[(4,), float32]) { nn.relu(%x) }";
+    refused(
+        &format!("{relu} def @main(%x: Tensor[(4,), float32]) {{ let %y = @f(%x); %y }}"),
+        &["in @main, at %y", "InlineFunctions"],
+    );
+    refused("def @main(%x: Tensor[(4,), float32]) { nn.relu(nn.relu(%x)) }", &["ToANormalForm"]);
+    refused(
+        "def @main(%x: Tensor[(4,), float32]) { let %y = { let %z = nn.relu(%x); %z }; %y }",
+        &["at %y", "Normalize"],
+    );
+    refused(
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) { let %y = if (%c) { %x } else { %x }; %y }",
+        &["at %y", "`if` cannot be written"],
+    );
+    refused(
+        "def @main(%x: Tensor[(4,), float32]) {
+           let %f = fn (%a: Tensor[(4,), float32]) { nn.relu(%a) };
+           let %y = %f(%x);
+           %y
+         }",
+        &["at %y", "InlineFunctions"],
+    );
+    refused("def @main(%x: Tensor[(4,), float32]) { let %f = fn () { %x }; %f }", &["which is a function"]);
+    refused("def @main(%x: Tensor[(4,), float32]) { let %y = floor_divide(%x, %x); %y }", &["`floor_divide` has no counterpart"]);
+    refused("def @main(%x: Any) { %x }", &["the type Any cannot be written"]);
+    refused("def @main(%x: (Any, Any)) { () }", &["cannot be written"]);
+    refused("def @other() { () }", &["there is no function `@main` with a body"]);
+}
+
+#[test]
+fn a_fn_that_is_its_own_subgraph() {
+    refused(
+        "def @main(%c: Tensor[(), bool]) {
+           let %f = fn () -> Tensor[(), bool] {
+             let %v: Tensor[(), bool] = onnx.If(%c, %f, onnx_subgraphs=[\"then_branch\"]);
+             %v
+           };
+           let %y: Tensor[(), bool] = onnx.If(%c, %f, onnx_subgraphs=[\"then_branch\"]);
+           %y
+         }",
+        &["its own subgraph"],
+    );
+}
+
+#[test]
+fn one_fn_may_be_several_subgraphs() {
+    let g = written_graph(
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
+           let %f = fn () { let %v = add(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4]); let %w = nn.relu(%v); %w };
+           let %y: Tensor[(4,), float32] = onnx.If(%c, %f, %f, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
+           %y
+         }",
+    );
+    assert_eq!(lines(&g), ["If(c) -> y"]);
+    for attribute in &g.node[0].attribute {
+        let inner = GraphProto::decode(attribute.g.clone().expect("a graph")).expect("it can be read");
+        assert_eq!(inner.node.len(), 2);
+        assert_eq!(inner.node[0].input[0], "x");
+        assert_eq!(inner.node[1].output[0], inner.output[0].name());
+    }
+}
+
+#[test]
+fn attributes_that_are_not_the_importers() {
+    let main = |attrs: &str| format!("def @main(%x: Tensor[(4,), float32]) {{ let %y: Any = onnx.Foo(%x, {attrs}); nn.relu(%x) }}");
+    for (attrs, words) in [
+        ("onnx_raw=[1]", "`onnx_raw` is not what the importer writes"),
+        ("onnx_raw=dense<Tensor[(1000000000000,), uint8]>[1]", "`onnx_raw`"),
+        ("onnx_raw=[dense<Tensor[(1000000000000,), uint8]>[1]]", "`onnx_raw`"),
+        ("onnx_raw=[dense<Tensor[(2,), uint8]>[255, 1]]", "`onnx_raw`"),
+        ("onnx_subgraphs=[\"a\", \"b\"]", "`onnx_subgraphs`"),
+        ("onnx_subgraphs=[\"a\"]", "a subgraph that is not a `fn`"),
+        ("onnx_subgraphs=1", "`onnx_subgraphs`"),
+        ("onnx_overload=1", "`onnx_overload`"),
+        ("a=[[1]]", "the value of the attribute `a`"),
+    ] {
+        refused(&main(attrs), &[words]);
+    }
+    for meta in ["onnx_opsets=[1]", "onnx_ir_version=\"8\"", "onnx_metadata=[[\"a\"]]", "onnx_functions=[1]"] {
+        refused(&format!("#![{meta}] def @main() {{ () }}"), &["is not what the importer writes"]);
+    }
+    for meta in ["onnx_outputs=1", "onnx_infos=[1]", "onnx_dimensions=[1]", "onnx_defaults=[1]", "onnx_quantization=2"] {
+        refused(&format!("#[{meta}] def @main() {{ () }}"), &["is not what the importer writes"]);
+    }
+    for meta in ["onnx_name=1", "onnx_doc=[]", "onnx_devices=[1]", "onnx_attributes=[]", "onnx_inputs=3", "onnx_info=3"] {
+        refused(&format!("def @main(%x: Tensor[(), float32]) {{ #[{meta}] let %y = nn.relu(%x); let %z = nn.relu(%y); %z }}"), &["is not"]);
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let g = written_graph(
+        "def @main(%x: Tensor[(4,), float32]) {
+           let %y = nn.relu(%x);
+           let %y = nn.relu(%y);
+           let %x = nn.relu(%y);
+           let %output = nn.relu(%x);
+           nn.relu(%output)
+         }",
+    );
+    let mut names: Vec<&str> = g.node.iter().flat_map(|n| n.output.iter()).map(String::as_str).collect();
+    names.push("x");
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn a_constant_result() {
+    let mut g = graph("g", vec![], vec![], vec![float("w", &[2]), float("v", &[2])]);
+    g.initializer = vec![initializer("w", &floats(&[1.0, 2.0])), initializer("v", &floats(&[1.0, 2.0]))];
+    let back = write(&read(&model(13, g))).graph.expect("a graph");
+    assert_eq!((back.node.len(), back.initializer.len()), (0, 2));
+    let g = written_graph("def @main() { dense<Tensor[(2,), float32]>[1, 2] }");
+    assert_eq!(lines(&g), ["Identity(c) -> output"]);
+}
+
+#[test]
+fn it_is_deterministic() {
+    let mut g = graph("g", vec![], vec![float("x", &[2])], vec![float("y50", &[2])]);
+    for i in 0..=50 {
+        let input = if i == 0 { "x".to_string() } else { format!("y{}", i - 1) };
+        g.node.push(node("Add", &[&input, &format!("w{}", i % 7)], &[&format!("y{i}")], vec![]));
+    }
+    g.initializer = (0..7).map(|i| initializer(&format!("w{i}"), &floats(&[i as f32, 1.0]))).collect();
+    let m = model(13, g);
+    let (a, b) = (read(&m), read(&m));
+    assert_eq!(a.to_string(), b.to_string());
+    let options = ExportOptions::default();
+    assert_eq!(export(&a, &options), export(&b, &options));
+    assert_eq!(export(&a, &options), export(&a, &options));
+}

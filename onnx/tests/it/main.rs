@@ -1,0 +1,10 @@
+//! Import and export, through models that are made here.
+
+mod conversions;
+mod deep;
+mod errors;
+mod exporting;
+mod models;
+mod mutations;
+mod round_trip;
+mod wire;

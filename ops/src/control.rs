@@ -1,0 +1,155 @@
+//! Closures over globals, and checks of types at run time.
+
+use anfora_ir::{
+    Arity, AttrDefault, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId,
+};
+use rustc_hash::FxHashSet;
+
+use crate::row::{With, attr, row};
+
+/// The rows of this family. They have no kernel: the interpreter does what they do.
+pub(crate) fn rows() -> Vec<OpDef> {
+    vec![
+        row(
+            "make_closure",
+            "the function that a global is once its last parameters have the values of the other operands",
+            Arity::at_least(1),
+            make_closure,
+            |_| Err(anfora_ir::KernelError::new("a closure is not a tensor")),
+        )
+        .without_kernel(),
+        row(
+            "match_cast",
+            "the operand, checked at run time to be of a type; binds the symbolic dimensions that the type names first",
+            Arity::exactly(1),
+            match_cast,
+            |_| Err(anfora_ir::KernelError::new("types are checked by the interpreter")),
+        )
+        .attrs(const { &[attr("to", AttrKind::Type, AttrDefault::Required, "the type")] })
+        .without_kernel()
+        .may_fail(),
+    ]
+}
+
+/// The function type that is left when the captured parameters are taken away.
+fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let callee = call.operands[0].ty;
+    let captures: Vec<TypeId> = call.operands[1..].iter().map(|o| o.ty).collect();
+    let cx = &mut *call.cx;
+    let Type::Function(function) = cx.types.get(callee).clone() else {
+        let found = cx.type_text(callee);
+        return Err(TypeError::operand(0, format!("operand 0 is {found}, but a function is wanted")));
+    };
+    let Some(left) = function.params.len().checked_sub(captures.len()) else {
+        let (taken, given) = (function.params.len(), captures.len());
+        return Err(TypeError::new(format!("the function takes {taken} arguments, fewer than the {given} captured")));
+    };
+    // What the function's symbols stand for: extents of captures where those have them, else fresh symbols that the result binds.
+    let mut bound: Vec<Option<DimId>> = vec![None; function.symbols as usize];
+    for (&p, &c) in function.params[left..].iter().zip(&captures) {
+        bind(cx, p, c, &mut bound);
+    }
+    let mut own: Vec<SymbolId> = Vec::new();
+    let dims: Vec<DimId> = bound
+        .into_iter()
+        .map(|d| {
+            d.unwrap_or_else(|| {
+                let name = cx.names.intern("d");
+                let symbol = cx.types.dims.new_symbol(name);
+                own.push(symbol);
+                cx.types.dims.symbol(symbol)
+            })
+        })
+        .collect();
+    let Some((params, ret)) = cx.types.instantiate(callee, &dims) else {
+        return Err(TypeError::operand(0, "operand 0 is not a function"));
+    };
+    for (i, (&p, &c)) in params[left..].iter().zip(&captures).enumerate() {
+        if !cx.types.accepts(p, c) {
+            let (wanted, found) = (cx.type_text(p), cx.type_text(c));
+            let message =
+                format!("operand {} is {found}, but the parameter that it is captured for is {wanted}", i + 1);
+            return Err(TypeError::operand(i + 1, message));
+        }
+    }
+    Ok(cx.types.function(&params[..left], ret, &own))
+}
+
+/// Finds the symbols of a function type that stand alone as a dimension of a parameter.
+fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>]) {
+    let mut stack = vec![(param, capture)];
+    let mut seen = FxHashSet::default();
+    while let Some((p, c)) = stack.pop() {
+        if !cx.types.is_symbolic(p) || !seen.insert((p, c)) {
+            continue;
+        }
+        match (cx.types.get(p), cx.types.get(c)) {
+            (Type::Tensor(p), Type::Tensor(c)) => {
+                let (Some(p), Some(c)) = (&p.shape, &c.shape) else { continue };
+                for (&d, &e) in p.iter().zip(c) {
+                    if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
+                        && let Some(slot @ None) = bound.get_mut(index as usize)
+                    {
+                        *slot = Some(e);
+                    }
+                }
+            }
+            (Type::Tuple(p), Type::Tuple(c)) => stack.extend(p.iter().copied().zip(c.iter().copied()).rev()),
+            _ => {}
+        }
+    }
+}
+
+fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let Some(to) = call.attrs().ty("to") else { return Err(TypeError::new("attribute `to` has no value")) };
+    let from = call.operands[0].ty;
+    if let Some(why) = never(call.cx, from, to) {
+        let (from, to) = (call.cx.type_text(from), call.cx.type_text(to));
+        return Err(TypeError::operand(0, format!("no {from} is {to}: {why}")));
+    }
+    Ok(to)
+}
+
+/// Why no value of one type is one of the other; `None` if there may be one.
+fn never(cx: &mut Context, from: TypeId, to: TypeId) -> Option<String> {
+    let mut stack = vec![(from, to)];
+    let mut seen = FxHashSet::default();
+    while let Some((f, t)) = stack.pop() {
+        if f == t || !seen.insert((f, t)) {
+            continue;
+        }
+        let (a, b) = (cx.types.get(f).clone(), cx.types.get(t).clone());
+        match (a, b) {
+            (Type::Any | Type::Error, _) | (_, Type::Any | Type::Error) => {}
+            (Type::Tensor(a), Type::Tensor(b)) => {
+                if a.dtype != b.dtype {
+                    return Some(format!("the elements are {}, not {}", a.dtype, b.dtype));
+                }
+                let (Some(x), Some(y)) = (&a.shape, &b.shape) else { continue };
+                if x.len() != y.len() {
+                    return Some(format!("the rank is {}, not {}", x.len(), y.len()));
+                }
+                for (&d, &e) in x.iter().zip(y) {
+                    if let (Some(p), Some(q)) = (cx.types.dims.as_constant(d), cx.types.dims.as_constant(e))
+                        && p != q
+                    {
+                        return Some(format!("an extent is {p}, not {q}"));
+                    }
+                }
+            }
+            (Type::Tuple(a), Type::Tuple(b)) => {
+                if a.len() != b.len() {
+                    return Some(format!("it has {} fields, not {}", a.len(), b.len()));
+                }
+                stack.extend(a.iter().copied().zip(b.iter().copied()));
+            }
+            (Type::Function(a), Type::Function(b)) => {
+                if a.params.len() != b.params.len() {
+                    return Some(format!("it takes {} arguments, not {}", a.params.len(), b.params.len()));
+                }
+            }
+            _ => return Some("they are of different kinds".into()),
+        }
+    }
+    None
+}

@@ -1,0 +1,123 @@
+//! Operators that make tensors from attributes and scalars.
+
+use anfora_ir::FusionPattern::ElemWise;
+use anfora_ir::{
+    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, KernelCall, OpDef, Shape, TypeCall,
+    TypeError, TypeId,
+};
+
+use crate::kernels::Failure;
+use crate::kernels::creation::{self, extents, shape_operand};
+use crate::row::{With, attr, row};
+use crate::shape::plain_shape;
+use crate::typing::{Elements, as_extent, extent, given, one, result, same_elements, tensor};
+
+/// The rows of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    vec![
+        row("zeros", "all elements 0", Arity::exactly(0), shaped, |c| {
+            let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
+            one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 0))
+        })
+        .attrs(const { &[SHAPE, DTYPE] })
+        .fusion(ElemWise),
+        row("ones", "all elements 1", Arity::exactly(0), shaped, |c| {
+            let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
+            one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 1))
+        })
+        .attrs(const { &[SHAPE, DTYPE] })
+        .fusion(ElemWise),
+        row("full", "all elements the one element of `value`", Arity::exactly(1), full, |c| {
+            let value = given(c.attrs.literal("value"), "value")?;
+            one(creation::full(&extents(&shape_operand(c.operand(0)?)?)?, &value))
+        })
+        .attrs(const { &[attr("value", AttrKind::Literal, AttrDefault::Required, "a tensor of one element")] })
+        .fusion(ElemWise)
+        .may_fail(),
+        row("arange", "`start + i * step` as long as that is before `end`", Arity::exactly(3), arange, |c| {
+            one(creation::arange(c.operand(0)?, c.operand(1)?, c.operand(2)?))
+        })
+        .may_fail(),
+    ]
+}
+
+/// The attribute for a shape.
+pub(crate) const SHAPE: AttrDef = attr("shape", AttrKind::Shape, AttrDefault::Required, "the extents");
+/// The attribute for an element type that is float32 if left out.
+pub(crate) const DTYPE: AttrDef =
+    attr("dtype", AttrKind::DType, AttrDefault::Absent, "the element type; float32 if left out");
+
+/// The dimensions in the attribute `shape`.
+fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
+    match attrs.raw("shape")? {
+        Attr::Shape(dims) => Some(dims),
+        _ => None,
+    }
+}
+
+/// The attribute `shape`, if it is constant.
+fn shape_attr(attrs: &AttrReader<'_>) -> Option<Shape> {
+    shape_dims(attrs)?.iter().map(|&d| as_extent(attrs.cx, d)).collect()
+}
+
+/// The shape of the result, where the caller knows more than the attribute says.
+fn static_shape(c: &KernelCall<'_>) -> Option<Shape> {
+    c.attrs.cx.types.static_shape(c.ty)
+}
+
+/// The attribute `dtype`, or its default.
+pub(crate) fn dtype_attr(attrs: &AttrReader<'_>) -> DType {
+    attrs.dtype("dtype").unwrap_or(DType::Float32)
+}
+
+/// A tensor of the attributes `shape` and `dtype`.
+fn shaped(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let attrs = call.attrs();
+    let dims = given(shape_dims(&attrs), "shape")?.to_vec();
+    let dtype = dtype_attr(&attrs);
+    for &d in &dims {
+        if call.cx.types.dims.as_constant(d).is_some_and(|c| c < 0) {
+            return Err(TypeError::new(format!("extent {} is negative", call.cx.dim_text(d))));
+        }
+    }
+    Ok(result(call.cx, dtype, Some(&dims)))
+}
+
+/// Likewise, of floats.
+pub(crate) fn shaped_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let dtype = dtype_attr(&call.attrs());
+    if !Elements::Float.accepts(dtype) {
+        return Err(TypeError::new(format!("the elements are {dtype}, but floats are wanted")));
+    }
+    shaped(call)
+}
+
+fn full(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let value = given(call.attrs().literal("value"), "value")?;
+    if value.element_count() != 1 {
+        return Err(TypeError::new(format!("attribute `value` has {} elements, not one", value.element_count())));
+    }
+    plain_shape(call, 0, value.dtype())
+}
+
+fn arange(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let first = tensor(call, 0, Elements::Number)?;
+    for i in 0..3 {
+        let x = tensor(call, i, Elements::Number)?;
+        same_elements(&first, &x, i)?;
+        crate::typing::expect_rank(&x, i, 0)?;
+    }
+    let count = match (call.literal(0), call.literal(1), call.literal(2)) {
+        (Some(a), Some(b), Some(c)) => match creation::arange_count(a, b, c) {
+            Ok(count) => Some(count),
+            Err(Failure::ElementType(_)) => None,
+            Err(failure) => return Err(failure.into()),
+        },
+        _ => None,
+    };
+    let dim = match count {
+        Some(count) => extent(call.cx, count),
+        None => call.cx.types.dims.unknown(),
+    };
+    Ok(result(call.cx, first.dtype, Some(&[dim])))
+}

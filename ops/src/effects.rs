@@ -1,0 +1,89 @@
+//! Operators whose evaluation can be observed. They have no kernel: the interpreter runs them, in order.
+
+use anfora_ir::{Arity, AttrDefault, AttrKind, DType, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId};
+
+use crate::creation::{DTYPE, SHAPE, shaped_float};
+use crate::kernels::random::{self, RandomStream};
+use crate::row::{With, attr, row};
+use crate::typing::{Elements, expect_rank, tensor};
+
+/// The rows of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    fn no_kernel(_: &anfora_ir::KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
+        Err(KernelError::new("only the interpreter runs it"))
+    }
+    vec![
+        row("print", "shows its operands", Arity::at_least(0), unit, no_kernel)
+            .attrs(const { &[attr("format", AttrKind::Str, AttrDefault::Str(""), "text shown before them")] })
+            .without_kernel()
+            .impure(),
+        row("assert", "fails unless its operand holds", Arity::exactly(1), assert, no_kernel)
+            .attrs(const { &[attr("message", AttrKind::Str, AttrDefault::Str(""), "what the failure says")] })
+            .without_kernel()
+            .impure(),
+        row("random.uniform", "floats drawn evenly from `[low, high)`", Arity::exactly(0), shaped_float, no_kernel)
+            .attrs(
+                const {
+                    &[
+                        SHAPE,
+                        attr("low", AttrKind::Float, AttrDefault::Float(0.0), "the smallest"),
+                        attr("high", AttrKind::Float, AttrDefault::Float(1.0), "what all are below"),
+                        DTYPE,
+                    ]
+                },
+            )
+            .without_kernel()
+            .impure(),
+        row("random.normal", "floats drawn from a normal distribution", Arity::exactly(0), shaped_float, no_kernel)
+            .attrs(
+                const {
+                    &[
+                        SHAPE,
+                        attr("mean", AttrKind::Float, AttrDefault::Float(0.0), "the mean"),
+                        attr("std", AttrKind::Float, AttrDefault::Float(1.0), "the standard deviation"),
+                        DTYPE,
+                    ]
+                },
+            )
+            .without_kernel()
+            .impure(),
+    ]
+}
+
+fn unit(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.unit())
+}
+
+fn assert(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let condition = tensor(call, 0, Elements::Bool)?;
+    expect_rank(&condition, 0, 0)?;
+    Ok(call.cx.types.unit())
+}
+
+/// What `random.uniform` draws: floats in `[low, high)`. Takes one number of the stream an element.
+///
+/// # Errors
+/// If `dtype` is not a float with kernels, or the tensor is too large.
+pub fn draw_uniform(
+    shape: &[usize],
+    dtype: DType,
+    low: f64,
+    high: f64,
+    stream: &mut RandomStream,
+) -> Result<Literal, KernelError> {
+    Ok(random::uniform(shape, dtype, low, high, stream)?)
+}
+
+/// What `random.normal` draws: floats of a normal distribution. Takes two numbers of the stream an element.
+///
+/// # Errors
+/// If `dtype` is not a float with kernels, or the tensor is too large.
+pub fn draw_normal(
+    shape: &[usize],
+    dtype: DType,
+    mean: f64,
+    std: f64,
+    stream: &mut RandomStream,
+) -> Result<Literal, KernelError> {
+    Ok(random::normal(shape, dtype, mean, std, stream)?)
+}

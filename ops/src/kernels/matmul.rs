@@ -1,0 +1,439 @@
+//! Matrix products. Every element of a result is `0 + a0 * b0 + a1 * b1 + …`, in this order and without fusing, however the loops
+//! are blocked; float16 and bfloat16 are summed in float32, integers wrap.
+
+use anfora_ir::{Literal, Shape, element_count};
+
+use super::arithmetic::{dispatch, same_dtype};
+use super::number::{Calc, Number, Scalar};
+use super::strides::{Strides, Walk, broadcast_shapes, broadcast_strides};
+use super::view::{Output, View, filled};
+use super::{Failure, shape_text};
+
+/// Rows of a tile of the result.
+const TILE_ROWS: usize = 4;
+/// Columns of a tile of the result.
+const TILE_COLUMNS: usize = 8;
+/// How much of the summed axis is packed at a time.
+const DEPTH: usize = 256;
+/// How many columns are packed at a time; a multiple of the tile's.
+const COLUMNS: usize = 128;
+
+/// One side of a product: lanes (rows on the left, columns on the right), each of which has as many terms as the product is deep.
+pub(crate) trait Lanes<C> {
+    /// Writes the named part to `panel`, tile after tile of `width` lanes, in a tile term after term, in a term lane after lane.
+    /// What lies in `panel` beyond the last lane does not matter.
+    fn pack(&self, part: Part, width: usize, panel: &mut [C]);
+}
+
+/// A part of one side of a product.
+#[derive(Copy, Clone)]
+pub(crate) struct Part {
+    pub(crate) first_lane: usize,
+    pub(crate) lanes: usize,
+    pub(crate) first_term: usize,
+    pub(crate) terms: usize,
+}
+
+/// Lanes that lie in an operand with strides; stride 0 repeats.
+#[derive(Copy, Clone)]
+pub(crate) struct Strided<'a, T: Scalar> {
+    pub(crate) raw: &'a [T::Raw],
+    pub(crate) start: usize,
+    pub(crate) lane: usize,
+    pub(crate) term: usize,
+}
+
+impl<T: Number> Lanes<T::Calc> for Strided<'_, T> {
+    fn pack(&self, part: Part, width: usize, panel: &mut [T::Calc]) {
+        let start = self.start + part.first_lane * self.lane + part.first_term * self.term;
+        let tiles = panel.chunks_exact_mut(part.terms * width);
+        for (tile, panel) in tiles.take(part.lanes.div_ceil(width)).enumerate() {
+            let first = tile * width;
+            let lanes = (part.lanes - first).min(width);
+            let start = start + first * self.lane;
+            if self.term == 1 {
+                for lane in 0..lanes {
+                    let terms = &self.raw[start + lane * self.lane..][..part.terms];
+                    for (slot, &e) in panel[lane..].iter_mut().step_by(width).zip(terms) {
+                        *slot = T::load(e).widen();
+                    }
+                }
+            } else {
+                for (term, slots) in panel.chunks_exact_mut(width).enumerate() {
+                    let at = start + term * self.term;
+                    for (lane, slot) in slots[..lanes].iter_mut().enumerate() {
+                        *slot = T::load(self.raw[at + lane * self.lane]).widen();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Extents of a product.
+#[derive(Copy, Clone)]
+pub(crate) struct Extents {
+    pub(crate) rows: usize,
+    pub(crate) depth: usize,
+    pub(crate) columns: usize,
+}
+
+/// Adds the product of `a` and `b` to `out` (row-major), term after term.
+///
+/// Panels of both are packed so that the innermost loop reads memory in order and keeps a tile of the result in registers.
+pub(crate) fn accumulate<C: Calc>(
+    extents: Extents,
+    a: &impl Lanes<C>,
+    b: &impl Lanes<C>,
+    out: &mut [C],
+) -> Result<(), Failure> {
+    let Extents { rows, depth, columns } = extents;
+    let block_depth = depth.min(DEPTH);
+    let block_columns = columns.min(COLUMNS).next_multiple_of(TILE_COLUMNS);
+    let mut panel_b = filled(block_depth * block_columns, C::ZERO)?;
+    let mut panel_a = filled(block_depth * TILE_ROWS, C::ZERO)?;
+    for first_column in (0..columns).step_by(COLUMNS) {
+        let width = (columns - first_column).min(COLUMNS);
+        for first_term in (0..depth).step_by(DEPTH) {
+            let terms = (depth - first_term).min(DEPTH);
+            b.pack(Part { first_lane: first_column, lanes: width, first_term, terms }, TILE_COLUMNS, &mut panel_b);
+            for first_row in (0..rows).step_by(TILE_ROWS) {
+                let height = (rows - first_row).min(TILE_ROWS);
+                a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, height, &mut panel_a);
+                let a = &panel_a[..terms * height];
+                let tiles = panel_b.chunks_exact(terms * TILE_COLUMNS).take(width.div_ceil(TILE_COLUMNS));
+                for (tile, b) in tiles.enumerate() {
+                    let from = first_column + tile * TILE_COLUMNS;
+                    let place = Place { stride: columns, width: (columns - from).min(TILE_COLUMNS) };
+                    let (b, target) = (b.as_chunks().0, &mut out[first_row * columns + from..]);
+                    match height {
+                        4 => multiply_tile::<C, 4>(a.as_chunks().0, b, target, place),
+                        3 => multiply_tile::<C, 3>(a.as_chunks().0, b, target, place),
+                        2 => multiply_tile::<C, 2>(a.as_chunks().0, b, target, place),
+                        _ => multiply_tile::<C, 1>(a.as_chunks().0, b, target, place),
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a tile lies in the result: the distance of its rows, and how many of its columns there are.
+#[derive(Copy, Clone)]
+struct Place {
+    stride: usize,
+    width: usize,
+}
+
+/// Adds the products of packed lanes to a tile of the result.
+fn multiply_tile<C: Calc, const ROWS: usize>(a: &[[C; ROWS]], b: &[[C; TILE_COLUMNS]], out: &mut [C], place: Place) {
+    let mut tile = [[C::ZERO; TILE_COLUMNS]; ROWS];
+    for (row, sums) in tile.iter_mut().enumerate() {
+        sums[..place.width].copy_from_slice(&out[row * place.stride..][..place.width]);
+    }
+    for (x, y) in a.iter().zip(b) {
+        for row in 0..ROWS {
+            for column in 0..TILE_COLUMNS {
+                tile[row][column] = tile[row][column].add(x[row].mul(y[column]));
+            }
+        }
+    }
+    for (row, sums) in tile.iter().enumerate() {
+        out[row * place.stride..][..place.width].copy_from_slice(&sums[..place.width]);
+    }
+}
+
+/// One operand: a stack of matrices, as lanes, over leading axes that broadcast.
+struct Stack<'a, T: Scalar> {
+    view: View<'a, T>,
+    /// Strides of the leading axes.
+    batch: Strides,
+    lane: usize,
+    term: usize,
+}
+
+impl<'a, T: Scalar> Stack<'a, T> {
+    /// `lane` and `term` are the strides inside a matrix of `size` elements.
+    fn new(x: &'a Literal, size: usize, lane: usize, term: usize, batch: &[usize]) -> Stack<'a, T> {
+        let view = View::<T>::new(x);
+        if view.splat.is_some() {
+            return Stack { view, batch: smallvec::smallvec![0; batch.len()], lane: 0, term: 0 };
+        }
+        let leading = &x.shape()[..x.rank().saturating_sub(2)];
+        let batch = broadcast_strides(leading, batch, false).iter().map(|s| s * size as isize).collect();
+        Stack { view, batch, lane, term }
+    }
+
+    fn at(&self, start: usize) -> Strided<'a, T> {
+        Strided { raw: self.view.raw, start, lane: self.lane, term: self.term }
+    }
+}
+
+fn do_not_multiply(a: &Literal, b: &Literal) -> Failure {
+    Failure::Mismatch(format!("shapes {} and {} do not multiply", shape_text(a.shape()), shape_text(b.shape())))
+}
+
+/// The product as numpy's `matmul`: rank-1 operands are a row and a column, leading axes broadcast.
+pub(crate) fn matmul(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
+    let dtype = same_dtype(&[a, b])?;
+    let mismatch = || do_not_multiply(a, b);
+    let (batch_a, rows, depth) = match a.shape() {
+        [] => return Err(mismatch()),
+        &[depth] => (&[][..], 1, depth),
+        [batch @ .., rows, depth] => (batch, *rows, *depth),
+    };
+    let (batch_b, other_depth, columns) = match b.shape() {
+        [] => return Err(mismatch()),
+        &[depth] => (&[][..], depth, 1),
+        [batch @ .., depth, columns] => (batch, *depth, *columns),
+    };
+    if other_depth != depth {
+        return Err(mismatch());
+    }
+    let batch = broadcast_shapes(batch_a, batch_b)?;
+    let mut shape: Shape = batch.clone();
+    if a.rank() > 1 {
+        shape.push(rows);
+    }
+    if b.rank() > 1 {
+        shape.push(columns);
+    }
+    let extents = Extents { rows, depth, columns };
+    dispatch!(number dtype, T => {
+        let left = Stack::<T>::new(a, rows.saturating_mul(depth), depth, 1, &batch);
+        let right = Stack::<T>::new(b, depth.saturating_mul(columns), 1, columns, &batch);
+        let same = |sum: <T as Number>::Calc, _: usize, _: usize| T::narrow(sum);
+        product(left, right, &batch, extents, &shape, true, same)
+    })
+}
+
+/// The products of two stacks of matrices. `finish` makes an element from its sum, its row and its column; `uniform` says that
+/// equal sums make equal elements.
+fn product<T: Number>(
+    a: Stack<'_, T>,
+    b: Stack<'_, T>,
+    batch: &[usize],
+    extents: Extents,
+    shape: &[usize],
+    uniform: bool,
+    finish: impl Fn(T::Calc, usize, usize) -> T,
+) -> Result<Literal, Failure> {
+    if shape.contains(&0) {
+        return Output::<T>::new(shape)?.finish();
+    }
+    let Extents { rows, depth, columns } = extents;
+    let constant = match (a.view.splat, b.view.splat) {
+        _ if depth == 0 => Some(T::Calc::ZERO),
+        (Some(x), Some(y)) => Some(x.widen().mul(y.widen()).repeat_add(depth as u128)),
+        _ => None,
+    };
+    if let Some(sum) = constant
+        && uniform
+    {
+        return Ok(Literal::splat(shape, finish(sum, 0, 0)));
+    }
+    // The rows of a product with a splat on the left are equal, and so are the columns of one with a splat on the right.
+    let computed_rows = if a.view.splat.is_some() { 1 } else { rows };
+    let computed_columns = if b.view.splat.is_some() { 1 } else { columns };
+    // Tiles are wide: a narrow product is computed as the transposed one.
+    let swap = computed_columns < TILE_COLUMNS && computed_rows > computed_columns;
+    let mut out = Output::<T>::new(shape)?;
+    let raw = out.raw();
+    let size = element_count(&[computed_rows, computed_columns]).ok_or(Failure::TooLarge)?;
+    let mut sums = filled(size, constant.unwrap_or(T::Calc::ZERO))?;
+    let (row_step, column_step) = if swap { (1, computed_rows) } else { (computed_columns, 1) };
+    let walk = Walk::new(batch, [&a.batch, &b.batch]);
+    let [step_a, step_b] = walk.run_strides().map(|s| s as usize);
+    let mut done = 0;
+    let mut result = Ok(());
+    walk.for_each([0, 0], |[start_a, start_b], len| {
+        for i in 0..len {
+            if constant.is_none() && result.is_ok() {
+                sums.fill(T::Calc::ZERO);
+                let (left, right) = (a.at(start_a + i * step_a), b.at(start_b + i * step_b));
+                result = if swap {
+                    let transposed = Extents { rows: computed_columns, depth, columns: computed_rows };
+                    accumulate(transposed, &right, &left, &mut sums)
+                } else {
+                    let direct = Extents { rows: computed_rows, depth, columns: computed_columns };
+                    accumulate(direct, &left, &right, &mut sums)
+                };
+            }
+            for row in 0..rows {
+                let from = row.min(computed_rows - 1) * row_step;
+                for (column, o) in raw[done..done + columns].iter_mut().enumerate() {
+                    let sum = sums[from + column.min(computed_columns - 1) * column_step];
+                    *o = finish(sum, row, column).store();
+                }
+                done += columns;
+            }
+        }
+    });
+    result?;
+    out.finish()
+}
+
+/// What `gemm` does besides multiplying.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Gemm {
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    pub(crate) trans_a: bool,
+    pub(crate) trans_b: bool,
+}
+
+/// `alpha * a * b + beta * c`, with `a` and `b` transposed if asked, and `c` broadcast to the result.
+pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> Result<Literal, Failure> {
+    let dtype = same_dtype(&[&[a, b][..], c.as_slice()].concat())?;
+    let mismatch = || do_not_multiply(a, b);
+    let (&[a0, a1], &[b0, b1]) = (a.shape(), b.shape()) else { return Err(mismatch()) };
+    let (rows, depth) = if how.trans_a { (a1, a0) } else { (a0, a1) };
+    let (other_depth, columns) = if how.trans_b { (b1, b0) } else { (b0, b1) };
+    if depth != other_depth {
+        return Err(mismatch());
+    }
+    if dtype.is_integer() && (how.alpha.fract() != 0.0 || how.beta.fract() != 0.0) {
+        return Err(Failure::Mismatch("alpha and beta of an integer product have fractions".into()));
+    }
+    let shape = [rows, columns];
+    if let Some(c) = c
+        && (c.rank() > 2 || broadcast_shapes(c.shape(), &shape)?.as_slice() != shape)
+    {
+        return Err(Failure::Mismatch(format!(
+            "shape {} does not broadcast to {}",
+            shape_text(c.shape()),
+            shape_text(&shape)
+        )));
+    }
+    let extents = Extents { rows, depth, columns };
+    dispatch!(number dtype, T => {
+        let (lane, term) = if how.trans_a { (1, rows) } else { (depth, 1) };
+        let left = Stack::<T>::new(a, rows.saturating_mul(depth), lane, term, &[]);
+        let (lane, term) = if how.trans_b { (depth, 1) } else { (1, columns) };
+        let right = Stack::<T>::new(b, depth.saturating_mul(columns), lane, term, &[]);
+        let alpha: <T as Number>::Calc = Calc::from_f64(how.alpha);
+        let beta: <T as Number>::Calc = Calc::from_f64(how.beta);
+        match c {
+            None => {
+                let scale = |sum, _: usize, _: usize| T::narrow(Calc::mul(alpha, sum));
+                product(left, right, &[], extents, &shape, true, scale)
+            }
+            Some(c) => {
+                let view = View::<T>::new(c);
+                let strides = broadcast_strides(c.shape(), &shape, view.splat.is_some());
+                let [row_step, column_step] = [strides[0] as usize, strides[1] as usize];
+                let add = |sum, row: usize, column: usize| {
+                    let bias = T::load(view.raw[row * row_step + column * column_step]).widen();
+                    T::narrow(Calc::add(Calc::mul(alpha, sum), Calc::mul(beta, bias)))
+                };
+                product(left, right, &[], extents, &shape, view.splat.is_some(), add)
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    fn noise(shape: &[usize], seed: u64) -> Literal {
+        let mut state = seed;
+        let values: Vec<f32> = (0..element_count(shape).unwrap())
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+            })
+            .collect();
+        Literal::from_elements(shape, &values).unwrap()
+    }
+
+    /// The definition.
+    fn slow(a: &Literal, b: &Literal, [m, k, n]: [usize; 3]) -> Vec<f32> {
+        let (x, y) = (a.elements::<f32>().unwrap(), b.elements::<f32>().unwrap());
+        let mut out = Vec::new();
+        for i in 0..m {
+            for j in 0..n {
+                out.push((0..k).fold(0.0, |acc, p| acc + x[i * k + p] * y[p * n + j]));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn blocking_does_not_change_a_bit() {
+        for (i, &[m, k, n]) in
+            [[1, 1, 1], [3, 5, 7], [4, 8, 8], [5, 300, 130], [1, 700, 19], [19, 700, 1], [130, 257, 3], [6, 513, 257]]
+                .iter()
+                .enumerate()
+        {
+            let (a, b) = (noise(&[m, k], i as u64), noise(&[k, n], 77 + i as u64));
+            let expected = slow(&a, &b, [m, k, n]);
+            assert_eq!(matmul(&a, &b).unwrap(), Literal::from_elements(&[m, n], &expected).unwrap(), "{m} {k} {n}");
+            let transpose = |x: &Literal| crate::kernels::index::permute_dims(x, None).unwrap();
+            for (trans_a, trans_b) in [(false, true), (true, false), (true, true)] {
+                let how = Gemm { alpha: 1.0, beta: 1.0, trans_a, trans_b };
+                let x = if trans_a { transpose(&a) } else { a.clone() };
+                let y = if trans_b { transpose(&b) } else { b.clone() };
+                let r = gemm(&x, &y, None, how).unwrap();
+                assert_eq!(r, Literal::from_elements(&[m, n], &expected).unwrap());
+            }
+            let splat = Literal::splat(&[k, n], 0.3f32);
+            assert_eq!(matmul(&a, &splat).unwrap().elements::<f32>().unwrap(), slow(&a, &splat, [m, k, n]));
+            let splat = Literal::splat(&[m, k], 0.3f32);
+            assert_eq!(matmul(&splat, &b).unwrap().elements::<f32>().unwrap(), slow(&splat, &b, [m, k, n]));
+        }
+    }
+
+    #[test]
+    fn ranks_and_batches_follow_numpy() {
+        let a = noise(&[2, 1, 3, 4], 1);
+        let b = noise(&[5, 4, 6], 2);
+        let r = matmul(&a, &b).unwrap();
+        assert_eq!(r.shape(), &[2, 5, 3, 6]);
+        let part = |x: &Literal, from: usize, shape: &[usize]| {
+            let n = element_count(shape).unwrap();
+            Literal::from_elements(shape, &x.elements::<f32>().unwrap()[from * n..][..n]).unwrap()
+        };
+        let one = matmul(&part(&a, 1, &[3, 4]), &part(&b, 3, &[4, 6])).unwrap();
+        assert_eq!(part(&r, 5 + 3, &[3, 6]), one);
+        assert_eq!(matmul(&noise(&[4], 1), &b).unwrap().shape(), &[5, 6]);
+        assert_eq!(matmul(&a, &noise(&[4], 1)).unwrap().shape(), &[2, 1, 3]);
+        assert_eq!(matmul(&noise(&[4], 1), &noise(&[4], 1)).unwrap().rank(), 0);
+        assert!(matmul(&noise(&[4], 1), &noise(&[3], 1)).is_err());
+        assert!(matmul(&Literal::scalar(1f32), &b).is_err());
+        let empty = Literal::from_elements::<f32>(&[2, 0], &[]).unwrap();
+        let none = Literal::from_elements::<f32>(&[0, 3], &[]).unwrap();
+        assert_eq!(matmul(&empty, &none).unwrap(), Literal::splat(&[2, 3], 0f32));
+        assert_eq!(matmul(&none, &noise(&[3, 2], 1)).unwrap().shape(), &[0, 2]);
+    }
+
+    #[test]
+    fn splats_multiply_to_a_splat() {
+        let a = Literal::splat(&[1 << 40, 1 << 40], 1f32);
+        let r = matmul(&a, &Literal::splat(&[1 << 40, 1 << 50], 1f32)).unwrap();
+        assert_eq!(r, Literal::splat(&[1 << 40, 1 << 50], 16_777_216f32));
+    }
+
+    #[test]
+    fn gemm_scales_adds_and_rounds_once() {
+        let a = Literal::from_elements(&[2, 2], &[1i32, 2, 3, 4]).unwrap();
+        let c = Literal::from_elements(&[2], &[10i32, 20]).unwrap();
+        let how = Gemm { alpha: 2.0, beta: -1.0, trans_a: false, trans_b: true };
+        let r = gemm(&a, &a, Some(&c), how).unwrap();
+        assert_eq!(r, Literal::from_elements(&[2, 2], &[0i32, 2, 12, 30]).unwrap());
+        assert!(gemm(&a, &a, Some(&c), Gemm { alpha: 0.5, ..how }).is_err());
+        let ones = Literal::splat(&[2, 2], 1i32);
+        let r = gemm(&ones, &ones, Some(&c), how).unwrap();
+        assert_eq!(r, Literal::from_elements(&[2, 2], &[-6i32, -16, -6, -16]).unwrap());
+        // 2049 is not a float16, but 2050 is.
+        let h = |shape: &[usize], v: &[f32]| {
+            Literal::from_elements(shape, &v.iter().map(|&v| f16::from_f32(v)).collect::<Vec<_>>()).unwrap()
+        };
+        let how = Gemm { alpha: 1.0, beta: 1.0, trans_a: false, trans_b: false };
+        let (a, b, c) = (h(&[1, 2], &[2048.0, 1.0]), h(&[2, 1], &[1.0, 1.0]), h(&[1], &[1.0]));
+        assert_eq!(gemm(&a, &b, Some(&c), how).unwrap(), h(&[1, 1], &[2050.0]));
+    }
+}

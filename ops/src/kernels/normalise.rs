@@ -1,0 +1,381 @@
+//! Normalisations: each element is scaled by what its neighbours along some axes come to.
+
+use anfora_ir::Literal;
+
+use super::arithmetic::{dispatch, same_dtype};
+use super::number::{Calc, FloatNumber, Number, Real};
+use super::strides::resolve_axis;
+use super::view::{Output, View, filled};
+use super::{Failure, shape_text};
+
+/// The extents before, of and after an axis, in elements.
+#[derive(Copy, Clone)]
+struct Around {
+    outer: usize,
+    extent: usize,
+    inner: usize,
+}
+
+impl Around {
+    /// Of an operand that is not a splat, whose number of elements therefore does not overflow.
+    fn new(x: &Literal, axis: usize) -> Around {
+        let shape = x.shape();
+        Around { outer: shape[..axis].iter().product(), extent: shape[axis], inner: shape[axis + 1..].iter().product() }
+    }
+}
+
+/// The parameters of a normalisation, one element a channel, as their calculation type.
+fn channels<T: Number>(x: &Literal, extent: usize) -> Result<Vec<T::Calc>, Failure> {
+    let view = View::<T>::new(x);
+    match view.splat {
+        Some(e) => filled(extent, e.widen()),
+        None => Ok(view.raw.iter().map(|&e| T::load(e).widen()).collect()),
+    }
+}
+
+/// The operands of a batch normalisation besides `x`; each has one element a channel.
+pub(crate) struct Statistics<'a> {
+    pub(crate) scale: &'a Literal,
+    pub(crate) bias: &'a Literal,
+    pub(crate) mean: &'a Literal,
+    pub(crate) var: &'a Literal,
+}
+
+/// `(x - mean) * (scale / sqrt(var + epsilon)) + bias`, by channel along `axis`.
+pub(crate) fn batch_norm(
+    x: &Literal,
+    statistics: &Statistics<'_>,
+    axis: i64,
+    epsilon: f64,
+) -> Result<Literal, Failure> {
+    let parameters = [statistics.scale, statistics.bias, statistics.mean, statistics.var];
+    let dtype = same_dtype(&[&[x][..], &parameters].concat())?;
+    let axis = resolve_axis(axis, x.rank())?;
+    for p in parameters {
+        if p.shape() != [x.shape()[axis]] {
+            let extent = x.shape()[axis];
+            return Err(Failure::Mismatch(format!(
+                "a parameter of shape {} for {extent} channels",
+                shape_text(p.shape())
+            )));
+        }
+    }
+    dispatch!(float dtype, T => batch_norm_of::<T>(x, parameters, axis, epsilon))
+}
+
+fn batch_norm_of<T: FloatNumber>(
+    x: &Literal,
+    parameters: [&Literal; 4],
+    axis: usize,
+    epsilon: f64,
+) -> Result<Literal, Failure> {
+    let epsilon = T::Calc::from_f64(epsilon);
+    let each = |x: T, scale: T::Calc, bias: T::Calc, mean: T::Calc, var: T::Calc| {
+        let factor = scale.div(var.add(epsilon).sqrt());
+        T::narrow(x.widen().sub(mean).mul(factor).add(bias))
+    };
+    let view = View::<T>::new(x);
+    let splats = parameters.map(|p| View::<T>::new(p).splat.map(T::widen));
+    if let (Some(x_), [Some(scale), Some(bias), Some(mean), Some(var)]) = (view.splat, splats) {
+        return Ok(Literal::splat(x.shape(), each(x_, scale, bias, mean, var)));
+    }
+    let mut out = Output::<T>::new(x.shape())?;
+    if x.shape().contains(&0) {
+        return out.finish();
+    }
+    let Around { outer, extent, inner } = Around::new(x, axis);
+    let [scale, bias, mean, var] = [
+        channels::<T>(parameters[0], extent)?,
+        channels::<T>(parameters[1], extent)?,
+        channels::<T>(parameters[2], extent)?,
+        channels::<T>(parameters[3], extent)?,
+    ];
+    let factor: Vec<T::Calc> = scale.iter().zip(&var).map(|(&s, &v)| s.div(v.add(epsilon).sqrt())).collect();
+    let mut runs = out.raw().chunks_exact_mut(inner).enumerate();
+    for _ in 0..outer {
+        for channel in 0..extent {
+            let Some((run, slots)) = runs.next() else { break };
+            let (mean, factor, bias) = (mean[channel], factor[channel], bias[channel]);
+            let finish = |e: T| T::narrow(e.widen().sub(mean).mul(factor).add(bias)).store();
+            match view.splat {
+                Some(e) => slots.fill(finish(e)),
+                None => {
+                    for (o, &e) in slots.iter_mut().zip(&view.raw[run * inner..]) {
+                        *o = finish(T::load(e));
+                    }
+                }
+            }
+        }
+    }
+    out.finish()
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, with mean and variance over the axes from `first` on, whose extents
+/// `scale` and `bias` have.
+pub(crate) fn layer_norm(
+    x: &Literal,
+    scale: &Literal,
+    bias: Option<&Literal>,
+    first: usize,
+    epsilon: f64,
+) -> Result<Literal, Failure> {
+    let dtype = same_dtype(&[&[x, scale][..], bias.as_slice()].concat())?;
+    let normalised = x.shape().get(first..).unwrap_or(&[]);
+    for p in [Some(scale), bias].into_iter().flatten() {
+        if p.shape() != normalised {
+            return Err(Failure::Mismatch(format!(
+                "a parameter of shape {}, not {}",
+                shape_text(p.shape()),
+                shape_text(normalised)
+            )));
+        }
+    }
+    dispatch!(float dtype, T => layer_norm_of::<T>(x, scale, bias, first, epsilon))
+}
+
+fn layer_norm_of<T: FloatNumber>(
+    x: &Literal,
+    scale: &Literal,
+    bias: Option<&Literal>,
+    first: usize,
+    epsilon: f64,
+) -> Result<Literal, Failure> {
+    let epsilon = T::Calc::from_f64(epsilon);
+    let (view, scales, biases) = (View::<T>::new(x), View::<T>::new(scale), bias.map(View::<T>::new));
+    if x.shape().contains(&0) {
+        return Output::<T>::new(x.shape())?.finish();
+    }
+    let count = x.shape()[first..].iter().try_fold(1u128, |n, &e| n.checked_mul(e as u128)).ok_or(Failure::TooLong)?;
+    let n = T::Calc::from_count(count);
+    let bias_at = |i: usize| biases.map(|b| b.get(i).widen());
+    let finish = |difference: T::Calc, deviation: T::Calc, i: usize| {
+        let scaled = difference.div(deviation).mul(scales.get(i).widen());
+        T::narrow(bias_at(i).map_or(scaled, |b| scaled.add(b)))
+    };
+    if let Some(e) = view.splat
+        && scales.splat.is_some()
+        && biases.is_none_or(|b| b.splat.is_some())
+    {
+        let (difference, deviation) = of_splat(e.widen(), count, n, epsilon);
+        return Ok(Literal::splat(x.shape(), finish(difference, deviation, 0)));
+    }
+    let mut out = Output::<T>::new(x.shape())?;
+    let length = usize::try_from(count).map_err(|_| Failure::TooLarge)?;
+    for (row, slots) in out.raw().chunks_exact_mut(length).enumerate() {
+        if let Some(e) = view.splat {
+            let (difference, deviation) = of_splat(e.widen(), count, n, epsilon);
+            for (i, o) in slots.iter_mut().enumerate() {
+                *o = finish(difference, deviation, i).store();
+            }
+            continue;
+        }
+        let elements = &view.raw[row * length..][..length];
+        let sum = elements.iter().fold(T::Calc::ZERO, |acc, &e| acc.add(T::load(e).widen()));
+        let mean = sum.div(n);
+        let squares = elements.iter().fold(T::Calc::ZERO, |acc, &e| {
+            let difference = T::load(e).widen().sub(mean);
+            acc.add(difference.mul(difference))
+        });
+        let deviation = squares.div(n).add(epsilon).sqrt();
+        for (i, (o, &e)) in slots.iter_mut().zip(elements).enumerate() {
+            *o = finish(T::load(e).widen().sub(mean), deviation, i).store();
+        }
+    }
+    out.finish()
+}
+
+/// The difference from the mean and the standard deviation of `count` equal elements, with the roundings of the general case.
+fn of_splat<C: Real>(element: C, count: u128, n: C, epsilon: C) -> (C, C) {
+    let difference = element.sub(element.repeat_add(count).div(n));
+    let variance = difference.mul(difference).repeat_add(count).div(n);
+    (difference, variance.add(epsilon).sqrt())
+}
+
+/// The exponential or the logarithm of it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Softmax {
+    Plain,
+    Log,
+}
+
+/// `exp(x - m) / Σ exp(x - m)` along an axis, where `m` is the largest element; or `x - m - log(Σ …)`.
+pub(crate) fn softmax(kind: Softmax, x: &Literal, axis: i64) -> Result<Literal, Failure> {
+    let axis = resolve_axis(axis, x.rank())?;
+    dispatch!(float x.dtype(), T => softmax_of::<T>(kind, x, axis))
+}
+
+fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axis: usize) -> Result<Literal, Failure> {
+    let view = View::<T>::new(x);
+    if let Some(e) = view.splat {
+        let e = e.widen();
+        let shifted = e.sub(e);
+        let sum = shifted.exp().repeat_add(x.shape()[axis] as u128);
+        let result = match kind {
+            Softmax::Plain => shifted.exp().div(sum),
+            Softmax::Log => shifted.sub(sum.ln()),
+        };
+        return Ok(Literal::splat(x.shape(), T::narrow(result)));
+    }
+    let mut out = Output::<T>::new(x.shape())?;
+    if x.shape().contains(&0) {
+        return out.finish();
+    }
+    let Around { outer, extent, inner } = Around::new(x, axis);
+    let raw = out.raw();
+    let mut exps = filled(extent, T::Calc::ZERO)?;
+    for block in 0..outer {
+        for column in 0..inner {
+            let at = |i: usize| (block * extent + i) * inner + column;
+            let element = |i: usize| T::load(view.raw[at(i)]).widen();
+            let largest = (0..extent).fold(T::Calc::LOWEST, |m, i| m.larger(element(i)));
+            let mut sum = T::Calc::ZERO;
+            for (i, slot) in exps.iter_mut().enumerate() {
+                *slot = element(i).sub(largest).exp();
+                sum = sum.add(*slot);
+            }
+            let log = if kind == Softmax::Log { sum.ln() } else { T::Calc::ZERO };
+            for (i, &e) in exps.iter().enumerate() {
+                let result = match kind {
+                    Softmax::Plain => e.div(sum),
+                    Softmax::Log => element(i).sub(largest).sub(log),
+                };
+                raw[at(i)] = T::narrow(result).store();
+            }
+        }
+    }
+    out.finish()
+}
+
+/// How local response normalisation scales.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Response {
+    pub(crate) size: i64,
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    pub(crate) bias: f64,
+}
+
+/// `x / (bias + alpha / size * Σ x²) ^ beta`, the sum over `size` channels (axis 1) around the element's.
+pub(crate) fn lrn(x: &Literal, how: Response) -> Result<Literal, Failure> {
+    if x.rank() < 2 {
+        return Err(Failure::Mismatch("the operand has no channels".into()));
+    }
+    if how.size < 1 {
+        return Err(Failure::Mismatch(format!("size {}", how.size)));
+    }
+    dispatch!(float x.dtype(), T => lrn_of::<T>(x, how))
+}
+
+fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure> {
+    let mut out = Output::<T>::new(x.shape())?;
+    if x.shape().contains(&0) {
+        return out.finish();
+    }
+    let Around { outer, extent, inner } = Around::new(x, 1);
+    let view = View::<T>::new(x);
+    let (beta, bias) = (T::Calc::from_f64(how.beta), T::Calc::from_f64(how.bias));
+    let factor = T::Calc::from_f64(how.alpha).div(T::Calc::from_f64(how.size as f64));
+    // From `before` channels earlier to `after` channels later.
+    let before = usize::try_from((how.size - 1) / 2).unwrap_or(usize::MAX);
+    let after = usize::try_from(how.size - 1 - (how.size - 1) / 2).unwrap_or(usize::MAX);
+    let raw = out.raw();
+    let mut sums = filled(inner, T::Calc::ZERO)?;
+    for image in 0..outer {
+        for channel in 0..extent {
+            sums.fill(T::Calc::ZERO);
+            let last = channel.saturating_add(after).min(extent - 1);
+            for other in channel.saturating_sub(before)..=last {
+                let start = (image * extent + other) * inner;
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let e = view.get(start + i).widen();
+                    *sum = sum.add(e.mul(e));
+                }
+            }
+            let start = (image * extent + channel) * inner;
+            for (i, (o, &sum)) in raw[start..start + inner].iter_mut().zip(&sums).enumerate() {
+                let scale = bias.add(factor.mul(sum)).power(beta).unwrap_or(T::Calc::ONE);
+                *o = T::narrow(view.get(start + i).widen().div(scale)).store();
+            }
+        }
+    }
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f64s(shape: &[usize], values: &[f64]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    #[track_caller]
+    fn close(got: &Literal, shape: &[usize], expected: &[f64]) {
+        assert_eq!(got.shape(), shape);
+        for (g, e) in got.elements::<f64>().unwrap().iter().zip(expected) {
+            assert!((g - e).abs() < 1e-9, "{g} {e}");
+        }
+    }
+
+    #[test]
+    fn batch_norm_by_channel() {
+        let x = f64s(&[1, 2, 2], &[1., 2., 3., 4.]);
+        let p = |a, b| f64s(&[2], &[a, b]);
+        let statistics = Statistics { scale: &p(2., 1.), bias: &p(0., 10.), mean: &p(1., 3.), var: &p(4., 0.25) };
+        close(&batch_norm(&x, &statistics, 1, 0.0).unwrap(), &[1, 2, 2], &[0., 1., 10., 12.]);
+        let r = batch_norm(&Literal::splat(&[1, 2, 2], 3f64), &statistics, -2, 0.0).unwrap();
+        close(&r, &[1, 2, 2], &[2., 2., 10., 10.]);
+        let one = Literal::splat(&[1 << 40], 1f64);
+        let flat = Statistics { scale: &one, bias: &one, mean: &one, var: &one };
+        let huge = Literal::splat(&[1 << 40, 1 << 40], 2f64);
+        assert_eq!(batch_norm(&huge, &flat, 1, 3.0).unwrap(), Literal::splat(&[1 << 40, 1 << 40], 1.5f64));
+        assert!(batch_norm(&x, &statistics, 2, 0.0).is_ok());
+        assert!(batch_norm(&x, &statistics, 0, 0.0).is_err());
+    }
+
+    #[test]
+    fn layer_norm_over_the_last_axes() {
+        let x = f64s(&[2, 2], &[1., 3., -2., 2.]);
+        let r = layer_norm(&x, &f64s(&[2], &[1., 2.]), Some(&f64s(&[2], &[0., 1.])), 1, 0.0).unwrap();
+        close(&r, &[2, 2], &[-1., 3., -1., 3.]);
+        let r = layer_norm(&x, &Literal::splat(&[2, 2], 1f64), None, 0, 0.0).unwrap();
+        close(&r, &[2, 2], &[0., 1.069_044_967_649_697_6, -1.603_567_451_474_546_4, 0.534_522_483_824_848_8]);
+        let equal = Literal::splat(&[3, 7], 0.1f32);
+        let mixed = Literal::from_elements(&[2, 7], &[[0.1f32; 7], [0.3; 7]].concat()).unwrap();
+        let ones = Literal::splat(&[7], 1f32);
+        let a = layer_norm(&equal, &ones, None, 1, 1e-5).unwrap();
+        let b = layer_norm(&mixed, &ones, None, 1, 1e-5).unwrap();
+        assert_eq!(a.elements::<f32>().unwrap()[..7], b.elements::<f32>().unwrap()[..7]);
+        assert!(layer_norm(&x, &ones, None, 1, 0.0).is_err());
+    }
+
+    #[test]
+    fn softmax_along_any_axis() {
+        let x = f64s(&[2, 3], &[1., 2., 3., 1000., 1000., 1000.]);
+        let third = 1. / 3.;
+        let row = [0.090_030_573_170_380_46, 0.244_728_471_054_797_64, 0.665_240_955_774_821_8];
+        let r = softmax(Softmax::Plain, &x, -1).unwrap();
+        close(&r, &[2, 3], &[row[0], row[1], row[2], third, third, third]);
+        close(&softmax(Softmax::Plain, &x, 0).unwrap(), &[2, 3], &[0., 0., 0., 1., 1., 1.]);
+        let r = softmax(Softmax::Log, &x, 1).unwrap();
+        let log = [-2.407_605_964_444_38, -1.407_605_964_444_38, -0.407_605_964_444_380_3];
+        close(&r, &[2, 3], &[log[0], log[1], log[2], -third.recip().ln(), -third.recip().ln(), -third.recip().ln()]);
+        for kind in [Softmax::Plain, Softmax::Log] {
+            let splat = softmax(kind, &Literal::splat(&[1, 3], 1000f64), 1).unwrap();
+            let dense = softmax(kind, &x, 1).unwrap();
+            assert_eq!(splat.elements::<f64>().unwrap()[..], dense.elements::<f64>().unwrap()[3..]);
+            assert!(softmax(kind, &Literal::splat(&[1 << 40, 1 << 40], 1f32), 1).unwrap().as_splat().is_some());
+        }
+        assert!(softmax(Softmax::Plain, &Literal::scalar(1f32), 0).is_err());
+    }
+
+    #[test]
+    fn lrn_sums_over_neighbouring_channels() {
+        let x = f64s(&[1, 4, 1], &[1., 2., 3., 4.]);
+        let how = Response { size: 2, alpha: 2.0, beta: 1.0, bias: 1.0 };
+        close(&lrn(&x, how).unwrap(), &[1, 4, 1], &[1. / 6., 2. / 14., 3. / 26., 4. / 17.]);
+        let wide = lrn(&x, Response { size: i64::MAX, alpha: 0.0, beta: 0.5, bias: 4.0 }).unwrap();
+        close(&wide, &[1, 4, 1], &[0.5, 1., 1.5, 2.]);
+        assert!(lrn(&x, Response { size: 0, ..how }).is_err());
+    }
+}

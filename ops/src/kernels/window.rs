@@ -1,0 +1,211 @@
+//! Windows that slide over the spatial axes of a tensor `(n, c, spatial…)`: where they lie, and which of their taps are inside.
+
+use anfora_ir::Shape;
+
+use super::Failure;
+
+/// The most spatial axes.
+pub(crate) const MAX_SPATIAL: usize = 3;
+
+/// How windows slide, one entry for each spatial axis; `padding` has all begins, then all ends.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Sliding<'a> {
+    pub(crate) kernel: &'a [i64],
+    pub(crate) strides: &'a [i64],
+    pub(crate) padding: &'a [i64],
+    pub(crate) dilation: &'a [i64],
+    pub(crate) rounding: Rounding,
+}
+
+/// Whether a last, incomplete window counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Rounding {
+    /// It does not.
+    Floor,
+    /// It does, unless it would start in the padding at the end.
+    Ceil,
+}
+
+/// One spatial axis.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) kernel: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
+    pub(crate) begin: usize,
+    pub(crate) end: usize,
+}
+
+/// The taps of one window along one axis that lie in a range of positions.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taps {
+    /// The first.
+    pub(crate) first: usize,
+    /// How many.
+    pub(crate) count: usize,
+    /// The position in the input of the first.
+    pub(crate) position: usize,
+}
+
+impl Axis {
+    /// An axis that is not there.
+    const NONE: Axis = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, begin: 0, end: 0 };
+
+    /// The taps of window `index` that lie in the input, or, `padded`, in the input or its padding.
+    pub(crate) fn taps(&self, index: usize, padded: bool) -> Taps {
+        // The window starts at `start`, in positions that count from the beginning of the padding.
+        let start = index * self.stride;
+        let (low, high) =
+            if padded { (0, self.begin + self.input + self.end) } else { (self.begin, self.begin + self.input) };
+        let first = low.saturating_sub(start).div_ceil(self.dilation);
+        let beyond = high.saturating_sub(start).div_ceil(self.dilation).min(self.kernel);
+        let count = beyond.saturating_sub(first);
+        let position = (start + first * self.dilation).saturating_sub(self.begin);
+        Taps { first, count, position }
+    }
+
+    /// The position of a tap in the input, if it is inside.
+    pub(crate) fn position(&self, index: usize, tap: usize) -> Option<usize> {
+        (index * self.stride + tap * self.dilation).checked_sub(self.begin).filter(|&p| p < self.input)
+    }
+}
+
+/// The windows over a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    /// Three axes; those that are not there come first.
+    pub(crate) axes: [Axis; MAX_SPATIAL],
+    /// How many are there.
+    pub(crate) spatial: usize,
+}
+
+impl Windows {
+    /// # Errors
+    /// If the lists do not have one entry an axis, if one is out of range, or if no window fits.
+    pub(crate) fn new(input: &[usize], sliding: Sliding<'_>) -> Result<Windows, Failure> {
+        let spatial = input.len();
+        let Sliding { kernel, strides, padding, dilation, rounding } = sliding;
+        let bad = |what: &str| Failure::Mismatch(what.into());
+        if spatial > MAX_SPATIAL {
+            return Err(bad("too many spatial axes"));
+        }
+        if kernel.len() != spatial
+            || strides.len() != spatial
+            || dilation.len() != spatial
+            || padding.len() != 2 * spatial
+        {
+            return Err(bad("lists of strides, padding, dilation or kernel extents of the wrong length"));
+        }
+        // Small enough that no position overflows.
+        let limited = |v: i64, least: i64, what: &str| match usize::try_from(v) {
+            Ok(u) if v >= least && v < 1 << 31 => Ok(u),
+            _ => Err(Failure::Mismatch(format!("{what} {v} is out of range"))),
+        };
+        let mut axes = [Axis::NONE; MAX_SPATIAL];
+        for i in 0..spatial {
+            if input[i] >= 1 << 61 {
+                return Err(Failure::TooLarge);
+            }
+            let mut axis = Axis {
+                input: input[i],
+                output: 0,
+                kernel: limited(kernel[i], 1, "kernel extent")?,
+                stride: limited(strides[i], 1, "stride")?,
+                dilation: limited(dilation[i], 1, "dilation")?,
+                begin: limited(padding[i], 0, "padding")?,
+                end: limited(padding[spatial + i], 0, "padding")?,
+            };
+            let padded = axis.begin + axis.input + axis.end;
+            let reach = (axis.kernel - 1) * axis.dilation + 1;
+            let Some(room) = padded.checked_sub(reach) else {
+                return Err(Failure::Mismatch(format!(
+                    "a window of {reach} does not fit in {padded}, the padded extent of spatial axis {i}"
+                )));
+            };
+            axis.output = 1 + match rounding {
+                Rounding::Floor => room / axis.stride,
+                Rounding::Ceil => {
+                    let steps = room.div_ceil(axis.stride);
+                    // The last window must start before the padding at the end.
+                    if steps * axis.stride >= axis.begin + axis.input { steps.saturating_sub(1) } else { steps }
+                }
+            };
+            axes[MAX_SPATIAL - spatial + i] = axis;
+        }
+        Ok(Windows { axes, spatial })
+    }
+
+    /// The spatial extents of the result.
+    pub(crate) fn output(&self) -> Shape {
+        self.axes[MAX_SPATIAL - self.spatial..].iter().map(|a| a.output).collect()
+    }
+
+    /// The product of one extent of each axis.
+    pub(crate) fn product(&self, of: impl Fn(&Axis) -> usize) -> Result<usize, Failure> {
+        self.axes.iter().try_fold(1usize, |n, a| n.checked_mul(of(a))).ok_or(Failure::TooLarge)
+    }
+
+    /// Whether no window reaches into padding.
+    pub(crate) fn all_inside(&self) -> bool {
+        self.axes.iter().all(|a| {
+            let last = a.taps(a.output.saturating_sub(1), false);
+            a.begin == 0 && last.count == a.kernel
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(input: usize, kernel: i64, stride: i64, pads: [i64; 2], dilation: i64, rounding: Rounding) -> Axis {
+        let sliding =
+            Sliding { kernel: &[kernel], strides: &[stride], padding: &pads, dilation: &[dilation], rounding };
+        Windows::new(&[input], sliding).unwrap().axes[2]
+    }
+
+    #[test]
+    fn output_extents() {
+        assert_eq!(windows(224, 7, 2, [3, 3], 1, Rounding::Floor).output, 112);
+        assert_eq!(windows(112, 3, 2, [0, 0], 1, Rounding::Floor).output, 55);
+        assert_eq!(windows(112, 3, 2, [0, 0], 1, Rounding::Ceil).output, 56);
+        assert_eq!(windows(8, 3, 1, [0, 0], 3, Rounding::Floor).output, 2);
+        // The fourth window would start in the padding.
+        assert_eq!(windows(5, 2, 2, [1, 1], 1, Rounding::Ceil).output, 3);
+        assert_eq!(windows(1, 1, 2, [0, 1], 1, Rounding::Ceil).output, 1);
+        assert!(
+            Windows::new(
+                &[2],
+                Sliding { kernel: &[3], strides: &[1], padding: &[0, 0], dilation: &[1], rounding: Rounding::Floor }
+            )
+            .is_err()
+        );
+        assert!(
+            Windows::new(
+                &[2],
+                Sliding { kernel: &[1], strides: &[0], padding: &[0, 0], dilation: &[1], rounding: Rounding::Floor }
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn taps_inside_are_those_with_a_position() {
+        for (input, kernel, stride, begin, end, dilation) in
+            [(5, 3, 1, 1, 1, 1), (5, 3, 2, 2, 2, 2), (4, 2, 3, 5, 4, 5), (1, 5, 1, 2, 2, 1), (7, 4, 2, 0, 3, 2)]
+        {
+            let axis = windows(input, kernel, stride, [begin, end], dilation, Rounding::Floor);
+            for index in 0..axis.output {
+                let inside: Vec<usize> = (0..axis.kernel).filter(|&t| axis.position(index, t).is_some()).collect();
+                let taps = axis.taps(index, false);
+                assert_eq!(inside, (taps.first..taps.first + taps.count).collect::<Vec<_>>(), "{axis:?} {index}");
+                if let Some(&first) = inside.first() {
+                    assert_eq!(axis.position(index, first), Some(taps.position));
+                }
+                assert_eq!(axis.taps(index, true).count, axis.kernel);
+            }
+        }
+    }
+}

@@ -1,0 +1,562 @@
+//! Operators that change the shape of a tensor or choose some of its elements.
+
+use anfora_ir::FusionPattern::{Broadcast, Injective};
+use anfora_ir::{
+    Arity, AttrDefault, AttrKind, Context, DType, DimId, DimOp, OpDef, TensorType, TypeCall, TypeError, TypeId,
+};
+use smallvec::SmallVec;
+
+use crate::kernels::Failure;
+use crate::kernels::creation::{self, extents, shape_operand};
+use crate::kernels::index::{self, Range};
+use crate::kernels::strides::{resolve_axes, resolve_axis};
+use crate::row::{With, attr, row};
+use crate::typing::{
+    Elements, Extents, Given, as_extent, axis_of, differ, expect_rank, extent, one, result, same_elements, tensor,
+    unify,
+};
+
+/// The most parts that `split` makes.
+const MAX_PARTS: usize = 1 << 16;
+/// The most extents that a shape operand makes known.
+const MAX_RANK: usize = 1 << 12;
+
+/// The rows of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    let mut rows = shape_rows();
+    rows.extend(selection_rows());
+    rows
+}
+
+fn shape_rows() -> Vec<OpDef> {
+    vec![
+        row("reshape", "the same elements under another shape", Arity::exactly(2), reshape, |c| {
+            let x = c.operand(0)?;
+            let target = shape_operand(c.operand(1)?)?;
+            let shape = index::reshape_target(x.shape(), &target, c.attrs.given_bool("allowzero")?)?;
+            one(index::reshape(x, &shape))
+        })
+        .attrs(
+            const {
+                &[attr(
+                    "allowzero",
+                    AttrKind::Bool,
+                    AttrDefault::Bool(false),
+                    "whether 0 in the shape is an extent, not the operand's at that place",
+                )]
+            },
+        )
+        .fusion(Injective)
+        .may_fail(),
+        row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
+            one(index::broadcast_to(c.operand(0)?, &extents(&shape_operand(c.operand(1)?)?)?))
+        })
+        .fusion(Broadcast)
+        .may_fail(),
+        row("permute_dims", "with the axes in another order", Arity::exactly(1), permute_dims, |c| {
+            one(index::permute_dims(c.operand(0)?, c.attrs.ints("axes").as_deref()))
+        })
+        .attrs(
+            const {
+                &[attr(
+                    "axes",
+                    AttrKind::Ints,
+                    AttrDefault::Absent,
+                    "the axes in their new order; reversed if left out",
+                )]
+            },
+        )
+        .fusion(Injective),
+        row("expand_dims", "with extents of 1 put in", Arity::exactly(1), expand_dims, |c| {
+            one(index::expand_dims(c.operand(0)?, &c.attrs.given_ints("axis")?))
+        })
+        .attrs(const { &[attr("axis", AttrKind::Ints, AttrDefault::Required, "where they are in the result")] })
+        .fusion(Injective),
+        row("squeeze", "without extents of 1", Arity::exactly(1), squeeze, |c| {
+            one(index::squeeze(c.operand(0)?, c.attrs.ints("axis").as_deref()))
+        })
+        .attrs(const { &[attr("axis", AttrKind::Ints, AttrDefault::Absent, "which ones; all if left out")] })
+        .fusion(Injective)
+        .may_fail(),
+        row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
+            one(creation::shape_of(c.operand(0)?))
+        }),
+    ]
+}
+
+fn selection_rows() -> Vec<OpDef> {
+    vec![
+        row("concat", "the operands one after the other along an axis", Arity::at_least(1), concat, |c| {
+            let operands: SmallVec<[_; 8]> = (0..c.operands.len()).map(|i| c.operand(i)).collect::<Result<_, _>>()?;
+            one(index::concat(&operands, c.attrs.given_int("axis")?))
+        })
+        .attrs(const { &[attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
+        .fusion(Injective),
+        row("split", "the parts of an axis, as a tuple", Arity::exactly(1), split, |c| {
+            let x = c.operand(0)?;
+            let axis = resolve_axis(c.attrs.given_int("axis")?, x.rank())?;
+            let cuts = match (c.attrs.int("sections"), c.attrs.ints("indices")) {
+                (Some(sections), None) => sections_of(x.shape()[axis], sections)?,
+                (None, Some(indices)) => indices_of(&indices)?,
+                _ => return Err(one_of_two().into()),
+            };
+            Ok(index::split(x, &cuts, axis)?)
+        })
+        .attrs(
+            const {
+                &[
+                    attr(
+                        "sections",
+                        AttrKind::Int,
+                        AttrDefault::Absent,
+                        "how many parts of equal extent; the last may be smaller",
+                    ),
+                    attr("indices", AttrKind::Ints, AttrDefault::Absent, "where to cut, ascending"),
+                    attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that is cut"),
+                ]
+            },
+        )
+        .fusion(Injective),
+        row("strided_slice", "a range of each axis", Arity::exactly(1), strided_slice, |c| {
+            let x = c.operand(0)?;
+            let cut = Slice::read(&c.attrs)?;
+            let places = cut.places(x.rank())?;
+            let ranges: SmallVec<[Range; 6]> = x
+                .shape()
+                .iter()
+                .zip(&places)
+                .map(|(&count, &place)| match place {
+                    Some(i) => Range::resolve(cut.begin[i], cut.end[i], cut.stride(i), count),
+                    None => Ok(Range { start: 0, step: 1, count }),
+                })
+                .collect::<Result<_, Failure>>()?;
+            one(index::slice(x, &ranges))
+        })
+        .attrs(
+            const {
+                &[
+                    attr(
+                        "axes",
+                        AttrKind::Ints,
+                        AttrDefault::Absent,
+                        "the axes that are cut; the first ones if left out",
+                    ),
+                    attr(
+                        "begin",
+                        AttrKind::Ints,
+                        AttrDefault::Required,
+                        "the first index of each; a negative one counts from the end, one out of range is clamped",
+                    ),
+                    attr("end", AttrKind::Ints, AttrDefault::Required, "before which index each ends"),
+                    attr("strides", AttrKind::Ints, AttrDefault::Absent, "the step of each, not 0; 1 if left out"),
+                ]
+            },
+        )
+        .fusion(Injective),
+        row("take", "the slices of an axis that the indices name", Arity::exactly(2), take, |c| {
+            one(index::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
+        })
+        .attrs(const { &[attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of")] })
+        .fusion(Injective)
+        .may_fail(),
+    ]
+}
+
+/// The type of a tensor whose shape is the operand `i`.
+fn shaped_by(call: &mut TypeCall<'_>, i: usize, x: &TensorType) -> Result<Result<Vec<i64>, TypeId>, TypeError> {
+    let shape = tensor(call, i, Elements::Integer)?;
+    if shape.dtype != DType::Int64 {
+        let found = shape.dtype;
+        return Err(TypeError::operand(
+            i,
+            format!("operand {i} has elements of {found}, but a shape is a tensor of int64"),
+        ));
+    }
+    expect_rank(&shape, i, 1)?;
+    if let Some(literal) = call.literal(i) {
+        return Ok(Ok(shape_operand(literal)?));
+    }
+    let rank = shape.shape.and_then(|s| as_extent(call.cx, s[0])).filter(|&r| r <= MAX_RANK);
+    let unknown = call.cx.types.dims.unknown();
+    let dims = rank.map(|r| vec![unknown; r]);
+    Ok(Err(result(call.cx, x.dtype, dims.as_deref())))
+}
+
+/// Likewise, where a literal shape is just the shape.
+pub(crate) fn plain_shape(call: &mut TypeCall<'_>, i: usize, dtype: DType) -> Result<TypeId, TypeError> {
+    let x = TensorType { dtype, shape: None };
+    match shaped_by(call, i, &x)? {
+        Err(ty) => Ok(ty),
+        Ok(shape) => {
+            let shape = extents(&shape)?;
+            let dims: Extents = shape.iter().map(|&e| extent(call.cx, e)).collect();
+            Ok(result(call.cx, dtype, Some(&dims)))
+        }
+    }
+}
+
+fn reshape(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let target = match shaped_by(call, 1, &x)? {
+        Ok(target) => target,
+        Err(ty) => return Ok(ty),
+    };
+    let allow_zero = call.attrs().given_bool("allowzero")?;
+    let mut dims = Extents::new();
+    let mut inferred = None;
+    for (axis, &e) in target.iter().enumerate() {
+        let dim = match e {
+            -1 if inferred.is_none() => {
+                inferred = Some(axis);
+                call.cx.types.dims.unknown()
+            }
+            0 if !allow_zero => match &x.shape {
+                Some(shape) => *shape.get(axis).ok_or_else(|| {
+                    TypeError::operand(1, format!("extent {axis} of the shape copies one that operand 0 does not have"))
+                })?,
+                None => call.cx.types.dims.unknown(),
+            },
+            e if e < 0 => return Err(TypeError::operand(1, format!("extent {axis} of the shape is {e}"))),
+            e => call.cx.types.dims.constant(e),
+        };
+        dims.push(dim);
+    }
+    if let Some(shape) = &x.shape {
+        fit(call.cx, shape, &mut dims, inferred)?;
+    }
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}
+
+/// Finds the inferred extent of a reshape, and fails if the numbers of elements are known to differ.
+fn fit(cx: &mut Context, from: &[DimId], to: &mut Extents, inferred: Option<usize>) -> Result<(), TypeError> {
+    let unknown = cx.types.dims.unknown();
+    // Extents that are on both sides say nothing, unless they are 0.
+    let mut left: SmallVec<[DimId; 4]> = from.into();
+    let mut right: SmallVec<[DimId; 4]> = SmallVec::new();
+    for (axis, &dim) in to.iter().enumerate() {
+        if Some(axis) == inferred {
+            continue;
+        }
+        match left.iter().position(|&d| d == dim && d != unknown && cx.types.dims.as_constant(d) != Some(0)) {
+            Some(i) => {
+                left.remove(i);
+            }
+            None => right.push(dim),
+        }
+    }
+    let mut product = |dims: &[DimId]| {
+        let one = cx.types.dims.constant(1);
+        dims.iter().fold(one, |n, &d| cx.types.dims.mul(n, d))
+    };
+    let (have, rest) = (product(&left), product(&right));
+    let dims = &mut cx.types.dims;
+    let misfit = |cx: &Context| {
+        let text = |dims: &[DimId]| dims.iter().map(|&d| cx.dim_text(d)).collect::<Vec<_>>().join(", ");
+        TypeError::operand(1, format!("a tensor of shape ({}) does not fit the shape ({})", text(from), text(to)))
+    };
+    match (inferred, dims.as_constant(have), dims.as_constant(rest)) {
+        (Some(_), Some(h), Some(r)) if r == 0 || h % r != 0 => Err(misfit(cx)),
+        (Some(axis), _, Some(r)) if r != 0 => {
+            let remainder = dims.op(DimOp::Mod, have, rest);
+            let quotient = dims.op(DimOp::FloorDiv, have, rest);
+            // A remainder that is not known to be 0 makes the call fail unless it is 0, and then the quotient is right too.
+            to[axis] = if dims.as_constant(remainder) == Some(0) { quotient } else { unknown };
+            Ok(())
+        }
+        (Some(_), ..) => Ok(()),
+        // An extent that is on both sides and not known may be 0, and then they fit.
+        (None, Some(h), Some(r)) if h != r && from.iter().all(|&d| dims.as_constant(d).is_some()) => Err(misfit(cx)),
+        (None, ..) => Ok(()),
+    }
+}
+
+fn broadcast_to(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let ty = plain_shape(call, 1, x.dtype)?;
+    if let (Some(from), Some(to)) = (&x.shape, call.cx.types.as_tensor(ty).and_then(|t| t.shape.clone())) {
+        if from.len() > to.len() {
+            let message = format!("operand 0 has rank {}, more than the {} of the shape", from.len(), to.len());
+            return Err(TypeError::operand(0, message));
+        }
+        for (&a, &b) in from.iter().rev().zip(to.iter().rev()) {
+            let dims = &call.cx.types.dims;
+            if let (Some(x), Some(y)) = (dims.as_constant(a), dims.as_constant(b))
+                && x != 1
+                && x != y
+            {
+                return Err(differ(call.cx, 0, "an extent", a, b));
+            }
+        }
+    }
+    Ok(ty)
+}
+
+fn permute_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let axes = call.attrs().ints("axes");
+    if let Some(axes) = &axes {
+        expect_rank(&x, 0, axes.len())?;
+        resolve_axes(axes, axes.len())?;
+    }
+    let unknown = call.cx.types.dims.unknown();
+    let dims: Option<Extents> = match (&x.shape, &axes) {
+        (Some(shape), None) => Some(shape.iter().rev().copied().collect()),
+        (Some(shape), Some(axes)) => {
+            Some(axes.iter().map(|&a| Ok(shape[resolve_axis(a, shape.len())?])).collect::<Result<_, Failure>>()?)
+        }
+        (None, Some(axes)) => Some(smallvec::smallvec![unknown; axes.len()]),
+        (None, None) => None,
+    };
+    Ok(result(call.cx, x.dtype, dims.as_deref()))
+}
+
+fn expand_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let axes = call.attrs().given_ints("axis")?;
+    let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    let named = resolve_axes(&axes, shape.len() + axes.len())?;
+    let one = call.cx.types.dims.constant(1);
+    let mut old = shape.iter().copied();
+    let dims: Extents = named.iter().map(|&new| if new { one } else { old.next().unwrap_or(one) }).collect();
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}
+
+fn squeeze(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let axes = call.attrs().ints("axis");
+    let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    let one = call.cx.types.dims.constant(1);
+    let mut dims = Extents::new();
+    match axes {
+        None => {
+            for &d in shape {
+                match call.cx.types.dims.as_constant(d) {
+                    Some(1) => {}
+                    Some(_) => dims.push(d),
+                    // It may be 1 or not.
+                    None => return Ok(call.cx.types.unranked(x.dtype)),
+                }
+            }
+        }
+        Some(axes) => {
+            let named = resolve_axes(&axes, shape.len())?;
+            for (axis, (&d, out)) in shape.iter().zip(named).enumerate() {
+                match call.cx.types.dims.as_constant(d) {
+                    _ if !out => dims.push(d),
+                    Some(1) | None => {}
+                    Some(_) => return Err(differ(call.cx, 0, &format!("axis {axis}"), d, one)),
+                }
+            }
+        }
+    }
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}
+
+fn shape_of(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let rank = match &x.shape {
+        Some(shape) => extent(call.cx, shape.len()),
+        None => call.cx.types.dims.unknown(),
+    };
+    Ok(result(call.cx, DType::Int64, Some(&[rank])))
+}
+
+fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let first = tensor(call, 0, Elements::Any)?;
+    let axis = call.attrs().given_int("axis")?;
+    let mut joined: Option<Extents> = None;
+    let mut any_unranked = false;
+    for i in 0..call.operands.len() {
+        let x = tensor(call, i, Elements::Any)?;
+        same_elements(&first, &x, i)?;
+        let Some(shape) = x.shape else {
+            any_unranked = true;
+            continue;
+        };
+        let axis = resolve_axis(axis, shape.len())?;
+        let Some(joined) = &mut joined else {
+            joined = Some(shape);
+            continue;
+        };
+        if joined.len() != shape.len() {
+            let message = format!("operand {i} has rank {}, but another has rank {}", shape.len(), joined.len());
+            return Err(TypeError::operand(i, message));
+        }
+        for (a, (so_far, &dim)) in joined.iter_mut().zip(&shape).enumerate() {
+            *so_far = if a == axis {
+                call.cx.types.dims.add(*so_far, dim)
+            } else {
+                match unify(call.cx, *so_far, dim) {
+                    Some(d) => d,
+                    None => return Err(differ(call.cx, i, &format!("axis {a}"), dim, *so_far)),
+                }
+            };
+        }
+    }
+    if let Some(joined) = &mut joined
+        && any_unranked
+    {
+        let axis = resolve_axis(axis, joined.len())?;
+        joined[axis] = call.cx.types.dims.unknown();
+    }
+    Ok(result(call.cx, first.dtype, joined.as_deref()))
+}
+
+fn one_of_two() -> Failure {
+    Failure::Mismatch("`split` wants `sections` or `indices`, and not both".into())
+}
+
+/// The cuts of that many equal parts.
+fn sections_of(extent: usize, sections: i64) -> Result<Vec<usize>, Failure> {
+    let sections = part_count(sections)?;
+    let part = extent.div_ceil(sections);
+    Ok((1..sections).map(|i| part.saturating_mul(i).min(extent)).collect())
+}
+
+fn part_count(sections: i64) -> Result<usize, Failure> {
+    usize::try_from(sections)
+        .ok()
+        .filter(|s| (1..=MAX_PARTS).contains(s))
+        .ok_or_else(|| Failure::Mismatch(format!("{sections} sections")))
+}
+
+fn indices_of(indices: &[i64]) -> Result<Vec<usize>, Failure> {
+    let ascending = indices.windows(2).all(|w| w[0] <= w[1]);
+    if !ascending || indices.len() >= MAX_PARTS {
+        return Err(Failure::Mismatch("the indices of `split` do not ascend".into()));
+    }
+    extents(indices).map(|s| s.to_vec())
+}
+
+fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let attrs = call.attrs();
+    let axis = axis_of(attrs.given_int("axis")?, &x)?;
+    let (sections, indices) = (attrs.int("sections"), attrs.ints("indices"));
+    let dim = axis.and_then(|a| x.shape.as_ref().map(|s| s[a]));
+    let whole = dim.and_then(|d| as_extent(call.cx, d));
+    let unknown = call.cx.types.dims.unknown();
+    let from_cuts = |cx: &mut Context, cuts: &[usize], whole: usize| -> Vec<DimId> {
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(cuts.len() + 1);
+        for &cut in cuts.iter().chain([&whole]) {
+            let end = cut.clamp(start, whole);
+            parts.push(extent(cx, end - start));
+            start = end;
+        }
+        parts
+    };
+    let parts: Vec<DimId> = match (sections, indices) {
+        (Some(sections), None) => {
+            let count = part_count(sections)?;
+            match (whole, dim) {
+                (Some(whole), _) => from_cuts(call.cx, &sections_of(whole, sections)?, whole),
+                (None, Some(dim)) => {
+                    let dims = &mut call.cx.types.dims;
+                    let by = dims.constant(sections);
+                    let rest = dims.op(DimOp::Mod, dim, by);
+                    let even = dims.as_constant(rest) == Some(0);
+                    vec![if even { dims.op(DimOp::FloorDiv, dim, by) } else { unknown }; count]
+                }
+                (None, None) => vec![unknown; count],
+            }
+        }
+        (None, Some(indices)) => {
+            let cuts = indices_of(&indices)?;
+            match whole {
+                Some(whole) => from_cuts(call.cx, &cuts, whole),
+                None => vec![unknown; cuts.len() + 1],
+            }
+        }
+        _ => return Err(one_of_two().into()),
+    };
+    let fields: Vec<TypeId> = parts
+        .into_iter()
+        .map(|part| {
+            let mut shape = x.shape.clone();
+            if let (Some(shape), Some(axis)) = (&mut shape, axis) {
+                shape[axis] = part;
+            }
+            result(call.cx, x.dtype, shape.as_deref())
+        })
+        .collect();
+    Ok(call.cx.types.tuple(&fields))
+}
+
+/// The attributes of `strided_slice`.
+struct Slice {
+    axes: Option<Vec<i64>>,
+    begin: Vec<i64>,
+    end: Vec<i64>,
+    strides: Option<Vec<i64>>,
+}
+
+impl Slice {
+    fn read(attrs: &anfora_ir::AttrReader<'_>) -> Result<Slice, Failure> {
+        let slice = Slice {
+            axes: attrs.ints("axes"),
+            begin: attrs.given_ints("begin")?,
+            end: attrs.given_ints("end")?,
+            strides: attrs.ints("strides"),
+        };
+        let n = slice.begin.len();
+        let long = |l: &Option<Vec<i64>>| l.as_ref().is_none_or(|l| l.len() == n);
+        if slice.end.len() != n || !long(&slice.axes) || !long(&slice.strides) {
+            return Err(Failure::Mismatch("`axes`, `begin`, `end` and `strides` differ in length".into()));
+        }
+        if slice.strides.iter().flatten().any(|&s| s == 0) {
+            return Err(Failure::Mismatch("a stride is 0".into()));
+        }
+        Ok(slice)
+    }
+
+    fn stride(&self, i: usize) -> i64 {
+        self.strides.as_ref().map_or(1, |s| s[i])
+    }
+
+    /// For each axis, which entry of the lists is its.
+    fn places(&self, rank: usize) -> Result<Vec<Option<usize>>, Failure> {
+        let first: Vec<i64> = (0..self.begin.len() as i64).collect();
+        let axes = self.axes.as_ref().unwrap_or(&first);
+        resolve_axes(axes, rank)?;
+        let mut places = vec![None; rank];
+        for (i, &axis) in axes.iter().enumerate() {
+            places[resolve_axis(axis, rank)?] = Some(i);
+        }
+        Ok(places)
+    }
+}
+
+fn strided_slice(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let cut = Slice::read(&call.attrs())?;
+    let Some(mut shape) = x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    let places = cut.places(shape.len())?;
+    for (dim, place) in shape.iter_mut().zip(places) {
+        let Some(i) = place else { continue };
+        let (begin, end, stride) = (cut.begin[i], cut.end[i], cut.stride(i));
+        *dim = match as_extent(call.cx, *dim) {
+            Some(e) => {
+                let count = Range::resolve(begin, end, stride, e)?.count;
+                extent(call.cx, count)
+            }
+            // The whole axis.
+            None if begin == 0 && stride == 1 && end == i64::MAX => *dim,
+            None => call.cx.types.dims.unknown(),
+        };
+    }
+    Ok(result(call.cx, x.dtype, Some(&shape)))
+}
+
+fn take(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let indices = tensor(call, 1, Elements::Integer)?;
+    let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
+    let (Some(shape), Some(middle), Some(axis)) = (&x.shape, &indices.shape, axis) else {
+        return Ok(call.cx.types.unranked(x.dtype));
+    };
+    let mut dims: Extents = shape[..axis].into();
+    dims.extend_from_slice(middle);
+    dims.extend_from_slice(&shape[axis + 1..]);
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}

@@ -1,0 +1,237 @@
+//! Convolutions and pools of one to three spatial axes.
+
+use anfora_ir::FusionPattern::OutEWiseFusable;
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DimId, DimOp, KernelCall, KernelError, Literal, OpDef,
+    TensorType, TypeCall, TypeError, TypeId,
+};
+
+use crate::kernels::Failure;
+use crate::kernels::convolution;
+use crate::kernels::pool::{self, Divisor};
+use crate::kernels::reduction::{self, Axes, Reduce};
+use crate::kernels::window::{Rounding, Sliding, Windows};
+use crate::row::{With, attr, row};
+use crate::typing::{
+    Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
+};
+
+macro_rules! windows {
+    ($($n:literal $ones:tt $zeros:tt $conv:literal $max:literal $avg:literal $global:literal;)*) => {
+        /// The rows of this family.
+        pub(crate) fn rows() -> Vec<OpDef> {
+            vec![$(
+                row(
+                    $conv,
+                    "the convolution of (n, c, spatial…) with (m, c / groups, kernel…), plus an optional bias (m)",
+                    Arity::between(2, 3),
+                    conv_type::<$n>,
+                    convolve,
+                )
+                .attrs(const { &[strides(&$ones), padding(&$zeros), dilation(&$ones), GROUPS] })
+                .fusion(OutEWiseFusable),
+                row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
+                    let lists = Lists::read(&c.attrs)?;
+                    one(pool::max_pool(c.operand(0)?, lists.sliding(&lists.kernel)))
+                })
+                .attrs(const { &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
+                .fusion(OutEWiseFusable),
+                row($avg, "the mean of the elements under each window", Arity::exactly(1), avg_pool_type::<$n>, |c| {
+                    let lists = Lists::read(&c.attrs)?;
+                    let padded = c.attrs.given_bool("count_include_pad")?;
+                    let divisor = if padded { Divisor::Padded } else { Divisor::Inside };
+                    one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
+                })
+                .attrs(const {
+                    &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
+                })
+                .fusion(OutEWiseFusable),
+                row($global, "the mean over the spatial axes, which become 1", Arity::exactly(1), global_pool_type::<$n>, |c| {
+                    let x = c.operand(0)?;
+                    one(reduction::reduce(Reduce::Mean, x, &Axes::from(2, x.rank())))
+                })
+                .fusion(OutEWiseFusable),
+            )*]
+        }
+    };
+}
+windows! {
+    1 [1] [0, 0] "nn.conv1d" "nn.max_pool1d" "nn.avg_pool1d" "nn.global_avg_pool1d";
+    2 [1, 1] [0, 0, 0, 0] "nn.conv2d" "nn.max_pool2d" "nn.avg_pool2d" "nn.global_avg_pool2d";
+    3 [1, 1, 1] [0, 0, 0, 0, 0, 0] "nn.conv3d" "nn.max_pool3d" "nn.avg_pool3d" "nn.global_avg_pool3d";
+}
+
+const fn strides(ones: &'static [i64]) -> AttrDef {
+    attr(
+        "strides",
+        AttrKind::Ints,
+        AttrDefault::Ints(ones),
+        "the distance of neighbouring windows on each spatial axis",
+    )
+}
+
+const fn padding(zeros: &'static [i64]) -> AttrDef {
+    attr(
+        "padding",
+        AttrKind::Ints,
+        AttrDefault::Ints(zeros),
+        "elements put before each spatial axis, then those put after each",
+    )
+}
+
+const fn dilation(ones: &'static [i64]) -> AttrDef {
+    attr("dilation", AttrKind::Ints, AttrDefault::Ints(ones), "the distance of neighbouring taps on each spatial axis")
+}
+
+const GROUPS: AttrDef =
+    attr("groups", AttrKind::Int, AttrDefault::Int(1), "how many groups the channels and features fall into");
+const POOL_SIZE: AttrDef = attr("pool_size", AttrKind::Ints, AttrDefault::Required, "the taps on each spatial axis");
+const CEIL_MODE: AttrDef = attr(
+    "ceil_mode",
+    AttrKind::Bool,
+    AttrDefault::Bool(false),
+    "whether a last, incomplete window counts, unless it would start in the padding at the end",
+);
+const COUNT_INCLUDE_PAD: AttrDef = attr(
+    "count_include_pad",
+    AttrKind::Bool,
+    AttrDefault::Bool(false),
+    "whether the mean divides by the taps in the padding too",
+);
+
+/// The lists among the attributes.
+struct Lists {
+    /// Empty for a convolution.
+    kernel: Vec<i64>,
+    strides: Vec<i64>,
+    padding: Vec<i64>,
+    dilation: Vec<i64>,
+    rounding: Rounding,
+}
+
+impl Lists {
+    fn read(attrs: &AttrReader<'_>) -> Result<Lists, Failure> {
+        let ceil = attrs.bool("ceil_mode").unwrap_or(false);
+        Ok(Lists {
+            kernel: attrs.ints("pool_size").unwrap_or_default(),
+            strides: attrs.given_ints("strides")?,
+            padding: attrs.given_ints("padding")?,
+            dilation: attrs.given_ints("dilation")?,
+            rounding: if ceil { Rounding::Ceil } else { Rounding::Floor },
+        })
+    }
+
+    fn sliding<'a>(&'a self, kernel: &'a [i64]) -> Sliding<'a> {
+        Sliding {
+            kernel,
+            strides: &self.strides,
+            padding: &self.padding,
+            dilation: &self.dilation,
+            rounding: self.rounding,
+        }
+    }
+
+    /// The spatial extents of the result.
+    fn output(&self, cx: &mut Context, input: &[DimId], kernel: &[Option<i64>]) -> Result<Extents, TypeError> {
+        let spatial = input.len();
+        // Extents that are not known must not hide a mistake in the lists: 1 stands for them, padded to fit.
+        let stand_in: Vec<i64> = kernel.iter().map(|k| k.unwrap_or(1)).collect();
+        let fits = |i: usize| {
+            let reach = (stand_in[i] as u128).saturating_mul(self.dilation.get(i).map_or(1, |&d| d.max(1) as u128));
+            usize::try_from(reach).unwrap_or(usize::MAX).min(1 << 60)
+        };
+        let extents: Vec<usize> = (0..spatial).map(|i| as_extent(cx, input[i]).unwrap_or_else(|| fits(i))).collect();
+        let windows = Windows::new(&extents, self.sliding(&stand_in))?;
+        let output = windows.output();
+        let mut dims = Extents::new();
+        for i in 0..spatial {
+            let known = as_extent(cx, input[i]).is_some();
+            let dim = match kernel[i] {
+                Some(_) if known => extent(cx, output[i]),
+                Some(k) if self.rounding == Rounding::Floor => self.symbolic(cx, input[i], k, i, spatial),
+                _ => cx.types.dims.unknown(),
+            };
+            dims.push(dim);
+        }
+        Ok(dims)
+    }
+
+    /// `floordiv(input + padding - reach, stride) + 1`; the lists have been looked at.
+    fn symbolic(&self, cx: &mut Context, input: DimId, kernel: i64, i: usize, spatial: usize) -> DimId {
+        let reach = (kernel - 1).saturating_mul(self.dilation[i]).saturating_add(1);
+        let slack = self.padding[i].saturating_add(self.padding[spatial + i]).saturating_sub(reach);
+        let dims = &mut cx.types.dims;
+        let (slack, stride, one) = (dims.constant(slack), dims.constant(self.strides[i]), dims.constant(1));
+        let room = dims.add(input, slack);
+        let steps = dims.op(DimOp::FloorDiv, room, stride);
+        dims.add(steps, one)
+    }
+}
+
+fn convolve(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
+    let lists = Lists::read(&c.attrs)?;
+    let groups = c.attrs.given_int("groups")?;
+    one(convolution::convolve(c.operand(0)?, c.operand(1)?, c.optional(2), groups, lists.sliding(&[])))
+}
+
+fn conv_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let (x, w) = (tensor(call, 0, Elements::Float)?, tensor(call, 1, Elements::Float)?);
+    same_elements(&x, &w, 1)?;
+    let bias = optional(call, 2, Elements::Float)?;
+    let lists = Lists::read(&call.attrs())?;
+    let groups = call.attrs().given_int("groups")?;
+    let (xs, ws) = (ranked(call.cx, &x, 0, N + 2)?, ranked(call.cx, &w, 1, N + 2)?);
+    if groups < 1 {
+        return Err(TypeError::new(format!("{groups} groups")));
+    }
+    let by = call.cx.types.dims.constant(groups);
+    let channels = call.cx.types.dims.mul(ws[1], by);
+    if unify(call.cx, channels, xs[1]).is_none() {
+        return Err(differ(call.cx, 0, "the number of channels", xs[1], channels));
+    }
+    if call.cx.types.dims.as_constant(ws[0]).is_some_and(|m| m % groups != 0) {
+        let m = call.cx.dim_text(ws[0]);
+        return Err(TypeError::operand(1, format!("{m} features of operand 1 do not fall into {groups} groups")));
+    }
+    if let Some(bias) = bias {
+        same_elements(&x, &bias, 2)?;
+        let b = ranked(call.cx, &bias, 2, 1)?;
+        if unify(call.cx, b[0], ws[0]).is_none() {
+            return Err(differ(call.cx, 2, "the extent", b[0], ws[0]));
+        }
+    }
+    let kernel: Vec<Option<i64>> = ws[2..].iter().map(|&d| call.cx.types.dims.as_constant(d)).collect();
+    let mut dims = Extents::from_slice(&[xs[0], ws[0]]);
+    dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}
+
+fn pool_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<TypeId, TypeError> {
+    let lists = Lists::read(&call.attrs())?;
+    let xs = ranked(call.cx, x, 0, spatial + 2)?;
+    if lists.kernel.len() != spatial {
+        return Err(TypeError::new(format!("attribute `pool_size` has {} entries, not {spatial}", lists.kernel.len())));
+    }
+    let kernel: Vec<Option<i64>> = lists.kernel.iter().map(|&k| Some(k)).collect();
+    let mut dims: Extents = xs[..2].into();
+    dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}
+
+fn max_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Number)?;
+    pool_type(call, &x, N)
+}
+
+fn avg_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Float)?;
+    pool_type(call, &x, N)
+}
+
+fn global_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Float)?;
+    let mut dims = ranked(call.cx, &x, 0, N + 2)?;
+    let one = call.cx.types.dims.constant(1);
+    dims[2..].fill(one);
+    Ok(result(call.cx, x.dtype, Some(&dims)))
+}

@@ -1,0 +1,222 @@
+//! Calls with operands and attributes as wrong, as large and as odd as can be: none may panic, and none may take more memory than its
+//! result.
+
+use anfora_ir::{
+    Attr, AttrId, AttrKind, AttrReader, Context, DType, KernelCall, Literal, Operand, Type, TypeId, element_count,
+    infer_op,
+};
+use anfora_ops::result_is_splat;
+
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    fn int(&mut self) -> i64 {
+        if self.below(8) == 0 {
+            self.pick(&[i64::MIN, i64::MAX, i64::MIN + 1, 1 << 31, -(1 << 31), 1 << 62, 1 << 40, 1 << 20])
+        } else {
+            self.below(8) as i64 - 3
+        }
+    }
+
+    fn ints(&mut self, rank: usize) -> Vec<i64> {
+        let n = if self.below(4) == 0 { self.below(6) } else { rank };
+        let small = self.below(3) > 0;
+        (0..n).map(|_| if small { self.below(3) as i64 } else { self.int() }).collect()
+    }
+
+    fn shape(&mut self) -> Vec<usize> {
+        let rank = self.below(6);
+        let huge = self.below(10) == 0;
+        (0..rank)
+            .map(|_| if huge { self.pick(&[1, 3, 1 << 20, 1 << 40, 1 << 62, usize::MAX]) } else { self.below(5) })
+            .collect()
+    }
+
+    fn literal(&mut self, dtype: DType, shape: &[usize]) -> Literal {
+        let bytes: Vec<u8> = (0..16).map(|_| self.pick(&[0, 0, 1, 3, 0x3f, 0x7f, 0x80, 0xff])).collect();
+        let count = element_count(shape).filter(|&n| n < 1 << 16);
+        match count {
+            Some(count) if self.below(3) > 0 && dtype.has_kernels() => {
+                let small = dtype.is_integer() && self.below(2) == 0;
+                let size = dtype.bits() / 8;
+                let bytes: Vec<u8> = (0..count)
+                    .flat_map(|_| {
+                        let mut e: Vec<u8> = (0..size).map(|_| self.pick(&[0, 1, 0x3f, 0x7f, 0x80, 0xff])).collect();
+                        if small {
+                            e.fill(0);
+                            e[0] = self.below(4) as u8;
+                        }
+                        e
+                    })
+                    .collect();
+                Literal::from_bytes(dtype, shape, bytes.into()).unwrap()
+            }
+            _ if dtype == DType::String => Literal::from_strings(&[0], Vec::new()).unwrap(),
+            _ => Literal::splat_bytes(dtype, shape, &bytes),
+        }
+    }
+}
+
+fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> AttrId {
+    match kind {
+        AttrKind::Bool => {
+            let b = rng.below(2) == 0;
+            cx.attr(Attr::Bool(b))
+        }
+        AttrKind::Int => {
+            let i = rng.int();
+            cx.int_attr(i)
+        }
+        AttrKind::Float => {
+            let f = rng.pick(&[0.0, 1.0, -1.0, 0.5, f64::NAN, f64::INFINITY, 1e300, -0.0]);
+            cx.float_attr(f)
+        }
+        AttrKind::Str => {
+            let s = rng.pick(&["none", "tanh", "", "x"]);
+            cx.str_attr(s)
+        }
+        AttrKind::Ints => {
+            let rank = rng.pick(&[rank, rank.saturating_sub(2), 2 * rank.saturating_sub(2), 1]);
+            let ints = rng.ints(rank);
+            cx.ints_attr(&ints)
+        }
+        AttrKind::Shape => {
+            let dims: Vec<i64> = rng.ints(3);
+            let dims = dims.into_iter().map(|d| cx.types.dims.constant(d)).collect();
+            cx.attr(Attr::Shape(dims))
+        }
+        AttrKind::DType => {
+            let d = rng.pick(DType::ALL);
+            cx.attr(Attr::DType(d))
+        }
+        AttrKind::Literal => {
+            let (shape, dtype) = (rng.pick(&[&[][..], &[1], &[2], &[0]]), rng.pick(&[DType::Int8, DType::Float16]));
+            let literal = rng.literal(dtype, shape);
+            let id = cx.literals.intern(literal);
+            cx.attr(Attr::Literal(id))
+        }
+        _ => {
+            let ty = cx.types.unranked(DType::Float32);
+            cx.attr(Attr::Type(ty))
+        }
+    }
+}
+
+fn small(cx: &Context, ty: TypeId) -> bool {
+    let parts = match cx.types.get(ty) {
+        Type::Tuple(fields) => fields.to_vec(),
+        _ => vec![ty],
+    };
+    parts.len() < 1000
+        && parts.iter().all(|&p| cx.types.static_shape(p).and_then(|s| element_count(&s)).is_some_and(|n| n < 1 << 16))
+}
+
+#[test]
+fn nothing_panics() {
+    let registry = anfora_ops::standard();
+    let mut rng = Rng(7);
+    for (op, row) in registry.rows() {
+        let mut evaluated = 0;
+        let mut cx = Context::new(registry.clone());
+        for _ in 0..5000 {
+            let most = row.arity.max.unwrap_or(4);
+            let count = row.arity.min + rng.below(most - row.arity.min + 1);
+            let (mut shape, mut dtype) =
+                (rng.shape(), rng.pick(&[DType::Float32, DType::Float16, DType::Int8, DType::UInt64]));
+            // Windows fit together too seldom by chance alone.
+            let spatial = row.name.strip_suffix('d').and_then(|n| n.chars().last()).and_then(|c| c.to_digit(10));
+            let spatial = spatial.map(|n| n as usize).filter(|_| row.name.starts_with("nn.") && rng.below(8) > 0);
+            if let Some(n) = spatial {
+                shape = (0..n + 2).map(|_| rng.below(6)).collect();
+                shape[1] = 2;
+                dtype = rng.pick(&[DType::Float32, DType::BFloat16, DType::Float64]);
+                if rng.below(8) == 0 {
+                    shape[2] = 1 << 40;
+                }
+            }
+            if row.name.starts_with("logical") {
+                dtype = DType::Bool;
+            }
+            let dtype = if rng.below(8) == 0 { rng.pick(DType::ALL) } else { dtype };
+            let literals: Vec<Option<Literal>> = (0..count)
+                .map(|i| {
+                    let same = rng.below(4) > 0 || (spatial.is_some() && rng.below(8) > 0);
+                    let mut shape = if same { shape.clone() } else { rng.shape() };
+                    let mut dtype = if rng.below(10) > 0 { dtype } else { rng.pick(DType::ALL) };
+                    match row.name.as_ref() {
+                        "reshape" | "broadcast_to" if i == 1 => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+                        "full" => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+                        "take" if i == 1 => dtype = DType::Int64,
+                        "where" if i == 0 => dtype = DType::Bool,
+                        "arange" => shape = vec![],
+                        "nn.batch_norm" if i > 0 => shape = shape.get(1).map_or(vec![], |&c| vec![c]),
+                        "nn.layer_norm" if i > 0 => shape = shape.last().map_or(vec![], |&c| vec![c]),
+                        _ if spatial.is_some_and(|n| n + 2 == shape.len()) && i == 1 => {
+                            shape[0] = 2 * rng.below(3);
+                            shape[1] = rng.pick(&[1, 2, 2]);
+                            shape[2..].fill_with(|| rng.below(4));
+                            if rng.below(8) == 0 {
+                                shape[2] = 1 << 30;
+                            }
+                        }
+                        _ if spatial.is_some() && i == 2 => shape = vec![2 * rng.below(3)],
+                        _ => {}
+                    }
+                    (rng.below(20) > 0).then(|| rng.literal(dtype, &shape))
+                })
+                .collect();
+            let operands: Vec<Operand> = literals
+                .iter()
+                .map(|l| match l {
+                    None => Operand { ty: cx.types.any(), literal: None, absent: true },
+                    Some(l) => {
+                        let ty = cx.types.static_tensor(l.dtype(), l.shape());
+                        let literal = (rng.below(3) > 0).then(|| cx.literals.intern(l.clone()));
+                        Operand { ty, literal, absent: false }
+                    }
+                })
+                .collect();
+            let mut attrs = Vec::new();
+            for a in row.attrs.iter() {
+                if let (Some(n), AttrKind::Ints, true) = (spatial, a.kind, rng.below(10) > 0) {
+                    let n = if a.name == "padding" { 2 * n } else { n };
+                    let least = i64::from(a.name != "padding");
+                    let mut list: Vec<i64> = (0..n).map(|_| least + rng.below(3) as i64).collect();
+                    if rng.below(6) == 0 {
+                        list[0] = rng.pick(&[1 << 30, 1 << 20, (1 << 31) - 1]);
+                    }
+                    let list = cx.ints_attr(&list);
+                    attrs.push((a.name, list));
+                } else if rng.below(3) > 0 || a.default == anfora_ir::AttrDefault::Required {
+                    attrs.push((a.name, attribute(&mut rng, &mut cx, a.kind, shape.len())));
+                }
+            }
+            let attrs = cx.named_attrs(&attrs);
+            let Ok(attrs) = cx.check_op_attrs(op, attrs) else { continue };
+            let annotated = cx.types.error();
+            let Ok(ty) = infer_op(&mut cx, op, &operands, attrs, annotated) else { continue };
+            let Some(kernel) = row.kernel else { continue };
+            let refs: Vec<Option<&Literal>> = literals.iter().map(|l| l.as_ref()).collect();
+            if small(&cx, ty) || result_is_splat(&row.name, &refs) {
+                let call = KernelCall { operands: &refs, attrs: AttrReader { cx: &cx, op, attrs }, ty };
+                if let Ok(results) = kernel(&call) {
+                    evaluated += 1;
+                    if result_is_splat(&row.name, &refs) {
+                        let plain = |l: &Literal| l.as_splat().is_some() || l.element_count() == 0;
+                        assert!(results.iter().all(plain), "{} {refs:?}", row.name);
+                    }
+                }
+            }
+        }
+        assert!(row.kernel.is_none() || evaluated > 20, "{}: {evaluated}", row.name);
+    }
+}

@@ -1,0 +1,301 @@
+//! # EliminateCommonSubexpr
+//!
+//! ```text
+//! Notation   v, w variables; S(e) the value e after the replacements made so far; E the values seen, each with its variable.
+//! Needs      A-normal form.
+//! Effect     let v = e; rest   =>   rest[v := w]            if (S(e), w) is in E
+//!                              =>   let v = S(e); rest      else, with (S(e), v) added to E
+//!            A tail e becomes w likewise.
+//! Scope      A branch sees what its If sees, and what it adds is forgotten at its end. A lambda sees nothing from outside and
+//!            adds nothing to it. At the end of a dataflow region what its variables stand for is forgotten, its outputs stay.
+//! Never      Impure calls (allocations and random numbers are); a `match_cast` to a type whose symbols are not all bound by parameters, since it
+//!            may bind one; a value whose variable was annotated with a type less specific than the duplicate's.
+//! Not done   Nothing is moved: a value that both branches compute stays in both.
+//! Cost       One forward sweep; one hash probe a binding; O(n log n) for the hashes of Ifs and lambdas. Idempotent.
+//!
+//! before     def @f(%x: Tensor[(8,), float32]) {        after   def @f(%x: Tensor[(8,), float32]) {
+//!              let %a = exp(%x);                                   let %a = exp(%x);
+//!              let %b = exp(%x);                                   add(%a, %a)
+//!              add(%a, %b)                                       }
+//!            }
+//! ```
+//!
+//! Operators, attributes, literals (by their bits: `-0.0` is not `0.0`, a NaN equals itself), calls of pure functions, tuples, projections,
+//! atoms, and whole Ifs and lambdas modulo the names of what they bind count. With `commutative`, operands of commutative operators are compared in either order.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use anfora_ir::{AlphaHasher, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
+use anfora_manager::{FunctionPass, OptionDef, PassEntry};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashSet, FxHasher};
+
+use crate::effects::{Effects, OpFlags};
+use crate::failure::Failure;
+use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+
+/// The pass as pipelines name it.
+pub const ELIMINATE_COMMON_SUBEXPR: PassEntry = PassEntry {
+    name: "EliminateCommonSubexpr",
+    doc: "Merges bindings of equal values",
+    opt_level: 1,
+    options: &[OptionDef::flag("commutative", "compare operands of commutative operators in either order")],
+    make: |options| {
+        let order = if options.get("commutative")? { OperandOrder::Commutative } else { OperandOrder::Exact };
+        Ok(Arc::new(FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {
+            let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
+            cx.count("merged", merged as u64);
+            Ok(())
+        })))
+    },
+};
+
+/// Whether the operands of commutative operators are compared in either order.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum OperandOrder {
+    /// `add(x, y)` and `add(y, x)` are two values.
+    #[default]
+    Exact,
+    /// They are one.
+    Commutative,
+}
+
+/// Removes the bindings of a function whose values were computed before, and returns how many.
+///
+/// # Errors
+/// If the body is not in A-normal form.
+pub fn eliminate_common_subexpr(
+    cx: &mut Context,
+    function: &mut Function,
+    purity: &Purity,
+    order: OperandOrder,
+) -> Result<usize, Failure> {
+    let flags = OpFlags::new(cx);
+    let body = &function.body;
+    let mut pass = Pass {
+        order,
+        flags,
+        effects: Effects::before_rewriting(cx, body, purity),
+        seen: HashTable::with_capacity(body.len() / 4),
+        added: Vec::new(),
+        scopes: Vec::new(),
+        lambda: 0,
+        lambdas: 0,
+        param_symbols: None,
+        alpha: AlphaHasher::new(),
+        merged: 0,
+    };
+    sweep(cx, function, &mut pass)?;
+    Ok(pass.merged)
+}
+
+/// A value that was seen. Its hash is kept, so that a probe seldom reads the arena, and growing never does.
+#[derive(Copy, Clone)]
+struct Entry {
+    hash: u32,
+    /// The lambda in whose block it is, numbered as they come; 0 for the function's own block.
+    lambda: u32,
+    value: ExprId,
+    var: VarId,
+}
+
+struct OpenScope {
+    kind: Scope,
+    /// Where its entries begin in `added`.
+    added: usize,
+    /// The lambda outside.
+    lambda: u32,
+}
+
+struct Pass<'a> {
+    order: OperandOrder,
+    flags: OpFlags,
+    effects: Effects<'a>,
+    seen: HashTable<Entry>,
+    /// What was added in the open scopes, oldest first.
+    added: Vec<(u32, VarId)>,
+    scopes: Vec<OpenScope>,
+    lambda: u32,
+    lambdas: u32,
+    /// The symbols that parameters of the function bind, once they are asked for.
+    param_symbols: Option<FxHashSet<DimId>>,
+    alpha: AlphaHasher,
+    merged: usize,
+}
+
+/// Spreads a stored hash over the bits that the table uses.
+#[inline]
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Pass<'_> {
+    /// The hash of a value; `None` if it is not to be merged.
+    #[inline]
+    fn hash(&mut self, s: &Sweep<'_>, value: ExprId) -> Option<u32> {
+        let mut h = FxHasher::default();
+        h.write_u32(self.lambda);
+        match s.body.expr(value) {
+            Expr::CallOp { op, operands, attrs } => {
+                if self.flags.is_kept(s.cx, op) && !self.is_plain_cast(s, value) {
+                    return None;
+                }
+                if !self.effects.attrs_are_pure(s.cx, attrs) {
+                    return None;
+                }
+                h.write_u32(op.index() as u32);
+                h.write_u32(attrs.index() as u32);
+                match *s.body.operands(operands) {
+                    [a, b] if self.order == OperandOrder::Commutative && self.flags.is_commutative(s.cx, op) => {
+                        h.write_u32(a.index().min(b.index()) as u32);
+                        h.write_u32(a.index().max(b.index()) as u32);
+                    }
+                    ref list => list.iter().for_each(|o| h.write_u32(o.index() as u32)),
+                }
+            }
+            Expr::Call { operands, attrs } => {
+                if self.effects.is_impure(s.cx, s.body, value) {
+                    return None;
+                }
+                h.write_u32(u32::MAX);
+                h.write_u32(attrs.index() as u32);
+                s.body.operands(operands).iter().for_each(|o| h.write_u32(o.index() as u32));
+            }
+            Expr::Tuple(fields) => {
+                h.write_u32(u32::MAX - 1);
+                s.body.operands(fields).iter().for_each(|o| h.write_u32(o.index() as u32));
+            }
+            Expr::Proj { tuple, index } => {
+                h.write_u32(u32::MAX - 2);
+                h.write_u32(tuple.index() as u32);
+                h.write_u32(index);
+            }
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+                h.write_u32(value.index() as u32);
+            }
+            Expr::If { .. } | Expr::Lambda { .. } => {
+                // Asked for even where it is not used, since the hash of what is around it is made of it.
+                let alpha = self.alpha.hash(s.cx, s.body, value);
+                if matches!(s.body.expr(value), Expr::If { .. }) && self.effects.is_impure(s.cx, s.body, value) {
+                    return None;
+                }
+                h.write_u64(alpha);
+            }
+            Expr::Let { .. } => return None,
+        }
+        Some((h.finish() >> 32) as u32)
+    }
+
+    /// Whether a call that is kept is so because it is a `match_cast`, but one that binds no symbol.
+    #[cold]
+    fn is_plain_cast(&mut self, s: &Sweep<'_>, value: ExprId) -> bool {
+        let Expr::CallOp { op, .. } = s.body.expr(value) else { return false };
+        if !self.flags.is_match_cast(s.cx, op) {
+            return false;
+        }
+        let ty = s.body.ty(value);
+        let types = &s.cx.types;
+        if !types.is_symbolic(ty) {
+            return true;
+        }
+        let bound = self.param_symbols.get_or_insert_with(|| {
+            let mut bound = FxHashSet::default();
+            for p in s.body.params() {
+                types.for_each_symbol(s.body.ty(p.expr()), |d| {
+                    bound.insert(d);
+                });
+            }
+            bound
+        });
+        let mut all = true;
+        types.for_each_symbol(ty, |d| all &= bound.contains(&d));
+        all
+    }
+
+    /// Whether two values with one hash are the same.
+    #[inline]
+    fn same(&self, s: &Sweep<'_>, a: ExprId, b: ExprId) -> bool {
+        if a == b {
+            return true;
+        }
+        match (s.body.expr(a), s.body.expr(b)) {
+            (Expr::CallOp { op, operands: x, attrs }, Expr::CallOp { op: op2, operands: y, attrs: attrs2 }) => {
+                if op != op2 || attrs != attrs2 {
+                    return false;
+                }
+                let (x, y) = (s.body.operands(x), s.body.operands(y));
+                (x == y
+                    || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
+                        && self.order == OperandOrder::Commutative && self.flags.is_commutative(s.cx, op)))
+                    && (!s.cx.ops.is_opaque(op) || s.body.ty(a) == s.body.ty(b))
+            }
+            (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
+                attrs == attrs2 && s.body.operands(x) == s.body.operands(y)
+            }
+            (Expr::Tuple(x), Expr::Tuple(y)) => s.body.operands(x) == s.body.operands(y),
+            (Expr::Proj { tuple, index }, Expr::Proj { tuple: t, index: i }) => tuple == t && index == i,
+            (Expr::If { .. }, Expr::If { .. }) | (Expr::Lambda { .. }, Expr::Lambda { .. }) => {
+                alpha_equal_exprs(s.cx, s.body, a, b)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Rewrite for Pass<'_> {
+    #[inline]
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+        let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
+        let found = self
+            .seen
+            .find(spread(hash), |e| e.hash == hash && e.lambda == self.lambda && self.same(s, e.value, value))
+            .copied();
+        let Some(var) = site.var else {
+            return Ok(match found {
+                Some(e) if s.cx.types.accepts(s.body.ty(value), s.body.ty(e.var.expr())) => {
+                    self.merged += 1;
+                    Outcome::Replace(e.var.expr())
+                }
+                _ => Outcome::Keep,
+            });
+        };
+        if let Some(e) = found {
+            let (first, second) = (s.body.ty(e.var.expr()), s.body.ty(var.expr()));
+            if first == second || s.cx.types.accepts(second, first) {
+                self.merged += 1;
+                return Ok(Outcome::Replace(e.var.expr()));
+            }
+            return Ok(Outcome::Keep);
+        }
+        self.seen.insert_unique(spread(hash), Entry { hash, lambda: self.lambda, value, var }, |e| spread(e.hash));
+        if !self.scopes.is_empty() {
+            self.added.push((hash, var));
+        }
+        Ok(Outcome::Keep)
+    }
+
+    fn enter(&mut self, _: &Sweep<'_>, kind: Scope) {
+        self.scopes.push(OpenScope { kind, added: self.added.len(), lambda: self.lambda });
+        if kind == Scope::Lambda {
+            self.lambdas += 1;
+            self.lambda = self.lambdas;
+        }
+    }
+
+    fn exit(&mut self, s: &Sweep<'_>, _: Scope) {
+        let scope = self.scopes.pop().expect("scopes are left in the order in which they were entered");
+        self.lambda = scope.lambda;
+        let mut stay = scope.added;
+        for i in scope.added..self.added.len() {
+            let (hash, var) = self.added[i];
+            if scope.kind == Scope::Region && !s.body.is_dataflow_var(var) {
+                self.added[stay] = (hash, var);
+                stay += 1;
+            } else if let Ok(entry) = self.seen.find_entry(spread(hash), |e| e.var == var) {
+                entry.remove();
+            }
+        }
+        self.added.truncate(if self.scopes.is_empty() { 0 } else { stay });
+    }
+}

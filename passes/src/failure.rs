@@ -1,0 +1,62 @@
+//! Why a pass could not do its work.
+
+use anfora_ir::{Body, Context, Expr, ExprId, TypeError};
+use anfora_manager::PassError;
+
+/// Why a pass could not do its work on a body. The body may be half rewritten then: whoever runs the pass takes the edit back, as the
+/// pass manager does.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The body is not in A-normal form, which the pass needs.
+    #[error("the program is not in A-normal form")]
+    NotANormalForm {
+        /// The binding at whose value it was seen, if that has a name.
+        binding: Option<String>,
+    },
+    /// An expression has no type after the rewrite, and nothing could be put in to keep its old one.
+    #[error("an expression loses its type: {error}")]
+    Type {
+        /// What the type rule says.
+        error: TypeError,
+        /// The binding, if it has a name.
+        binding: Option<String>,
+    },
+    /// Something that the options name is not there.
+    #[error("{message}")]
+    Option {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+}
+
+impl From<Failure> for PassError {
+    fn from(failure: Failure) -> PassError {
+        let message = failure.to_string();
+        let (binding, help) = match failure {
+            Failure::NotANormalForm { binding } => (binding, Some("run ToANormalForm first".to_string())),
+            Failure::Type { error, binding } => (binding, error.help),
+            Failure::Option { help, .. } => (None, help),
+        };
+        let mut error = PassError::new(message);
+        if let Some(binding) = binding {
+            error = error.on_binding(binding);
+        }
+        match help {
+            Some(help) => error.with_help(help),
+            None => error,
+        }
+    }
+}
+
+/// The name of the variable that a Let binds, for messages.
+pub(crate) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
+    let Expr::Let { var, .. } = body.expr(at) else { return None };
+    body.var_name(var).map(|n| cx.names.get(n).to_string())
+}
+
+#[cold]
+pub(crate) fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> Failure {
+    Failure::NotANormalForm { binding: binding_name(cx, body, at) }
+}

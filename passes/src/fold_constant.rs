@@ -1,0 +1,279 @@
+//! # FoldConstant
+//!
+//! ```text
+//! Notation   v a variable, c a literal, a an atom.
+//! Needs      A-normal form.
+//! Effect     let v = op(c, ...); rest        =>  rest[v := c']                 the call is pure and evaluates to c'
+//!            let v = op(c, ...); rest        =>  let v = (c', ...); rest       op returns a tuple
+//!            let v = (a0, a1); ... v.i       =>  ... ai
+//!            let v = a; rest                 =>  rest[v := a]
+//!            shape_of(x)                     =>  c                             the type of x has constant extents
+//!            let v = if (true) { bs e } else { .. }; rest   =>  bs let v = e; rest
+//!            In and out of dataflow regions, in branches and lambdas, transitively, in one sweep.
+//! Never      Impure, random and opaque operators; calls that fail (a remark says why); results beyond the budget: of one call, by
+//!            FoldConstant.max_growth_bytes; of all in a function, by FoldConstant.max_total_growth_bytes. The size is known from the type
+//!            before anything is computed. A splat counts as one element.
+//! Not done   Calls of functions; algebra (x * 0).
+//! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
+//!
+//! before     def @f(%x: int32) {                after   def @f(%x: int32) {
+//!              let %a = add(1, 2);                        multiply(%x, 9)
+//!              let %b = multiply(%a, 3);                }
+//!              multiply(%x, %b)
+//!            }
+//! ```
+
+use std::sync::Arc;
+
+use anfora_ir::{Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Severity, VarId};
+use anfora_manager::{ConfigDef, FunctionPass, PassEntry};
+use smallvec::SmallVec;
+
+use crate::definitions::Definitions;
+use crate::effects::OpFlags;
+use crate::evaluate::{NotEvaluated, evaluate};
+use crate::failure::{Failure, binding_name};
+use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+
+/// The pass as pipelines name it.
+pub const FOLD_CONSTANT: PassEntry = PassEntry {
+    name: "FoldConstant",
+    doc: "Evaluates calls on constants, within a budget, and takes known branches",
+    opt_level: 2,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
+            let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+            let budget = FoldBudget {
+                per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),
+                total: bytes(cx.config_of(&MAX_TOTAL_GROWTH_BYTES)?),
+            };
+            let done = fold_constant(edit.cx, edit.function, budget)?;
+            cx.count("folded", done.folded as u64);
+            cx.count("branches", done.branches as u64);
+            cx.count("bytes", done.growth as u64);
+            let name = edit.name().to_string();
+            done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+            Ok(())
+        })))
+    },
+};
+
+/// By how much folding one call may make the module grow.
+pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
+    "FoldConstant.max_growth_bytes",
+    Some(16 << 10),
+    "how many bytes folding one call may add to the module",
+);
+
+/// By how much folding may make the module grow in all.
+pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
+    "FoldConstant.max_total_growth_bytes",
+    Some(16 << 20),
+    "how many bytes all folds in a function together may add to the module",
+);
+
+/// How many bytes of literals folding may add. `None` lifts a limit.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FoldBudget {
+    /// By folding one call.
+    pub per_call: Option<usize>,
+    /// By all folds in a function together.
+    pub total: Option<usize>,
+}
+
+impl Default for FoldBudget {
+    fn default() -> FoldBudget {
+        FoldBudget { per_call: Some(16 << 10), total: Some(16 << 20) }
+    }
+}
+
+/// What folding did.
+#[derive(Clone, Debug, Default)]
+pub struct Folded {
+    /// How many bindings and tails became constants or fields.
+    pub folded: usize,
+    /// How many Ifs were replaced by one of their branches.
+    pub branches: usize,
+    /// Bytes of the literals that were made.
+    pub growth: usize,
+    /// Why calls on constants were not folded. At most [`Folded::MAX_REMARKS`].
+    pub remarks: Vec<Diagnostic>,
+}
+
+impl Folded {
+    /// How many calls are spoken of one by one.
+    pub const MAX_REMARKS: usize = 32;
+}
+
+/// Evaluates what can be evaluated in a function.
+///
+/// # Errors
+/// If the body is not in A-normal form.
+pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
+    let mut pass = Pass {
+        flags: OpFlags::new(cx),
+        shape_of: cx.ops.find("shape_of"),
+        definitions: Definitions::new(&function.body),
+        budget,
+        unsaid: 0,
+        result: Folded::default(),
+    };
+    sweep(cx, function, &mut pass)?;
+    if pass.unsaid > 0 {
+        let message = format!("{} more calls on constants were not folded", pass.unsaid);
+        pass.result.remarks.push(Diagnostic::new(Severity::Remark, message));
+    }
+    Ok(pass.result)
+}
+
+struct Pass {
+    flags: OpFlags,
+    shape_of: Option<OpId>,
+    definitions: Definitions,
+    budget: FoldBudget,
+    unsaid: usize,
+    result: Folded,
+}
+
+impl Pass {
+    #[inline]
+    fn call(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Outcome {
+        let Expr::CallOp { op, operands, attrs } = s.body.expr(value) else { return Outcome::Keep };
+        let list = s.body.operands(operands);
+        // Most calls are seen not to be foldable by their first operand.
+        if let Some(&first) = list.first()
+            && !matches!(s.body.expr(first), Expr::Literal(_) | Expr::None)
+        {
+            return if Some(op) == self.shape_of { self.shape(s, site, value, first) } else { Outcome::Keep };
+        }
+        if !self.flags.is_foldable(s.cx, op) {
+            return Outcome::Keep;
+        }
+        let mut literals: SmallVec<[_; 4]> = SmallVec::new();
+        for &o in list {
+            match s.body.expr(o) {
+                Expr::Literal(l) => literals.push(Some(l)),
+                Expr::None => literals.push(None),
+                _ => return Outcome::Keep,
+            }
+        }
+        let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
+        let budget = self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
+        match evaluate(s.cx, op, &literals, attrs, s.body.ty(value), budget) {
+            Ok(results) => self.replace(s, site, value, results),
+            Err(why) => {
+                self.remark(s, site, op, why);
+                Outcome::Keep
+            }
+        }
+    }
+
+    fn shape(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, of: ExprId) -> Outcome {
+        let Some(shape) = s.cx.types.static_shape(s.body.ty(of)) else { return Outcome::Keep };
+        let extents: SmallVec<[i64; 8]> = shape.iter().map(|&d| d as i64).collect();
+        let Ok(literal) = Literal::from_elements(&[extents.len()], &extents) else { return Outcome::Keep };
+        self.replace(s, site, value, vec![literal])
+    }
+
+    /// Puts results, if they are of the type that was inferred for the call, in its place.
+    fn replace(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, mut results: Vec<Literal>) -> Outcome {
+        let wanted = s.body.ty(value);
+        let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();
+        let is_tuple = s.cx.types.as_tuple(wanted).is_some();
+        let new = if is_tuple {
+            let mut ed = s.editor();
+            let fields: SmallVec<[ExprId; 4]> = results.into_iter().map(|l| ed.literal(l)).collect();
+            ed.tuple(&fields)
+        } else {
+            match (results.pop(), results.is_empty()) {
+                (Some(literal), true) => s.editor().literal(literal),
+                _ => return Outcome::Keep,
+            }
+        };
+        if !s.cx.types.accepts(wanted, s.body.ty(new)) {
+            return Outcome::Keep;
+        }
+        self.result.growth += bytes;
+        self.result.folded += 1;
+        if !is_tuple {
+            return Outcome::Replace(new);
+        }
+        if let Some(var) = site.var {
+            self.definitions.set(var, new);
+        }
+        Outcome::Become(new)
+    }
+
+    #[cold]
+    fn remark(&mut self, s: &Sweep<'_>, site: Site, op: OpId, why: NotEvaluated) {
+        let name = &s.cx.ops.get(op).name;
+        let (message, help) = match why {
+            NotEvaluated::UnknownSize => return,
+            NotEvaluated::TooLarge(bytes) => (
+                format!("`{name}` on constants was not folded: the result would take {bytes} bytes"),
+                Some(
+                    "raise FoldConstant.max_growth_bytes or FoldConstant.max_total_growth_bytes, or set them to unlimited",
+                ),
+            ),
+            NotEvaluated::Fails(why) => {
+                (format!("`{name}` on constants was not folded, because it fails: {why}"), None)
+            }
+        };
+        if self.result.remarks.len() >= Folded::MAX_REMARKS {
+            self.unsaid += 1;
+            return;
+        }
+        let mut remark = Diagnostic::new(Severity::Remark, message);
+        remark.binding = binding_name(s.cx, s.body, site.at);
+        remark.help = help.map(str::to_string);
+        self.result.remarks.push(remark);
+    }
+
+    fn define(&mut self, var: Option<VarId>, value: ExprId) -> Outcome {
+        if let Some(var) = var {
+            self.definitions.set(var, value);
+        }
+        Outcome::Keep
+    }
+}
+
+impl Rewrite for Pass {
+    #[inline]
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+        Ok(match s.body.expr(value) {
+            Expr::CallOp { .. } => self.call(s, site, value),
+            Expr::Tuple(_) => self.define(site.var, value),
+            Expr::Proj { tuple, index } => match self.definitions.field(s, tuple, index) {
+                Some(field) => {
+                    self.result.folded += 1;
+                    Outcome::Replace(field)
+                }
+                None => Outcome::Keep,
+            },
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+                self.result.folded += 1;
+                Outcome::Replace(value)
+            }
+            Expr::Call { .. } | Expr::If { .. } | Expr::Lambda { .. } | Expr::Let { .. } => Outcome::Keep,
+        })
+    }
+
+    fn known_branch(&mut self, s: &Sweep<'_>, cond: ExprId) -> Option<bool> {
+        let literal = s.cx.literals.get(s.body.as_literal(cond)?);
+        if literal.dtype() != DType::Bool || literal.rank() != 0 {
+            return None;
+        }
+        let taken = literal.as_scalar::<bool>()?;
+        self.result.branches += 1;
+        Some(taken)
+    }
+
+    fn enter(&mut self, _: &Sweep<'_>, scope: Scope) {
+        self.definitions.enter(scope);
+    }
+
+    fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
+        self.definitions.exit(scope);
+    }
+}

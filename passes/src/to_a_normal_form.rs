@@ -1,0 +1,438 @@
+//! # ToANormalForm
+//!
+//! ```text
+//! Notation   e an expression, n a call, tuple or projection, v a new variable, B a block.
+//! Needs      Nothing: any form.
+//! Effect     op(.., n, ..)               =>  let v = n; op(.., v, ..)     likewise where n is an If or a lambda
+//!            let w = { bs e }; rest      =>  bs let w = e; rest           likewise for a block as an operand
+//!            A node n that several others refer to is bound once: at its first use in the innermost block B that
+//!            encloses all of its uses.
+//!            Operands are evaluated from left to right, as before, and impure calls in the order in which they were.
+//!            What is bound in front of a Let of a dataflow region joins the region.
+//! Not done   The tail of a block, and the value of a Let, may be compound, as A-normal form allows. Nothing is merged.
+//! Cost       Two walks; the innermost common block of two is found in time logarithmic in the nesting depth. Idempotent; a body in
+//!            A-normal form is left alone after one walk.
+//!
+//! before     def @f(%x: int32) {                after   def @f(%x: int32) {
+//!              %s = add(%x, 1);                           let %0 = add(%x, 1);
+//!              multiply(%s, negative(%s))                 let %1 = negative(%0);
+//!            }                                            multiply(%0, %1)
+//!                                                       }
+//! ```
+
+use std::sync::Arc;
+
+use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Step, VarFlags, VarId};
+use anfora_manager::{FunctionPass, PassEntry};
+use anfora_visit::{Link, set_let_flags, set_var_flags};
+
+use crate::block_tree::BlockTree;
+
+/// The pass as pipelines name it.
+pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
+    name: "ToANormalForm",
+    doc: "Binds every call, tuple and projection that is an operand, once",
+    opt_level: 0,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
+            cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
+            Ok(())
+        })))
+    },
+};
+
+/// Brings a function into A-normal form, and returns how many bindings were made.
+pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
+    if is_a_normal_form(body) {
+        return 0;
+    }
+    let blocks = Blocks::assign(body);
+    let states =
+        (0..blocks.tree.len()).map(|_| BlockState { last: Link::Root, in_region: false, start: false }).collect();
+    let mut pass = Emitter { cx, atoms: vec![None; body.len()], blocks, states, frames: Vec::new(), made: 0, body };
+    pass.run();
+    pass.made
+}
+
+/// Whether every operand and condition is an atom, no Let's value is a block, and no call is shared.
+pub fn is_a_normal_form(body: &Body) -> bool {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let fine = match step {
+            Step::Seen(_) => false,
+            Step::Enter(id) => match body.expr(id) {
+                Expr::If { cond, .. } => body.expr(cond).is_atom(),
+                Expr::Lambda { .. } => true,
+                _ => false,
+            },
+            Step::EnterBlock(_, kind) => !matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_)),
+            _ => true,
+        };
+        if !fine {
+            return false;
+        }
+    }
+    true
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// The block in which each compound node is evaluated.
+struct Blocks {
+    tree: BlockTree,
+    /// By node.
+    home: Vec<u32>,
+    /// By If: the block of its first branch, that of the second being the next; by lambda: its block.
+    inner: Vec<u32>,
+    /// The nodes that several others refer to.
+    shared: IdSet<ExprId>,
+}
+
+impl Blocks {
+    /// Goes from users to what they use, so that all uses of a node are known when it is come to.
+    fn assign(body: &Body) -> Blocks {
+        let mut blocks = Blocks {
+            tree: BlockTree::new(),
+            home: vec![NOWHERE; body.len()],
+            inner: vec![NOWHERE; body.len()],
+            shared: IdSet::with_capacity(body.len()),
+        };
+        blocks.use_in(body, body.root(), 0);
+        for &id in users_last(body).iter().rev() {
+            let home = blocks.home[id.index()];
+            match body.expr(id) {
+                Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                    for &o in body.operands(operands) {
+                        blocks.use_in(body, o, home);
+                    }
+                }
+                Expr::Proj { tuple, .. } => blocks.use_in(body, tuple, home),
+                Expr::Let { value, body: rest, .. } => {
+                    blocks.use_in(body, value, home);
+                    blocks.use_in(body, rest, home);
+                }
+                Expr::If { cond, then_block, else_block } => {
+                    blocks.use_in(body, cond, home);
+                    let (first, second) = (blocks.tree.add(home), blocks.tree.add(home));
+                    blocks.inner[id.index()] = first;
+                    blocks.use_in(body, then_block, first);
+                    blocks.use_in(body, else_block, second);
+                }
+                Expr::Lambda { body: block, .. } => {
+                    let inner = blocks.tree.add(home);
+                    blocks.inner[id.index()] = inner;
+                    blocks.use_in(body, block, inner);
+                }
+                _ => {}
+            }
+        }
+        blocks
+    }
+
+    fn use_in(&mut self, body: &Body, node: ExprId, block: u32) {
+        let old = self.home[node.index()];
+        if old == NOWHERE {
+            self.home[node.index()] = block;
+        } else if !body.expr(node).is_atom() {
+            self.home[node.index()] = self.tree.common(old, block);
+            self.shared.insert(node);
+        }
+    }
+}
+
+/// The compound nodes of a body, each after all that it refers to.
+fn users_last(body: &Body) -> Vec<ExprId> {
+    let mut order = Vec::new();
+    let mut seen = IdSet::with_capacity(body.len());
+    let mut stack: Vec<(ExprId, u32)> = Vec::new();
+    if !body.expr(body.root()).is_atom() {
+        seen.insert(body.root());
+        stack.push((body.root(), 0));
+    }
+    while let Some((id, child)) = stack.last_mut() {
+        let (id, i) = (*id, *child as usize);
+        *child += 1;
+        let next = match (body.expr(id), i) {
+            (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
+                body.operands(operands).get(i).copied()
+            }
+            (Expr::Proj { tuple: only, .. } | Expr::Lambda { body: only, .. }, 0) => Some(only),
+            (Expr::Let { value, .. }, 0) => Some(value),
+            (Expr::Let { body: rest, .. }, 1) => Some(rest),
+            (Expr::If { cond, .. }, 0) => Some(cond),
+            (Expr::If { then_block, .. }, 1) => Some(then_block),
+            (Expr::If { else_block, .. }, 2) => Some(else_block),
+            _ => None,
+        };
+        match next {
+            Some(next) => {
+                if !body.expr(next).is_atom() && seen.insert(next) {
+                    stack.push((next, 0));
+                }
+            }
+            None => {
+                order.push(id);
+                stack.pop();
+            }
+        }
+    }
+    order
+}
+
+/// Where the bindings of a block go, as they come.
+#[derive(Copy, Clone)]
+struct BlockState {
+    /// Where the next Let, or the tail, hangs.
+    last: Link,
+    /// Whether what is bound now is in a dataflow region.
+    in_region: bool,
+    /// Whether the next Let starts the region.
+    start: bool,
+}
+
+/// What an expression is evaluated for.
+#[derive(Copy, Clone)]
+enum Destination {
+    /// To be an operand: an atom stands for it afterwards.
+    Operand,
+    /// To be the value of a Let.
+    Value(ExprId),
+    /// To be the tail of the block.
+    Tail,
+}
+
+#[derive(Copy, Clone)]
+enum Frame {
+    /// The rest of a chain, whose bindings go to `block` and whose tail goes to `to`.
+    Chain { at: ExprId, block: u32, to: Destination, region: ChainRegion },
+    /// A compound node, whose next child is number `child`.
+    Node { id: ExprId, child: u32, block: u32, to: Destination },
+    /// After the tail of a chain that is an operand: what stands for the tail stands for the chain.
+    Alias { chain: ExprId, tail: ExprId },
+}
+
+/// Which region the bindings of a chain are in.
+#[derive(Copy, Clone, PartialEq)]
+enum ChainRegion {
+    /// Those that the chain itself has; its tail is outside.
+    Own,
+    /// It is part of a binding in a region, and so all of it is in that.
+    Enclosing,
+}
+
+struct Emitter<'a> {
+    cx: &'a Context,
+    body: &'a mut Body,
+    blocks: Blocks,
+    states: Vec<BlockState>,
+    /// By node that was bound: the variable.
+    atoms: Vec<Option<ExprId>>,
+    frames: Vec<Frame>,
+    made: usize,
+}
+
+impl Emitter<'_> {
+    fn run(&mut self) {
+        let root = self.body.root();
+        self.frames.push(Frame::Chain { at: root, block: 0, to: Destination::Tail, region: ChainRegion::Own });
+        while let Some(frame) = self.frames.pop() {
+            match frame {
+                Frame::Chain { at, block, to, region } => self.chain(at, block, to, region),
+                Frame::Node { id, child, block, to } => self.node(id, child, block, to),
+                Frame::Alias { chain, tail } => self.atoms[chain.index()] = self.atom(tail),
+            }
+        }
+    }
+
+    /// What stands for an expression, if that is known.
+    fn atom(&self, id: ExprId) -> Option<ExprId> {
+        if self.body.expr(id).is_atom() { Some(id) } else { self.atoms.get(id.index()).copied().flatten() }
+    }
+
+    fn chain(&mut self, at: ExprId, block: u32, to: Destination, region: ChainRegion) {
+        let state = &mut self.states[block as usize];
+        let Expr::Let { var, value, body: rest, flags } = self.body.expr(at) else {
+            if region == ChainRegion::Own {
+                (state.in_region, state.start) = (false, false);
+            }
+            self.evaluate(at, block, to);
+            return;
+        };
+        match region {
+            ChainRegion::Own => {
+                if flags.starts_region() || !flags.is_dataflow() {
+                    state.start = flags.starts_region();
+                }
+                state.in_region = flags.is_dataflow();
+            }
+            ChainRegion::Enclosing => set_var_flags(self.body, var, VarFlags::DATAFLOW),
+        }
+        self.frames.push(Frame::Chain { at: rest, block, to, region });
+        self.evaluate(value, block, Destination::Value(at));
+    }
+
+    fn evaluate(&mut self, id: ExprId, block: u32, to: Destination) {
+        if let Some(atom) = self.atom(id) {
+            self.deliver(atom, block, to);
+            return;
+        }
+        if let Expr::Let { .. } = self.body.expr(id) {
+            let region = if self.states[block as usize].in_region { ChainRegion::Enclosing } else { ChainRegion::Own };
+            self.chain(id, block, to, region);
+            return;
+        }
+        self.frames.push(Frame::Node { id, child: 0, block, to });
+    }
+
+    /// Goes on with a node: with its next child, or, after the last, puts it where it belongs.
+    fn node(&mut self, id: ExprId, child: u32, block: u32, to: Destination) {
+        if let Some(atom) = self.atom(id) {
+            self.deliver(atom, block, to);
+            return;
+        }
+        // What a node needs is evaluated where the node is.
+        let home = self.blocks.home[id.index()];
+        let inner = self.blocks.inner[id.index()];
+        let (next, kind) = match (self.body.expr(id), child) {
+            (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
+                // Atoms are passed over at once.
+                let list = self.body.operands(operands);
+                let found = (child as usize..list.len()).find(|&i| self.atom(list[i]).is_none());
+                match found {
+                    Some(i) => {
+                        let operand = list[i];
+                        self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
+                        self.evaluate_operand(operand, home);
+                        return;
+                    }
+                    None => (None, None),
+                }
+            }
+            (Expr::Proj { tuple, .. }, 0) => (Some(tuple), None),
+            (Expr::If { cond, .. }, 0) => (Some(cond), None),
+            (Expr::If { then_block, .. }, 1) => (Some(then_block), Some((Link::Then(id), inner))),
+            (Expr::If { else_block, .. }, 2) => (Some(else_block), Some((Link::Else(id), inner + 1))),
+            (Expr::Lambda { body: rest, .. }, 0) => (Some(rest), Some((Link::Lambda(id), inner))),
+            _ => (None, None),
+        };
+        let Some(next) = next else {
+            self.settle(id);
+            self.deliver(id, block, to);
+            return;
+        };
+        self.frames.push(Frame::Node { id, child: child + 1, block, to });
+        match kind {
+            Some((place, block)) => {
+                self.states[block as usize] = BlockState { last: place, in_region: false, start: false };
+                let (to, region) = (Destination::Tail, ChainRegion::Own);
+                self.frames.push(Frame::Chain { at: next, block, to, region });
+            }
+            None => self.evaluate_operand(next, home),
+        }
+    }
+
+    fn evaluate_operand(&mut self, id: ExprId, block: u32) {
+        if let Expr::Let { .. } = self.body.expr(id)
+            && self.atom(id).is_none()
+        {
+            let tail = self.body.tail(id);
+            self.frames.push(Frame::Alias { chain: id, tail });
+        }
+        self.evaluate(id, block, Destination::Operand);
+    }
+
+    /// Puts atoms for the operands of a node.
+    fn settle(&mut self, id: ExprId) {
+        match self.body.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                for i in 0..operands.len() {
+                    let atom = self.settled(self.body.operands(operands)[i]);
+                    self.body.set_operand(operands, i, atom);
+                }
+            }
+            Expr::Proj { tuple, index } => {
+                let tuple = self.settled(tuple);
+                self.body.set_expr(id, Expr::Proj { tuple, index });
+            }
+            Expr::If { cond, .. } => {
+                let atom = self.settled(cond);
+                Link::Cond(id).set(self.body, atom);
+            }
+            _ => {}
+        }
+    }
+
+    fn settled(&self, id: ExprId) -> ExprId {
+        self.atom(id).expect("operands are evaluated before the node")
+    }
+
+    /// Puts an atom, or a node whose operands are atoms, where it is wanted. A node that is wanted in another block than its own is bound in its own.
+    fn deliver(&mut self, id: ExprId, block: u32, to: Destination) {
+        let here = self.body.expr(id).is_atom() || self.blocks.home[id.index()] == block;
+        match to {
+            Destination::Operand => {
+                if !self.body.expr(id).is_atom() {
+                    self.bind(id);
+                }
+            }
+            Destination::Value(at) => {
+                let value = if here { id } else { self.bind(id) };
+                Link::Value(at).set(self.body, value);
+                if let Expr::Let { var, .. } = self.body.expr(at)
+                    && !self.body.expr(value).is_atom()
+                {
+                    self.atoms[value.index()] = Some(var.expr());
+                    if self.blocks.shared.contains(value) && self.body.is_dataflow_var(var) {
+                        set_var_flags(self.body, var, VarFlags::PLAIN);
+                    }
+                }
+                let flags = self.next_flags(block);
+                set_let_flags(self.body, at, flags);
+                self.hang(block, at);
+                self.states[block as usize].last = Link::Rest(at);
+            }
+            Destination::Tail => {
+                let tail = if here { id } else { self.bind(id) };
+                self.hang(block, tail);
+            }
+        }
+    }
+
+    fn hang(&mut self, block: u32, id: ExprId) {
+        self.states[block as usize].last.set(self.body, id);
+    }
+
+    fn next_flags(&mut self, block: u32) -> LetFlags {
+        let state = &mut self.states[block as usize];
+        match (state.in_region, std::mem::take(&mut state.start)) {
+            (false, _) => LetFlags::PLAIN,
+            (true, true) => LetFlags::REGION_START,
+            (true, false) => LetFlags::DATAFLOW,
+        }
+    }
+
+    /// Binds a node to a new variable at the present end of its block. In a region, what is used more than once may be used outside, and
+    /// becomes an output.
+    fn bind(&mut self, id: ExprId) -> ExprId {
+        let block = self.blocks.home[id.index()];
+        let in_region = self.states[block as usize].in_region;
+        let hidden = in_region && !self.blocks.shared.contains(id);
+        let var_flags = if hidden { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
+        let span = self.body.span(id);
+        let ty = self.body.ty(id);
+        let var: VarId = self.body.push_var(None, var_flags, ty, span);
+        let flags = self.next_flags(block);
+        // What comes next takes the place of the variable as the rest.
+        let link = self.body.push(Expr::Let { var, value: id, body: var.expr(), flags }, self.cx.types.unit(), span);
+        self.hang(block, link);
+        self.states[block as usize].last = Link::Rest(link);
+        if let Some(meta) = self.body.meta(id) {
+            self.body.set_meta(id, None);
+            self.body.set_meta(var.expr(), Some(meta));
+        }
+        self.atoms[id.index()] = Some(var.expr());
+        self.made += 1;
+        var.expr()
+    }
+}

@@ -1,0 +1,110 @@
+//! Every pass on programs of a million bindings and a million levels, on a stack of 64 KiB.
+
+mod programs;
+
+use anfora_ir::{Expr, ExprId, Module, Purity, verify_module};
+use anfora_passes::{
+    FoldBudget, OperandOrder, canonicalize_bindings, eliminate_common_subexpr, eliminate_dead_code, fold_constant,
+    is_a_normal_form, to_a_normal_form,
+};
+use programs::{ChainKind, NestKind, nest, straight, two_nests};
+
+const N: usize = 1_000_000;
+
+fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap();
+    thread.join().unwrap();
+}
+
+/// Runs all passes; whether they changed anything.
+fn optimise(module: &mut Module) -> bool {
+    let purity = Purity::of_module(module);
+    module.begin_edit();
+    let key = module.find("main").unwrap();
+    let (f, cx) = module.get_mut(key).unwrap();
+    to_a_normal_form(cx, &mut f.body);
+    assert!(is_a_normal_form(&f.body));
+    fold_constant(cx, f, FoldBudget::default()).unwrap();
+    canonicalize_bindings(cx, f).unwrap();
+    eliminate_common_subexpr(cx, f, &purity, OperandOrder::Commutative).unwrap();
+    eliminate_dead_code(module, &purity, &[]).unwrap();
+    module.commit()
+}
+
+fn chain_length(module: &Module) -> usize {
+    let body = &module.get(module.find("main").unwrap()).unwrap().body;
+    anfora_visit::chain(body, body.root()).count()
+}
+
+fn tail(module: &Module) -> (Expr, ExprId) {
+    let body = &module.get(module.find("main").unwrap()).unwrap().body;
+    let id = body.tail(body.root());
+    (body.expr(id), id)
+}
+
+fn check(make: impl FnOnce() -> Module + Send + 'static, length: usize) {
+    on_small_stack(move || {
+        let mut module = make();
+        optimise(&mut module);
+        verify_module(&module).unwrap();
+        assert_eq!(chain_length(&module), length);
+        assert!(!optimise(&mut module), "a second run changes nothing");
+    });
+}
+
+#[test]
+fn a_chain_that_is_all_live() {
+    check(|| straight(N, ChainKind::Live), N);
+}
+
+#[test]
+fn a_chain_that_is_all_dead() {
+    check(|| straight(N, ChainKind::Dead), 0);
+}
+
+#[test]
+fn a_chain_of_one_value() {
+    check(|| straight(N, ChainKind::Duplicate), 1);
+}
+
+#[test]
+fn a_chain_of_constants() {
+    on_small_stack(|| {
+        let mut module = straight(N, ChainKind::Constant);
+        optimise(&mut module);
+        let (Expr::Literal(l), _) = tail(&module) else { panic!("a constant is left") };
+        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(N as f32 + 1.0));
+        assert_eq!(chain_length(&module), 0);
+    });
+}
+
+#[test]
+fn nested_ifs() {
+    // The inner bindings are dead: the whole nest is left, without them.
+    check(|| nest(N, NestKind::If), 1);
+}
+
+#[test]
+fn nested_ifs_of_known_conditions() {
+    check(|| nest(N, NestKind::KnownIf), 0);
+}
+
+#[test]
+fn nested_lambdas() {
+    check(|| nest(N, NestKind::Lambda), 1);
+}
+
+#[test]
+fn nested_calls() {
+    check(|| nest(N, NestKind::Call), N - 1);
+}
+
+#[test]
+fn nested_blocks() {
+    check(|| nest(N, NestKind::Block), N - 1);
+}
+
+#[test]
+fn two_equal_nests_of_ifs() {
+    check(|| two_nests(N / 2), 1);
+}

@@ -1,0 +1,99 @@
+//! What text cannot say: modules in which something is missing, options, pipelines.
+
+use std::sync::Arc;
+
+use anfora_ir::{Attr, DType, FunctionBuilder, Module, Purity, Source, Visibility, parse_module};
+use anfora_manager::{Outcome, PassContext, PassRegistry, parse_pipeline, run_pass};
+use anfora_passes::eliminate_dead_code;
+
+fn registry() -> Arc<PassRegistry> {
+    let mut registry = PassRegistry::new();
+    anfora_passes::register(&mut registry).unwrap();
+    Arc::new(registry)
+}
+
+/// `main` calls `@gone`, which is not there; `@unused` is not called, and has a dead binding.
+fn incomplete() -> Module {
+    let mut module = Module::new(anfora_ops::standard());
+    let ty = module.cx.types.scalar(DType::Int32);
+    let gone = module.cx.global("gone");
+    let signature = module.cx.types.function(&[ty], ty, &[]);
+    module.set_signature(gone, signature);
+
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let x = f.param("x", ty);
+    let gone = f.global("gone");
+    let call = f.call(gone, &[x]).unwrap();
+    let y = f.bind("y", call);
+    f.finish(y).unwrap();
+
+    let mut f = FunctionBuilder::new(&mut module, "unused");
+    f.visibility(Visibility::Private);
+    let x = f.param("x", ty);
+    let value = f.call_op("negative", &[x], &[]).unwrap();
+    f.bind("dead", value);
+    f.finish(x).unwrap();
+    module
+}
+
+#[test]
+fn a_missing_function_keeps_all_functions() {
+    let mut module = incomplete();
+    let purity = Purity::of_module(&module);
+    let done = eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    assert_eq!((done.functions, done.bindings), (0, 1));
+    assert!(done.remarks[0].message.contains("`@gone`"), "{}", done.remarks[0]);
+    assert!(module.find("unused").is_some());
+    module.begin_edit();
+    eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    assert!(!module.commit());
+}
+
+#[test]
+fn a_function_that_an_attribute_names_stays() {
+    let mut module = incomplete();
+    let unused = module.cx.find_global("unused").unwrap();
+    let value = module.cx.attr(Attr::Global(unused));
+    let attrs = module.cx.named_attrs(&[("hook", value)]);
+    let main = module.find("main").unwrap();
+    let gone = module.cx.find_global("gone").unwrap();
+    module.get_mut(main).unwrap().0.attrs = attrs;
+    let ty = module.cx.types.scalar(DType::Int32);
+    let mut f = FunctionBuilder::new(&mut module, "gone");
+    f.visibility(Visibility::Private);
+    let x = f.param("x", ty);
+    f.finish(x).unwrap();
+    let purity = Purity::of_module(&module);
+    assert!(purity.global_is_pure(gone));
+    let done = eliminate_dead_code(&mut module, &purity, &[]).unwrap();
+    assert_eq!(done.functions, 0);
+    let none = module.cx.attrs.empty();
+    module.get_mut(main).unwrap().0.attrs = none;
+    assert_eq!(eliminate_dead_code(&mut module, &purity, &[]).unwrap().functions, 1);
+}
+
+#[test]
+fn all_pipelines_can_be_made() {
+    let registry = registry();
+    for pipeline in registry.pipelines() {
+        if let Err(error) = parse_pipeline(&registry, &pipeline.text) {
+            panic!("{}: {error}", pipeline.name);
+        }
+    }
+}
+
+#[test]
+fn passes_run_at_their_level_and_say_what_they_did() {
+    let registry = registry();
+    let text = "def @f(%x: int32) { let %a = add(1, 2); let %b = negative(%x); let %c = negative(%x); (%a, %b, %c) }";
+    let source = Source::new("test", text);
+    let mut module = parse_module(source, anfora_ops::standard()).unwrap();
+    let pipeline = parse_pipeline(&registry, "FoldConstant,EliminateCommonSubexpr").unwrap();
+    let cx = PassContext::builder().registry(registry.clone()).opt_level(1).build().unwrap();
+    assert_eq!(run_pass(&pipeline, &mut module, &cx).unwrap(), Outcome::Changed);
+    assert!(module.to_string().contains("add(1, 2)"), "FoldConstant wants level 2:\n{module}");
+    assert!(!module.to_string().contains("%c"), "{module}");
+    let cx = PassContext::builder().registry(registry.clone()).opt_level(2).build().unwrap();
+    assert_eq!(run_pass(&pipeline, &mut module, &cx).unwrap(), Outcome::Changed);
+    assert_eq!(run_pass(&pipeline, &mut module, &cx).unwrap(), Outcome::Unchanged);
+}

@@ -1,0 +1,209 @@
+//! Programs that several tests run passes on, built by [`FunctionBuilder`].
+#![allow(dead_code)] // Each test crate uses some of them.
+
+use std::collections::VecDeque;
+
+use anfora_ir::{DType, ExprId, FunctionBuilder, Literal, Module};
+use anfora_ops::standard;
+
+/// The benchmark program `chain` of N bindings: one function `main(x)` on eight float32, half of whose bindings are a live chain, a fifth dead, a
+/// fifth repeated, a tenth constant.
+pub(crate) fn chain(n: usize) -> Module {
+    let mut module = Module::new(standard());
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let ty = f.cx().types.static_tensor(DType::Float32, &[8]);
+    let x = f.param("x", ty);
+    let constants: Vec<ExprId> =
+        (0..1024).map(|j| f.literal(Literal::splat(&[8], (2 * j - 1023) as f32 / 2048.0))).collect();
+    let ops = ["add", "multiply", "subtract"];
+    let mut state = 42u64;
+    let mut next = |n: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    let mut head = x;
+    let mut pending: VecDeque<ExprId> = VecDeque::new();
+    let mut live: Vec<(usize, ExprId, ExprId)> = Vec::new();
+    for i in 0..n {
+        let mut kind = 3;
+        if n - i > pending.len() + 1 {
+            kind = match next(100) {
+                0..20 => 0,
+                20..40 if live.is_empty() => 3,
+                20..40 => 1,
+                40..50 => 2,
+                _ => 3,
+            };
+        }
+        let right = |next: &mut dyn FnMut(u64) -> u64| constants.get(next(1280) as usize).copied().unwrap_or(x);
+        let (op, a, b) = match kind {
+            0 => (2, head, right(&mut next)),
+            1 => {
+                let window = live.len().min(16) as u64;
+                live[live.len() - 1 - next(window) as usize]
+            }
+            2 => (next(2) as usize, constants[next(1024) as usize], constants[next(1024) as usize]),
+            _ => {
+                let op = next(2) as usize;
+                let b = match pending.pop_front() {
+                    Some(p) => p,
+                    None => right(&mut next),
+                };
+                live.push((op, head, b));
+                (op, head, b)
+            }
+        };
+        let value = f.call_op(ops[op], &[a, b], &[]).expect("operands are eight float32");
+        let var = f.bind("", value);
+        match kind {
+            1 | 2 => pending.push_back(var),
+            3 => head = var,
+            _ => {}
+        }
+    }
+    f.finish(head).expect("the block is closed");
+    module
+}
+
+/// What a chain is made of.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum ChainKind {
+    /// Each binding uses the one before.
+    Live,
+    /// None is used.
+    Dead,
+    /// All are the same.
+    Duplicate,
+    /// Each adds a constant to the one before, beginning with a constant.
+    Constant,
+}
+
+/// A chain of n bindings.
+pub(crate) fn straight(n: usize, kind: ChainKind) -> Module {
+    let mut module = Module::new(standard());
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let ty = f.cx().types.static_tensor(DType::Float32, &[]);
+    let x = f.param("x", ty);
+    let one = f.literal(Literal::scalar(1f32));
+    let mut head = match kind {
+        ChainKind::Constant => one,
+        _ => x,
+    };
+    for _ in 0..n {
+        let operands = match kind {
+            ChainKind::Live | ChainKind::Constant => [head, one],
+            ChainKind::Dead | ChainKind::Duplicate => [x, one],
+        };
+        let value = f.call_op("add", &operands, &[]).expect("operands are float32");
+        let var = f.bind("", value);
+        if !matches!(kind, ChainKind::Dead) {
+            head = var;
+        }
+    }
+    f.finish(head).expect("the block is closed");
+    module
+}
+
+/// What a nest is made of.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum NestKind {
+    /// `if (c) { let a = add(x, x); let b = if … { … }; b } else { x }`
+    If,
+    /// The same, with a condition that is known.
+    KnownIf,
+    /// `let f = fn (y) { let a = add(y, x); let g = fn …; g(a) }`
+    Lambda,
+    /// `add(add(add(…)))`
+    Call,
+    /// `let v = { let v = { … }; add(v, v) }`
+    Block,
+}
+
+/// A nest of n.
+pub(crate) fn nest(n: usize, kind: NestKind) -> Module {
+    let mut module = Module::new(standard());
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let ty = f.cx().types.static_tensor(DType::Float32, &[]);
+    let bool_ty = f.cx().types.static_tensor(DType::Bool, &[]);
+    let x = f.param("x", ty);
+    let c = match kind {
+        NestKind::KnownIf => f.literal(Literal::scalar(true)),
+        _ => f.param("c", bool_ty),
+    };
+    let mut tail = x;
+    match kind {
+        NestKind::If | NestKind::KnownIf => {
+            for _ in 0..n {
+                f.open_block();
+                let value = f.call_op("add", &[x, x], &[]).expect("operands are float32");
+                f.bind("a", value);
+            }
+            for _ in 0..n {
+                let block = f.close_block(tail).expect("as many were opened");
+                let choice = f.if_(c, block, x).expect("both are float32");
+                tail = f.bind("b", choice);
+            }
+        }
+        NestKind::Lambda => {
+            let mut arguments = vec![x];
+            for _ in 0..n {
+                let y = f.open_lambda(&[("y", ty)], None, &[])[0];
+                let value = f.call_op("add", &[y, x], &[]).expect("operands are float32");
+                arguments.push(f.bind("a", value));
+            }
+            tail = arguments.pop().expect("there is one a level");
+            while let Some(argument) = arguments.pop() {
+                let lambda = f.close_lambda(tail).expect("as many were opened");
+                let g = f.bind("g", lambda);
+                tail = f.call(g, &[argument]).expect("it takes a float32");
+            }
+        }
+        NestKind::Call => {
+            for _ in 0..n {
+                tail = f.call_op("add", &[tail, x], &[]).expect("operands are float32");
+            }
+        }
+        NestKind::Block => {
+            for _ in 0..n {
+                f.open_block();
+            }
+            for _ in 0..n {
+                let block = f.close_block(tail).expect("as many were opened");
+                let v = f.bind("v", block);
+                tail = f.call_op("add", &[v, v], &[]).expect("operands are float32");
+            }
+        }
+    }
+    f.finish(tail).expect("the blocks are closed");
+    module
+}
+
+/// Two equal nests of n Ifs, whose results are added.
+pub(crate) fn two_nests(n: usize) -> Module {
+    let mut module = Module::new(standard());
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let ty = f.cx().types.static_tensor(DType::Float32, &[]);
+    let bool_ty = f.cx().types.static_tensor(DType::Bool, &[]);
+    let (x, c) = (f.param("x", ty), f.param("c", bool_ty));
+    let mut results = Vec::new();
+    for _ in 0..2 {
+        let mut tail = x;
+        let mut inner = Vec::new();
+        for _ in 0..n {
+            f.open_block();
+            let value = f.call_op("add", &[inner.last().copied().unwrap_or(x), x], &[]).expect("operands are float32");
+            inner.push(f.bind("a", value));
+        }
+        while let Some(a) = inner.pop() {
+            let value = f.call_op("multiply", &[tail, a], &[]).expect("operands are float32");
+            let value = f.bind("m", value);
+            let block = f.close_block(value).expect("as many were opened");
+            let choice = f.if_(c, block, x).expect("both are float32");
+            tail = f.bind("b", choice);
+        }
+        results.push(tail);
+    }
+    let sum = f.call_op("add", &results, &[]).expect("operands are float32");
+    f.finish(sum).expect("the blocks are closed");
+    module
+}

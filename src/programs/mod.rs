@@ -1,0 +1,101 @@
+//! Programs for benches, stress tests and properties: exactly reproducible, of any size.
+//!
+//! Every shape is a function from a size (and, for random ones, a seed) to a [`Module`] with a public `@main`.
+
+mod chain;
+mod models;
+mod nests;
+mod random;
+mod wide;
+
+pub use models::{mlp, residual};
+
+use std::str::FromStr;
+
+use anfora_ir::{BuildError, Module, did_you_mean};
+
+/// A shape of program.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Shape(&'static Row);
+
+#[derive(PartialEq)]
+struct Row {
+    name: &'static str,
+    doc: &'static str,
+    build: fn(usize, u64) -> Result<Module, BuildError>,
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Eq for Row {}
+
+const SHAPES: &[Row] = &[
+    Row { name: "chain", doc: "the benchmark program: live, dead, duplicate and constant bindings", build: chain::chain },
+    Row { name: "dead", doc: "a chain of bindings that nobody uses", build: wide::dead },
+    Row { name: "dup", doc: "the same two bindings over and over", build: wide::dup },
+    Row { name: "const", doc: "a chain that folds to one constant", build: wide::constant },
+    Row { name: "diamond", doc: "each binding uses the one before it twice", build: wide::diamond },
+    Row { name: "skip", doc: "each binding uses the one before it and an early one", build: wide::skip },
+    Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if },
+    Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn },
+    Row { name: "nested-call", doc: "a call as the operand of a call", build: nests::nested_call },
+    Row { name: "nested-tuple", doc: "a tuple in a tuple, projected again", build: nests::nested_tuple },
+    Row { name: "let-in-value", doc: "a let whose value is a block, whose let's value is a block", build: nests::let_in_value },
+    Row { name: "if-in-value", doc: "an if whose branch binds an if", build: nests::if_in_value },
+    Row { name: "siblings", doc: "lambdas side by side, each called", build: wide::siblings },
+    Row { name: "random", doc: "a well-typed program of the whole language", build: random::random },
+];
+
+impl Shape {
+    /// Every shape.
+    pub fn all() -> impl ExactSizeIterator<Item = Shape> {
+        SHAPES.iter().map(Shape)
+    }
+
+    /// The name by which it is parsed.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// What it looks like, in a line.
+    pub fn doc(self) -> &'static str {
+        self.0.doc
+    }
+
+    /// The program of about `size` bindings (for the nests: that deep). Only `random` looks at the seed.
+    ///
+    /// # Errors
+    /// If the registry of standard operators lacks one that the program needs, which is a defect.
+    pub fn build(self, size: usize, seed: u64) -> Result<Module, BuildError> {
+        (self.0.build)(size, seed)
+    }
+}
+
+/// There is no shape of that name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownShape {
+    name: String,
+}
+
+impl std::fmt::Display for UnknownShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no shape `{}`", self.name)?;
+        match did_you_mean(&self.name, SHAPES.iter().map(|r| r.name)) {
+            Some(near) => write!(f, "; did you mean `{near}`?"),
+            None => write!(f, "; there are {}", SHAPES.iter().map(|r| r.name).collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownShape {}
+
+impl FromStr for Shape {
+    type Err = UnknownShape;
+    fn from_str(s: &str) -> Result<Shape, UnknownShape> {
+        SHAPES.iter().find(|r| r.name == s).map(Shape).ok_or_else(|| UnknownShape { name: s.to_string() })
+    }
+}

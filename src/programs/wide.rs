@@ -1,0 +1,97 @@
+//! Long programs that do not nest.
+
+use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Literal, Module};
+
+/// A public `@main(%x: Tensor[(8,), float32])` whose tail is what `build` returns.
+fn main_of(
+    build: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>,
+) -> Result<Module, BuildError> {
+    let mut module = Module::new(anfora_ops::standard());
+    let mut b = FunctionBuilder::new(&mut module, "main");
+    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+    let x = b.param("x", ty);
+    let tail = build(&mut b, x)?;
+    b.finish(tail)?;
+    Ok(module)
+}
+
+pub(super) fn dead(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = x;
+        for _ in 0..n {
+            let call = b.call_op("add", &[last, x], &[])?;
+            last = b.bind("", call);
+        }
+        Ok(x)
+    })
+}
+
+pub(super) fn dup(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = x;
+        for i in 0..n {
+            let call = match i % 2 {
+                0 => b.call_op("tanh", &[x], &[])?,
+                _ => b.call_op("add", &[last, x], &[])?,
+            };
+            let var = b.bind("", call);
+            if i % 2 == 0 {
+                last = var;
+            }
+        }
+        Ok(last)
+    })
+}
+
+pub(super) fn constant(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = b.literal(Literal::splat(&[8], 1.0f32));
+        let step = b.literal(Literal::splat(&[8], 0.5f32));
+        for i in 0..n {
+            let call = b.call_op(if i % 2 == 0 { "add" } else { "multiply" }, &[last, step], &[])?;
+            last = b.bind("", call);
+        }
+        b.call_op("add", &[x, last], &[])
+    })
+}
+
+pub(super) fn diamond(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = x;
+        for _ in 0..n {
+            let call = b.call_op("maximum", &[last, last], &[])?;
+            last = b.bind("", call);
+        }
+        Ok(last)
+    })
+}
+
+pub(super) fn skip(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut all = vec![x];
+        for i in 0..n {
+            let last = all[i];
+            let call = b.call_op("add", &[last, all[i / 2]], &[])?;
+            let call = b.bind("", call);
+            all.push(call);
+        }
+        Ok(all[n])
+    })
+}
+
+pub(super) fn siblings(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+        let mut last = x;
+        for _ in 0..n {
+            let captured = last;
+            let params = b.open_lambda(&[("y", ty)], None, &[]);
+            let sum = b.call_op("add", &[params[0], captured], &[])?;
+            let lambda = b.close_lambda(sum)?;
+            let f = b.bind("f", lambda);
+            let call = b.call(f, &[x])?;
+            last = b.bind("", call);
+        }
+        Ok(last)
+    })
+}

@@ -1,0 +1,152 @@
+//! Edits of Let chains that passes share: taking a Let out, putting bindings in, splicing a block, replacing a value.
+//!
+//! All of them keep the flags of dataflow regions right, and all go through the body's journal, so that they can be taken back. None is
+//! longer than the chain that it puts in. They do not look at uses: who takes a Let out has replaced or dropped the uses of its variable.
+
+use anfora_ir::{Body, Editor, Expr, ExprId, LetFlags, VarFlags, VarId};
+
+use crate::error::{RewriteError, check_type};
+use crate::link::{Binding, Link};
+
+/// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a dataflow region started with it, the region starts with
+/// the next Let of the region.
+///
+/// The Let itself keeps its own link to the rest, so that a walk standing on it goes on.
+///
+/// # Panics
+/// If no Let hangs there.
+pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
+    let Some(gone) = Binding::of(body, link.target(body)) else {
+        panic!("no Let hangs at {link:?}");
+    };
+    if gone.flags.starts_region()
+        && let Some(next) = Binding::of(body, gone.rest)
+        && next.flags == LetFlags::DATAFLOW
+    {
+        set_let_flags(body, next.id, LetFlags::REGION_START);
+    }
+    link.set(body, gone.rest);
+    gone.rest
+}
+
+/// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that hangs now. In front of a Let of a dataflow region, they
+/// become part of the region (of its beginning, if it started there), with their variables visible as the author made them; elsewhere the variables
+/// become plain.
+pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, ExprId)]) -> Link {
+    let next = link.target(editor.body);
+    let flags = match Binding::of(editor.body, next) {
+        Some(b) if !bindings.is_empty() && b.flags.starts_region() => {
+            set_let_flags(editor.body, next, LetFlags::DATAFLOW);
+            LetFlags::REGION_START
+        }
+        Some(b) => b.flags,
+        None => LetFlags::PLAIN,
+    };
+    insert(editor, link, bindings, flags)
+}
+
+/// Puts bindings after a Let, into the dataflow region that it is in, if any, and returns the link where the rest of the chain hangs now.
+///
+/// # Panics
+/// If it is not a Let.
+pub fn insert_after(editor: &mut Editor<'_>, id: ExprId, bindings: &[(VarId, ExprId)]) -> Link {
+    let flags = match Binding::of(editor.body, id) {
+        Some(b) if b.flags.is_dataflow() => LetFlags::DATAFLOW,
+        Some(_) => LetFlags::PLAIN,
+        None => panic!("{id:?} is not a Let"),
+    };
+    insert(editor, Link::Rest(id), bindings, flags)
+}
+
+fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)], mut flags: LetFlags) -> Link {
+    for &(var, value) in bindings {
+        if !flags.is_dataflow() {
+            set_var_flags(editor.body, var, VarFlags::PLAIN);
+        }
+        let rest = link.target(editor.body);
+        let id = editor.let_(var, value, rest, flags);
+        link.set(editor.body, id);
+        link = Link::Rest(id);
+        if flags.starts_region() {
+            flags = LetFlags::DATAFLOW;
+        }
+    }
+    link
+}
+
+/// Moves the bindings of a block in front of what hangs at `link`; returns the block's tail, and the link where what hung at `link` hangs now.
+///
+/// In front of a Let of a dataflow region, all of them become part of that region and their variables visible only in it; elsewhere the
+/// regions of the block stay as they are. The block must not hang anywhere else afterwards: its Lets are moved, not copied (see
+/// [`copy_fresh`](crate::copy_fresh)). Takes time linear in the block's chain.
+pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Link) {
+    let next = link.target(body);
+    let Some(mut at) = Binding::of(body, block) else { return (block, link) };
+    let mut region = match Binding::of(body, next) {
+        Some(b) if b.flags.is_dataflow() => {
+            if b.flags.starts_region() {
+                set_let_flags(body, next, LetFlags::DATAFLOW);
+            }
+            Some(b.flags)
+        }
+        _ => None,
+    };
+    link.set(body, block);
+    loop {
+        if let Some(flags) = region {
+            set_let_flags(body, at.id, flags);
+            set_var_flags(body, at.var, VarFlags::DATAFLOW);
+            region = Some(LetFlags::DATAFLOW);
+        }
+        match Binding::of(body, at.rest) {
+            Some(b) => at = b,
+            None => break,
+        }
+    }
+    body.set_let_body(at.id, next);
+    (at.rest, Link::Rest(at.id))
+}
+
+/// Gives a Let another value. The variable takes its type; whether that is another than before. The users of the variable then have types that are
+/// right, but may be more general than need be; a [`Mutator`](crate::Mutator) infers them again as it goes.
+///
+/// # Errors
+/// If the new value's type is not one that the variable's accepts.
+///
+/// # Panics
+/// If it is not a Let.
+pub fn replace_value(editor: &mut Editor<'_>, id: ExprId, value: ExprId) -> Result<bool, RewriteError> {
+    let Some(b) = Binding::of(editor.body, id) else { panic!("{id:?} is not a Let") };
+    let (wanted, found) = (editor.body.ty(b.var.expr()), editor.body.type_of(value));
+    check_type(editor.cx, wanted, found)?;
+    Link::Value(id).set(editor.body, value);
+    editor.body.set_type(b.var.expr(), found);
+    Ok(wanted != found)
+}
+
+/// The link at which the tail of the chain that hangs at `link` hangs. Walks the chain.
+pub fn tail_link(body: &Body, mut link: Link) -> Link {
+    while let Some(b) = Binding::of(body, link.target(body)) {
+        link = Link::Rest(b.id);
+    }
+    link
+}
+
+/// Overwrites the flags of a Let.
+///
+/// # Panics
+/// If it is not a Let.
+#[inline]
+pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
+    match body.expr(id) {
+        Expr::Let { var, value, body: rest, .. } => body.set_expr(id, Expr::Let { var, value, body: rest, flags }),
+        other => panic!("{id:?} is {other:?}, not a Let"),
+    }
+}
+
+/// Overwrites the flags of a variable: makes it an output of its dataflow region ([`VarFlags::PLAIN`]), or visible only in it.
+#[inline]
+pub fn set_var_flags(body: &mut Body, var: VarId, flags: VarFlags) {
+    let name = body.var_name(var);
+    body.set_expr(var.expr(), Expr::Var { name, flags });
+}

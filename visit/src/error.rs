@@ -1,0 +1,32 @@
+//! Why a rewrite was refused.
+
+use anfora_ir::{Context, TypeError, TypeId};
+
+/// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
+/// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing pass.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// The parts of an expression do not fit together after the rewrite.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// A replacement has a type that the replaced expression's type does not accept.
+    #[error("a value of type {found} cannot replace one of type {wanted}")]
+    LessSpecific {
+        /// The type of what was to be replaced.
+        wanted: String,
+        /// The type of the replacement.
+        found: String,
+    },
+    /// A variable was to be replaced by something that is evaluated.
+    #[error("a variable can be replaced only by an atom: a variable, literal, global, operator or none")]
+    NotAnAtom,
+}
+
+/// Checks that a value of type `found` may stand where one of type `wanted` did.
+#[inline]
+pub(crate) fn check_type(cx: &Context, wanted: TypeId, found: TypeId) -> Result<(), RewriteError> {
+    if wanted == found || cx.types.accepts(wanted, found) {
+        return Ok(());
+    }
+    Err(RewriteError::LessSpecific { wanted: cx.type_text(wanted), found: cx.type_text(found) })
+}

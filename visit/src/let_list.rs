@@ -1,0 +1,175 @@
+//! Lists of bindings that become a block.
+
+use anfora_ir::{Body, Editor, ExprId, LetFlags, NameId, VarFlags, VarId};
+
+use crate::chain::{set_let_flags, set_var_flags};
+use crate::link::{Binding, Link};
+
+/// Collects bindings in order, and makes a block of them: the way to build a chain from its first binding to its tail.
+///
+/// Each binding is linked as it comes, in constant time, and nothing is looked at again. A list holds no borrow of the body, so that
+/// any number of them (one for each open scope) can be filled side by side, and any edit is legal between its calls, but for
+/// edits of the Lets in the list.
+///
+/// ```
+/// # use anfora_ir::{Editor, FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_visit::LetList;
+///
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let f = FunctionBuilder::new(&mut module, "main");
+/// # let key = { let mut f = f; let unit = f.tuple(&[]); f.finish(unit).unwrap() };
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// let mut ed = Editor::new(cx, &mut function.body);
+/// let mut list = LetList::new();
+/// let one = ed.literal(Literal::scalar(1i32));
+/// let pair = ed.tuple(&[one, one]);
+/// let x = list.bind(&mut ed, None, pair);
+/// let nested = ed.tuple(&[x, x]);
+/// let y = list.bind(&mut ed, None, nested);
+/// let block = list.finish(&mut ed, y);
+/// assert_eq!(anfora_visit::chain(ed.body, block).count(), 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct LetList {
+    ends: Option<(ExprId, ExprId)>,
+    len: usize,
+    region: Region,
+}
+
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+enum Region {
+    #[default]
+    Outside,
+    AtStart,
+    Inside,
+}
+
+impl LetList {
+    /// An empty list.
+    pub fn new() -> LetList {
+        LetList::default()
+    }
+
+    /// How many bindings there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+
+    /// Binds a value to a new variable of its type, and returns the variable as an expression. In a dataflow region the variable is visible only
+    /// in the region, unless [`LetList::end_region`] names it.
+    pub fn bind(&mut self, editor: &mut Editor<'_>, name: Option<NameId>, value: ExprId) -> ExprId {
+        let ty = editor.body.type_of(value);
+        let flags = if self.region == Region::Outside { VarFlags::PLAIN } else { VarFlags::DATAFLOW };
+        let var = editor.var(name, flags, ty);
+        self.push(editor, var, value);
+        var.expr()
+    }
+
+    /// Binds a value to a variable that was made before and is bound by nothing. Outside a dataflow region the variable becomes plain.
+    pub fn push(&mut self, editor: &mut Editor<'_>, var: VarId, value: ExprId) {
+        let flags = self.next_flags();
+        if !flags.is_dataflow() {
+            set_var_flags(editor.body, var, VarFlags::PLAIN);
+        }
+        // Until the list goes on or is finished, the rest after the last Let is a placeholder: its own variable.
+        let id = editor.let_(var, value, var.expr(), flags);
+        self.link(editor.body, id);
+    }
+
+    /// Moves a Let that was taken from elsewhere to the end of the list, into its region if one is open; the rest that it had is linked from it no
+    /// more.
+    ///
+    /// # Panics
+    /// If it is not a Let.
+    pub fn push_let(&mut self, body: &mut Body, id: ExprId) {
+        let flags = self.next_flags();
+        set_let_flags(body, id, flags);
+        if !flags.is_dataflow()
+            && let Some(binding) = Binding::of(body, id)
+        {
+            set_var_flags(body, binding.var, VarFlags::PLAIN);
+        }
+        self.link(body, id);
+    }
+
+    fn next_flags(&mut self) -> LetFlags {
+        match self.region {
+            Region::Outside => LetFlags::PLAIN,
+            Region::AtStart => {
+                self.region = Region::Inside;
+                LetFlags::REGION_START
+            }
+            Region::Inside => LetFlags::DATAFLOW,
+        }
+    }
+
+    fn link(&mut self, body: &mut Body, id: ExprId) {
+        self.len += 1;
+        self.ends = Some(match self.ends {
+            Some((first, last)) => {
+                body.set_let_body(last, id);
+                (first, id)
+            }
+            None => (id, id),
+        });
+    }
+
+    /// Moves all bindings of a block to the end of the list and returns the block's tail. In an open region they become part of it, and
+    /// their variables visible only in it; outside, the block's own regions stay. The block must not hang anywhere else afterwards. Takes
+    /// time linear in its chain.
+    pub fn splice(&mut self, body: &mut Body, block: ExprId) -> ExprId {
+        let Some(mut at) = Binding::of(body, block) else { return block };
+        self.link(body, at.id);
+        loop {
+            if self.region != Region::Outside {
+                let flags = self.next_flags();
+                set_let_flags(body, at.id, flags);
+                set_var_flags(body, at.var, VarFlags::DATAFLOW);
+            }
+            match Binding::of(body, at.rest) {
+                Some(b) => at = b,
+                None => break,
+            }
+            self.len += 1;
+        }
+        if let Some((_, last)) = &mut self.ends {
+            *last = at.id;
+        }
+        at.rest
+    }
+
+    /// Begins a dataflow region: what comes next is in it, until the next call of this or [`LetList::end_region`].
+    pub fn begin_region(&mut self) {
+        self.region = Region::AtStart;
+    }
+
+    /// Ends the dataflow region; `outputs` are visible after it.
+    pub fn end_region(&mut self, body: &mut Body, outputs: &[VarId]) {
+        self.region = Region::Outside;
+        for &var in outputs {
+            set_var_flags(body, var, VarFlags::PLAIN);
+        }
+    }
+
+    /// The link at which the tail will hang, once there is a binding.
+    pub fn tail_link(&self) -> Option<Link> {
+        self.ends.map(|(_, last)| Link::Rest(last))
+    }
+
+    /// The block: the bindings, then `tail` (which may be another block). Without bindings, `tail` itself.
+    pub fn finish(self, editor: &mut Editor<'_>, tail: ExprId) -> ExprId {
+        match self.ends {
+            Some((first, last)) => {
+                editor.body.set_let_body(last, tail);
+                first
+            }
+            None => tail,
+        }
+    }
+}

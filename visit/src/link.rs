@@ -1,0 +1,156 @@
+//! Where an expression hangs, and what a link of a chain says.
+
+use anfora_ir::{Body, Expr, ExprId, LetFlags, VarId};
+
+/// A place that holds an expression: the one parent link of a Let, a branch or a lambda's block, or any operand.
+///
+/// It is how edits name their place: what hangs there is read by [`Link::target`] and exchanged by [`Link::set`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// The block of the function.
+    Root,
+    /// The rest of the chain after a Let.
+    Rest(ExprId),
+    /// The value of a Let.
+    Value(ExprId),
+    /// The condition of an If.
+    Cond(ExprId),
+    /// The first branch of an If.
+    Then(ExprId),
+    /// The second branch of an If.
+    Else(ExprId),
+    /// The block of a Lambda.
+    Lambda(ExprId),
+    /// An operand of a call or tuple (in a [`Expr::Call`] the function is operand 0), or operand 0 of a projection.
+    Operand(ExprId, u32),
+}
+
+impl Link {
+    /// What hangs here.
+    ///
+    /// # Panics
+    /// If the node is not of the kind that has such a link.
+    #[inline]
+    pub fn target(self, body: &Body) -> ExprId {
+        match self {
+            Link::Root => body.root(),
+            Link::Rest(id) | Link::Value(id) => match body.expr(id) {
+                Expr::Let { value, .. } if matches!(self, Link::Value(_)) => value,
+                Expr::Let { body: rest, .. } => rest,
+                other => self.mismatch(other),
+            },
+            Link::Cond(id) | Link::Then(id) | Link::Else(id) => match (body.expr(id), self) {
+                (Expr::If { cond, .. }, Link::Cond(_)) => cond,
+                (Expr::If { then_block, .. }, Link::Then(_)) => then_block,
+                (Expr::If { else_block, .. }, _) => else_block,
+                (other, _) => self.mismatch(other),
+            },
+            Link::Lambda(id) => match body.expr(id) {
+                Expr::Lambda { body: block, .. } => block,
+                other => self.mismatch(other),
+            },
+            Link::Operand(id, i) => match body.expr(id) {
+                Expr::Proj { tuple, .. } if i == 0 => tuple,
+                other => match other.operand_list() {
+                    Some(list) => body.operands(list)[i as usize],
+                    None => self.mismatch(other),
+                },
+            },
+        }
+    }
+
+    /// Hangs another expression here. What hung here is linked from here no more. Types stay as they are.
+    ///
+    /// # Panics
+    /// If the node is not of the kind that has such a link.
+    #[inline]
+    pub fn set(self, body: &mut Body, target: ExprId) {
+        match self {
+            Link::Root => body.set_root(target),
+            Link::Rest(id) => body.set_let_body(id, target),
+            Link::Value(id) => match body.expr(id) {
+                Expr::Let { var, body: rest, flags, .. } => {
+                    body.set_expr(id, Expr::Let { var, value: target, body: rest, flags });
+                }
+                other => self.mismatch(other),
+            },
+            Link::Cond(id) | Link::Then(id) | Link::Else(id) => match body.expr(id) {
+                Expr::If { mut cond, mut then_block, mut else_block } => {
+                    match self {
+                        Link::Cond(_) => cond = target,
+                        Link::Then(_) => then_block = target,
+                        _ => else_block = target,
+                    }
+                    body.set_expr(id, Expr::If { cond, then_block, else_block });
+                }
+                other => self.mismatch(other),
+            },
+            Link::Lambda(id) => match body.expr(id) {
+                Expr::Lambda { lambda, .. } => body.set_expr(id, Expr::Lambda { lambda, body: target }),
+                other => self.mismatch(other),
+            },
+            Link::Operand(id, i) => match body.expr(id) {
+                Expr::Proj { index, .. } if i == 0 => body.set_expr(id, Expr::Proj { tuple: target, index }),
+                other => match other.operand_list() {
+                    Some(list) => body.set_operand(list, i as usize, target),
+                    None => self.mismatch(other),
+                },
+            },
+        }
+    }
+
+    #[cold]
+    fn mismatch(self, found: Expr) -> ! {
+        panic!("{self:?} is not a link of {found:?}")
+    }
+}
+
+/// A Let, taken apart.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// The Let itself.
+    pub id: ExprId,
+    /// The variable that it binds.
+    pub var: VarId,
+    /// The value, which may be a chain itself.
+    pub value: ExprId,
+    /// The rest of the chain: another Let, or the tail.
+    pub rest: ExprId,
+    /// Whether it is in a dataflow region.
+    pub flags: LetFlags,
+}
+
+impl Binding {
+    /// The parts of a Let; `None` for any other expression.
+    #[inline]
+    pub fn of(body: &Body, id: ExprId) -> Option<Binding> {
+        match body.expr(id) {
+            Expr::Let { var, value, body: rest, flags } => Some(Binding { id, var, value, rest, flags }),
+            _ => None,
+        }
+    }
+}
+
+/// The bindings of the chain that begins at `start`, in program order, without what is in their values.
+///
+/// The iterator borrows the body, so that nothing can be edited meanwhile; [`expand_a_normal_form`](crate::expand_a_normal_form) walks a chain that
+/// is edited as it goes.
+///
+/// ```
+/// # use anfora_ir::{FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// let mut f = FunctionBuilder::new(&mut module, "main");
+/// let one = f.literal(Literal::scalar(1i32));
+/// let pair = f.tuple(&[one, one]);
+/// let x = f.bind("x", pair);
+/// let first = f.proj(x, 0).unwrap();
+/// let y = f.bind("y", first);
+/// let key = f.finish(y).unwrap();
+///
+/// let body = &module.get(key).unwrap().body;
+/// assert_eq!(anfora_visit::chain(body, body.root()).count(), 2);
+/// ```
+pub fn chain(body: &Body, start: ExprId) -> impl Iterator<Item = Binding> + '_ {
+    std::iter::successors(Binding::of(body, start), |b| Binding::of(body, b.rest))
+}

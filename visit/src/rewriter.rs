@@ -1,0 +1,92 @@
+//! Rewriting node by node, with the node before and after its operands were rewritten.
+
+use anfora_ir::{Editor, ExprId};
+
+use crate::engine::Engine;
+use crate::error::RewriteError;
+use crate::link::Link;
+use crate::mutator::{Edits, Mutator, Rewrite, run};
+use crate::site::Site;
+
+/// A rewrite of single nodes, for [`post_order_rewrite`]. Closures of the same shape are rewriters too.
+pub trait ExprRewriter {
+    /// The author's error. It ends the walk.
+    type Error: From<RewriteError>;
+
+    /// What a call, tuple, projection, If or Lambda becomes: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and is `pre`
+    /// itself where none of them changed.
+    ///
+    /// # Errors
+    /// The author's.
+    fn rewrite(&mut self, editor: &mut Editor<'_>, pre: ExprId, post: ExprId) -> Result<ExprId, Self::Error>;
+}
+
+impl<F, E> ExprRewriter for F
+where
+    F: FnMut(&mut Editor<'_>, ExprId, ExprId) -> Result<ExprId, E>,
+    E: From<RewriteError>,
+{
+    type Error = E;
+
+    fn rewrite(&mut self, editor: &mut Editor<'_>, pre: ExprId, post: ExprId) -> Result<ExprId, E> {
+        self(editor, pre, post)
+    }
+}
+
+struct Adapter<'r, R>(&'r mut R);
+
+impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
+    type Error = R::Error;
+    const EDITS: Edits = Edits::Copied;
+
+    #[inline]
+    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, post: ExprId) -> Result<Rewrite, R::Error> {
+        let pre = site.original();
+        let result = self.0.rewrite(site.editor, pre, post)?;
+        Ok(if result == post { Rewrite::Keep } else { Rewrite::Replace(result) })
+    }
+}
+
+/// Rewrites what hangs at a link, each node after its operands: graphs and A-normal form alike. A shared node is rewritten once.
+///
+/// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an If or a Lambda, which has one parent, is
+/// rewritten in place, and there `pre` is `post`). Where the value of a Let becomes an atom, uses of its variable become that atom and the Let
+/// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any depth take constant stack.
+///
+/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept right as by [`mutate`](crate::mutate).
+///
+/// # Errors
+/// The author's, or a [`RewriteError`] where a replacement has the wrong type.
+///
+/// ```
+/// # use anfora_ir::{Editor, Expr, FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_visit::{Link, RewriteError, post_order_rewrite};
+///
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let unit = module.cx.types.unit();
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let a = f.param("a", unit);
+/// # let pair = f.tuple(&[a, a]);
+/// # let first = f.proj(pair, 0).unwrap();
+/// # let key = f.finish(first).unwrap();
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// // (%a, %a).0
+/// post_order_rewrite(&mut Editor::new(cx, &mut function.body), Link::Root, &mut |editor: &mut Editor, _pre, post| {
+///     let body = &editor.body;
+///     Ok::<_, RewriteError>(match body.expr(post) {
+///         Expr::Proj { tuple, index } => body.operands_of(tuple).get(index as usize).copied().unwrap_or(post),
+///         _ => post,
+///     })
+/// })?;
+/// // %a
+/// assert_eq!(function.body.root(), function.body.params()[0].expr());
+/// # Ok::<(), RewriteError>(())
+/// ```
+pub fn post_order_rewrite<R: ExprRewriter>(
+    editor: &mut Editor<'_>,
+    at: Link,
+    rewriter: &mut R,
+) -> Result<(), R::Error> {
+    run(editor, at, &mut Adapter(rewriter), Engine::new(Edits::Copied))
+}

@@ -1,0 +1,52 @@
+//! Substitution of variables by atoms.
+
+use anfora_ir::{Editor, ExprId, VarId};
+
+use crate::engine::{Engine, check_atom};
+use crate::error::RewriteError;
+use crate::link::Link;
+use crate::mutator::{Edits, Mutator, run};
+
+struct Nothing;
+
+impl Mutator for Nothing {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Scoped;
+}
+
+/// Replaces the uses of variables by atoms in what hangs at a link, all at once: what is put in is not substituted in again.
+///
+/// Every binder has a variable of its own, so nothing is captured. Nodes that change become new nodes, since the old ones may be used from
+/// outside the link as well; branches, lambdas and Lets, which have one parent, are overwritten. A Let whose value becomes an atom
+/// disappears. Types are inferred again where an atom is of a more specific type than the variable.
+///
+/// # Errors
+/// If a replacement is not an atom, or of a type that its variable's does not accept; nothing is then changed. Or if a node's operator does not accept
+/// its new operands.
+///
+/// ```
+/// # use anfora_ir::{Editor, FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_visit::{Link, RewriteError, substitute};
+///
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let unit = module.cx.types.unit();
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let (a, b) = (f.param("a", unit), f.param("b", unit));
+/// # let pair = f.tuple(&[a, b]);
+/// # let key = f.finish(pair).unwrap();
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// let &[a, b] = function.body.params() else { panic!() };
+/// // (%a, %b), with %a and %b exchanged
+/// substitute(&mut Editor::new(cx, &mut function.body), Link::Root, &[(a, b.expr()), (b, a.expr())])?;
+/// assert_eq!(function.body.operands_of(function.body.root()), [b.expr(), a.expr()]);
+/// # Ok::<(), RewriteError>(())
+/// ```
+pub fn substitute(editor: &mut Editor<'_>, at: Link, replacements: &[(VarId, ExprId)]) -> Result<(), RewriteError> {
+    let mut engine = Engine::new(Edits::Scoped);
+    for &(var, atom) in replacements {
+        check_atom(editor, var, atom)?;
+        engine.bind_var(editor.body, var, atom);
+    }
+    run(editor, at, &mut Nothing, engine)
+}

@@ -1,0 +1,197 @@
+//! A few operators, and programs of every shape over them, for the tests of this crate.
+
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use anfora_ir::{
+    Arity, Body, DType, Editor, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef, OpPurity,
+    OpRegistry, Source, TypeRule, VarId, parse_module, verify_module,
+};
+
+fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
+    OpDef {
+        name: name.into(),
+        doc: "For tests.".into(),
+        arity: Arity::exactly(operands),
+        attrs: Vec::new().into(),
+        infer,
+        purity: OpPurity::Pure,
+        fusion: FusionPattern::ElemWise,
+        kernel: None,
+        commutative: false,
+        may_fail: false,
+        forwards: &[],
+    }
+}
+
+/// `add`, `multiply` and `negative` have the type of their first operand, `less` is a boolean.
+pub(crate) fn registry() -> Arc<OpRegistry> {
+    let mut registry = OpRegistry::new();
+    for (name, operands) in [("add", 2), ("multiply", 2), ("negative", 1)] {
+        registry.register(row(name, operands, |call| Ok(call.operands[0].ty))).unwrap();
+    }
+    registry.register(row("less", 2, |call| Ok(call.cx.types.scalar(DType::Bool)))).unwrap();
+    Arc::new(registry)
+}
+
+/// The module of a text.
+pub(crate) fn parse(text: &str) -> Module {
+    parse_module(Source::new("test.anf", text), registry())
+        .unwrap_or_else(|errors| panic!("{}", errors.iter().map(|e| format!("{e}\n")).collect::<String>()))
+}
+
+/// The key of the first function.
+pub(crate) fn first(module: &Module) -> FunctionKey {
+    module.order()[0]
+}
+
+/// The body of the first function.
+pub(crate) fn body(module: &Module) -> &Body {
+    &module.get(first(module)).unwrap().body
+}
+
+/// Edits the first function of a text, and prints the module. Says "unchanged" if nothing was written.
+pub(crate) fn edited(text: &str, edit: impl FnOnce(&mut Editor<'_>)) -> String {
+    let mut module = parse(text);
+    let key = first(&module);
+    let (function, cx) = module.get_mut(key).unwrap();
+    function.body.begin_journal();
+    edit(&mut Editor::new(cx, &mut function.body));
+    if !function.body.commit_journal() {
+        return "unchanged\n".to_string();
+    }
+    if let Err(errors) = verify_module(&module) {
+        panic!("{errors:?}\n{module}");
+    }
+    // A rank-0 type may be written in two ways.
+    module.to_string().replace("Tensor[(), float32]", "float32").replace("Tensor[(), bool]", "bool")
+}
+
+/// The variable of a printed name; the last one if there are several.
+pub(crate) fn var(editor: &Editor<'_>, name: &str) -> VarId {
+    let body = &editor.body;
+    (0..body.len())
+        .rev()
+        .filter_map(|i| body.as_var(anfora_ir::EntityId::from_index(i)))
+        .find(|&v| body.var_name(v).is_some_and(|n| editor.cx.names.get(n) == name))
+        .unwrap_or_else(|| panic!("no variable %{name}"))
+}
+
+/// Runs on a thread with a stack of 64 KiB.
+pub(crate) fn on_a_small_stack<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    std::thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap()
+}
+
+/// A shape of program.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// `let %a = add(%x, %x); let %a = add(%a, %x); …` in a dataflow region.
+    Chain,
+    /// An If in the first branch of an If in the first branch …
+    NestedIf,
+    /// A `fn` that binds a `fn` that binds …
+    NestedFn,
+    /// `negative(negative(…))`
+    NestedCall,
+    /// A let in the value of a let in the value …
+    LetInValue,
+    /// An If in the value of a let in the first branch …
+    IfInValue,
+    /// `((%x, %x), …)`, each tuple twice a field of the next.
+    Diamonds,
+}
+
+/// Every shape.
+pub(crate) const SHAPES: [Shape; 7] = [
+    Shape::Chain,
+    Shape::NestedIf,
+    Shape::NestedFn,
+    Shape::NestedCall,
+    Shape::LetInValue,
+    Shape::IfInValue,
+    Shape::Diamonds,
+];
+
+/// `@main(%x: float32, %c: bool)` of a shape, `n` long or deep. In the innermost place stands `negative(%x)`.
+pub(crate) fn deep(shape: Shape, n: usize) -> Module {
+    let mut module = Module::new(registry());
+    let float = module.cx.types.scalar(DType::Float32);
+    let flag = module.cx.types.scalar(DType::Bool);
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let x = f.param("x", float);
+    let c = f.param("c", flag);
+    let innermost = |f: &mut FunctionBuilder<'_>| f.call_op("negative", &[x], &[]).unwrap();
+    let tail = match shape {
+        Shape::Chain => {
+            f.begin_dataflow();
+            let mut last = innermost(&mut f);
+            last = f.bind("a", last);
+            for _ in 0..n {
+                let sum = f.call_op("add", &[last, x], &[]).unwrap();
+                last = f.bind("a", sum);
+            }
+            f.end_dataflow(&[last]);
+            last
+        }
+        Shape::NestedIf | Shape::IfInValue => {
+            for _ in 0..n {
+                f.open_block();
+            }
+            let mut at = innermost(&mut f);
+            for _ in 0..n {
+                let then_block = f.close_block(at).unwrap();
+                at = f.if_(c, then_block, x).unwrap();
+                if shape == Shape::IfInValue {
+                    at = f.bind("v", at);
+                }
+            }
+            at
+        }
+        Shape::NestedFn => {
+            for _ in 0..n {
+                f.open_lambda(&[("p", float)], Some(float), &[]);
+            }
+            let mut at = innermost(&mut f);
+            for _ in 0..n {
+                let function = f.close_lambda(at).unwrap();
+                let function = f.bind("f", function);
+                at = f.call(function, &[x]).unwrap();
+            }
+            at
+        }
+        Shape::NestedCall => {
+            let mut at = innermost(&mut f);
+            for _ in 0..n {
+                at = f.call_op("negative", &[at], &[]).unwrap();
+            }
+            at
+        }
+        Shape::LetInValue => {
+            for _ in 0..n {
+                f.open_block();
+            }
+            let mut at = innermost(&mut f);
+            at = f.bind("v", at);
+            for _ in 0..n {
+                let block = f.close_block(at).unwrap();
+                at = f.bind("v", block);
+            }
+            at
+        }
+        Shape::Diamonds => {
+            let mut at = innermost(&mut f);
+            for _ in 0..n {
+                at = f.call_op("add", &[at, at], &[]).unwrap();
+            }
+            at
+        }
+    };
+    f.finish(tail).unwrap();
+    module
+}
+
+/// A scalar literal, as an atom.
+pub(crate) fn float(editor: &mut Editor<'_>, value: f32) -> ExprId {
+    editor.literal(Literal::scalar(value))
+}
