@@ -1,7 +1,9 @@
 //! The stages that the benches time, each on a module of its own.
 
+use std::sync::Arc;
+
 use anfora::ir::{Module, Source, parse_module, verify_module};
-use anfora::manager::{PassContext, PassRegistry, parse_pipeline};
+use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
 use anfora::programs::Shape;
 
 /// Folding, elimination of common subexpressions, elimination of dead code: the pipeline that every compared system runs.
@@ -46,10 +48,10 @@ pub fn verify(module: &Module) {
 ///
 /// # Panics
 /// If a pass fails.
-pub fn run(registry: &PassRegistry, pipeline: &str, module: &mut Module) {
+pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) {
     let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
-    let context = PassContext::builder(registry).opt_level(3).build().expect("an empty context is valid");
-    if let Err(failure) = context.run(&pipeline, module) {
+    let context = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context is valid");
+    if let Err(failure) = pipeline.apply(module, &context) {
         panic!("{failure}");
     }
 }

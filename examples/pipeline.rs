@@ -46,6 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     context.scope(|| pipeline.apply(&mut module, &context))??;
 
-    println!("\n{}\n{module}", timing.render());
+    println!("\n{timing}\n{module}");
     Ok(())
 }

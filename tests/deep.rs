@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anfora::ir::{Module, Purity, Source, Type, TypeId};
+use anfora::manager::Pass;
 use anfora::programs::Shape;
 
 const STACK: usize = 64 * 1024;
@@ -80,7 +81,7 @@ fn every_operation(shape: Shape) {
 
 /// Each shape through one registered pass, and the interpreter's view of it before and after where the program can be run.
 fn every_pass(shape: Shape) {
-    let names: Vec<String> = anfora::passes::registry().passes().map(|p| p.name.to_string()).collect();
+    let names: Vec<String> = anfora::passes::registry().passes().iter().map(|p| p.name().to_string()).collect();
     for name in names {
         on_small_stack(move || {
             let mut module = build(shape);
@@ -88,11 +89,11 @@ fn every_pass(shape: Shape) {
             let needs_anf = name != "ToANormalForm";
             let pipeline = if needs_anf { format!("ToANormalForm,{name}") } else { name.clone() };
             let pipeline = anfora::manager::parse_pipeline(&registry, &pipeline).expect("a registered pass");
-            let context = anfora::manager::PassContext::builder(&registry)
+            let context = anfora::manager::PassContext::builder().registry(registry)
                 .opt_level(3)
                 .build()
                 .expect("an empty context is valid");
-            if let Err(failure) = context.run(&pipeline, &mut module) {
+            if let Err(failure) = pipeline.apply(&mut module, &context) {
                 panic!("{name} on {}: {failure}", shape.name());
             }
             verify(&module, &name);

@@ -2,6 +2,7 @@
 //! of two sizes.
 
 use anfora::ir::{Module, Source, work};
+use anfora::manager::Pass;
 use anfora::programs::Shape;
 
 const SMALL: usize = 10_000;
@@ -19,7 +20,7 @@ fn operations() -> Vec<(String, Operation)> {
         ("clone".into(), Box::new(|m| drop(m.clone()))),
         ("hash".into(), Box::new(|m| drop(anfora::ir::module_hash(m)))),
         ("alpha-equal".into(), Box::new(|m| assert!(anfora::ir::alpha_equal(m, m)))),
-        ("compact".into(), Box::new(|m| m.compact().expect("no edit is open"))),
+        ("compact".into(), Box::new(|m| drop(m.compact().expect("no edit is open")))),
     ];
     for pass in anfora::passes::registry().passes() {
         let name = pass.name().to_string();
@@ -29,8 +30,8 @@ fn operations() -> Vec<(String, Operation)> {
                 let registry = anfora::passes::registry();
                 let pipeline = anfora::manager::parse_pipeline(&registry, &name).expect("a registered pass");
                 let context =
-                    anfora::manager::PassContext::builder(&registry).opt_level(3).build().expect("an empty context");
-                if let Err(failure) = context.run(&pipeline, m) {
+                    anfora::manager::PassContext::builder().registry(registry).opt_level(3).build().expect("an empty context");
+                if let Err(failure) = pipeline.apply(m, &context) {
                     panic!("{name}: {failure}");
                 }
             }),
@@ -49,8 +50,8 @@ fn in_normal_form(shape: Shape, n: usize) -> Module {
     let mut module = shape.build(n, 1).expect("a shape builds");
     let registry = anfora::passes::registry();
     let pipeline = anfora::manager::parse_pipeline(&registry, "ToANormalForm").expect("a registered pass");
-    let context = anfora::manager::PassContext::builder(&registry).build().expect("an empty context");
-    context.run(&pipeline, &mut module).expect("every shape has an A-normal form");
+    let context = anfora::manager::PassContext::builder().registry(registry).build().expect("an empty context");
+    pipeline.apply(&mut module, &context).expect("every shape has an A-normal form");
     module
 }
 

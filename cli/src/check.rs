@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anfora::ir::{Attr, Counts, Module};
+use anfora::ir::{Attr, Counts, Form, Module};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ impl Check {
             .map_err(|errors| Failure::Diagnostics(errors, module.source().cloned()))?;
         let counts = Counts::of_module(module);
         let phase = phase_of(module);
-        let form = report.form().name();
+        let form = if report.form == Form::Anf { "ANF" } else { "graph" };
         let rows: [(&str, usize); 8] = [
             ("functions", counts.functions),
             ("declarations", counts.declarations),

@@ -99,13 +99,7 @@ pub(crate) fn store(
 ) -> Result<Stored, Failure> {
     match format_of(path, to)? {
         Format::Anf => {
-            write_file(path, |out| {
-                let mut out = anfora::ir::IoWriter::new(out);
-                match anfora::ir::print_module(module, &PrintOptions::default(), &mut out) {
-                    Ok(()) => Ok(()),
-                    Err(_) => Err(out.into_error()),
-                }
-            })?;
+            write_file(path, |mut out| anfora::ir::write_module(module, &PrintOptions::default(), &mut out))?;
             Ok(Stored { onnx_nodes: None })
         }
         Format::Onnx => {

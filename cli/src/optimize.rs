@@ -95,7 +95,7 @@ impl Opt {
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
         if let Some(timing) = &timing {
-            report::say(&timing.render());
+            report::say(&timing.to_string());
         }
         if let Err(failure) = done {
             return Err(Failure::Diagnostics(failure.to_diagnostics(), module.source().cloned()));

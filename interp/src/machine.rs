@@ -30,11 +30,11 @@ pub(crate) enum State {
 pub(crate) struct Frame {
     /// Where.
     pub(crate) activation: u32,
-    todo: Todo,
+    pending: Pending,
 }
 
 #[derive(Copy, Clone)]
-enum Todo {
+enum Pending {
     /// Bind it to the variable of this Let, and go on after that.
     Let(ExprId),
     /// It is an operand of this node; the next one is that number.
@@ -168,7 +168,7 @@ impl<'m> Machine<'m> {
                 State::Give(value) => {
                     let Some(frame) = self.frames.pop() else { return Ok(value) };
                     self.enter(frame.activation);
-                    self.resume(frame.todo, value).map_err(|kind| self.error(kind))?
+                    self.resume(frame.pending, value).map_err(|kind| self.error(kind))?
                 }
             };
         }
@@ -178,8 +178,8 @@ impl<'m> Machine<'m> {
     fn error(&self, kind: EvalErrorKind) -> EvalError {
         let Some(code) = self.codes.get(self.code) else { return kind.into() };
         let binding =
-            self.frames.iter().rev().take_while(|f| f.activation == self.activation).find_map(|f| match f.todo {
-                Todo::Let(id) => Some(id),
+            self.frames.iter().rev().take_while(|f| f.activation == self.activation).find_map(|f| match f.pending {
+                Pending::Let(id) => Some(id),
                 _ => None,
             });
         let var = binding.and_then(|id| match code.body.expr(id) {
@@ -211,8 +211,8 @@ impl<'m> Machine<'m> {
     }
 
     #[inline]
-    fn push(&mut self, todo: Todo) {
-        self.frames.push(Frame { activation: self.activation, todo });
+    fn push(&mut self, pending: Pending) {
+        self.frames.push(Frame { activation: self.activation, pending });
     }
 
     // ---- Expressions ----
@@ -226,7 +226,7 @@ impl<'m> Machine<'m> {
         let body = self.body();
         match body.expr(id) {
             Expr::Let { value, .. } => {
-                self.push(Todo::Let(id));
+                self.push(Pending::Let(id));
                 Ok(State::Eval(value))
             }
             Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. } => {
@@ -234,13 +234,13 @@ impl<'m> Machine<'m> {
                     if let Some(kept) = self.current()?.kept.get(&id) {
                         return Ok(State::Give(*kept));
                     }
-                    self.push(Todo::Keep(id));
+                    self.push(Pending::Keep(id));
                 }
                 match body.expr(id) {
                     Expr::Proj { tuple, .. } => match self.atom(tuple)? {
                         Some(value) => self.project(id, value),
                         None => {
-                            self.push(Todo::Projection(id));
+                            self.push(Pending::Projection(id));
                             Ok(State::Eval(tuple))
                         }
                     },
@@ -250,7 +250,7 @@ impl<'m> Machine<'m> {
             Expr::If { cond, .. } => match self.atom(cond)? {
                 Some(value) => self.branch(id, value),
                 None => {
-                    self.push(Todo::Condition(id));
+                    self.push(Pending::Condition(id));
                     Ok(State::Eval(cond))
                 }
             },
@@ -265,26 +265,26 @@ impl<'m> Machine<'m> {
         }
     }
 
-    fn resume(&mut self, todo: Todo, value: Ref) -> Step<State> {
-        match todo {
-            Todo::Let(id) => {
+    fn resume(&mut self, pending: Pending, value: Ref) -> Step<State> {
+        match pending {
+            Pending::Let(id) => {
                 let Expr::Let { var, body: rest, .. } = self.body().expr(id) else {
                     return ill_formed("a Let is none");
                 };
                 self.bind(var, value)?;
                 Ok(State::Eval(rest))
             }
-            Todo::Operand(id, next) => {
+            Pending::Operand(id, next) => {
                 self.operands.push(value);
                 self.at = id;
                 self.gather(id, next as usize)
             }
-            Todo::Condition(id) => self.branch(id, value),
-            Todo::Projection(id) => {
+            Pending::Condition(id) => self.branch(id, value),
+            Pending::Projection(id) => {
                 self.at = id;
                 self.project(id, value)
             }
-            Todo::Keep(id) => {
+            Pending::Keep(id) => {
                 self.current_mut()?.kept.insert(id, value);
                 self.used += 16;
                 Ok(State::Give(value))
@@ -313,7 +313,7 @@ impl<'m> Machine<'m> {
             match self.atom(operand)? {
                 Some(value) => self.operands.push(value),
                 None => {
-                    self.push(Todo::Operand(id, i as u32 + 1));
+                    self.push(Pending::Operand(id, i as u32 + 1));
                     return Ok(State::Eval(operand));
                 }
             }

@@ -591,7 +591,17 @@ impl Body {
         self.operands.reserve(nodes);
     }
 
-    /// Gives up room that appending did not need.
+    /// Gives up room that appending did not need, where that is most of it.
+    pub(crate) fn shrink(&mut self) {
+        if self.types.len() < self.types.capacity() / 2 {
+            self.exprs.shrink_to_fit();
+            self.types.shrink_to_fit();
+            self.spans.shrink_to_fit();
+            self.operands.shrink_to_fit();
+        }
+    }
+
+    /// Forgets where expressions start in the source.
     pub fn forget_spans(&mut self) {
         self.spans.fill(NO_SPAN);
     }

@@ -161,6 +161,11 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.reserve(additional);
     }
 
+    /// Gives up room that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.items.shrink_to_fit();
+    }
+
     /// Bytes held.
     pub fn capacity_bytes(&self) -> usize {
         self.items.capacity() * size_of::<V>()

@@ -18,7 +18,9 @@ use crate::infer::{infer_expr, lambda_type, signature_type};
 use crate::module::{FunctionKey, Module};
 use crate::op::TypeError;
 use crate::source::Source;
-use crate::text::extent::{annotation_extent, item_name_extent, operand_extent, postfix_extent, result_extent, token_extent};
+use crate::text::extent::{
+    annotation_extent, item_name_extent, operand_extent, postfix_extent, result_extent, token_extent,
+};
 
 /// More errors than this are not described. They still give their expressions the error type.
 const MOST: usize = 200;
@@ -232,7 +234,10 @@ impl Inference {
                     if component.len() > 8 {
                         names.push("…".to_string());
                     }
-                    format!("`@{name}` is in a cycle of calls ({}), but its result type is not stated", names.join(", "))
+                    format!(
+                        "`@{name}` is in a cycle of calls ({}), but its result type is not stated",
+                        names.join(", ")
+                    )
                 };
                 Diagnostic::error(message).in_function(name).with_help("state it: `-> TYPE` behind the parameters")
             });
@@ -252,10 +257,8 @@ impl Inference {
             && stated != found
             && !cx.types.accepts(stated, found)
         {
-            let place = self
-                .text()
-                .and_then(|t| result_extent(t, function.span? as usize))
-                .or_else(|| self.name_of(function));
+            let place =
+                self.text().and_then(|t| result_extent(t, function.span? as usize)).or_else(|| self.name_of(function));
             self.report(place, || {
                 let (stated, found) = (cx.type_text(stated), cx.type_text(found));
                 Diagnostic::error(format!("`@{name}` returns {found}, but {stated} is stated")).in_function(&name)
@@ -309,9 +312,8 @@ impl Inference {
                         continue;
                     }
                     let span = body.span(id).map(|s| s as usize);
-                    let place = self.text().and_then(|t| {
-                        annotation_extent(t, span?).or_else(|| Some(token_extent(t, span?)))
-                    });
+                    let place =
+                        self.text().and_then(|t| annotation_extent(t, span?).or_else(|| Some(token_extent(t, span?))));
                     let name = body.var_name(var).map(|n| cx.names.get(n).to_string()).unwrap_or_default();
                     self.report(place, || {
                         let (stated, found) = (cx.type_text(stated), cx.type_text(found));

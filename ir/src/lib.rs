@@ -28,6 +28,7 @@ mod names;
 mod op;
 mod purity;
 mod retype;
+mod render;
 mod source;
 mod suggest;
 mod text;
@@ -66,6 +67,7 @@ pub use op::{
     OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
 };
 pub use purity::{BodyPurity, Purity};
+pub use render::{Color, RenderOptions, diagnostics_json, render_diagnostics, render_module_diagnostics};
 pub use retype::{Retype, RetypeError, retype_from};
 pub use source::Source;
 pub use suggest::did_you_mean;

@@ -203,7 +203,7 @@ impl Literal {
         }
         let whole = elements / 2;
         let splat = bytes[..whole].iter().all(|&b| b == (first << 4 | first))
-            && (elements % 2 == 0 || bytes[whole] == first);
+            && (elements.is_multiple_of(2) || bytes[whole] == first);
         if splat {
             return Literal::splat_bytes(dtype, shape, &[first]);
         }

@@ -59,6 +59,13 @@ impl Names {
         slice(&self.text, &self.ends, id)
     }
 
+    /// Makes room for so many strings.
+    pub(crate) fn reserve(&mut self, strings: usize) {
+        self.ends.reserve(strings);
+        let (text, ends) = (&self.text, &self.ends);
+        self.table.reserve(strings, |&(_, id)| hash(slice(text, ends, id)));
+    }
+
     /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -269,7 +269,7 @@ enum Callee {
 }
 
 /// Whether some attribute value is or names a function.
-fn carries_functions(cx: &Context) -> bool {
+pub(crate) fn carries_functions(cx: &Context) -> bool {
     !cx.function_attrs.is_empty() || cx.attrs.iter().any(|(_, a)| matches!(a, Attr::Global(_)))
 }
 

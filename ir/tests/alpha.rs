@@ -271,7 +271,20 @@ fn deep_programs_types_and_attributes_need_no_stack() {
     });
 }
 
-/// Two expressions of one body.
+#[test]
+fn what_is_printed_and_parsed_is_equal() {
+    for shape in SHAPES {
+        let m = deep(shape, 40, "a", "multiply");
+        let text = m.to_string();
+        let again = anfora_ir::parse_module(anfora_ir::Source::new("again", text), tiny::registry()).unwrap();
+        assert_equal(&m, &again);
+    }
+    let m = symbolic(true, false);
+    let again = anfora_ir::parse_module(anfora_ir::Source::new("again", m.to_string()), tiny::registry()).unwrap();
+    assert_equal(&m, &again);
+}
+
+/// The hashes of expressions of one body.
 fn hashes(m: &Module, ids: &[ExprId]) -> Vec<u64> {
     let body = &m.get(m.find("main").unwrap()).unwrap().body;
     let mut hasher = AlphaHasher::new();

@@ -5,8 +5,8 @@ mod tiny;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Attr, CompactError, DType, DimOp, EntityId, Expr, ExprId, FunctionBuilder, Literal, Module, alpha_equal,
-    compact_body, first_difference, is_sparse, live_nodes, module_hash,
+    Attr, CompactError, DType, DimOp, Expr, ExprId, FunctionBuilder, Literal, Module, alpha_equal, compact_body,
+    first_difference, is_sparse, live_nodes, module_hash,
 };
 use tiny::{SHAPES, Shape, add_deep, deep, module, on_a_small_stack, vector};
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use anfora_ir::{
     Annotations, Arity, Attr, AttrDef, BuildError, DType, Diagnostic, DimOp, ExprId, Function, FunctionBuilder,
-    FunctionKind, FusionPattern, Literal, Module, OpDef, OpPurity, OpRegistry, PrintLiterals, PrintOptions, Source, TypeCall,
-    TypeError, TypeId, VarFlags, Visibility, first_difference, parse_module, print_function, print_module, write_module,
+    FunctionKind, FusionPattern, Literal, Module, OpDef, OpPurity, OpRegistry, PrintLiterals, PrintOptions, Source,
+    TypeCall, TypeError, TypeId, VarFlags, Visibility, first_difference, parse_module, print_function, print_module,
+    write_module,
 };
-use half::{bf16, f16};
 use expect_test::{Expect, expect};
+use half::{bf16, f16};
 
 fn like_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     call.operand(0).ok_or_else(|| TypeError::new("an operand is missing"))
@@ -67,8 +68,9 @@ fn check(module: &Module, expect: Expect) {
 }
 
 fn parse(text: &str) -> Module {
-    parse_module(Source::new("printed.anf", text), registry())
-        .unwrap_or_else(|errors| panic!("{}\n{}", text.chars().take(5000).collect::<String>(), render_diagnostics(&errors)))
+    parse_module(Source::new("printed.anf", text), registry()).unwrap_or_else(|errors| {
+        panic!("{}\n{}", text.chars().take(5000).collect::<String>(), render_diagnostics(&errors))
+    })
 }
 
 fn render_diagnostics(errors: &[Diagnostic]) -> String {
@@ -326,7 +328,7 @@ fn what_inference_cannot_find_is_annotated() {
                 let %0: Tensor[(8,), float32] = onnx.Foo();
                 %0
               }, %x);
-              let %general: Tensor[?, float32] = exp(%x);
+              let %general = exp(%x);
               let %1: Tensor[(8,), float32] = onnx.Foo();
               let %pair = (%1, %1);
               let %2: Tensor[(8,), float32] = onnx.Foo(%x);
@@ -390,7 +392,7 @@ fn symbols_and_computed_dimensions() {
     let unknown = d.unknown();
     let types = &mut f.cx().types;
     let alone = types.tensor(DType::Float32, &[n, n2, min, batch]);
-    let computed = types.tensor(DType::Int64, &[sum, all_negative, huge, scaled, lowest, minus_three, unknown]);
+    let computed = types.tensor(DType::Int64, &[sum, all_negative, huge, scaled, unknown]);
     let g = types.function(&[alone], computed, &[]);
     let (k, j) = {
         let name = f.cx().names.intern("k");
@@ -411,6 +413,9 @@ fn symbols_and_computed_dimensions() {
     check(
         &m,
         expect![[r#"
+            def @main(%x: Tensor[(n, n_1, min_, batch_size), float32], %y: Tensor[(2 * n * n_1 + 7 - 3 * n_1, 0 - min_, 0 - 9223372036854775807 * n - n, n * max(n_1, floordiv(2 * n * n_1 + 7 - 3 * n_1, 2)), ?), int64], %g: fn(Tensor[(n, n_1, min_, batch_size), float32]) -> Tensor[(2 * n * n_1 + 7 - 3 * n_1, 0 - min_, 0 - 9223372036854775807 * n - n, n * max(n_1, floordiv(2 * n * n_1 + 7 - 3 * n_1, 2)), ?), int64], %h: fn(Tensor[(n0,), bool], fn(Tensor[(n1, n0, n), bool]) -> Tensor[(n1, n0, n), bool]) -> Tensor[(n0,), bool]) -> Tensor[(n, n_1, min_, batch_size), float32] {
+              %x
+            }
         "#]],
     );
 }
@@ -427,7 +432,8 @@ fn constants(literals: Vec<Literal>) -> Module {
 
 #[test]
 fn every_bit_of_a_constant_is_written() {
-    let bytes = |d: DType, shape: &[usize], b: &[u8]| Literal::from_bytes(d, shape, bytes::Bytes::copy_from_slice(b)).unwrap();
+    let bytes =
+        |d: DType, shape: &[usize], b: &[u8]| Literal::from_bytes(d, shape, bytes::Bytes::copy_from_slice(b)).unwrap();
     let m = constants(vec![
         Literal::scalar(true),
         Literal::scalar(-7i32),
@@ -470,6 +476,46 @@ fn every_bit_of_a_constant_is_written() {
     check(
         &m,
         expect![[r#"
+            def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+              let %0 = true;
+              let %1 = -7;
+              let %2 = -9223372036854775808i64;
+              let %3 = 18446744073709551615u64;
+              let %4 = -128i8;
+              let %5 = 1.5f;
+              let %6 = -0.0f;
+              let %7 = 0.1f;
+              let %8 = 1e20f;
+              let %9 = 3.4028235e38f;
+              let %10 = 1e-45f;
+              let %11 = inff;
+              let %12 = -inff;
+              let %13 = nanf;
+              let %14 = dense<Tensor[(), float32]>[nan(0xffc00001)];
+              let %15 = 2.2250738585072014e-308f64;
+              let %16 = 1000000000000000f64;
+              let %17 = 0.1f16;
+              let %18 = 65500f16;
+              let %19 = 6e-8f16;
+              let %20 = 0.1bf16;
+              let %21 = 3.39e38bf16;
+              let %22 = dense<Tensor[(2, 2), float32]>[1, -0.0, -inf, nan(0x7f800001)];
+              let %23 = dense<Tensor[(3,), uint8]>[1, 2, 3];
+              let %24 = dense<Tensor[(2,), bool]>[true, false];
+              let %25 = dense<Tensor[(1000000, 1000000), float16]>[1];
+              let %26 = dense<Tensor[(0, 3), int16]>[];
+              let %27 = dense<Tensor[(20,), int32]>[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
+              let %28 = dense<Tensor[(20,), float32]>"0x0000807F0000803F0000003FABAAAA3E0000803ECDCC4C3EABAA2A3E2549123E0000003E398EE33DCDCCCC3D8C2EBA3DABAAAA3DD9899D3D2549923D8988883D0000803DF1F0703D398E633D3694573D";
+              let %29 = dense<Tensor[(3,), int4]>"0x2103";
+              let %30 = dense<Tensor[(2,), int4]>"0x55";
+              let %31 = dense<Tensor[(9,), uint4]>"0x05";
+              let %32 = dense<Tensor[(), complex64]>"0x0001020304050607";
+              let %33 = dense<Tensor[(1099511627776,), complex128]>"0x01010101010101010101010101010101";
+              let %34 = dense<Tensor[(2,), float8e4m3fn]>"0x0102";
+              let %35 = dense<Tensor[(2,), string]>["a\"", ""];
+              let %36 = dense<Tensor[(), string]>["s"];
+              %x
+            }
         "#]],
     );
 }
@@ -503,6 +549,12 @@ fn long_constants_can_be_left_out() {
     let mut text = String::new();
     print_module(&m, &options, &mut text).unwrap();
     expect![[r#"
+        def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+          let %0 = dense<Tensor[(17,), int32]>[elided 17];
+          let %1 = dense<Tensor[(17,), int32]>[1];
+          let %2 = dense<Tensor[(2,), int32]>[1, 2];
+          %x
+        }
     "#]]
     .assert_eq(&text);
     assert!(parse_module(Source::new("x", text), registry()).is_err());
@@ -535,10 +587,12 @@ fn attributes_of_every_kind() {
     let pair = m.cx.types.tuple(&[ty, unit]);
     let arrow = m.cx.types.function(&[ty], unit, &[]);
     let mut attrs = vec![m.cx.attr(Attr::None), m.cx.attr(Attr::Bool(true)), m.cx.int_attr(i64::MIN)];
-    for x in [1.0, -2.5, 1e300, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::from_bits(0xfff8_0000_0000_0001)] {
+    for x in [1.0, -2.5, 1e300, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::from_bits(0xfff8_0000_0000_0001)]
+    {
         attrs.push(m.cx.float_attr(x));
     }
     let (four, unknown) = (m.cx.types.dims.constant(-4), m.cx.types.dims.unknown());
+    let lowest = m.cx.types.dims.constant(i64::MIN);
     let global = m.cx.global("main");
     let (add, quoted) = (m.cx.ops.find("add").unwrap(), m.cx.ops.find("strange op").unwrap());
     let literals = [
@@ -551,7 +605,7 @@ fn attributes_of_every_kind() {
     ]
     .map(|l| m.cx.literals.intern(l));
     for a in [
-        Attr::Shape([four, unknown].into()),
+        Attr::Shape([four, unknown, lowest].into()),
         Attr::Shape([].into()),
         Attr::DType(DType::Float32),
         Attr::Type(scalar),
@@ -587,7 +641,7 @@ fn attributes_of_every_kind() {
         &m,
         expect![[r#"
             def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
-              let %y = nn.note(%x, a=[none, true, -9223372036854775808, 1.0, -2.5, 1e300, -0.0, inff64, -inff64, nanf64, dense<Tensor[(), float64]>[nan(0xfff8000000000001)], shape(0 - 4, ?), shape(), float32, Tensor[(), float32], Tensor[(8,), float32], (), (Tensor[(8,), float32], ()), fn(Tensor[(8,), float32]) -> (), @main, add, op "strange op", [], dense<Tensor[(), int32]>[1], 1u8, nanf, dense<Tensor[(), float32]>[nan(0xffc00000)], dense<Tensor[(2,), int64]>[1, 2], dense<Tensor[(), string]>["s"], "text", fn (%x: Tensor[(8,), float32]) {
+              let %y = nn.note(%x, a=[none, true, -9223372036854775808, 1.0, -2.5, 1e300, -0.0, inff64, -inff64, nanf64, dense<Tensor[(), float64]>[nan(0xfff8000000000001)], shape(0 - 4, ?, 0 - 9223372036854775807 - 1), shape(), float32, Tensor[(), float32], Tensor[(8,), float32], (), (Tensor[(8,), float32], ()), fn(Tensor[(8,), float32]) -> (), @main, add, op "strange op", [], dense<Tensor[(), int32]>[1], 1u8, nanf, dense<Tensor[(), float32]>[nan(0xffc00000)], dense<Tensor[(2,), int64]>[1, 2], dense<Tensor[(), string]>["s"], "text", fn (%x: Tensor[(8,), float32]) {
                 nn.note(%x, a=fn (%x: Tensor[(8,), float32]) { nn.note(%x, a=1) })
               }, [none, true]], b=1);
               let %z = op "if"(%y);
@@ -693,6 +747,15 @@ fn large_and_deep_types_and_attributes_get_aliases() {
     check(
         &m,
         expect![[r#"
+            type !t0 = (Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32], Tensor[(8,), float32]);
+            type !t1 = (((((((((((((((((((((((((((((((Tensor[(8,), float32],),),),),),),),),),),),),),),),),),),),),),),),),),),),),),),);
+            type !t2 = (((((((((((((((((((((((((((((((!t1,),),),),),),),),),),),),),),),),),),),),),),),),),),),),),),);
+            attr !a0 = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+            attr !a1 = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[!a0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]];
+
+            def @main(%x: !t0, %y: (!t0, Tensor[(8,), float32]), %z: ((((((((!t2,),),),),),),),), a=!a0, b=[[[[[[[[[!a1]]]]]]]]]) -> !t0 {
+              %x
+            }
         "#]],
     );
 }

@@ -32,7 +32,8 @@ pub(crate) fn value_of(cx: &mut Context, attribute: &AttributeProto) -> Result<O
             None => Some(cx.str_attr("")),
         },
         AttributeType::Tensor => match &attribute.t {
-            Some(t) if t.name.is_none() && t.doc_string.is_none() && t.metadata_props.is_empty() => match literal_of(t) {
+            Some(t) if t.name.is_none() && t.doc_string.is_none() && t.metadata_props.is_empty() => match literal_of(t)
+            {
                 // A scalar of these types has another form as an attribute, which would come back as a number.
                 Ok(l) if l.rank() == 0 && matches!(l.dtype(), DType::Int64 | DType::Float64 | DType::Bool) => None,
                 Ok(l) => {
@@ -103,7 +104,9 @@ pub(crate) fn has_only_its_value(a: &AttributeProto) -> bool {
         (AttributeType::SparseTensors, !sparse_tensors.is_empty()),
         (AttributeType::TypeProtos, !type_protos.is_empty()),
     ];
-    ref_attr_name.is_none() && doc_string.is_none() && filled.iter().all(|&(ty, is_filled)| !is_filled || ty == a.r#type())
+    ref_attr_name.is_none()
+        && doc_string.is_none()
+        && filled.iter().all(|&(ty, is_filled)| !is_filled || ty == a.r#type())
 }
 
 /// The message of an attribute.
@@ -221,9 +224,7 @@ pub(crate) fn entries_attr(cx: &mut Context, entries: &[StringStringEntryProto])
 /// The pairs of [`entries_attr`].
 pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringStringEntryProto>> {
     let pair = |&item: &AttrId| match strs(cx, list(cx, item)?)?.as_slice() {
-        [key, value] => {
-            Some(StringStringEntryProto { key: Some((*key).to_owned()), value: Some((*value).to_owned()) })
-        }
+        [key, value] => Some(StringStringEntryProto { key: Some((*key).to_owned()), value: Some((*value).to_owned()) }),
         _ => None,
     };
     list(cx, value)?.iter().map(pair).collect()

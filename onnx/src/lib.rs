@@ -1,4 +1,53 @@
 //! ONNX import and export for anfora.
+//!
+//! [`import`] turns a model into a module: the graph becomes `@main`, its inputs parameters, its nodes bindings, and its initializers literals
+//! where they are used. [`export`] turns a function back into a model.
+//!
+//! ```
+//! use anfora_ir::{Source, parse_module};
+//! use anfora_onnx::{ExportOptions, ImportOptions, export, import, registry};
+//!
+//! let text = "def @main(%x: Tensor[(n, 4), float32]) {
+//!   let %y = add(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4]);
+//!   let %z: Tensor[(n, 4), float32] = onnx.Clip(%y);
+//!   %z
+//! }";
+//! let module = parse_module(Source::new("example", text), registry()).map_err(|e| e[0].clone())?;
+//! let model = export(&module, &ExportOptions::default())?;
+//! assert_eq!(model.nodes, 2);
+//!
+//! let back = import(model.bytes.into(), &ImportOptions::default())?;
+//! let again = export(&back.module, &ExportOptions::default())?;
+//! assert_eq!(again.nodes, 2);
+//! assert!(back.module.to_string().contains("let %z: Tensor[(n, 4), float32] = onnx.Clip(%y);"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Nothing is lost
+//! An ONNX operator becomes one of ours only where that means exactly the same, for the version of the operators that the model imports: a
+//! table says how, one row each ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or `onnx.<domain>.<Op>`) with all of its
+//! attributes, typed by what the file says of its results. Its subgraphs become `fn`s that are its last operands, so that what they
+//! capture is an ordinary free variable. What the language has no place for — names of nodes, doc strings, metadata, types that say more
+//! than ours — is carried along in `#[…]` and `#![…]` under names that begin with `onnx_`, and written back.
+//!
+//! A constant is a literal at each use, which lets types depend on it; the use remembers the constant's name. Where the uses do not tell all
+//! (a constant that nothing uses, two equal ones, a `Constant` node, a constant under another shape), a binding that nothing uses tells
+//! the rest, until dead code is eliminated.
+//!
+//! Export writes a node for each call, and none for tuples, projections and aliases. Equal constants become one initializer. A large constant that is
+//! one number many times becomes a node that repeats the number ([`ExportOptions::max_splat_bytes`]).
+//!
+//! # Purity
+//! Operators of the standard domains are pure, but for those that draw random numbers; operators of other domains are not, since nothing is
+//! known of them; a call whose subgraphs do something that can be observed is not ([`register`]).
+//!
+//! # Bad input
+//! No file makes either of them panic. Bytes are checked before they are decoded ([`wire::check`]); messages inside messages of their own kind
+//! are decoded when it is their turn, from explicit stacks, so nesting costs no stack either. Memory is linear in the file: payloads are
+//! slices of it.
+//!
+//! Not supported yet, and refused: data in other files, sparse initializers, training information, and the export of `if` and of calls of
+//! functions.
 
 pub mod convert;
 pub mod proto;
@@ -17,4 +66,5 @@ pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
 pub use export::{ExportOptions, Exported, NodeExport, export};
 pub use import::{ImportOptions, Imported, NodeImport, import};
 pub use opaque::{register, registry};
+pub use tensor::{TensorError, read_tensor, write_tensor};
 pub use wire::{UnknownFields, WireError};

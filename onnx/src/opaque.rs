@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for (domain, op) in [("", "Relu"), ("com.microsoft", "Gelu"), ("a", "b.c"), ("", "x!"), ("d", "%2E"), ("d", "")] {
+        for (domain, op) in [("", "Relu"), ("com.microsoft", "Gelu"), ("a", "b.c"), ("", "x!"), ("d", "%2E"), ("d", "")]
+        {
             for subgraphs in [OpPurity::Pure, OpPurity::Impure] {
                 let name = encode(domain, op, subgraphs);
                 assert_eq!(decode(&name), Some((domain, op.to_string())), "{name}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anfora_ir::{DType, Literal, LiteralError, Shape, element_count};
 use bytes::Bytes;
+use prost::Message;
 
 use crate::proto::TensorProto;
 use crate::proto::tensor_proto::DataLocation;
@@ -11,6 +12,9 @@ use crate::proto::tensor_proto::DataLocation;
 /// Why a tensor message is not a constant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TensorError {
+    /// The bytes are not a tensor message.
+    #[error("not a tensor: {0}")]
+    Malformed(String),
     /// The element type's number is absent, or is one that has no counterpart.
     #[error("element type {0} is not supported")]
     DType(i32),
@@ -85,6 +89,23 @@ pub fn dtype_of(number: i32) -> Option<DType> {
 /// The number of an element type; `None` if ONNX does not have it.
 pub fn number_of(dtype: DType) -> Option<i32> {
     NUMBERS.iter().find(|r| r.0 == dtype).map(|r| r.1)
+}
+
+/// The tensor in a file that holds one message, such as the inputs and outputs of ONNX's own tests.
+///
+/// # Errors
+/// If the bytes are not such a message, or it holds something that the IR has no counterpart for.
+pub fn read_tensor(bytes: Bytes) -> Result<Literal, TensorError> {
+    let tensor = TensorProto::decode(bytes).map_err(|e| TensorError::Malformed(e.to_string()))?;
+    literal_of(&tensor)
+}
+
+/// The file that holds one message with a tensor.
+///
+/// # Errors
+/// If ONNX does not have the element type.
+pub fn write_tensor(literal: &Literal) -> Result<Vec<u8>, TensorError> {
+    Ok(tensor_of(literal, u64::MAX)?.encode_to_vec())
 }
 
 /// The constant that a message holds. Raw data is shared with the message, not copied.

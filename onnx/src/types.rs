@@ -24,8 +24,8 @@ pub(crate) struct FileDims {
 
 /// Words that mean something else where a dimension may stand.
 const RESERVED: &[&str] = &[
-    "type", "attr", "declare", "def", "private", "let", "dataflow", "output", "fn", "if", "else", "none", "true", "false",
-    "shape", "dense", "op", "Tensor", "Any", "min", "max", "mod", "floordiv", "ceildiv", "inf", "nan",
+    "type", "attr", "declare", "def", "private", "let", "dataflow", "output", "fn", "if", "else", "none", "true",
+    "false", "shape", "dense", "op", "Tensor", "Any", "min", "max", "mod", "floordiv", "ceildiv", "inf", "nan",
 ];
 
 impl FileDims {
@@ -98,7 +98,8 @@ pub(crate) type SymbolNames = FxHashMap<String, String>;
 /// The message that states a type; `None` if ONNX cannot say it.
 pub(crate) fn proto_of(cx: &Context, names: &SymbolNames, ty: TypeId) -> Option<TypeProto> {
     let Type::Tensor(tensor) = cx.types.get(ty) else { return None };
-    let shape = tensor.shape.as_ref().map(|s| TensorShapeProto { dim: s.iter().map(|&d| dimension(cx, names, d)).collect() });
+    let shape =
+        tensor.shape.as_ref().map(|s| TensorShapeProto { dim: s.iter().map(|&d| dimension(cx, names, d)).collect() });
     let tensor = Tensor { elem_type: Some(number_of(tensor.dtype)?), shape };
     Some(TypeProto { value: Some(Value::TensorType(tensor)), denotation: None })
 }

@@ -230,9 +230,7 @@ impl Kind {
                 (16, "metadata_props", Message(Entry)),
             ],
             Segment => &[(1, "begin", Int), (2, "end", Int)],
-            SparseTensor => {
-                &[(1, "values", Message(Tensor)), (2, "indices", Message(Tensor)), (3, "dims", Ints)]
-            }
+            SparseTensor => &[(1, "values", Message(Tensor)), (2, "indices", Message(Tensor)), (3, "dims", Ints)],
             Info => &[
                 (1, "name", Blob),
                 (2, "type", Message(Type)),
@@ -256,9 +254,7 @@ impl Kind {
             Opset => &[(1, "domain", Blob), (2, "version", Int)],
             Opaque => &[(1, "domain", Blob), (2, "name", Blob)],
             Entry => &[(1, "key", Blob), (2, "value", Blob)],
-            TensorAnnotation => {
-                &[(1, "tensor_name", Blob), (2, "quant_parameter_tensor_names", Message(Entry))]
-            }
+            TensorAnnotation => &[(1, "tensor_name", Blob), (2, "quant_parameter_tensor_names", Message(Entry))],
             Training => &[
                 (1, "initialization", Message(Graph)),
                 (2, "algorithm", Message(Graph)),
@@ -280,11 +276,9 @@ impl Kind {
                 (14, "metadata_props", Message(Entry)),
             ],
             Device => &[(1, "name", Blob), (2, "num_devices", Int), (3, "device", Blob)],
-            NodeDevice => &[
-                (1, "configuration_id", Blob),
-                (2, "sharding_spec", Message(Sharding)),
-                (3, "pipeline_stage", Int),
-            ],
+            NodeDevice => {
+                &[(1, "configuration_id", Blob), (2, "sharding_spec", Message(Sharding)), (3, "pipeline_stage", Int)]
+            }
             Sharding => &[
                 (1, "tensor_name", Blob),
                 (2, "device", Ints),

@@ -5,7 +5,7 @@ use anfora_ir::{Arity, AttrDefault, AttrKind, DType, Kernel, OpDef, TypeCall, Ty
 
 use crate::kernels::arithmetic::{self, Binary, Classify, Compare, Function, Unary};
 use crate::row::{With, attr, row};
-use crate::typing::{Elements, Given, broadcast, given, one, result, same_elements, tensor};
+use crate::typing::{Elements, Given, broadcast, given, is_tensor, one, result, same_elements, tensor};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -205,11 +205,11 @@ fn other_rows() -> Vec<OpDef> {
 
 /// Two operands of one element type that broadcast; the result has it too.
 fn same(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
-    let a = tensor(call, 0, elements)?;
-    if call.operands[0].ty == call.operands[1].ty && !call.operands[1].absent {
-        return Ok(call.operands[0].ty);
+    let ty = call.operands[0].ty;
+    if ty == call.operands[1].ty && is_tensor(call, 0, elements) && is_tensor(call, 1, elements) {
+        return Ok(ty);
     }
-    let b = tensor(call, 1, elements)?;
+    let (a, b) = (tensor(call, 0, elements)?, tensor(call, 1, elements)?);
     same_elements(&a, &b, 1)?;
     let shape = broadcast(call.cx, &[(0, &a), (1, &b)])?;
     Ok(result(call.cx, a.dtype, shape.as_deref()))
@@ -245,7 +245,9 @@ fn compare_any(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 /// One operand, whose type is the result's.
 fn keep(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
-    tensor(call, 0, elements)?;
+    if !is_tensor(call, 0, elements) {
+        tensor(call, 0, elements)?;
+    }
     Ok(call.operands[0].ty)
 }
 

@@ -84,6 +84,12 @@ pub(crate) fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Resul
     Ok(t.clone())
 }
 
+/// Whether an operand is there and is a tensor of such elements.
+pub(crate) fn is_tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> bool {
+    let tensor = call.operand(i).and_then(|ty| call.cx.types.as_tensor(ty));
+    tensor.is_some_and(|t| elements.accepts(t.dtype))
+}
+
 /// The tensor type of an operand that may be left out.
 pub(crate) fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Option<TensorType>, TypeError> {
     match call.operand(i) {

@@ -1,5 +1,7 @@
 //! The passes and pipelines by name.
 
+use std::sync::Arc;
+
 use anfora_manager::{PassRegistry, RegistryError};
 
 use crate::canonicalize_bindings::CANONICALIZE_BINDINGS;
@@ -25,6 +27,16 @@ const PIPELINES: &[(&str, &str, &str)] = &[
         "optimizations on A-normal form",
     ),
 ];
+
+/// A registry of the passes, settings and pipelines of this crate.
+///
+/// # Panics
+/// Never: their names differ.
+pub fn registry() -> Arc<PassRegistry> {
+    let mut registry = PassRegistry::new();
+    register(&mut registry).expect("the catalogue names each thing once");
+    Arc::new(registry)
+}
 
 /// Registers the passes of this crate, the settings that they read, and the standard pipelines.
 ///

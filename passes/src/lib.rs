@@ -40,7 +40,7 @@ mod sweep;
 mod to_a_normal_form;
 
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
-pub use catalogue::register;
+pub use catalogue::{register, registry};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
 pub use failure::Failure;

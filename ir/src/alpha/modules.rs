@@ -61,8 +61,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Whether two modules are equal modulo the names of variables, symbolic dimensions and private functions. See the [module](self)'s documentation for
-/// what counts. Linear in their size.
+/// Whether two modules are equal modulo the names of variables, symbolic dimensions and private functions.
+///
+/// What counts: the shape of every body with its sharing, the order of bindings, dataflow regions, operators, attributes, constants by their bits, types that
+/// inference does not give (of parameters, results, `fn`s and opaque calls), attributes of functions and of the module, and the names of public
+/// functions, of declarations and of globals that resolve to nothing. What does not: the order of functions, source positions and what tools carry along in
+/// `#[…]`. Private functions correspond by their uses, and those that nothing names in program order. Linear in the size of the modules.
 pub fn alpha_equal(left: &Module, right: &Module) -> bool {
     first_difference(left, right).is_none()
 }

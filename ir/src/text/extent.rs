@@ -248,7 +248,10 @@ mod tests {
     fn expressions_reach_to_their_end() {
         check("%x.0.1(%a, (%b)) , c", "%x.0.1(%a, (%b))");
         check("nn.conv2d(%x, strides=[1, 1]).0;", "nn.conv2d(%x, strides=[1, 1]).0");
-        check("fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }(3)", "fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }");
+        check(
+            "fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }(3)",
+            "fn(%x: Tensor[(n,), int8]) -> (A, B) { add(%x, 1) }",
+        );
         check("if (%c) { 1 } else { {2} } ;", "if (%c) { 1 } else { {2} }");
         check("dense<fn(Any) -> Any>[1, 2] ;", "dense<fn(Any) -> Any>[1, 2]");
         check("-1f, 2", "-1f");

@@ -122,29 +122,6 @@ impl Kind {
     }
 }
 
-/// The words that begin something, and so name no operator and no dimension.
-pub(crate) const KEYWORDS: &[(&str, Kind)] = &[
-    ("Any", Kind::Any),
-    ("attr", Kind::Attr),
-    ("dataflow", Kind::Dataflow),
-    ("declare", Kind::Declare),
-    ("def", Kind::Def),
-    ("dense", Kind::Dense),
-    ("else", Kind::Else),
-    ("false", Kind::False),
-    ("fn", Kind::Fn),
-    ("if", Kind::If),
-    ("let", Kind::Let),
-    ("none", Kind::None),
-    ("op", Kind::Op),
-    ("output", Kind::Output),
-    ("private", Kind::Private),
-    ("shape", Kind::Shape),
-    ("Tensor", Kind::Tensor),
-    ("true", Kind::True),
-    ("type", Kind::Type),
-];
-
 #[inline]
 fn keyword(word: &[u8]) -> Kind {
     match word {
@@ -532,6 +509,29 @@ pub(crate) fn unescape(quoted: &str) -> Result<std::borrow::Cow<'_, str>, std::o
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The words that begin something, and so name no operator and no dimension.
+    const KEYWORDS: &[(&str, Kind)] = &[
+        ("Any", Kind::Any),
+        ("attr", Kind::Attr),
+        ("dataflow", Kind::Dataflow),
+        ("declare", Kind::Declare),
+        ("def", Kind::Def),
+        ("dense", Kind::Dense),
+        ("else", Kind::Else),
+        ("false", Kind::False),
+        ("fn", Kind::Fn),
+        ("if", Kind::If),
+        ("let", Kind::Let),
+        ("none", Kind::None),
+        ("op", Kind::Op),
+        ("output", Kind::Output),
+        ("private", Kind::Private),
+        ("shape", Kind::Shape),
+        ("Tensor", Kind::Tensor),
+        ("true", Kind::True),
+        ("type", Kind::Type),
+    ];
 
     fn kinds(text: &str) -> Vec<(Kind, &str)> {
         let mut lexer = Lexer::new(text, 0);

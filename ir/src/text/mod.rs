@@ -7,5 +7,6 @@ mod printer;
 mod type_text;
 
 pub use extent::expr_extent;
+pub(crate) use lexer::unescape;
 pub use parser::{MAX_ERRORS, parse_attr, parse_module, parse_type};
 pub use printer::{Annotations, PrintLiterals, PrintOptions, print_function, print_module, write_module};

@@ -37,7 +37,7 @@ use crate::text::lexer::{Kind, Lexer, Token, bad_token_message, unescape};
 use expressions::{Frame, State};
 use items::Item;
 use literals::SplatType;
-use scope::{NewSymbol, Scopes};
+use scope::{NewSymbol, Scopes, UnknownSymbols};
 use signatures::Head;
 use types::TypeFrame;
 
@@ -53,7 +53,7 @@ pub fn parse_module(source: Source, registry: Arc<OpRegistry>) -> Result<Module,
     let mut module = Module::new(registry);
     let mut parser = match Parser::new(&mut module.cx, source.text()) {
         Ok(parser) => parser,
-        Err(error) => return Err(vec![error]),
+        Err(error) => return Err(vec![*error]),
     };
     let attrs = parser.module_items();
     let Parser { mut diagnostics, items, .. } = parser;
@@ -78,7 +78,7 @@ pub fn parse_module(source: Source, registry: Arc<OpRegistry>) -> Result<Module,
 /// # Errors
 /// If the text is not a type.
 pub fn parse_type(cx: &mut Context, text: &str) -> Result<TypeId, Vec<Diagnostic>> {
-    let mut parser = Parser::new(cx, text).map_err(|e| vec![e])?;
+    let mut parser = Parser::new(cx, text).map_err(|e| vec![*e])?;
     let ty = parser.binding_types(|p| p.parse_type());
     let ty = ty.and_then(|ty| parser.expect(Kind::End).map(|_| ty));
     parser.finish(ty)
@@ -89,7 +89,7 @@ pub fn parse_type(cx: &mut Context, text: &str) -> Result<TypeId, Vec<Diagnostic
 /// # Errors
 /// If the text is not an attribute value.
 pub fn parse_attr(cx: &mut Context, text: &str) -> Result<AttrId, Vec<Diagnostic>> {
-    let mut parser = Parser::new(cx, text).map_err(|e| vec![e])?;
+    let mut parser = Parser::new(cx, text).map_err(|e| vec![*e])?;
     let attr = parser.run_attribute();
     let attr = attr.and_then(|attr| parser.expect(Kind::End).map(|_| attr));
     parser.finish(attr)
@@ -171,10 +171,13 @@ struct Parser<'s, 'c> {
     function_types: types::FunctionTypes,
     /// Symbols that the signature or `match_cast` being read binds, if it may bind any.
     new_symbols: Option<Vec<NewSymbol>>,
+    unknown_symbols: UnknownSymbols,
     /// Names that function types bound while `new_symbols` were collected.
     names_in_function_types: Vec<NameId>,
 
     // The module.
+    /// How long the text of the function before was.
+    last_length: u32,
     items: Vec<Item>,
     aliases: FxHashMap<NameId, (Alias, Place)>,
     definitions: FxHashMap<GlobalId, Place>,
@@ -191,11 +194,14 @@ struct Parser<'s, 'c> {
 }
 
 impl<'s, 'c> Parser<'s, 'c> {
-    fn new(cx: &'c mut Context, text: &'s str) -> Result<Parser<'s, 'c>, Diagnostic> {
+    fn new(cx: &'c mut Context, text: &'s str) -> Result<Parser<'s, 'c>, Box<Diagnostic>> {
         if u32::try_from(text.len()).is_err() || text.len() == u32::MAX as usize {
-            return Err(Diagnostic::error("the text is longer than 4 GiB").with_help("split it into several files"));
+            let error = Diagnostic::error("the text is longer than 4 GiB").with_help("split it into several files");
+            return Err(Box::new(error));
         }
         let body = Body::new(&cx.types);
+        // A binding, which makes a name, seldom takes less.
+        cx.names.reserve(text.len() / 64);
         let match_cast = cx.ops.find("match_cast");
         let to_key = cx.names.intern("to");
         let mut lexer = Lexer::new(text, 0);
@@ -222,7 +228,9 @@ impl<'s, 'c> Parser<'s, 'c> {
             type_values: Vec::new(),
             function_types: Default::default(),
             new_symbols: None,
+            unknown_symbols: UnknownSymbols::Error,
             names_in_function_types: Vec::new(),
+            last_length: 0,
             items: Vec::new(),
             aliases: FxHashMap::default(),
             definitions: FxHashMap::default(),

@@ -3,19 +3,56 @@
 use crate::body::Body;
 use crate::context::Context;
 use crate::entity::{AttrsId, EntityId, ExprId, TypeId};
-use crate::expr::{Expr, OperandList};
+use crate::expr::{Expr, OperandList, VarId};
+use crate::function::Function;
 
-/// The first node with an id that is not in its table, and what is wrong with it.
-pub(super) fn find_dangling(cx: &Context, body: &Body) -> Option<(Option<ExprId>, String)> {
+/// What is wrong with an id, and where it stands.
+pub(super) struct Dangling {
+    pub(super) message: String,
+    /// The variable of the Let that it is in, if that can be told.
+    pub(super) var: Option<VarId>,
+}
+
+/// The first id of a function that is not in its table.
+pub(super) fn find_dangling(cx: &Context, function: &Function) -> Option<Dangling> {
+    let body = &function.body;
+    let of_function = |what: &str| Some(Dangling { message: what.to_string(), var: None });
+    if [function.attrs, function.meta].iter().any(|a| a.index() >= cx.attrs.list_count()) {
+        return of_function("the function's attributes do not exist");
+    }
+    if function.ret.is_some_and(|t| t.index() >= cx.types.len()) {
+        return of_function("the function's result type does not exist");
+    }
     if body.root().index() >= body.len() {
-        return Some((None, "the body's expression does not exist".to_string()));
+        return of_function("the body's expression does not exist");
     }
-    for &p in body.params() {
-        if !is_var(body, p.expr()) {
-            return Some((None, "a parameter is not a variable".to_string()));
-        }
+    if !body.params().iter().all(|&p| is_var(body, p.expr())) {
+        return of_function("a parameter is not a variable");
     }
-    body.exprs().find_map(|(id, expr)| Some((Some(id), problem(cx, body, id, expr)?)))
+    let (id, what) = body.exprs().find_map(|(id, expr)| Some((id, problem(cx, body, id, expr)?)))?;
+    let bound = |(link, expr): (ExprId, Expr)| match expr {
+        Expr::Let { var, value, .. } if link == id || value == id || var.expr() == id => Some(var),
+        _ => None,
+    };
+    let message = format!("{what}, in {}", describe(body.expr(id)));
+    Some(Dangling { message, var: body.exprs().find_map(bound) })
+}
+
+fn describe(expr: Expr) -> &'static str {
+    match expr {
+        Expr::Var { .. } => "a variable",
+        Expr::Literal(_) => "a constant",
+        Expr::Global(_) => "the name of a global",
+        Expr::Op(_) => "the name of an operator",
+        Expr::None => "`none`",
+        Expr::CallOp { .. } => "a call of an operator",
+        Expr::Call { .. } => "a call",
+        Expr::Tuple(_) => "a tuple",
+        Expr::Proj { .. } => "a projection",
+        Expr::Let { .. } => "a `let`",
+        Expr::If { .. } => "an `if`",
+        Expr::Lambda { .. } => "a `fn`",
+    }
 }
 
 fn is_var(body: &Body, id: ExprId) -> bool {
@@ -23,7 +60,7 @@ fn is_var(body: &Body, id: ExprId) -> bool {
 }
 
 #[inline]
-fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<String> {
+fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<&'static str> {
     let node = |id: ExprId| id.index() < body.len();
     let list = |l: OperandList| {
         l.start as usize + l.len() <= body.operand_count() && body.operands(l).iter().all(|&o| node(o))
@@ -31,7 +68,7 @@ fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<String> 
     let attrs = |a: AttrsId| a.index() < cx.attrs.list_count();
     let ty = |t: TypeId| t.index() < cx.types.len();
     if !ty(body.ty(id)) {
-        return Some("the type does not exist".to_string());
+        return Some("the type does not exist");
     }
     let fine = match expr {
         Expr::Var { name, .. } => name.is_none_or(|n| n.index() < cx.names.len()),
@@ -42,7 +79,7 @@ fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<String> 
         Expr::CallOp { op, operands, attrs: a } => op.index() < cx.ops.len() && list(operands) && attrs(a),
         Expr::Call { operands, attrs: a } => {
             if operands.is_empty() {
-                return Some("a call without a function".to_string());
+                return Some("a call without a function");
             }
             list(operands) && attrs(a)
         }
@@ -50,24 +87,24 @@ fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<String> 
         Expr::Proj { tuple, .. } => node(tuple),
         Expr::Let { var, value, body: rest, .. } => {
             if !is_var(body, var.expr()) {
-                return Some("what a let binds is not a variable".to_string());
+                return Some("what a let binds is not a variable");
             }
             node(value) && node(rest)
         }
         Expr::If { cond, then_block, else_block } => node(cond) && node(then_block) && node(else_block),
         Expr::Lambda { lambda, body: block } => {
             if lambda.index() >= body.lambda_count() || !node(block) {
-                return Some("a part of it does not exist".to_string());
+                return Some("a part of it does not exist");
             }
             let data = body.lambda(lambda);
             if !list(data.params) || !attrs(data.attrs) || !data.ret.is_none_or(ty) {
-                return Some("a part of it does not exist".to_string());
+                return Some("a part of it does not exist");
             }
             if !body.operands(data.params).iter().all(|&p| is_var(body, p)) {
-                return Some("a parameter is not a variable".to_string());
+                return Some("a parameter is not a variable");
             }
             true
         }
     };
-    (!fine).then(|| "a part of it does not exist".to_string())
+    (!fine).then(|| "a part of it does not exist")
 }

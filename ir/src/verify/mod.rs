@@ -2,7 +2,7 @@
 //!
 //! The rules, by number:
 //!
-//! 1. *Ids.* Every id in a node, an operand list or a `fn` is one of an entry of its table. What stands as a variable is one. The parameters of a function
+//! 1. *Ids.* Every id in a node, an operand list, a `fn` or a function is one of an entry of its table. What stands as a variable is one. The parameters of a function
 //!    and of a `fn` are variables.
 //! 2. *One parent.* A Let, an If and a Lambda have one link to them. Only what binds nothing may be shared.
 //! 3. *No cycles.* No expression is part of itself.
@@ -50,6 +50,16 @@ pub enum Form {
     Graph,
 }
 
+impl Form {
+    /// In one word, as tools print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Anf => "ANF",
+            Form::Graph => "graph",
+        }
+    }
+}
+
 impl std::fmt::Display for Form {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -66,6 +76,13 @@ pub struct VerifyReport {
     pub form: Form,
     /// The definitions in program order.
     pub functions: Vec<(FunctionKey, Form)>,
+}
+
+impl VerifyReport {
+    /// [`Form::Anf`] if all functions are.
+    pub fn form(&self) -> Form {
+        self.form
+    }
 }
 
 /// Checks a module against all rules. Linear.
@@ -118,10 +135,6 @@ impl Errors {
         Errors { list: Vec::new(), more: 0 }
     }
 
-    fn count(&self) -> usize {
-        self.list.len() + self.more
-    }
-
     fn report(&mut self, make: impl FnOnce() -> Diagnostic) {
         if self.list.len() < MAX_VERIFY_ERRORS {
             self.list.push(make());
@@ -135,7 +148,8 @@ impl Errors {
             return Ok(());
         }
         if self.more > 0 {
-            self.list.push(Diagnostic::error(format!("{} more errors are not shown", self.more)));
+            let noun = if self.more == 1 { "error is" } else { "errors are" };
+            self.list.push(Diagnostic::error(format!("{} more {noun} not shown", self.more)));
         }
         Err(self.list)
     }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use super::ids::{Dangling, find_dangling};
 use super::symbols::Symbols;
 use super::types::TypeChecker;
 use super::walk::{Problem, Reason, Suspect, Walked, walk};
@@ -10,9 +11,9 @@ use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::GlobalTarget;
 use crate::diagnostic::Diagnostic;
-use crate::entity::{AttrsId, FunctionAttrId, GlobalId, TypeId};
-use crate::expr::Expr;
-use crate::function::{Function, FunctionKind, Visibility};
+use crate::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, TypeId};
+use crate::expr::{Expr, VarId};
+use crate::function::{Function, FunctionKind};
 use crate::infer::signature_type;
 use crate::module::{FunctionKey, Module};
 use crate::purity::{BodyPurity, Purity};
@@ -65,21 +66,20 @@ impl<'a> Verifier<'a> {
         if !function.is_definition() {
             return None;
         }
-        self.phase_rules(function, &name, &walked);
+        self.phase_rules(&name, &walked);
         Some(walked.form)
     }
 
     /// Walks a body; `None` if it is not sound enough to look further.
     fn body(&mut self, function: &'a Function, name: &str) -> Option<Walked> {
-        let (cx, body) = (&self.module.cx, &function.body);
+        let module = self.module;
+        let (cx, body) = (&module.cx, &function.body);
         let errors = &mut self.errors;
-        if let Some((node, message)) = super::ids::find_dangling(cx, body) {
-            let link = node.filter(|&n| matches!(body.expr(n), Expr::Let { .. }));
+        if let Some(Dangling { message, var }) = find_dangling(cx, function) {
             // The body cannot be walked, so there is no place to look for.
             errors.report(|| {
-                let node = node.map_or(String::new(), |n| format!(" ({n:?}: {:?})", body.expr(n)));
-                let diagnostic = Diagnostic::error(format!("{message}{node}")).in_function(name);
-                match link.and_then(|l| binding_name(self.module, body, l)) {
+                let diagnostic = Diagnostic::error(message).in_function(name);
+                match var.and_then(|v| var_name(module, body, v)) {
                     Some(binding) => diagnostic.on_binding(binding),
                     None => diagnostic,
                 }
@@ -88,7 +88,6 @@ impl<'a> Verifier<'a> {
             return None;
         }
         self.symbols.begin_function();
-        let module = self.module;
         let mut report = |problem: Problem| {
             errors.report(|| diagnostic(module, body, name, problem));
         };
@@ -116,8 +115,9 @@ impl<'a> Verifier<'a> {
     /// The result that is stated accepts what the block returns, and names no other symbols than the function binds.
     fn result(&mut self, function: &Function, name: &str) {
         let cx = &self.types.cx;
-        let Some(ret) = function.ret else { return };
-        if function.is_definition() {
+        if let Some(ret) = function.ret
+            && function.is_definition()
+        {
             let found = function.body.type_of(function.body.root());
             if !cx.types.accepts(ret, found) {
                 let (ret, found) = (cx.type_text(ret), cx.type_text(found));
@@ -148,9 +148,7 @@ impl<'a> Verifier<'a> {
             FunctionKind::Declaration => GlobalTarget::Declaration(key),
         };
         if entry.target != wanted {
-            self.errors.report(|| {
-                Diagnostic::error("the function's name does not lead back to it").in_function(name)
-            });
+            self.errors.report(|| Diagnostic::error("the function's name does not lead back to it").in_function(name));
         }
         let ret = match (function.ret, function.kind) {
             (Some(ret), _) => ret,
@@ -171,8 +169,10 @@ impl<'a> Verifier<'a> {
             let expected = cx.type_text(expected);
             let found = entry.signature.map_or("not known".to_string(), |s| cx.type_text(s));
             self.errors.report(|| {
-                Diagnostic::error(format!("the signature of the function is {expected}, but that of its name is {found}"))
-                    .in_function(name)
+                Diagnostic::error(format!(
+                    "the signature of the function is {expected}, but that of its name is {found}"
+                ))
+                .in_function(name)
             });
         }
     }
@@ -198,10 +198,8 @@ impl<'a> Verifier<'a> {
                 }
                 match cx.attrs.get(value) {
                     Attr::List(items) => stack.extend(items.iter().rev()),
-                    Attr::Function(f) => {
-                        if self.seen_functions.insert(*f) {
-                            self.body(&cx.function_attrs[*f], "a function in an attribute");
-                        }
+                    Attr::Function(f) if self.seen_functions.insert(*f) => {
+                        self.body(&cx.function_attrs[*f], "a function in an attribute");
                     }
                     _ => {}
                 }
@@ -254,11 +252,13 @@ impl<'a> Verifier<'a> {
         phase
     }
 
-    fn phase_rules(&mut self, _function: &Function, name: &str, walked: &Walked) {
+    fn phase_rules(&mut self, name: &str, walked: &Walked) {
         let Some(phase) = self.phase else { return };
         let mut broken = |what: &str, help: &str| {
             self.errors.report(|| {
-                Diagnostic::error(format!("the module claims phase {phase}, but {what}")).in_function(name).with_help(help)
+                Diagnostic::error(format!("the module claims phase {phase}, but {what}"))
+                    .in_function(name)
+                    .with_help(help)
             });
         };
         if phase >= 0.0 && walked.form != Form::Anf {
@@ -273,10 +273,20 @@ impl<'a> Verifier<'a> {
     }
 }
 
-fn binding_name(module: &Module, body: &Body, link: crate::entity::ExprId) -> Option<String> {
+fn binding_name(module: &Module, body: &Body, link: ExprId) -> Option<String> {
     let Expr::Let { var, .. } = body.expr(link) else { return None };
+    var_name(module, body, var)
+}
+
+/// The name of what may not be a variable of the body, as long as the ids in it were not looked at.
+fn var_name(module: &Module, body: &Body, var: VarId) -> Option<String> {
+    if var.index() >= body.len() {
+        return None;
+    }
     match body.expr(var.expr()) {
-        Expr::Var { name, .. } => Some(module.cx.names.get(name?).to_string()),
+        Expr::Var { name: Some(name), .. } if name.index() < module.cx.names.len() => {
+            Some(module.cx.names.get(name).to_string())
+        }
         _ => None,
     }
 }

@@ -111,23 +111,18 @@ impl Symbols {
         }
     }
 
-    fn first_unbound(&self, symbols: &[SymbolId]) -> Option<SymbolError> {
-        let unbound = symbols.iter().find(|s| self.states.get(s.index()).is_none_or(|s| !s.bound))?;
-        Some(SymbolError::Unbound(*unbound))
-    }
-
     /// A symbol that a type names and that is not bound.
     #[inline]
     pub(super) fn check_type(&mut self, cx: &Context, ty: TypeId) -> Option<SymbolError> {
         if !cx.types.is_symbolic(ty) {
             return None;
         }
-        if !self.of_types.contains_key(&ty) {
+        let symbols = self.of_types.entry(ty).or_insert_with(|| {
             let mut found = Found::default();
             cx.types.for_each_symbol(ty, |d| found.add(cx, d));
-            self.of_types.insert(ty, found.list.into());
-        }
-        self.first_unbound(&self.of_types[&ty])
+            found.list.into()
+        });
+        first_unbound(&self.states, symbols)
     }
 
     /// A symbol that an attribute names and that is not bound.
@@ -135,29 +130,36 @@ impl Symbols {
         if self.states.is_empty() || attrs == cx.attrs.empty() {
             return None;
         }
-        if !self.of_attrs.contains_key(&attrs) {
-            let mut found = Found::default();
-            let mut seen = FxHashSet::default();
-            let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, v)| v).collect();
-            while let Some(value) = stack.pop() {
-                if !seen.insert(value) {
-                    continue;
-                }
-                match cx.attrs.get(value) {
-                    Attr::List(items) => stack.extend(items.iter().rev()),
-                    Attr::Type(t) => cx.types.for_each_symbol(*t, |d| found.add(cx, d)),
-                    Attr::Shape(shape) => {
-                        for &d in shape {
-                            cx.types.dims.for_each_symbol(d, |d| found.add(cx, d));
-                        }
-                    }
-                    _ => {}
+        let symbols = self.of_attrs.entry(attrs).or_insert_with(|| symbols_of_attrs(cx, attrs));
+        first_unbound(&self.states, symbols)
+    }
+}
+
+fn first_unbound(states: &[State], symbols: &[SymbolId]) -> Option<SymbolError> {
+    let unbound = symbols.iter().find(|s| states.get(s.index()).is_none_or(|s| !s.bound))?;
+    Some(SymbolError::Unbound(*unbound))
+}
+
+fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
+    let mut found = Found::default();
+    let mut seen = FxHashSet::default();
+    let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, v)| v).collect();
+    while let Some(value) = stack.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        match cx.attrs.get(value) {
+            Attr::List(items) => stack.extend(items.iter().rev()),
+            Attr::Type(t) => cx.types.for_each_symbol(*t, |d| found.add(cx, d)),
+            Attr::Shape(shape) => {
+                for &d in shape {
+                    cx.types.dims.for_each_symbol(d, |d| found.add(cx, d));
                 }
             }
-            self.of_attrs.insert(attrs, found.list.into());
+            _ => {}
         }
-        self.first_unbound(&self.of_attrs[&attrs])
     }
+    found.list.into()
 }
 
 #[derive(Default)]

@@ -6,15 +6,21 @@ use std::hash::Hasher;
 
 use crate::body::Body;
 use crate::context::Context;
+use crate::dtype::DType;
 use crate::entity::{EntityId, ExprId, TypeId};
 use crate::expr::Expr;
 use crate::infer::infer_expr;
+use crate::purity::carries_functions;
 use crate::types::Type;
 
 /// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types and constants of the operands) are inferred once.
 pub(super) struct TypeChecker {
     /// A copy of the module's tables, in which inference may make types.
     pub(super) cx: Context,
+    /// Whether attributes may hold or name functions.
+    pub(super) attrs_carry_functions: bool,
+    /// The type of conditions.
+    boolean: TypeId,
     cache: HashTable<Known>,
     /// What calls look like, one behind the other.
     keys: Vec<u32>,
@@ -32,7 +38,10 @@ struct Known {
 
 impl TypeChecker {
     pub(super) fn new(cx: &Context) -> TypeChecker {
-        TypeChecker { cx: cx.clone(), cache: HashTable::new(), keys: Vec::new(), key: Vec::new() }
+        let attrs_carry_functions = carries_functions(cx);
+        let mut cx = cx.clone();
+        let boolean = cx.types.scalar(DType::Bool);
+        TypeChecker { cx, attrs_carry_functions, boolean, cache: HashTable::new(), keys: Vec::new(), key: Vec::new() }
     }
 
     /// What is wrong with a call, tuple, projection, If or Lambda whose parts are in order.
@@ -76,7 +85,17 @@ impl TypeChecker {
                 }
                 self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
             }
-            Expr::If { .. } => self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err(),
+            Expr::If { cond, then_block, else_block } => {
+                // The usual case: branches of one type.
+                if body.ty(cond) == self.boolean
+                    && !matches!(body.expr(cond), Expr::Let { .. })
+                    && body.type_of(then_block) == stored
+                    && body.type_of(else_block) == stored
+                {
+                    return None;
+                }
+                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
+            }
             Expr::Lambda { lambda, body: block } => {
                 if let Some(ret) = body.lambda(lambda).ret {
                     let found = body.type_of(block);
@@ -99,9 +118,7 @@ impl TypeChecker {
         let hash = hasher.finish();
         let short = (hash >> 7) as u32;
         let (keys, key) = (&self.keys, &self.key);
-        let known = self.cache.find(hash, |k| {
-            k.hash == short && keys[k.start as usize..][..k.len as usize] == key[..]
-        });
+        let known = self.cache.find(hash, |k| k.hash == short && keys[k.start as usize..][..k.len as usize] == key[..]);
         if let Some(known) = known {
             let ty = known.ty;
             return self.compare(stored, ty).err();

@@ -226,7 +226,7 @@ impl Walk<'_> {
         let BlockKind::Lambda(id) = kind else { return };
         let body = self.body;
         let Expr::Lambda { lambda, .. } = body.expr(id) else { return };
-        let own = body.lambda_symbols(lambda);
+        let own: FxHashSet<SymbolId> = body.lambda_symbols(lambda).iter().copied().collect();
         for p in body.lambda_params(lambda) {
             if body.is_dataflow_var(p) {
                 let name = self.name(p.expr());
@@ -414,7 +414,7 @@ impl Walk<'_> {
                 let cx = &self.types.cx;
                 if self.executes_in_region()
                     && (cx.ops.get(op).purity == OpPurity::Impure
-                        || attrs != cx.attrs.empty() && !cx.function_attrs.is_empty())
+                        || attrs != cx.attrs.empty() && self.types.attrs_carry_functions)
                 {
                     self.suspect(id, Reason::InRegion);
                 }
@@ -458,12 +458,7 @@ impl Walk<'_> {
         }
     }
 
-    fn bind_symbols(
-        &mut self,
-        at: ExprId,
-        ty: TypeId,
-        may_bind: impl Fn(SymbolId) -> bool,
-    ) {
+    fn bind_symbols(&mut self, at: ExprId, ty: TypeId, may_bind: impl Fn(SymbolId) -> bool) {
         let mut errors: Vec<SymbolError> = Vec::new();
         self.symbols.bind(&self.types.cx, ty, may_bind, |e| errors.push(e));
         for e in errors {

@@ -32,7 +32,11 @@ fn arithmetic_is_normalised() {
 fn parameters_bind_and_the_result_sees() {
     prints(
         "def @main(%x: Tensor[(n, 2 * m), float32], %y: Tensor[(m,), float32]) -> (Tensor[(n, 2 * m), float32], Any) { (%x, %y) }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(n, 2 * m), float32], %y: Tensor[(m,), float32]) -> (Tensor[(n, 2 * m), float32], Any) {
+              (%x, %y)
+            }
+        "#]],
     );
 }
 
@@ -49,13 +53,26 @@ fn a_match_cast_binds_for_the_rest_of_its_block() {
            let %k = match_cast(%x, to=(Tensor[(k,), float32], Tensor[(k + n,), float32]));
            %b
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Any, %c: Tensor[(), bool]) {
+              let %a = match_cast(%x, to=Tensor[(n,), float32]);
+              let %b = if (%c) {
+                let %d = match_cast(%x, to=Tensor[(n, k), float32]);
+                let %e = match_cast(%x, to=Tensor[(k,), float32]);
+                %a
+              } else { exp(%a) };
+              let %k = match_cast(%x, to=(Tensor[(k_1,), float32], Tensor[(k_1 + n,), float32]));
+              %b
+            }
+        "#]],
     );
     fails_in(
         "let %a = if (%c) { let %d = match_cast(%x, to=Tensor[(k,), float32]); %d } else { match_cast(%x, to=Tensor[(k,), float32]) };
          let %b: Tensor[(k,), float32] = %a;
          %b",
-        &expect![[]],
+        &expect![[r#"
+            k | unknown symbolic dimension `k` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+        "#]],
     );
 }
 
@@ -122,7 +139,18 @@ fn what_is_not_bound_is_an_error() {
          def @e(%x: Tensor[(floor(2, 2),), int8]) { %x }
          def @g(%x: Tensor[(99999999999999999999, 1f), int8]) { %x }
          type !t = Tensor[(n,), int8];",
-        &expect![[]],
+        &expect![[r#"
+            n | nothing binds the symbolic dimension `n` | it has to stand alone as a dimension somewhere, such as `Tensor[(n,), float32]`
+            bach | unknown symbolic dimension `bach` | did you mean `batch`?
+            Tensor[(n,), int8] | `%y` is Tensor[(), int32], but Tensor[(?,), int8] is stated
+            n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+            n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+            0 - 2 | the dimension is -2 | an extent is 0 or more; `?` where it is not known
+            floor | unknown operation `floor` on dimensions | there are floordiv, ceildiv, mod, min and max
+            99999999999999999999 | `99999999999999999999` is out of range: a dimension is at most 9223372036854775807
+            1f | `1f` is not a dimension | a dimension is a whole number without a suffix
+            n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+        "#]],
     );
 }
 
@@ -131,6 +159,32 @@ fn functions_do_not_see_each_others_symbols() {
     fails(
         "def @a(%x: Tensor[(n,), int8]) { note(%x, value=fn(%y: int8) { note(%y, value=shape(n)) }) }
          def @b(%x: int8) { note(%x, value=shape(n)) }",
-        &expect![[]],
+        &expect![[r#"
+            n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+            n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+        "#]],
+    );
+}
+
+#[test]
+fn an_annotation_may_name_what_the_value_binds() {
+    let text = "def @main(%x: Any) {
+           let %a: Tensor[(n,), float32] = match_cast(%x, to=Tensor[(n,), float32]);
+           let %b: Tensor[(k,), float32] = { let %c = match_cast(%x, to=Tensor[(k,), float32]); %c };
+           let %d: fn(Tensor[(k,), float32]) -> Tensor[(k,), float32] = fn(%e: Tensor[(k,), float32]) { %d(%e) };
+           (%a, %d(%b))
+         }";
+    let m = module(text);
+    let mut all = String::new();
+    let options = anfora_ir::PrintOptions { annotations: anfora_ir::Annotations::All, ..Default::default() };
+    anfora_ir::print_module(&m, &options, &mut all).unwrap();
+    assert_eq!(module(&all).to_string(), m.to_string());
+    fails_in(
+        "let %a: Tensor[(n,), float32] = %x; let %b: Tensor[(m,), float32] = fn(%z: int8) { %z }; %a",
+        &expect![[r#"
+        n | unknown symbolic dimension `n` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+        Tensor[(m,), float32] | `%b` is fn(Tensor[(), int8]) -> Tensor[(), int8], but Tensor[(?,), float32] is stated
+        m | unknown symbolic dimension `m` | a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any
+    "#]],
     );
 }

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpPurity, OpRegistry, Source,
-    TypeCall, TypeError, TypeId, TypeRule, parse_module,
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpPurity, OpRegistry,
+    Source, TypeCall, TypeError, TypeId, TypeRule, parse_module,
 };
 
 fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
@@ -138,8 +138,7 @@ fn fails(text: &str, expected: &expect_test::Expect) {
 /// The errors in the block of a function with two vectors `%x`, `%y` and a flag `%c` as parameters.
 #[track_caller]
 fn fails_in(block: &str, expected: &expect_test::Expect) {
-    let text = format!(
-        "def @f(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32], %c: bool) -> Any {{\n{block}\n}}\n"
-    );
+    let text =
+        format!("def @f(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32], %c: bool) -> Any {{\n{block}\n}}\n");
     fails(&text, expected);
 }

@@ -17,7 +17,13 @@ fn definitions_and_bindings() {
            let %b: Tensor[(8,), float32] = multiply(%a, %a,); /* another /* inside */ */
            %b
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(8,), float32], %y: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+              let %a = add(%x, %y);
+              let %b = multiply(%a, %a);
+              %b
+            }
+        "#]],
     );
 }
 
@@ -37,7 +43,24 @@ fn functions_of_every_kind() {
     assert!(m.cx.find_attr(m.get(keys[0]).unwrap().meta, "doc").is_some());
     assert!(m.cx.find_attr(m.get(keys[1]).unwrap().attrs, "Primitive").is_some());
     assert_eq!(m.source().unwrap().name(), "test.anf");
-    prints(text, &expect![[]]);
+    prints(
+        text,
+        &expect![[r##"
+        #![phase=2, version="1"]
+
+        #[doc="what it does"]
+        declare @external(%x: Tensor[(), float32], Pure=1) -> Tensor[(), float32];
+
+        def private @"odd name"(Primitive=1) -> () {
+          ()
+        }
+
+        def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+          let %u = @"odd name"();
+          @external(%x)
+        }
+    "##]],
+    );
 }
 
 #[test]
@@ -52,7 +75,20 @@ fn expressions_nest_and_group() {
            let %n = note(%x, none, %x, axis=1, value=none);
            ((%i))
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32], %c: Tensor[(), bool]) -> Tensor[(), float32] {
+              let %t = (%x, (%c, (%x,)), ());
+              let %p = %t.1.1.0;
+              let %q = (add(%p, exp(%x)), less(%x, 1f)).0;
+              let %f = (fn (%a: Tensor[(), float32]) { add(%a, %q) })(%p);
+              let %i = (if (less(%x, %f)) { (%x, %f) } else {
+                let %s = (%f, %x);
+                %s
+              }).0;
+              let %n = note(%x, none, %x, axis=1);
+              %i
+            }
+        "#]],
     );
 }
 
@@ -64,7 +100,20 @@ fn blocks_are_values_and_have_scopes() {
            let %a = add(%a, %x);
            add({ %a }, { let %a = exp(%a); %a })
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              let %a = {
+                let %b = exp(%x);
+                let %x$1 = exp(%b);
+                add(%x$1, %b)
+              };
+              let %a$1 = add(%a, %x);
+              add(%a$1, {
+                let %a$2 = exp(%a$1);
+                %a$2
+              })
+            }
+        "#]],
     );
 }
 
@@ -92,7 +141,25 @@ fn a_dataflow_region_hides_what_it_does_not_output() {
            dataflow { let %d = exp(%c); output(%d,) }
            %d
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              dataflow {
+                let %a = exp(%x);
+                let %b = exp(%a);
+                output(%b);
+              }
+              dataflow {
+                let %a$1 = exp(%b);
+                output(%a$1);
+              }
+              let %c = exp(%a$1);
+              dataflow {
+                let %d = exp(%c);
+                output(%d);
+              }
+              %d
+            }
+        "#]],
     );
 }
 
@@ -127,7 +194,13 @@ fn meta_stays_with_its_binding() {
     assert_eq!(m.cx.attrs.list(meta).len(), 3);
     prints(
         "def @main(%x: float32) { #[a=1, b=\"two\"] #[c=[1, 2]] let %y = exp(%x); %y }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              #[a=1, b="two", c=[1, 2]]
+              let %y = exp(%x);
+              %y
+            }
+        "#]],
     );
 }
 
@@ -138,7 +211,11 @@ fn numbers_of_every_kind() {
            (1, -1i8, 2i16, 3i64, 255u8, 4u16, 5u32, 18446744073709551615u64, -9223372036854775808i64, 1f, -1.5f, 1e-3f,
             2.5E+10f64, 1.5f16, 1.5bf16, inff, -inff, nanf, inff64, -nanf16, infbf16, true, false)
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main() -> (Tensor[(), int32], Tensor[(), int8], Tensor[(), int16], Tensor[(), int64], Tensor[(), uint8], Tensor[(), uint16], Tensor[(), uint32], Tensor[(), uint64], Tensor[(), int64], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), bool], Tensor[(), bool]) {
+              (1, -1i8, 2i16, 3i64, 255u8, 4u16, 5u32, 18446744073709551615u64, -9223372036854775808i64, 1f, -1.5f, 0.001f, 25000000000f64, 1.5f16, 1.5bf16, inff, -inff, nanf, inff64, dense<Tensor[(), float16]>[nan(0xfe00)], infbf16, true, false)
+            }
+        "#]],
     );
 }
 
@@ -155,7 +232,11 @@ fn constants_of_every_kind() {
             dense<Tensor[(2,), float8e5m2]>\"0x3c40\", dense<Tensor[(2,), float16]>[65504, 6e-8],
             dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main() -> (Tensor[(2, 2), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), float64], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), int4], Tensor[(), int4], Tensor[(3,), bool], Tensor[(0, 4), int8], Tensor[(1000000, 1000000), int8], Tensor[(2,), string], Tensor[(2,), complex64], Tensor[(2,), float8e5m2], Tensor[(2,), float16], Tensor[(2,), uint64]) {
+              (dense<Tensor[(2, 2), float32]>[1, 2, 3, 4], dense<Tensor[(2,), float32]>[1.5], dense<Tensor[(2,), float32]>[-0.0], dense<Tensor[(2,), float32]>[0, -0.0], dense<Tensor[(3,), float64]>[inf, -inf, nan], dense<Tensor[(2,), float32]>[nan(0x7fc00001), 1], dense<Tensor[(2,), float32]>[1, 2], dense<Tensor[(3,), int4]>"0x7801", dense<Tensor[(), int4]>"0x03", dense<Tensor[(3,), bool]>[true, false, true], dense<Tensor[(0, 4), int8]>[], dense<Tensor[(1000000, 1000000), int8]>[7], dense<Tensor[(2,), string]>["a", "b\n"], dense<Tensor[(2,), complex64]>"0x0000803F00000000", dense<Tensor[(2,), float8e5m2]>"0x3C40", dense<Tensor[(2,), float16]>[65500, 6e-8], dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
+            }
+        "#]],
     );
 }
 
@@ -186,7 +267,24 @@ fn attributes_of_every_kind() {
            let %9 = op \"odd name!\"(%x);
            %9
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @g(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              %x
+            }
+
+            def @main(%x: Tensor[(n, 4), float32]) -> Tensor[(n, 4), float32] {
+              let %1 = note(%x, axis=-1, value=1);
+              let %2 = note(%x, value=[1, -2.5, inff64, -inff64, nanf64, "sé", true, none, [], [[]]]);
+              let %3 = note(%x, value=shape(2, n, ?, 2 * n + 1));
+              let %4 = note(%x, let=dense<Tensor[(), int32]>[1], value=dense<Tensor[(2,), int8]>[1, 2]);
+              let %5 = note(%x, value=[float32, Tensor[(), float32], Any, fn(Tensor[(), float32]) -> Tensor[(), float32], fn() -> (), (), (Tensor[(), int8],)]);
+              let %6 = note(%x, value=[@g, add, nn.relu, op "odd name!", max]);
+              let %7 = note(%x, let=[[1, [2.5, "x"]], (Tensor[(), float32], Tensor[(8,), float32])], value=[1, [2.5, "x"]]);
+              let %8 = note(%x, let=2.0, value=1.5f);
+              let %9 = op "odd name!"(%x);
+              %9
+            }
+        "#]],
     );
 }
 
@@ -200,7 +298,25 @@ fn functions_are_attribute_values() {
            let %c = note(%x, value=fn(%q: float32) { note(%q, value=fn(%q: int8) { %q }) });
            exp(%x)
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @g(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              %x
+            }
+
+            def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              let %a = note(%x, value=fn (%x: Tensor[(n,), float32], K=2) -> Tensor[(n,), float32] {
+                let %y = exp(%x);
+                %y
+              });
+              let %b = note(%x, let=[fn () -> Tensor[(), float32] { @g(1f) }, fn (K=1) {
+                fn (%z: Tensor[(), int8]) { %z }
+              }], value=fn () { () });
+              let %c = note(%x, value=fn (%q: Tensor[(), float32]) {
+                note(%q, value=fn (%q: Tensor[(), int8]) { %q })
+              });
+              exp(%x)
+            }
+        "#]],
     );
 }
 
@@ -212,7 +328,13 @@ fn opaque_operators_have_the_type_that_is_written() {
            let %z = onnx.Bar(%y.0);
            (%y.1, %z)
          }",
-        &expect![[]],
+        &expect![[r#"
+            def @main(%x: Tensor[(), float32]) -> (Tensor[(), int64], Any) {
+              let %y: (Tensor[(), float32], Tensor[(), int64]) = onnx.Foo(%x, none, "a key"=[1], mode="a");
+              let %z = onnx.Bar(%y.0);
+              (%y.1, %z)
+            }
+        "#]],
     );
 }
 
@@ -221,7 +343,17 @@ fn operators_and_globals_are_values() {
     prints(
         "def @g(%x: float32) { %x }
          def @main(%x: float32) { let %t = (add, @g, nn.relu, none); let %u = @g; %u(%x) }",
-        &expect![[]],
+        &expect![[r#"
+            def @g(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              %x
+            }
+
+            def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+              let %t = (add, @g, nn.relu, none);
+              let %u = @g;
+              %u(%x)
+            }
+        "#]],
     );
 }
 
@@ -230,7 +362,11 @@ fn keywords_are_keys_and_names() {
     prints(
         "type !fn = float32; type !0 = int8; type !a$1 = (!fn, !0);
          def @def(%let: !a$1, if=1, Tensor=2) { note(%let, let=3) }",
-        &expect![[]],
+        &expect![[r#"
+            def @def(%let: (Tensor[(), float32], Tensor[(), int8]), Tensor=2, if=1) -> (Tensor[(), float32], Tensor[(), int8]) {
+              note(%let, let=3)
+            }
+        "#]],
     );
 }
 

@@ -122,7 +122,8 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
 }
 
 fn export_full(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let value = n.attrs().literal("value").ok_or_else(|| ExportProblem::Unsupported("`full` without a value".to_owned()))?;
+    let value =
+        n.attrs().literal("value").ok_or_else(|| ExportProblem::Unsupported("`full` without a value".to_owned()))?;
     let shape = n.operand(0)?;
     fill(n, shape, &value)
 }

@@ -3,7 +3,8 @@
 use anfora_ir::{Attr, DType};
 
 use super::{
-    Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute, str_attribute,
+    Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
+    str_attribute,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -53,7 +54,8 @@ const DIRECT: &[(&str, i64, &str)] = &[
 
 pub(super) fn register(table: &mut Conversions) {
     for &(onnx, since, native) in DIRECT {
-        table.register(Conversion::new(onnx, since..=*OPSETS.end(), native).import(import_direct).export(export_direct));
+        table
+            .register(Conversion::new(onnx, since..=*OPSETS.end(), native).import(import_direct).export(export_direct));
     }
     for (onnx, since, native) in [("Floor", 9, "floor"), ("Ceil", 9, "ceil"), ("Round", 11, "round")] {
         let row = Conversion::new(onnx, since..=*OPSETS.end(), native);

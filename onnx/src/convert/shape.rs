@@ -41,9 +41,14 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_split)
             .export(export_split)
             .attributes(&[("axis", AttributeType::Int), ("num_outputs", AttributeType::Int)]),
-        Conversion::new("Slice", 9..=9, "strided_slice").import(import_slice_attributes).export(export_slice_attributes).attributes(
-            &[("axes", AttributeType::Ints), ("starts", AttributeType::Ints), ("ends", AttributeType::Ints)],
-        ),
+        Conversion::new("Slice", 9..=9, "strided_slice")
+            .import(import_slice_attributes)
+            .export(export_slice_attributes)
+            .attributes(&[
+                ("axes", AttributeType::Ints),
+                ("starts", AttributeType::Ints),
+                ("ends", AttributeType::Ints),
+            ]),
         Conversion::new("Slice", 10..=23, "strided_slice").import(import_slice_operands).export(export_slice_operands),
         Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_axis).attributes(AXIS),
         Conversion::new("Shape", OPSETS, "shape_of")

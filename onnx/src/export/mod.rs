@@ -1,9 +1,11 @@
 //! From a module to a file.
 
+mod closing;
 mod constants;
 mod graph;
 mod names;
 mod node;
+mod opening;
 mod slots;
 
 use anfora_ir::{AttrId, AttrsId, Context, Function, Module};
@@ -93,14 +95,11 @@ pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, Expo
 fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     let find = |key| cx.find_attr(attrs, key);
     let number = |key| find(key).map(|v| int(cx, v).ok_or(ExportProblem::Damaged(key))).transpose();
-    let text = |key| {
-        find(key).map(|v| str(cx, v).map(str::to_owned).ok_or(ExportProblem::Damaged(key))).transpose()
-    };
+    let text = |key| find(key).map(|v| str(cx, v).map(str::to_owned).ok_or(ExportProblem::Damaged(key))).transpose();
     let opset = |&item: &AttrId| match list(cx, item)? {
-        &[domain, version] => Some(OperatorSetIdProto {
-            domain: Some(str(cx, domain)?.to_owned()),
-            version: Some(int(cx, version)?),
-        }),
+        &[domain, version] => {
+            Some(OperatorSetIdProto { domain: Some(str(cx, domain)?.to_owned()), version: Some(int(cx, version)?) })
+        }
         _ => None,
     };
     let opsets = find(keys::OPSETS).map(|v| {

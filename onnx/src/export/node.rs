@@ -287,8 +287,7 @@ impl<'m> Exporter<'m> {
         for &(key, value) in cx.attrs.list(call.attrs) {
             match cx.names.get(key) {
                 keys::RAW => {
-                    let raw: Vec<AttributeProto> =
-                        decoded_list(cx, value).ok_or(ExportProblem::Damaged(keys::RAW))?;
+                    let raw: Vec<AttributeProto> = decoded_list(cx, value).ok_or(ExportProblem::Damaged(keys::RAW))?;
                     node.attribute.extend(raw);
                 }
                 keys::OVERLOAD => {

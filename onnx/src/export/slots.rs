@@ -171,12 +171,7 @@ impl<'m> Slots<'m> {
     }
 
     /// The results of a call: one, or the fields of a tuple.
-    fn add_results(
-        &mut self,
-        call: ExprId,
-        var: Option<VarId>,
-        graph: Option<ExprId>,
-    ) -> Result<Slot, ExportProblem> {
+    fn add_results(&mut self, call: ExprId, var: Option<VarId>, graph: Option<ExprId>) -> Result<Slot, ExportProblem> {
         let ty = self.body.ty(call);
         let (name, meta) = match var {
             Some(v) => (self.body.var_name(v), self.body.meta(v.expr())),

@@ -201,8 +201,7 @@ impl Importer<'_, '_> {
 
         self.scope.open();
         let (initializers, tensors) = self.read_initializers(initializer).map_err(fail)?;
-        let has_subgraphs =
-            node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty()));
+        let has_subgraphs = node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty()));
         let mut open = OpenGraph {
             place: String::new(),
             label,

@@ -2,6 +2,7 @@
 
 mod graph;
 mod node;
+mod result_types;
 mod values;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
 use super::hints_attr;
+use super::result_types::result_type;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, Operands};
 use crate::error::ImportProblem;
@@ -210,8 +211,7 @@ impl<'a> Importer<'_, 'a> {
             && let Some(value) = self.native_value(node, lowered)?
         {
             let carried = row.carried;
-            let carried: Vec<&AttributeProto> =
-                node.attribute.iter().filter(|a| carried.contains(&a.name())).collect();
+            let carried: Vec<&AttributeProto> = node.attribute.iter().filter(|a| carried.contains(&a.name())).collect();
             if !carried.is_empty() {
                 let cx = self.builder.cx();
                 let mut items = vec![cx.str_attr(node.op_type())];
@@ -237,7 +237,8 @@ impl<'a> Importer<'_, 'a> {
         let row = settings.conversions.for_node(domain, node.op_type(), opset)?;
         let rule = row.import?;
         let is_known = |a: &AttributeProto| {
-            let typed = row.attributes.iter().any(|&(name, ty)| name == a.name() && a.r#type() == ty && has_only_its_value(a));
+            let typed =
+                row.attributes.iter().any(|&(name, ty)| name == a.name() && a.r#type() == ty && has_only_its_value(a));
             typed || row.carried.contains(&a.name())
         };
         if !pending.subgraphs.is_empty() || !node.overload().is_empty() || !node.attribute.iter().all(is_known) {
@@ -470,11 +471,16 @@ impl<'a> Importer<'_, 'a> {
         graph.is_impure |= is_impure == OpPurity::Impure;
         let op = cx.ops.opaque(&op_name, is_impure).map_err(ImportProblem::Type)?;
 
+        let operand_types: Vec<TypeId> = operands.iter().map(|&o| self.builder.body().ty(o)).collect();
         let mut types = Vec::with_capacity(node.output.len());
-        for name in &node.output {
+        for (i, name) in node.output.iter().enumerate() {
             types.push(match name.as_str() {
                 "" => self.builder.cx().types.unit(),
-                name => self.stated_output(graph, name),
+                name => match self.stated_output(graph, name) {
+                    Some(stated) => stated,
+                    None if is_standard(node.domain()) => result_type(self.builder.cx(), node, i, &operand_types),
+                    None => self.builder.cx().types.any(),
+                },
             });
         }
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
@@ -485,13 +491,12 @@ impl<'a> Importer<'_, 'a> {
         self.bind_outputs(graph, &node.output, value, meta)
     }
 
-    /// The type that the file states for a value; `Any` if it does not.
-    fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> TypeId {
+    /// The type that the file states for a value, if it states one.
+    fn stated_output(&mut self, graph: &OpenGraph, name: &str) -> Option<TypeId> {
         let id = self.builder.cx().names.intern(name);
-        match graph.stated.get(&id) {
-            Some(stated) => self.stated_type(&stated.info),
-            None => self.builder.cx().types.any(),
-        }
+        let info = &graph.stated.get(&id)?.info;
+        info.r#type.as_ref()?;
+        Some(self.stated_type(info))
     }
 }
 

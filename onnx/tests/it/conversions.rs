@@ -15,7 +15,13 @@ fn calls(model: &ModelProto) -> String {
 }
 
 /// One node over a float input `x` of the given extents and constants, with the output `y`.
-fn with_constants(opset: i64, op: &str, dims: &[i64], constants: &[Literal], attribute: Vec<AttributeProto>) -> ModelProto {
+fn with_constants(
+    opset: i64,
+    op: &str,
+    dims: &[i64],
+    constants: &[Literal],
+    attribute: Vec<AttributeProto>,
+) -> ModelProto {
     let names: Vec<String> = (0..constants.len()).map(|i| format!("c{i}")).collect();
     let mut inputs = vec!["x"];
     inputs.extend(names.iter().map(String::as_str));
@@ -145,10 +151,9 @@ fn slices_by_version() {
 fn splits_by_version() {
     let split = |opset, attribute: Vec<AttributeProto>, sizes: Option<Literal>, parts: &[&str]| {
         let inputs: &[&str] = if sizes.is_some() { &["x", "s"] } else { &["x"] };
-        let outputs = parts.iter().map(|p| anfora_onnx::proto::ValueInfoProto {
-            name: Some(p.to_string()),
-            ..Default::default()
-        });
+        let outputs = parts
+            .iter()
+            .map(|p| anfora_onnx::proto::ValueInfoProto { name: Some(p.to_string()), ..Default::default() });
         let outputs = outputs.collect();
         let mut g = graph("g", vec![node("Split", inputs, parts, attribute)], vec![float("x", &[6, 2])], outputs);
         g.initializer = sizes.iter().map(|s| initializer("s", s)).collect();
@@ -216,10 +221,9 @@ fn dropout_by_version() {
         let names: Vec<String> = (0..constants.len()).map(|i| format!("c{i}")).collect();
         let mut inputs = vec!["x"];
         inputs.extend(names.iter().map(String::as_str));
-        let results = results.iter().map(|r| anfora_onnx::proto::ValueInfoProto {
-            name: Some(r.to_string()),
-            ..Default::default()
-        });
+        let results = results
+            .iter()
+            .map(|r| anfora_onnx::proto::ValueInfoProto { name: Some(r.to_string()), ..Default::default() });
         let results = results.collect();
         let mut g = graph("g", vec![node("Dropout", &inputs, outputs, vec![])], vec![float("x", &[2])], results);
         g.initializer = names.iter().zip(constants).map(|(n, c)| initializer(n, c)).collect();
@@ -312,6 +316,23 @@ fn where_an_operator_takes_less_than_the_format() {
     assert_eq!((calls(&larger).as_str(), shape_of_result(&larger)), ("broadcast_to", vec![3, 4]));
     let sum = |n: usize| calls(&one_node(13, "Sum", &vec![&[2][..]; n], vec![]));
     assert_eq!((sum(1).as_str(), sum(2).as_str(), sum(3).as_str()), ("", "add", "onnx.Sum"));
+}
+
+#[test]
+fn results_of_other_operators_have_types_where_they_show() {
+    let nodes = vec![
+        node("Clip", &["x"], &["a"], vec![]),
+        node("Relu", &["a"], &["b"], vec![]),
+        node("Flatten", &["b"], &["c"], vec![int_attribute("axis", 2)]),
+        node("Tanh", &["c"], &["d"], vec![]),
+        node("NonZero", &["d"], &["e"], vec![]),
+        node("Abs", &["e"], &["y"], vec![]),
+    ];
+    let x = crate::models::typed("x", crate::models::symbolic_type(1, &["n", "2", "3", "4"]));
+    let m = model(13, graph("g", nodes, vec![x], vec![info("y", INT64, &[2, 5])]));
+    assert_eq!(calls(&m), "onnx.Clip nn.relu onnx.Flatten tanh onnx.NonZero onnx.Abs");
+    let text = read(&m).to_string();
+    assert!(text.contains("Tensor[(2 * n, 12), float32]"), "{text}");
 }
 
 #[test]

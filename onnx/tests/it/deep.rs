@@ -94,9 +94,8 @@ fn a_million_nodes() {
     let m = model(13, graph("g", nodes, vec![float("v0", &[2])], vec![float(&format!("v{count}"), &[2])]));
     let bytes = m.encode_to_vec();
     let expected = bytes.len();
-    let back = on_a_small_stack(move || {
-        export(&imported(bytes), &ExportOptions::default()).expect("it can be written").bytes
-    });
+    let back =
+        on_a_small_stack(move || export(&imported(bytes), &ExportOptions::default()).expect("it can be written").bytes);
     assert!(back.len().abs_diff(expected) < 100);
 }
 

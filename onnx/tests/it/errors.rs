@@ -4,8 +4,8 @@ use anfora_ir::{DType, Literal};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
 use anfora_onnx::proto::tensor_proto::{DataLocation, Segment};
 use anfora_onnx::proto::{
-    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto, TrainingInfoProto,
-    ValueInfoProto,
+    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto,
+    TrainingInfoProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
 use bytes::Bytes;
@@ -121,10 +121,8 @@ fn tensors_that_are_not() {
         &with(|t| {
             t.set_data_location(DataLocation::External);
             t.raw_data = None;
-            t.external_data = vec![StringStringEntryProto {
-                key: Some("location".into()),
-                value: Some("weights.bin".into()),
-            }];
+            t.external_data =
+                vec![StringStringEntryProto { key: Some("location".into()), value: Some("weights.bin".into()) }];
         }),
         &["the initializer `w`", "another file (weights.bin)", "not supported yet"],
     );
@@ -145,7 +143,10 @@ fn external_data_wherever_it_is() {
         t.set_data_location(DataLocation::External);
         t
     };
-    refused(&of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", external())])]), &["another file (f)"]);
+    refused(
+        &of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", external())])]),
+        &["another file (f)"],
+    );
     let mut named = external();
     named.name = Some("inner".into());
     let odd = of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", named)])]);
@@ -177,7 +178,8 @@ fn tensors_of_every_type_come_back() {
         if dtype == DType::String {
             continue;
         }
-        let bytes: Vec<u8> = (0..dtype.byte_len(6).unwrap() as u8).map(|b| b % if dtype == DType::Bool { 2 } else { 100 }).collect();
+        let bytes: Vec<u8> =
+            (0..dtype.byte_len(6).unwrap() as u8).map(|b| b % if dtype == DType::Bool { 2 } else { 100 }).collect();
         let literal = Literal::from_bytes(dtype, &[2, 3], Bytes::from(bytes)).unwrap();
         let tensor = tensor_of(&literal, 1000).unwrap();
         assert_eq!(dtype_of(tensor.data_type()), Some(dtype));

@@ -56,11 +56,7 @@ fn tuples_and_aliases_leave_no_node() {
            (%y, %u0, %a)
          }",
     );
-    assert_eq!(
-        lines(&g),
-        ["Relu(x) -> a", "Add(x, a) -> c", "Split(c) -> v, y"],
-        "{g:#?}"
-    );
+    assert_eq!(lines(&g), ["Relu(x) -> a", "Add(x, a) -> c", "Split(c) -> v, y"], "{g:#?}");
     assert_eq!(output_names(&g), ["y", "x", "a"]);
 }
 
@@ -202,7 +198,10 @@ fn what_a_pass_removes_is_refused_with_its_name() {
         &["at %y", "InlineFunctions"],
     );
     refused("def @main(%x: Tensor[(4,), float32]) { let %f = fn () { %x }; %f }", &["which is a function"]);
-    refused("def @main(%x: Tensor[(4,), float32]) { let %y = floor_divide(%x, %x); %y }", &["`floor_divide` has no counterpart"]);
+    refused(
+        "def @main(%x: Tensor[(4,), float32]) { let %y = floor_divide(%x, %x); %y }",
+        &["`floor_divide` has no counterpart"],
+    );
     refused("def @main(%x: Any) { %x }", &["the type Any cannot be written"]);
     refused("def @main(%x: (Any, Any)) { () }", &["cannot be written"]);
     refused("def @other() { () }", &["there is no function `@main` with a body"]);
@@ -243,7 +242,9 @@ fn one_fn_may_be_several_subgraphs() {
 
 #[test]
 fn attributes_that_are_not_the_importers() {
-    let main = |attrs: &str| format!("def @main(%x: Tensor[(4,), float32]) {{ let %y: Any = onnx.Foo(%x, {attrs}); nn.relu(%x) }}");
+    let main = |attrs: &str| {
+        format!("def @main(%x: Tensor[(4,), float32]) {{ let %y: Any = onnx.Foo(%x, {attrs}); nn.relu(%x) }}")
+    };
     for (attrs, words) in [
         ("onnx_raw=[1]", "`onnx_raw` is not what the importer writes"),
         ("onnx_raw=dense<Tensor[(1000000000000,), uint8]>[1]", "`onnx_raw`"),
@@ -260,11 +261,18 @@ fn attributes_that_are_not_the_importers() {
     for meta in ["onnx_opsets=[1]", "onnx_ir_version=\"8\"", "onnx_metadata=[[\"a\"]]", "onnx_functions=[1]"] {
         refused(&format!("#![{meta}] def @main() {{ () }}"), &["is not what the importer writes"]);
     }
-    for meta in ["onnx_outputs=1", "onnx_infos=[1]", "onnx_dimensions=[1]", "onnx_defaults=[1]", "onnx_quantization=2"] {
+    for meta in ["onnx_outputs=1", "onnx_infos=[1]", "onnx_dimensions=[1]", "onnx_defaults=[1]", "onnx_quantization=2"]
+    {
         refused(&format!("#[{meta}] def @main() {{ () }}"), &["is not what the importer writes"]);
     }
-    for meta in ["onnx_name=1", "onnx_doc=[]", "onnx_devices=[1]", "onnx_attributes=[]", "onnx_inputs=3", "onnx_info=3"] {
-        refused(&format!("def @main(%x: Tensor[(), float32]) {{ #[{meta}] let %y = nn.relu(%x); let %z = nn.relu(%y); %z }}"), &["is not"]);
+    for meta in ["onnx_name=1", "onnx_doc=[]", "onnx_devices=[1]", "onnx_attributes=[]", "onnx_inputs=3", "onnx_info=3"]
+    {
+        refused(
+            &format!(
+                "def @main(%x: Tensor[(), float32]) {{ #[{meta}] let %y = nn.relu(%x); let %z = nn.relu(%y); %z }}"
+            ),
+            &["is not"],
+        );
     }
 }
 

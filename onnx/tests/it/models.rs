@@ -4,8 +4,8 @@ use anfora_ir::{Cursor, Expr, Literal, Module, Step, verify_module};
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Tensor, Value};
 use anfora_onnx::proto::{
-    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TypeProto, ValueInfoProto,
+    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TensorShapeProto, TypeProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{ExportOptions, ImportError, ImportOptions, export, import};

@@ -10,24 +10,52 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message;
 
-use crate::models::{BOOL, float, floats, graph, graph_attribute, info, initializer, ints, model, node, symbolic_type, typed};
+use crate::models::{
+    BOOL, float, floats, graph, graph_attribute, info, initializer, ints, model, node, symbolic_type, typed,
+};
 
 /// A model with something of everything.
 fn base() -> ModelProto {
-    let mut branch = graph("b", vec![node("Add", &["h", "w"], &["o"], vec![])], vec![], vec![float("o", &[1, 2, 4, 4])]);
+    let mut branch =
+        graph("b", vec![node("Add", &["h", "w"], &["o"], vec![])], vec![], vec![float("o", &[1, 2, 4, 4])]);
     branch.initializer = vec![initializer("w", &Literal::scalar(2f32))];
     let nodes = vec![
-        node("ConstantOfShape", &["shape"], &["k"], vec![tensor_attribute("value", tensor_of(&floats(&[0.5]), 8).unwrap())]),
-        node("Conv", &["x", "k"], &["c"], vec![ints_attribute("pads", &[1, 1, 1, 1]), ints_attribute("kernel_shape", &[3, 3])]),
+        node(
+            "ConstantOfShape",
+            &["shape"],
+            &["k"],
+            vec![tensor_attribute("value", tensor_of(&floats(&[0.5]), 8).unwrap())],
+        ),
+        node(
+            "Conv",
+            &["x", "k"],
+            &["c"],
+            vec![ints_attribute("pads", &[1, 1, 1, 1]), ints_attribute("kernel_shape", &[3, 3])],
+        ),
         node("BatchNormalization", &["c", "s", "s", "s", "s"], &["n"], vec![float_attribute("epsilon", 1e-3)]),
         node("Relu", &["n"], &["r"], vec![]),
-        node("MaxPool", &["r"], &["h"], vec![ints_attribute("kernel_shape", &[2, 2]), ints_attribute("strides", &[2, 2])]),
+        node(
+            "MaxPool",
+            &["r"],
+            &["h"],
+            vec![ints_attribute("kernel_shape", &[2, 2]), ints_attribute("strides", &[2, 2])],
+        ),
         node("Split", &["h"], &["p", "q"], vec![int_attribute("axis", 1), ints_attribute("split", &[1, 1])]),
         node("Concat", &["p", "q"], &["j"], vec![int_attribute("axis", 1)]),
-        node("If", &["cond"], &["i"], vec![graph_attribute("then_branch", &branch), graph_attribute("else_branch", &branch)]),
+        node(
+            "If",
+            &["cond"],
+            &["i"],
+            vec![graph_attribute("then_branch", &branch), graph_attribute("else_branch", &branch)],
+        ),
         node("Softmax", &["j"], &["m"], vec![int_attribute("axis", 3)]),
         node("Foo", &["m", "", "i"], &["f", "", "g"], vec![ints_attribute("list", &[1, 2])]),
-        node("Slice", &["x"], &["l"], vec![ints_attribute("starts", &[0]), ints_attribute("ends", &[2]), ints_attribute("axes", &[1])]),
+        node(
+            "Slice",
+            &["x"],
+            &["l"],
+            vec![ints_attribute("starts", &[0]), ints_attribute("ends", &[2]), ints_attribute("axes", &[1])],
+        ),
         node("Unsqueeze", &["l"], &["u"], vec![ints_attribute("axes", &[0])]),
     ];
     let mut g = graph(
@@ -90,10 +118,14 @@ fn every_bit() {
     }
 }
 
-/// Changes to a file: byte `.0` becomes `.1`, or the bytes from there on are replaced by others of the file.
-fn edits() -> impl Strategy<Value = Vec<(usize, u8, Option<(usize, usize)>)>> {
-    let edit = (any::<prop::sample::Index>(), any::<u8>(), prop::option::of((any::<prop::sample::Index>(), 0usize..64)));
-    let edit = edit.prop_map(|(at, value, copy)| (at.index(1 << 20), value, copy.map(|(from, len)| (from.index(1 << 20), len))));
+/// A change to a file: byte `.0` becomes `.1`, or the bytes from there on are replaced by others of the file: from where, how many.
+type Edit = (usize, u8, Option<(usize, usize)>);
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let edit =
+        (any::<prop::sample::Index>(), any::<u8>(), prop::option::of((any::<prop::sample::Index>(), 0usize..64)));
+    let edit = edit
+        .prop_map(|(at, value, copy)| (at.index(1 << 20), value, copy.map(|(from, len)| (from.index(1 << 20), len))));
     prop::collection::vec(edit, 1..6)
 }
 
@@ -154,7 +186,8 @@ fn change(m: &mut ModelProto, kind: u8, i: usize, j: usize) {
             }
         }
         5 if !g.node.is_empty() => {
-            let ops = ["Add", "Conv", "Reshape", "Transpose", "Gather", "Squeeze", "Expand", "Dropout", "Sum", "Identity"];
+            let ops =
+                ["Add", "Conv", "Reshape", "Transpose", "Gather", "Squeeze", "Expand", "Dropout", "Sum", "Identity"];
             g.node[i % nodes].op_type = Some(ops[j % ops.len()].to_string());
         }
         6 => m.opset_import[0].version = Some((i % 30) as i64),

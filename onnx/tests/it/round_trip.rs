@@ -6,9 +6,10 @@ use anfora_onnx::proto::sharded_extent::Extent as ShardedExtent;
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Sequence, Tensor, Value};
 use anfora_onnx::proto::{
-    AttributeProto, AttributeType, DeviceConfigurationProto, FunctionProto, GraphProto, IntIntListEntryProto, ModelProto,
-    NodeDeviceConfigurationProto, OperatorSetIdProto, ShardedDimProto, ShardingSpecProto, SimpleShardedDimProto,
-    SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorShapeProto, TypeProto, ValueInfoProto,
+    AttributeProto, AttributeType, DeviceConfigurationProto, FunctionProto, GraphProto, IntIntListEntryProto,
+    ModelProto, NodeDeviceConfigurationProto, OperatorSetIdProto, ShardedDimProto, ShardingSpecProto,
+    SimpleShardedDimProto, SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorShapeProto, TypeProto,
+    ValueInfoProto,
 };
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{ExportOptions, export, registry};
@@ -16,8 +17,8 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::models::{
-    BOOL, FLOAT, again, float, floats, graph, graph_attribute, info, initializer, ints, model, node, normalized, operators,
-    read, symbolic_type, tensor_type, typed,
+    BOOL, FLOAT, again, float, floats, graph, graph_attribute, info, initializer, ints, model, node, normalized,
+    operators, read, symbolic_type, tensor_type, typed,
 };
 
 fn entry(key: &str, value: &str) -> StringStringEntryProto {
@@ -228,10 +229,8 @@ fn types_that_say_more() {
     let sequence = Sequence { elem_type: Some(Bytes::from(tensor_type(FLOAT, &[2]).encode_to_vec())) };
     let sequence =
         TypeProto { value: Some(Value::SequenceType(Bytes::from(sequence.encode_to_vec()))), denotation: None };
-    let future = TypeProto {
-        value: Some(Value::TensorType(Tensor { elem_type: Some(25), shape: None })),
-        denotation: None,
-    };
+    let future =
+        TypeProto { value: Some(Value::TensorType(Tensor { elem_type: Some(25), shape: None })), denotation: None };
     let nodes = vec![
         node("Relu", &["x"], &["p"], vec![]),
         node("Foo", &["p", "s"], &["q", "", "r"], vec![]),
@@ -241,8 +240,16 @@ fn types_that_say_more() {
     let mut g = graph(
         "g",
         nodes,
-        vec![documented, typed("s", sequence.clone()), typed("n", symbolic_type(FLOAT, &["batch size", "min", "n", "3"]))],
-        vec![typed("y", sequence), typed("z", future), typed("m", symbolic_type(FLOAT, &["batch size", "unk", "min", "n"]))],
+        vec![
+            documented,
+            typed("s", sequence.clone()),
+            typed("n", symbolic_type(FLOAT, &["batch size", "min", "n", "3"])),
+        ],
+        vec![
+            typed("y", sequence),
+            typed("z", future),
+            typed("m", symbolic_type(FLOAT, &["batch size", "unk", "min", "n"])),
+        ],
     );
     g.value_info =
         vec![typed("p", denoted), typed("q", symbolic_type(FLOAT, &["unk_1", "4"])), info("r", BOOL, &[7, 0])];
@@ -341,7 +348,8 @@ fn lists_of_subgraphs_and_their_parameters() {
         a.graphs = vec![Bytes::from(body.encode_to_vec()), Bytes::from(body.encode_to_vec())];
         a.doc_string = Some("two of them".into());
     });
-    let g = graph("g", vec![node("Many", &["x"], &["y"], vec![graphs])], vec![float("x", &[2])], vec![float("y", &[2])]);
+    let g =
+        graph("g", vec![node("Many", &["x"], &["y"], vec![graphs])], vec![float("x", &[2])], vec![float("y", &[2])]);
     // The parameter says nothing of its type, and the results say theirs.
     let back = again(&model(13, g.clone()));
     let bodies = &back.graph.as_ref().unwrap().node[0].attribute[0];
@@ -368,7 +376,15 @@ fn what_can_be_observed_in_a_subgraph_shows_in_the_name() {
 fn the_text_says_it_all() {
     for m in [
         with_if([branch("t", "Add", "h"), branch("e", "Mul", "x")]),
-        model(13, graph("g", vec![node("A b.c!", &["x"], &["y", "", "z"], vec![])], vec![float("x", &[2])], vec![float("y", &[2])])),
+        model(
+            13,
+            graph(
+                "g",
+                vec![node("A b.c!", &["x"], &["y", "", "z"], vec![])],
+                vec![float("x", &[2])],
+                vec![float("y", &[2])],
+            ),
+        ),
     ] {
         let module = read(&m);
         let text = module.to_string();

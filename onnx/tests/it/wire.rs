@@ -6,9 +6,9 @@ use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Map, Opaque, Optional, Sequence, SparseTensor, Tensor, Value};
 use anfora_onnx::proto::{
     AttributeProto, DeviceConfigurationProto, FunctionProto, GraphProto, IntIntListEntryProto, ModelProto,
-    NodeDeviceConfigurationProto, NodeProto, OperatorSetIdProto, ShardedDimProto, ShardingSpecProto, SimpleShardedDimProto,
-    SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorProto, TensorShapeProto, TrainingInfoProto, TypeProto,
-    ValueInfoProto,
+    NodeDeviceConfigurationProto, NodeProto, OperatorSetIdProto, ShardedDimProto, ShardingSpecProto,
+    SimpleShardedDimProto, SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorProto, TensorShapeProto,
+    TrainingInfoProto, TypeProto, ValueInfoProto,
 };
 use anfora_onnx::wire::{UnknownFields, WireProblem, check};
 use anfora_onnx::{ImportOptions, import};
@@ -35,10 +35,8 @@ fn shape() -> Option<TensorShapeProto> {
 }
 
 fn types() -> Vec<TypeProto> {
-    let tensor = TypeProto {
-        value: Some(Value::TensorType(Tensor { elem_type: Some(1), shape: shape() })),
-        denotation: s(),
-    };
+    let tensor =
+        TypeProto { value: Some(Value::TensorType(Tensor { elem_type: Some(1), shape: shape() })), denotation: s() };
     let inner = || encoded(tensor.clone());
     let values = [
         Value::SequenceType(encoded(Sequence { elem_type: inner() }).unwrap()),
@@ -47,8 +45,7 @@ fn types() -> Vec<TypeProto> {
         Value::OpaqueType(Opaque { domain: s(), name: s() }),
         Value::SparseTensorType(SparseTensor { elem_type: Some(1), shape: shape() }),
     ];
-    let mut types: Vec<TypeProto> =
-        values.into_iter().map(|v| TypeProto { value: Some(v), denotation: s() }).collect();
+    let mut types: Vec<TypeProto> = values.into_iter().map(|v| TypeProto { value: Some(v), denotation: s() }).collect();
     types.push(tensor);
     types
 }

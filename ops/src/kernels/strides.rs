@@ -49,12 +49,10 @@ pub(crate) fn broadcast_strides(shape: &[usize], result: &[usize], splat: bool) 
     strides
 }
 
-/// Visits `shape` in row-major order in runs along its last axis, as long as the strides allow: `visit` gets the position in
-/// each tensor where the run starts, and its length; `starts` are the positions of the first element. Returns early on an error.
-///
-/// The strides within a run are those that [`Walk::run_strides`] tells.
+/// Visits a shape in row-major order in runs along its last axis, as long as the strides of `N` tensors allow. Extents of 1 are left
+/// out, and neighbouring axes are merged where one stride covers both in every tensor.
 pub(crate) struct Walk<const N: usize> {
-    /// Extents and strides, outermost first, neighbouring axes merged where one stride covers both; the run is apart.
+    /// Extents and strides, outermost first; the last axis, the run, is apart.
     axes: SmallVec<[(usize, [isize; N]); 6]>,
     run: usize,
     run_strides: [isize; N],
@@ -89,7 +87,8 @@ impl<const N: usize> Walk<N> {
         self.run_strides
     }
 
-    /// Visits all runs.
+    /// Visits all runs: `visit` gets the position in each tensor where the run begins, and its length. `starts` are the positions of the
+    /// first element.
     pub(crate) fn for_each(&self, starts: [isize; N], mut visit: impl FnMut([usize; N], usize)) {
         if self.empty {
             return;

@@ -226,6 +226,7 @@ impl Parser<'_, '_> {
     /// Adds a `#[…]` to those before it.
     fn add_meta(&mut self, key_values: u32) {
         let mut attrs = self.take_key_values(key_values);
+        self.key_values.truncate(key_values as usize);
         if let Some(before) = self.meta {
             let mut both = self.cx.attrs.list(before).to_vec();
             both.extend_from_slice(self.cx.attrs.list(attrs));

@@ -118,7 +118,11 @@ impl Parser<'_, '_> {
         for b in text.bytes() {
             let digit = b.wrapping_sub(b'0');
             if digit > 9 {
-                self.error_help(place, format!("`{text}` is not a dimension"), "a dimension is a whole number without a suffix");
+                self.error_help(
+                    place,
+                    format!("`{text}` is not a dimension"),
+                    "a dimension is a whole number without a suffix",
+                );
                 return self.cx.types.dims.unknown();
             }
             match value.checked_mul(10).and_then(|v| v.checked_add(i64::from(digit))) {

@@ -2,8 +2,10 @@
 
 use super::statements::Block;
 use super::{KeyValue, Parsed, Parser, Place};
+use crate::dtype::DType;
 use crate::entity::{ExprId, NameId, OpId, TypeId};
 use crate::expr::{Expr, VarId};
+use crate::suggest::did_you_mean;
 use crate::text::lexer::Kind;
 
 /// What is being read, innermost last.
@@ -64,6 +66,8 @@ pub(super) struct LetHead {
     /// Where its name starts.
     pub(super) name_start: u32,
     pub(super) annotation: Option<TypeId>,
+    /// Where an annotation starts that names a symbol which only the value can bind.
+    pub(super) later: Option<u32>,
     /// Made already where the value is a `fn`, which may name it.
     pub(super) var: Option<VarId>,
     pub(super) meta: Option<crate::entity::AttrsId>,
@@ -111,7 +115,9 @@ impl<'s> Parser<'s, '_> {
                 let op = self.op_of(self.slice(tok), tok.into());
                 self.operator(op, start)
             }
-            Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => self.literal_expression(),
+            Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => {
+                self.literal_expression()
+            }
             Kind::Global => {
                 self.next();
                 let id = self.global(tok.into());
@@ -187,8 +193,10 @@ impl<'s> Parser<'s, '_> {
                 let mut error = crate::diagnostic::Diagnostic::error(e.message).at(place.range());
                 if let Some(help) = e.help {
                     error = error.with_help(help);
-                } else if name.parse::<crate::dtype::DType>().is_ok() {
+                } else if name.parse::<DType>().is_ok() {
                     error = error.with_help("this names an element type");
+                } else if let Some(near) = did_you_mean(name, DType::ALL.iter().map(|d| d.name())) {
+                    error = error.with_help(format!("did you mean the element type `{near}`?"));
                 }
                 self.error(error);
                 None
@@ -254,7 +262,11 @@ impl<'s> Parser<'s, '_> {
                     let index: Option<u32> = text.parse().ok();
                     match index {
                         _ if text.is_empty() => {
-                            return Err(self.error_help(self.tok, "expected the number of a field after `.`", "such as `%x.0`"));
+                            return Err(self.error_help(
+                                self.tok,
+                                "expected the number of a field after `.`",
+                                "such as `%x.0`",
+                            ));
                         }
                         Some(index) => {
                             let ty = self.cx.types.error();
@@ -268,13 +280,13 @@ impl<'s> Parser<'s, '_> {
                     self.tok = digits;
                     self.next();
                 }
-                _ => return self.deliver(id, start),
+                _ => return self.deliver(id),
             }
         }
     }
 
     /// An expression is complete: what is it part of?
-    pub(super) fn deliver(&mut self, id: ExprId, start: u32) -> Parsed<State> {
+    pub(super) fn deliver(&mut self, id: ExprId) -> Parsed<State> {
         let Some(frame) = self.frames.last_mut() else { return Ok(State::Done) };
         match frame {
             Frame::Call { .. } => {
@@ -294,7 +306,7 @@ impl<'s> Parser<'s, '_> {
                 self.finish_let(head, id);
                 Ok(State::Statement)
             }
-            Frame::Block(_) => self.tail(id, start),
+            Frame::Block(_) => self.tail(id),
             &mut Frame::Graph { name, meta } => {
                 if self.tok.kind != Kind::Semicolon {
                     return Err(self.unexpected_help("`;`", "a binding ends with `;`"));
@@ -373,7 +385,12 @@ impl<'s> Parser<'s, '_> {
                 let attr = self.finish_function_attr(Some(id));
                 Ok(State::AttributeValue(attr))
             }
-            Frame::Signature | Frame::Key { .. } | Frame::List { .. } | Frame::Meta { .. } | Frame::ItemMeta | Frame::Single => {
+            Frame::Signature
+            | Frame::Key { .. }
+            | Frame::List { .. }
+            | Frame::Meta { .. }
+            | Frame::ItemMeta
+            | Frame::Single => {
                 // Only attribute values are read under these.
                 Err(self.unexpected("an attribute value"))
             }
@@ -415,47 +432,99 @@ impl<'s> Parser<'s, '_> {
         let Some(Frame::Call { callee, start, operands, key_values }) = self.frames.pop() else {
             return Err(self.unexpected("an expression"));
         };
-        let error = self.cx.types.error();
-        let mut failed = false;
-        let mut attrs = self.cx.attrs.empty();
-        let list = match callee {
-            Callee::Op(op) => {
-                if self.key_values.len() > key_values as usize {
-                    attrs = self.take_key_values(key_values);
-                    match self.cx.check_op_attrs(op, attrs) {
-                        Ok(checked) => attrs = checked,
-                        Err((e, key)) => {
-                            failed = true;
-                            self.attrs_error(e, key, start);
-                        }
-                    }
-                } else if let Err((e, key)) = self.cx.check_op_attrs(op, attrs) {
-                    failed = true;
-                    self.attrs_error(e, key, start);
-                }
-                let list = self.body.push_operands(&self.operands[operands as usize..]);
-                let ty = if self.cx.ops.is_opaque(op) { self.cx.types.any() } else { error };
-                self.operands.truncate(operands as usize);
-                let id = self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, Some(start));
-                let id = if failed { self.error_expr() } else { id };
-                self.key_values.truncate(key_values as usize);
-                return self.value(id, start);
-            }
-            Callee::Value => {
-                attrs = self.take_key_values(key_values);
-                self.body.push_operands(&self.operands[operands as usize..])
-            }
-            Callee::Unknown => {
-                self.operands.truncate(operands as usize);
-                self.key_values.truncate(key_values as usize);
-                let id = self.error_expr();
-                return Ok(State::Value(id, start));
-            }
-        };
-        self.operands.truncate(operands as usize);
-        self.key_values.truncate(key_values as usize);
-        let id = self.body.push(Expr::Call { operands: list, attrs }, error, Some(start));
+        let id = self.make_call(callee, start, operands as usize, key_values);
         Ok(State::Value(id, start))
+    }
+
+    /// Reads the call of an operator that is the value of a `let`, whose operands are most often all atoms. If one is not, or there are
+    /// attributes, puts up the frames for what was read so far and returns how to go on.
+    #[inline]
+    pub(super) fn call_of_atoms(&mut self, head: LetHead) -> Parsed<Result<(ExprId, u32), State>> {
+        let name = self.tok;
+        let start = name.start;
+        self.next();
+        let op = self.op_of(self.slice(name), name.into());
+        if self.tok.kind != Kind::LParen {
+            self.frames.push(Frame::Let(head));
+            return self.operator(op, start).map(Err);
+        }
+        self.next();
+        let operands = self.operands.len();
+        let key_values = self.key_values.len() as u32;
+        let callee = op.map_or(Callee::Unknown, Callee::Op);
+        let frame = Frame::Call { callee, start, operands: operands as u32, key_values };
+        loop {
+            let tok = self.tok;
+            let id = match tok.kind {
+                Kind::Local => {
+                    self.next();
+                    let name = self.name(tok);
+                    self.local(name, tok)
+                }
+                Kind::Number | Kind::Dense => match self.literal() {
+                    Ok((literal, ty)) => self.body.literal(literal, ty),
+                    Err(reported) => {
+                        self.frames.extend([Frame::Let(head), frame]);
+                        return Err(reported);
+                    }
+                },
+                Kind::RParen => break,
+                _ => {
+                    self.frames.extend([Frame::Let(head), frame]);
+                    return Ok(Err(State::Argument));
+                }
+            };
+            match self.tok.kind {
+                Kind::Comma => {
+                    self.operands.push(id);
+                    self.next();
+                }
+                Kind::RParen => {
+                    self.operands.push(id);
+                    break;
+                }
+                _ => {
+                    self.frames.extend([Frame::Let(head), frame]);
+                    return Ok(Err(State::Value(id, tok.start)));
+                }
+            }
+        }
+        self.next();
+        Ok(Ok((self.make_call(callee, start, operands, key_values), start)))
+    }
+
+    /// Makes a call of the operands and attributes that lie on the stacks from these places on.
+    #[inline]
+    fn make_call(&mut self, callee: Callee, start: u32, operands: usize, key_values: u32) -> ExprId {
+        let error = self.cx.types.error();
+        let mut attrs = self.cx.attrs.empty();
+        if self.key_values.len() > key_values as usize {
+            attrs = self.take_key_values(key_values);
+        }
+        let (expr, ty) = match callee {
+            Callee::Op(op) => match self.cx.check_op_attrs(op, attrs) {
+                Ok(attrs) => {
+                    let list = self.body.push_operands(&self.operands[operands..]);
+                    let ty = if self.cx.ops.is_opaque(op) { self.cx.types.any() } else { error };
+                    (Some(Expr::CallOp { op, operands: list, attrs }), ty)
+                }
+                Err((e, key)) => {
+                    self.attrs_error(e, key, start);
+                    (None, error)
+                }
+            },
+            Callee::Value => {
+                let list = self.body.push_operands(&self.operands[operands..]);
+                (Some(Expr::Call { operands: list, attrs }), error)
+            }
+            Callee::Unknown => (None, error),
+        };
+        self.operands.truncate(operands);
+        self.key_values.truncate(key_values as usize);
+        match expr {
+            Some(expr) => self.body.push(expr, ty, Some(start)),
+            None => self.error_expr(),
+        }
     }
 
     /// Reports what is wrong with the attributes of a call, at the attribute if it is one.

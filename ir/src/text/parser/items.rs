@@ -81,7 +81,10 @@ impl Parser<'_, '_> {
                 };
                 let help = match near {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "a module consists of `def @f(…) { … }`, `declare @f(…);`, `type !t = …;` and `attr !a = …;`".to_string(),
+                    None => {
+                        "a module consists of `def @f(…) { … }`, `declare @f(…);`, `type !t = …;` and `attr !a = …;`"
+                            .to_string()
+                    }
                 };
                 Err(self.unexpected_help("an item", &help))
             }

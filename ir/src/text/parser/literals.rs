@@ -106,7 +106,7 @@ impl<'s> Parser<'s, '_> {
         match tok.kind {
             Kind::True | Kind::False if !negative => {
                 self.next();
-                return Ok(Number { dtype: DType::Bool, bits: u64::from(tok.kind == Kind::True) });
+                Ok(Number { dtype: DType::Bool, bits: u64::from(tok.kind == Kind::True) })
             }
             Kind::Number => {
                 self.next();
@@ -121,7 +121,11 @@ impl<'s> Parser<'s, '_> {
                             if unsuffixed == Unsuffixed::Expression {
                                 let word = self.slice(tok);
                                 let place = self.since(start);
-                                self.error_help(place, format!("`{word}` wants a suffix"), format!("write `{word}f` for float32"));
+                                self.error_help(
+                                    place,
+                                    format!("`{word}` wants a suffix"),
+                                    format!("write `{word}f` for float32"),
+                                );
                             }
                             DType::Float64
                         }
@@ -212,12 +216,13 @@ impl<'s> Parser<'s, '_> {
         self.next();
         let less = self.expect(Kind::Less)?;
         let type_start = self.tok.start;
+        let errors = self.diagnostics.len();
         let ty = self.parse_type()?;
         let place = self.since(type_start);
         self.expect(Kind::Greater)?;
         let known = self.cx.types.as_tensor(ty).map(|t| t.dtype).zip(self.cx.types.static_shape(ty));
         let Some((dtype, shape)) = known else {
-            if ty != self.cx.types.error() {
+            if self.diagnostics.len() == errors {
                 let found = self.cx.type_text(ty);
                 self.error_help(
                     place,
@@ -239,7 +244,10 @@ impl<'s> Parser<'s, '_> {
                 self.elements(ty, dtype, &shape, start)
             }
             Kind::Str => self.raw_bytes(dtype, &shape, start),
-            _ => Err(self.unexpected_help("`[` or a string", "the elements are `[1, 2]`, or raw bytes as `\"0x0000803F\"`")),
+            _ => {
+                Err(self
+                    .unexpected_help("`[` or a string", "the elements are `[1, 2]`, or raw bytes as `\"0x0000803F\"`"))
+            }
         }
     }
 
@@ -284,7 +292,8 @@ impl<'s> Parser<'s, '_> {
         }
         if matches!(dtype.class(), DTypeClass::Opaque)
             && !matches!(dtype, DType::Int4 | DType::UInt4)
-            && self.tok.kind != Kind::RBracket {
+            && self.tok.kind != Kind::RBracket
+        {
             return Err(self.error_help(
                 self.tok,
                 format!("elements of type {dtype} are not written as numbers"),
@@ -311,18 +320,20 @@ impl<'s> Parser<'s, '_> {
         }
         self.next();
         if count == 1 {
-            return Ok(self.remembered(ty.index() as u32, first, |_| Literal::splat_bytes(dtype, shape, &first.to_le_bytes())));
+            return Ok(
+                self.remembered(ty.index() as u32, first, |_| Literal::splat_bytes(dtype, shape, &first.to_le_bytes()))
+            );
         }
         if dtype.bits() == 4 {
             bytes = bytes.chunks(2).map(|c| c[0] & 15 | c.get(1).map_or(0, |b| b << 4)).collect();
         }
         let expected = crate::literal::element_count(shape);
         if expected != Some(count) {
-            let wanted = expected.map_or("more than fit in memory".to_string(), |n| n.to_string());
+            let wanted = expected.map_or("more elements than can be counted".to_string(), |n| format!("{n} elements"));
             let place = self.since(start);
             self.error_help(
                 place,
-                format!("the type has {wanted} elements, but {count} are given"),
+                format!("the type has {wanted}, but {count} are given"),
                 "one element alone stands for all of them",
             );
             return Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()));
@@ -411,7 +422,11 @@ impl<'s> Parser<'s, '_> {
         self.next();
         let text = unescape(quoted).unwrap_or(quoted.into());
         let Some(bytes) = text.strip_prefix("0x").and_then(decode_hex) else {
-            self.error_help(tok, "these are not bytes", "raw bytes are `\"0x…\"` with two hexadecimal digits a byte, little-endian");
+            self.error_help(
+                tok,
+                "these are not bytes",
+                "raw bytes are `\"0x…\"` with two hexadecimal digits a byte, little-endian",
+            );
             return Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()));
         };
         let one = dtype.bits().div_ceil(8);
@@ -428,7 +443,7 @@ fn decode_hex(digits: &str) -> Option<Vec<u8>> {
         char::from(b).to_digit(16).map(|d| d as u8)
     }
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits.chunks_exact(2).map(|d| Some(digit(d[0])? << 4 | digit(d[1])?)).collect()

@@ -41,6 +41,17 @@ pub(super) struct NewSymbol {
     pub(super) alone: bool,
 }
 
+/// What becomes of a name in a dimension that nothing binds.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum UnknownSymbols {
+    /// It is an error.
+    Error,
+    /// The type is read once more, when its name may be known.
+    Later,
+    /// Likewise, and there was one.
+    Found,
+}
+
 /// How much was visible at some point: to go back to.
 #[derive(Copy, Clone)]
 pub(super) struct Mark {
@@ -249,13 +260,19 @@ impl Parser<'_, '_> {
             }
             return self.cx.types.dims.symbol(symbol);
         }
+        if self.unknown_symbols != UnknownSymbols::Error {
+            self.unknown_symbols = UnknownSymbols::Found;
+            return self.cx.types.dims.unknown();
+        }
         let text = self.cx.names.get(name).to_string();
         let mut error = Diagnostic::error(format!("unknown symbolic dimension `{text}`")).at(place.range());
         let visible: Vec<NameId> = self.scopes.symbol_log.iter().rev().map(|&(n, _)| n).take(2000).collect();
         let names = visible.iter().filter(|&&n| self.scopes.symbol(n).is_some()).map(|&n| self.cx.names.get(n));
         error = match did_you_mean(&text, names) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
-            None => error.with_help("a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any"),
+            None => error.with_help(
+                "a parameter's type or a `match_cast` binds a dimension that stands alone in it; `?` is any",
+            ),
         };
         self.error(error);
         self.cx.types.dims.unknown()

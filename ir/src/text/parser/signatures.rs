@@ -85,6 +85,7 @@ impl Parser<'_, '_> {
             }
         }
         self.body = Body::new(&self.cx.types);
+        self.reserve(start);
         let meta = self.meta.take().unwrap_or(self.cx.attrs.empty());
         let owner = self.scopes.begin_function();
         let visibility = if private { Visibility::Private } else { Visibility::Public };
@@ -93,6 +94,16 @@ impl Parser<'_, '_> {
             false => HeadKind::Declaration { global, owner, meta },
         };
         self.begin_signature(kind, start)
+    }
+
+    /// Makes room for the function that starts here: the first may be all of the text, the others are taken to be about as long as
+    /// the one before.
+    fn reserve(&mut self, start: u32) {
+        /// Bytes of text a node, at least.
+        const BYTES: usize = 20;
+        let rest = self.text.len() - start as usize;
+        let expected = if self.items.is_empty() { rest } else { rest.min(2 * self.last_length as usize) };
+        self.body.reserve(expected / BYTES);
     }
 
     fn begin_signature(&mut self, kind: HeadKind, start: u32) -> Parsed<State> {
@@ -246,7 +257,9 @@ impl Parser<'_, '_> {
         };
         self.scopes.end_function(owner);
         self.body.set_root(root);
-        let body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
+        let mut body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
+        body.shrink();
+        self.last_length = self.previous_end - head.start;
         let mut function = Function::new(&self.cx.types, head.attrs);
         function.visibility = visibility;
         function.ret = head.ret;

@@ -1,13 +1,13 @@
 //! Blocks: bindings, dataflow regions and the tail.
 
 use super::expressions::{Frame, LetHead, State};
-use super::scope::{LocalKind, Mark};
+use super::scope::{LocalKind, Mark, UnknownSymbols};
 use super::signatures::Recursive;
 use super::{Parsed, Parser, Place};
 use crate::diagnostic::Diagnostic;
-use crate::entity::{AttrsId, EntityId, ExprId, NameId};
+use crate::entity::{AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::expr::{Expr, LetFlags, VarFlags};
-use crate::text::lexer::Kind;
+use crate::text::lexer::{Kind, Token};
 
 /// A block that is being read.
 pub(super) struct Block {
@@ -49,7 +49,7 @@ impl Parser<'_, '_> {
         match tok.kind {
             Kind::Let => {
                 self.next();
-                self.let_head(tok.start)
+                self.let_binding(tok.start)
             }
             Kind::Local => {
                 let after = self.peek().kind;
@@ -82,7 +82,11 @@ impl Parser<'_, '_> {
             }
             Kind::Output if region => self.output(),
             Kind::RBrace if region => {
-                self.error_help(tok, "the dataflow region has no `output(…)`", "end it with `output(%x)`, or `output()`");
+                self.error_help(
+                    tok,
+                    "the dataflow region has no `output(…)`",
+                    "end it with `output(%x)`, or `output()`",
+                );
                 self.next();
                 self.end_region(&[]);
                 Ok(State::Statement)
@@ -90,7 +94,7 @@ impl Parser<'_, '_> {
             Kind::RBrace => {
                 self.error_help(tok, "the block has no result", "a block ends with an expression, such as `()`");
                 let id = self.error_expr();
-                self.tail(id, tok.start)
+                self.tail(id)
             }
             _ => self.tail_expression(region),
         }
@@ -114,6 +118,40 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads a `let`, without a frame where its value is a call of an operator on atoms, as most are.
+    #[inline]
+    fn let_binding(&mut self, start: u32) -> Parsed<State> {
+        let tok = self.tok;
+        if tok.kind != Kind::Local || self.meta.is_some() {
+            return self.let_head(start);
+        }
+        let name = self.name(tok);
+        self.next();
+        if self.tok.kind != Kind::Equal {
+            return self.let_head_of(start, tok, name);
+        }
+        self.next();
+        let head = LetHead { name, start, name_start: tok.start, annotation: None, later: None, var: None, meta: None };
+        let (value, value_start) = match self.tok.kind {
+            Kind::Word if !self.at_literal() => match self.call_of_atoms(head)? {
+                Ok(value) => value,
+                Err(state) => return Ok(state),
+            },
+            Kind::Fn => return self.let_value(head),
+            _ => {
+                self.frames.push(Frame::Let(head));
+                return Ok(State::Expression);
+            }
+        };
+        if self.tok.kind != Kind::Semicolon {
+            self.frames.push(Frame::Let(head));
+            return Ok(State::Value(value, value_start));
+        }
+        self.next();
+        self.finish_let(head, value);
+        Ok(State::Statement)
+    }
+
     /// Reads a `let` up to its value.
     fn let_head(&mut self, start: u32) -> Parsed<State> {
         let tok = self.tok;
@@ -122,25 +160,45 @@ impl Parser<'_, '_> {
         }
         self.next();
         let name = self.name(tok);
-        let annotation = if self.eat(Kind::Colon) { Some(self.parse_type()?) } else { None };
+        self.let_head_of(start, tok, name)
+    }
+
+    /// Behind the name of a `let`.
+    fn let_head_of(&mut self, start: u32, tok: Token, name: NameId) -> Parsed<State> {
+        let meta = self.meta.take();
+        let mut head = LetHead { name, start, name_start: tok.start, annotation: None, later: None, var: None, meta };
+        self.frames.push(Frame::Let(head));
+        if self.eat(Kind::Colon) {
+            let at = self.tok.start;
+            let errors = self.diagnostics.len();
+            self.unknown_symbols = UnknownSymbols::Later;
+            let annotation = self.parse_type();
+            match std::mem::replace(&mut self.unknown_symbols, UnknownSymbols::Error) {
+                UnknownSymbols::Found => head.later = Some(at),
+                _ => head.annotation = Some(annotation?).filter(|_| self.diagnostics.len() == errors),
+            }
+        }
         if self.tok.kind != Kind::Equal {
-            let wanted = if annotation.is_some() { "`=`" } else { "`:` or `=`" };
+            let wanted = if self.previous_end > tok.end { "`=`" } else { "`:` or `=`" };
             return Err(self.unexpected_help(wanted, "a binding is `let %x = …;`"));
         }
         self.next();
-        let meta = self.meta.take();
-        let mut head = LetHead { name, start, name_start: tok.start, annotation, var: None, meta };
-        if self.tok.kind == Kind::Fn {
-            let flags = self.let_var_flags();
-            let ty = annotation.unwrap_or(self.cx.types.error());
-            let var = self.new_var(name, flags, ty, tok.start);
-            head.var = Some(var);
-            let fn_start = self.tok.start;
+        self.frames.pop();
+        self.let_value(head)
+    }
+
+    /// At the value of a `let`.
+    fn let_value(&mut self, mut head: LetHead) -> Parsed<State> {
+        if self.tok.kind != Kind::Fn {
             self.frames.push(Frame::Let(head));
-            return self.lambda(fn_start, Some(Recursive { name, var, typed: annotation.is_some() }));
+            return Ok(State::Expression);
         }
+        let flags = self.let_var_flags();
+        let ty = head.annotation.unwrap_or(self.cx.types.error());
+        let var = self.new_var(head.name, flags, ty, head.name_start);
+        head.var = Some(var);
         self.frames.push(Frame::Let(head));
-        Ok(State::Expression)
+        self.lambda(self.tok.start, Some(Recursive { name: head.name, var, typed: head.annotation.is_some() }))
     }
 
     fn let_var_flags(&mut self) -> VarFlags {
@@ -150,9 +208,28 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads the annotation of a `let` again whose value was read, and comes back.
+    #[cold]
+    fn later_annotation(&mut self, at: u32) -> Option<TypeId> {
+        let here = self.tok.start;
+        self.seek(at);
+        let errors = self.diagnostics.len();
+        let annotation = self.parse_type().ok();
+        if !self.stopped {
+            self.seek(here);
+        }
+        annotation.filter(|_| self.diagnostics.len() == errors)
+    }
+
     /// Makes the Let of a binding whose value was read. The block is on top of the stack.
     #[inline]
-    pub(super) fn finish_let(&mut self, head: LetHead, value: ExprId) {
+    pub(super) fn finish_let(&mut self, mut head: LetHead, value: ExprId) {
+        if let Some(at) = head.later {
+            head.annotation = self.later_annotation(at);
+            if let (Some(var), Some(ty)) = (head.var, head.annotation) {
+                self.body.set_type(var.expr(), ty);
+            }
+        }
         let error = self.cx.types.error();
         let Some(Frame::Block(block)) = self.frames.last_mut() else { return };
         let (var_flags, flags) = match &mut block.region {
@@ -198,13 +275,19 @@ impl Parser<'_, '_> {
     }
 
     /// The tail of the block on top of the stack was read.
-    pub(super) fn tail(&mut self, id: ExprId, _start: u32) -> Parsed<State> {
+    pub(super) fn tail(&mut self, id: ExprId) -> Parsed<State> {
+        if self.tok.kind == Kind::Semicolon {
+            self.unexpected_help(
+                "`}`",
+                "the result of a block has no `;`; to evaluate and go on, write `let %name = …;`",
+            );
+            self.next();
+            if self.tok.kind != Kind::RBrace {
+                return Ok(State::Statement);
+            }
+        }
         if self.tok.kind != Kind::RBrace {
-            let help = match self.tok.kind {
-                Kind::Semicolon => "the result of a block has no `;`; to evaluate and go on, write `let %name = …;`",
-                _ => "a block ends with one expression",
-            };
-            return Err(self.unexpected_help("`}`", help));
+            return Err(self.unexpected_help("`}`", "a block ends with one expression"));
         }
         self.next();
         self.close_block(id)
@@ -213,11 +296,6 @@ impl Parser<'_, '_> {
     /// Closes the block on top of the stack, whose `}` was read.
     pub(super) fn close_block(&mut self, tail: ExprId) -> Parsed<State> {
         let Some(Frame::Block(block)) = self.frames.pop() else { return Err(self.unexpected("an expression")) };
-        match self.frames.last() {
-            // Nothing around a definition sees what is undone, nor do the functions after it.
-            Some(Frame::Definition) => self.scopes.forget(block.mark),
-            _ => self.scopes.undo(block.mark),
-        }
         let id = match (block.first, block.last) {
             (Some(first), Some(last)) => {
                 self.body.set_let_body(last, tail);
@@ -229,6 +307,13 @@ impl Parser<'_, '_> {
             self.frames.last(),
             Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Lambda | Frame::Definition | Frame::FunctionAttr)
         );
+        match self.frames.last() {
+            // Nothing around a definition sees what is undone, nor do the functions after it.
+            Some(Frame::Definition) => self.scopes.forget(block.mark),
+            _ if owned => self.scopes.undo(block.mark),
+            // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.
+            _ => self.scopes.undo_locals(block.mark),
+        }
         Ok(if owned { State::Deliver(id, block.start) } else { State::Value(id, block.start) })
     }
 
@@ -307,5 +392,4 @@ impl Parser<'_, '_> {
                 .with_related(first.range(), "first defined here"),
         );
     }
-
 }

@@ -246,7 +246,9 @@ impl Parser<'_, '_> {
             None
         } else {
             if self.tok.kind != Kind::LParen {
-                return Err(self.unexpected_help("`?` or `(`", "a shape is `(2, n)`, `(8,)`, `()` or, of unknown rank, `?`"));
+                return Err(
+                    self.unexpected_help("`?` or `(`", "a shape is `(2, n)`, `(8,)`, `()` or, of unknown rank, `?`")
+                );
             }
             Some(self.dim_list(true)?)
         };
@@ -282,7 +284,11 @@ impl Parser<'_, '_> {
             Dim::Symbol(symbol) if self.function_types.open.is_empty() => self.bind_symbol(symbol),
             Dim::Const(c) if c < 0 => {
                 let place = self.since(start);
-                self.error_help(place, format!("the dimension is {c}"), "an extent is 0 or more; `?` where it is not known");
+                self.error_help(
+                    place,
+                    format!("the dimension is {c}"),
+                    "an extent is 0 or more; `?` where it is not known",
+                );
             }
             _ => {}
         }

@@ -8,12 +8,12 @@ use crate::attrs::Attr;
 use crate::context::Context;
 use crate::cursor::{Cursor, Step};
 use crate::dim::Dim;
-use crate::entity::{AttrId, AttrsId, DimId, EntityId, TypeId};
+use crate::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::types::Type;
 
-use super::{Printer, PrintOptions, annotation, result_annotation};
+use super::{PrintOptions, Printer, annotation, result_annotation};
 
 /// No alias for what has at most so many nodes.
 const SMALL: u32 = 8;
@@ -21,11 +21,15 @@ const SMALL: u32 = 8;
 /// Nothing nests deeper in the text.
 const DEEPEST: u32 = 32;
 
+/// A type of more nodes, which names symbols of a function and shares its parts, so that it can have no alias, is not written.
+const LARGEST: u32 = 1 << 20;
+
 /// The number of each alias.
 #[derive(Default)]
 pub(super) struct Aliases {
     of_types: Vec<u32>,
     of_attrs: Vec<u32>,
+    too_large: Option<IdSet<TypeId>>,
     /// In the order of definition: parts before wholes, else by first use.
     pub(super) types: Vec<TypeId>,
     pub(super) attrs: Vec<AttrId>,
@@ -43,6 +47,11 @@ impl Aliases {
         self.of_attrs.get(attr.index()).and_then(|n| n.checked_sub(1))
     }
 
+    /// Whether a type is too large to be written.
+    pub(super) fn is_too_large(&self, ty: TypeId) -> bool {
+        self.too_large.as_ref().is_some_and(|t| t.contains(ty))
+    }
+
     /// The aliases for a text with these attributes and functions.
     pub(super) fn plan<'m>(
         cx: &Context,
@@ -50,7 +59,7 @@ impl Aliases {
         attrs: AttrsId,
         functions: impl Iterator<Item = &'m Function>,
     ) -> Aliases {
-        let sizes = type_sizes(cx);
+        let (sizes, heights) = type_sizes(cx);
         if cx.function_attrs.is_empty() && sizes.iter().all(|&s| s <= SMALL) && small_attrs(cx) {
             return Aliases::default();
         }
@@ -61,6 +70,7 @@ impl Aliases {
             types: vec![Seen::default(); sizes.len()],
             attrs: vec![Seen::default(); cx.attrs.len()],
             sizes,
+            heights,
             type_order: Vec::new(),
             attr_order: Vec::new(),
         };
@@ -77,14 +87,20 @@ impl Aliases {
     }
 }
 
-/// The number of nodes of every type, shared ones counted again and again.
-fn type_sizes(cx: &Context) -> Vec<u32> {
+/// The number of nodes of every type, shared ones counted again and again, and how deep it nests.
+fn type_sizes(cx: &Context) -> (Vec<u32>, Vec<u32>) {
     let mut sizes: Vec<u32> = Vec::with_capacity(cx.types.len());
+    let mut heights: Vec<u32> = Vec::with_capacity(cx.types.len());
     for (_, ty) in cx.types.iter() {
-        let parts = parts_of(ty).fold(0u32, |n, p| n.saturating_add(sizes[p.index()]));
-        sizes.push(parts.saturating_add(1));
+        let (mut size, mut height) = (1u32, 0);
+        for p in parts_of(ty) {
+            size = size.saturating_add(sizes[p.index()]);
+            height = height.max(heights[p.index()]);
+        }
+        sizes.push(size);
+        heights.push(height + 1);
     }
-    sizes
+    (sizes, heights)
 }
 
 fn parts_of(ty: &Type) -> impl DoubleEndedIterator<Item = TypeId> + '_ {
@@ -203,6 +219,7 @@ struct Survey<'a> {
     cx: &'a Context,
     options: &'a PrintOptions,
     sizes: Vec<u32>,
+    heights: Vec<u32>,
     free: Vec<u32>,
     types: Vec<Seen>,
     attrs: Vec<Seen>,
@@ -264,7 +281,9 @@ impl Survey<'_> {
                     for root in roots(self.cx, self.options, &self.cx.function_attrs[f]) {
                         match root {
                             Root::Type(t) => self.ty(t),
-                            Root::Attrs(list) => stack.extend(self.cx.attrs.list(list).iter().map(|&(_, a)| (a, false))),
+                            Root::Attrs(list) => {
+                                stack.extend(self.cx.attrs.list(list).iter().map(|&(_, a)| (a, false)))
+                            }
                         }
                     }
                     stack[from..].reverse();
@@ -285,17 +304,27 @@ impl Survey<'_> {
     fn decide(mut self) -> Aliases {
         let mut aliases = Aliases::default();
         for &t in &self.type_order {
-            let mut depth = 0;
+            let (mut depth, mut size) = (0, 1u32);
             for p in parts_of(self.cx.types.get(t)) {
                 let part = &mut self.types[p.index()];
                 if part.depth >= DEEPEST && self.free[p.index()] == 0 {
                     part.aliased = true;
                 }
-                depth = depth.max(if part.aliased { 1 } else { part.depth.max(1) });
+                // What is small was not counted.
+                let (part_depth, part_size) = match part {
+                    Seen { aliased: true, .. } => (1, 1),
+                    Seen { depth: 0, .. } => (self.heights[p.index()], self.sizes[p.index()]),
+                    part => (part.depth, part.size),
+                };
+                depth = depth.max(part_depth);
+                size = size.saturating_add(part_size);
             }
             let seen = &mut self.types[t.index()];
-            seen.depth = depth + 1;
+            (seen.depth, seen.size) = (depth + 1, size);
             seen.aliased = seen.count > 1 && self.free[t.index()] == 0;
+            if size > LARGEST && self.free[t.index()] != 0 {
+                aliases.too_large.get_or_insert_with(|| IdSet::with_capacity(0)).insert(t);
+            }
         }
         for &a in &self.attr_order {
             let (mut depth, mut size, mut free) = (0, 1u32, false);

@@ -23,7 +23,11 @@ impl<'m> Printer<'m, '_> {
                 self.out.text(", ");
             }
             let key = self.cx.names.get(key);
-            if is_word(key) { self.out.text(key) } else { self.out.quoted(key) }
+            if is_word(key) {
+                self.out.text(key)
+            } else {
+                self.out.quoted(key)
+            }
             self.out.ascii(b'=');
             (items, comma) = (rest, true);
             if self.is_simple(value) {
@@ -48,7 +52,8 @@ impl<'m> Printer<'m, '_> {
             Attr::Function(_) => self.aliases.of_attr(attr).is_some(),
             Attr::List(items) => {
                 let nests = |&i: &AttrId| {
-                    matches!(self.cx.attrs.get(i), Attr::Function(_) | Attr::List(_)) && self.aliases.of_attr(i).is_none()
+                    matches!(self.cx.attrs.get(i), Attr::Function(_) | Attr::List(_))
+                        && self.aliases.of_attr(i).is_none()
                 };
                 self.aliases.of_attr(attr).is_some() || !items.iter().any(nests)
             }

@@ -9,7 +9,7 @@ use crate::types::Type;
 
 use super::names::Labels;
 use super::shared::{SharedNodes, Slot, glance, place};
-use super::{Annotations, Printer, Task, annotation, result_annotation};
+use super::{Annotations, Printer, Task, annotation, is_nameable, result_annotation};
 
 /// What is known of the body that is being printed.
 pub(super) struct BodyState<'m> {
@@ -61,8 +61,9 @@ impl<'m> Printer<'m, '_> {
         } else {
             self.tasks.push(Task::Text(";"));
         }
-        self.signature_tasks(f.body.params().len(), f.attrs, result_annotation(self.cx, f));
-        self.tasks.push(Task::Head(f));
+        let ret = result_annotation(self.cx, f);
+        self.signature_tasks(f.body.params().len(), f.attrs, ret);
+        self.tasks.push(Task::Head(f, ret));
         if !self.cx.attrs.list(f.meta).is_empty() {
             self.meta(f.meta);
         }
@@ -70,14 +71,14 @@ impl<'m> Printer<'m, '_> {
     }
 
     /// From the keyword to the parameters.
-    pub(super) fn function_head(&mut self, f: &'m Function) {
+    pub(super) fn function_head(&mut self, f: &'m Function, ret: Option<TypeId>) {
         self.out.text(match (f.is_definition(), f.visibility) {
             (false, _) => "declare @",
             (true, Visibility::Public) => "def @",
             (true, Visibility::Private) => "def private @",
         });
         self.out.name(f.global().map_or("", |g| self.cx.global_name(g)));
-        self.parameters(f.body.params().iter().copied(), result_annotation(self.cx, f));
+        self.parameters(f.body.params().iter().copied(), ret);
     }
 
     /// A function that is an attribute: names and symbols of its own.
@@ -154,15 +155,24 @@ impl<'m> Printer<'m, '_> {
         let Expr::Lambda { lambda, body: block } = body.expr(id) else { return };
         let data = body.lambda(lambda);
         let must = is_recursive || self.options.annotations == Annotations::All;
-        let found = || Some(body.type_of(block)).filter(|&t| must && !matches!(self.cx.types.get(t), Type::Error));
-        let ret = data.ret.or_else(found);
+        let ret = data.ret.or_else(|| {
+            let found = must.then(|| body.type_of(block))?;
+            let params = body.lambda_params(lambda).map(|p| body.ty(p.expr()));
+            let own = |s| body.lambda_symbols(lambda).contains(&s);
+            let is_known = !matches!(self.cx.types.get(found), Type::Error);
+            (is_known && is_nameable(self.cx, found, params, own)).then_some(found)
+        });
         self.tasks.extend([Task::Block(block, Slot::tail_of(body, BlockKind::Lambda(id))), Task::Text(" ")]);
         self.signature_tasks(data.params.len(), data.attrs, ret);
         for &s in body.lambda_symbols(lambda) {
             self.symbols.label(self.cx, s);
         }
         self.out.text("fn ");
-        let params = body.operands(data.params).iter().filter_map(|&p| body.as_var(p)).collect::<smallvec::SmallVec<[VarId; 8]>>();
+        let params = body
+            .operands(data.params)
+            .iter()
+            .filter_map(|&p| body.as_var(p))
+            .collect::<smallvec::SmallVec<[VarId; 8]>>();
         self.parameters(params.iter().copied(), ret);
     }
 
@@ -219,7 +229,10 @@ impl<'m> Printer<'m, '_> {
                 }
                 s.phase = Phase::Placed;
                 if let Some(n) = self.first_before(Slot::let_(s.at)) {
-                    self.tasks.extend([Task::Statements(s), Task::GraphBinding { n, is_noted: false, in_region: s.in_region }]);
+                    self.tasks.extend([
+                        Task::Statements(s),
+                        Task::GraphBinding { n, is_noted: false, in_region: s.in_region },
+                    ]);
                     return;
                 }
             }
@@ -240,7 +253,8 @@ impl<'m> Printer<'m, '_> {
             self.out.indent();
             self.out.text("let ");
             self.local(var.expr());
-            if let Some(ty) = annotation(self.cx, self.options, body, var, value) {
+            let annotation = annotation(self.cx, self.options, body, var, value);
+            if let Some(ty) = annotation.filter(|&t| !self.aliases.is_too_large(t)) {
                 self.out.text(": ");
                 self.ty(ty);
             }
@@ -356,7 +370,9 @@ impl<'m> Printer<'m, '_> {
                 }
                 Expr::Call { operands, attrs } => {
                     let list = body.operands(operands);
-                    list.iter().all(|&o| is_word(o)) && self.are_simple(attrs) && list.first().is_some_and(|&f| self.is_callee(f))
+                    list.iter().all(|&o| is_word(o))
+                        && self.are_simple(attrs)
+                        && list.first().is_some_and(|&f| self.is_callee(f))
                 }
                 Expr::Tuple(fields) => body.operands(fields).iter().all(|&o| is_word(o)),
                 Expr::Proj { tuple, .. } => is_word(tuple) && self.is_callee(tuple),
@@ -370,7 +386,12 @@ impl<'m> Printer<'m, '_> {
             || self.hidden_type(id).is_none()
                 && matches!(
                     self.state.body.expr(id),
-                    Expr::Var { .. } | Expr::Global(_) | Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. }
+                    Expr::Var { .. }
+                        | Expr::Global(_)
+                        | Expr::CallOp { .. }
+                        | Expr::Call { .. }
+                        | Expr::Tuple(_)
+                        | Expr::Proj { .. }
                 )
     }
 

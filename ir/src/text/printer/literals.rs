@@ -93,7 +93,8 @@ impl Output<'_> {
                         return self.text(suffix(dtype));
                     }
                 }
-                DTypeClass::Signed | DTypeClass::Unsigned if dtype == DType::Int32 && position == Position::Attribute => {}
+                DTypeClass::Signed | DTypeClass::Unsigned
+                    if dtype == DType::Int32 && position == Position::Attribute => {}
                 DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Bool => {
                     self.element(dtype, bits);
                     return self.text(suffix(dtype));

@@ -20,7 +20,8 @@ use std::io;
 
 use crate::body::Body;
 use crate::context::Context;
-use crate::entity::{AttrId, AttrsId, ExprId, NameId, TypeId};
+use crate::dim::Dim;
+use crate::entity::{AttrId, AttrsId, ExprId, NameId, SymbolId, TypeId};
 use crate::expr::{Expr, OperandList, VarId};
 use crate::function::Function;
 use crate::module::{FunctionKey, Module};
@@ -147,7 +148,9 @@ impl fmt::Display for Module {
 impl Module {
     /// The module as text, with the default options.
     pub fn to_text(&self) -> String {
-        let mut text = String::new();
+        // A node takes about twenty characters.
+        let nodes: usize = self.functions().map(|(_, f)| f.body.len()).sum();
+        let mut text = String::with_capacity(nodes.saturating_mul(16));
         print_module(self, &PrintOptions::default(), &mut text).expect("a string takes all text");
         text
     }
@@ -211,17 +214,39 @@ fn annotation(cx: &Context, options: &PrintOptions, body: &Body, var: VarId, val
     (is_written && ty != cx.types.error()).then_some(ty)
 }
 
-/// The result type of a function of the module.
+/// The result type of a function of the module: what is stated, else what its block has, unless only the block can name a dimension in it.
 fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
     let ty = f.ret.unwrap_or_else(|| f.body.type_of(f.body.root()));
-    (!matches!(cx.types.get(ty), Type::Error)).then_some(ty)
+    if matches!(cx.types.get(ty), Type::Error) {
+        return None;
+    }
+    let params = f.body.params().iter().map(|p| f.body.ty(p.expr()));
+    (f.ret.is_some() || is_nameable(cx, ty, params, |_| true)).then_some(ty)
+}
+
+/// Whether the parameters have every symbol of a result type of which `own` says that the function binds it.
+fn is_nameable(cx: &Context, ty: TypeId, params: impl Iterator<Item = TypeId>, own: impl Fn(SymbolId) -> bool) -> bool {
+    if !cx.types.is_symbolic(ty) {
+        return true;
+    }
+    let mut bound = rustc_hash::FxHashSet::default();
+    for p in params {
+        cx.types.for_each_symbol(p, |d| {
+            bound.insert(d);
+        });
+    }
+    let mut nameable = true;
+    cx.types.for_each_symbol(ty, |d| {
+        nameable &= bound.contains(&d) || !matches!(*cx.types.dims.get(d), Dim::Symbol(s) if own(s));
+    });
+    nameable
 }
 
 /// What remains to be printed.
 enum Task<'m> {
     Text(&'static str),
     /// From `def` to the parameters.
-    Head(&'m Function),
+    Head(&'m Function, Option<TypeId>),
     /// ` -> T`
     Result(Option<TypeId>),
     /// The block of a function of the module, after a space.
@@ -281,9 +306,9 @@ impl Printer<'_, '_> {
         while let Some(task) = self.tasks.pop() {
             match task {
                 Task::Text(t) => self.out.text(t),
-                Task::Head(f) => self.function_head(f),
+                Task::Head(f, ret) => self.function_head(f, ret),
                 Task::Result(ty) => {
-                    if let Some(ty) = ty {
+                    if let Some(ty) = ty.filter(|&t| !self.aliases.is_too_large(t)) {
                         self.out.text(" -> ");
                         self.ty(ty);
                     }

@@ -15,7 +15,9 @@ pub(super) enum Decimal {
     /// The shortest decimal that reads back as it: of a float32 or of a float64.
     Single(f32),
     Double(f64),
-    Infinity { negative: bool },
+    Infinity {
+        negative: bool,
+    },
     /// The NaN that computations give.
     Nan,
     /// Any other NaN, by its bits.
@@ -38,14 +40,14 @@ pub(super) fn decimal(dtype: DType, bytes: &[u8]) -> Decimal {
     }
     match dtype {
         DType::Float32 => classify!(f32, Decimal::Single),
-        DType::Float16 => classify!(f16, |x: f16| Decimal::Double(shortest(
-            x.to_f64(),
-            |d| f16::from_f64(d).to_bits() == x.to_bits() && f16::from_f32(d as f32).to_bits() == x.to_bits()
-        ))),
-        DType::BFloat16 => classify!(bf16, |x: bf16| Decimal::Double(shortest(
-            x.to_f64(),
-            |d| bf16::from_f64(d).to_bits() == x.to_bits() && bf16::from_f32(d as f32).to_bits() == x.to_bits()
-        ))),
+        DType::Float16 => classify!(f16, |x: f16| Decimal::Double(shortest(x.to_f64(), |d| f16::from_f64(d)
+            .to_bits()
+            == x.to_bits()
+            && f16::from_f32(d as f32).to_bits() == x.to_bits()))),
+        DType::BFloat16 => classify!(bf16, |x: bf16| Decimal::Double(shortest(x.to_f64(), |d| bf16::from_f64(d)
+            .to_bits()
+            == x.to_bits()
+            && bf16::from_f32(d as f32).to_bits() == x.to_bits()))),
         _ => classify!(f64, Decimal::Double),
     }
 }
@@ -59,8 +61,8 @@ impl Output<'_> {
     /// A number that reads back as itself where a float of its type is expected. Whole numbers have no point.
     pub(super) fn float(&mut self, value: Decimal) {
         match value {
-            Decimal::Single(x) => self.finite(x, x.abs() < 1e15),
-            Decimal::Double(x) => self.finite(x, x.abs() < 1e15),
+            Decimal::Single(x) => self.finite(x, x.abs() < 1e16),
+            Decimal::Double(x) => self.finite(x, x.abs() < 1e16),
             Decimal::Infinity { negative: false } => self.text("inf"),
             Decimal::Infinity { negative: true } => self.text("-inf"),
             Decimal::Nan => self.text("nan"),

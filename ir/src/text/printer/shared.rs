@@ -207,7 +207,9 @@ impl Placement<'_> {
                     order += 1;
                 }
                 Step::Let(id) => {
-                    let (Some(&Entity::Block(b)), Expr::Let { var, flags, .. }) = (stack.last(), body.expr(id)) else { continue };
+                    let (Some(&Entity::Block(b)), Expr::Let { var, flags, .. }) = (stack.last(), body.expr(id)) else {
+                        continue;
+                    };
                     let b = &mut self.blocks[b as usize];
                     (b.slot, b.order) = (Slot::let_(id), order);
                     b.region = match b.last_region {

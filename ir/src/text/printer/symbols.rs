@@ -31,10 +31,13 @@ pub(super) struct SymbolNames {
     next_bound: u32,
 }
 
-/// A dimension whose parts are in the order of printing.
+/// A dimension of more nodes, shared ones counted again and again, is written as `?`: there are no aliases for dimensions.
+const LARGEST: u32 = 1 << 20;
+
+/// A dimension whose parts are in the order of printing, and the number of its nodes.
 enum Canonical {
-    Sum(Box<[Term]>),
-    Op(DimOp, DimId, DimId),
+    Sum(Box<[Term]>, u32),
+    Op(DimOp, DimId, DimId, u32),
 }
 
 impl SymbolNames {
@@ -131,9 +134,9 @@ impl SymbolNames {
         self.bound[self.bound_from[scope]..end].get(index as usize).copied()
     }
 
-    /// Brings the parts of a dimension, at all depths, in the order of printing. Linear in its distinct parts but for comparisons, each of which follows
-    /// the first difference only.
-    pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) {
+    /// Brings the parts of a dimension, at all depths, in the order of printing; whether it is not too large to be written. Linear in its distinct
+    /// parts but for comparisons, each of which follows the first difference only.
+    pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) -> bool {
         let dims = &cx.types.dims;
         let mut stack = vec![(dim, false)];
         while let Some((d, parts_done)) = stack.pop() {
@@ -153,12 +156,14 @@ impl SymbolNames {
                         let sign = |t: &Term| t.coefficient < 0;
                         sign(a).cmp(&sign(b)).then_with(|| self.compare_terms(cx, a, b))
                     });
-                    self.canonical.insert(d, Canonical::Sum(terms));
+                    let size = terms.iter().flat_map(|t| &t.factors).fold(1u32, |n, &f| n.saturating_add(self.size(f)));
+                    self.canonical.insert(d, Canonical::Sum(terms, size));
                 }
                 &Dim::Op { op, lhs, rhs } if parts_done => {
                     let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(cx, lhs, rhs) == Ordering::Greater;
                     let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
-                    self.canonical.insert(d, Canonical::Op(op, lhs, rhs));
+                    let size = self.size(lhs).saturating_add(self.size(rhs)).saturating_add(1);
+                    self.canonical.insert(d, Canonical::Op(op, lhs, rhs, size));
                 }
                 Dim::Sum(terms) => {
                     stack.push((d, true));
@@ -168,12 +173,21 @@ impl SymbolNames {
                 Dim::Const(_) | Dim::Unknown | Dim::Bound { .. } => {}
             }
         }
+        self.size(dim) <= LARGEST
+    }
+
+    /// The number of nodes of a dimension that is prepared.
+    fn size(&self, dim: DimId) -> u32 {
+        match self.canonical.get(&dim) {
+            Some(Canonical::Sum(_, size) | Canonical::Op(_, _, _, size)) => *size,
+            None => 1,
+        }
     }
 
     /// The terms of a sum in the order of printing.
     pub(super) fn terms(&self, dim: DimId) -> &[Term] {
         match self.canonical.get(&dim) {
-            Some(Canonical::Sum(terms)) => terms,
+            Some(Canonical::Sum(terms, _)) => terms,
             _ => &[],
         }
     }
@@ -181,7 +195,7 @@ impl SymbolNames {
     /// The operands of an operation in the order of printing.
     pub(super) fn operands(&self, dim: DimId) -> Option<(DimId, DimId)> {
         match self.canonical.get(&dim) {
-            Some(&Canonical::Op(_, lhs, rhs)) => Some((lhs, rhs)),
+            Some(&Canonical::Op(_, lhs, rhs, _)) => Some((lhs, rhs)),
             _ => None,
         }
     }
@@ -215,13 +229,13 @@ impl SymbolNames {
                 (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
                 (x, y) if rank(x) != rank(y) => return rank(x).cmp(&rank(y)),
                 _ => match (self.canonical.get(&a), self.canonical.get(&b)) {
-                    (Some(&Canonical::Op(p, l, r)), Some(&Canonical::Op(q, m, s))) => {
+                    (Some(&Canonical::Op(p, l, r, _)), Some(&Canonical::Op(q, m, s, _))) => {
                         if p != q {
                             return p.cmp(&q);
                         }
                         if l == m { (r, s) } else { (l, m) }
                     }
-                    (Some(Canonical::Sum(x)), Some(Canonical::Sum(y))) => {
+                    (Some(Canonical::Sum(x, _)), Some(Canonical::Sum(y, _))) => {
                         let mut next = None;
                         for (t, u) in x.iter().zip(y) {
                             let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));

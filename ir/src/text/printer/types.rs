@@ -52,6 +52,7 @@ impl Printer<'_, '_> {
                         self.out.text("!t");
                         self.out.number(n.into());
                     }
+                    None if self.aliases.is_too_large(t) => self.out.text("Any"),
                     None => self.composite(t, &mut parts),
                 },
             }
@@ -141,7 +142,9 @@ impl Printer<'_, '_> {
     }
 
     fn computed_dim(&mut self, dim: DimId) {
-        self.symbols.prepare(self.cx, dim);
+        if !self.symbols.prepare(self.cx, dim) {
+            return self.out.ascii(b'?');
+        }
         let mut parts = vec![DimPart::Dim(dim)];
         while let Some(part) = parts.pop() {
             self.out.pass_on();

@@ -1,0 +1,285 @@
+//! `anfora run`
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anfora::interp::{Interpreter, Value, ValueId, Values, random_tensor};
+use anfora::ir::{Context, Dim, Function, Literal, Module, SymbolId, Type, TypeId, did_you_mean};
+use clap::Args;
+use rustc_hash::FxHashMap;
+
+use crate::file::{self, Format};
+use crate::npy;
+use crate::report::{self, Failure};
+
+/// Interprets a program and prints shape, element type and a digest of each output.
+#[derive(Args)]
+pub(crate) struct Run {
+    /// The program: a `.anf` or `.onnx` file, or `-`
+    program: PathBuf,
+    /// The format of the program
+    #[arg(long)]
+    from: Option<Format>,
+    /// An input by its name: a `.npy` file, or a tensor in an ONNX `.pb` file
+    #[arg(long, value_name = "NAME=FILE")]
+    input: Vec<String>,
+    /// The seed that the inputs which are not given are drawn from
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    random: u64,
+    /// The function to run
+    #[arg(long, default_value = "@main")]
+    entry: String,
+    /// A folder for the outputs: output_0.npy, output_1.npy and so on
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Symbolic dimensions of inputs that are drawn have this size.
+const SYMBOLIC_EXTENT: i64 = 2;
+/// More outputs than this are not shown; a value may share its parts so often that writing all of them out has no end.
+const MOST_OUTPUTS: usize = 10_000;
+
+impl Run {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let module = file::load(&self.program, self.from)?.module;
+        if let Err(errors) = anfora::ir::verify_module(&module) {
+            return Err(Failure::Diagnostics(errors, module.source().cloned()));
+        }
+        let entry = self.entry.trim_start_matches('@');
+        let Some(function) = module.find(entry).and_then(|k| module.get(k)).filter(|f| f.is_definition()) else {
+            let names = module.order().iter().map(|&k| module.name(k));
+            let help = did_you_mean(entry, names).map(|n| format!("; did you mean `@{n}`?")).unwrap_or_default();
+            return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
+        };
+        let inputs = self.read_inputs(&module, function)?;
+        let arguments = self.arguments(&module, function, inputs)?;
+        let mut values = Values::new();
+        let arguments: Vec<ValueId> = arguments.into_iter().map(|a| a.build(&mut values)).collect();
+        let outcome = Interpreter::new(&module)
+            .seed(self.random)
+            .call(entry, values, &arguments)
+            .map_err(|e| Failure::Diagnostics(vec![e.diagnostic()], module.source().cloned()))?;
+        let mut out = std::io::stdout().lock();
+        for effect in &outcome.trace {
+            let operands: Vec<String> = effect.operands.iter().map(|&o| outcome.values.text(o, 200)).collect();
+            writeln!(out, "{}({}) {}", effect.op, operands.join(", "), effect.text)?;
+        }
+        let outputs = outputs_of(&outcome.values, outcome.result);
+        for (i, output) in outputs.iter().enumerate() {
+            match outcome.values.as_tensor(*output) {
+                Some(t) => writeln!(out, "output {i}: {} {:?} {}", t.dtype(), t.shape(), digest(t))?,
+                None => writeln!(out, "output {i}: {}", outcome.values.text(*output, 200))?,
+            }
+        }
+        if let Some(dir) = &self.output {
+            std::fs::create_dir_all(dir).map_err(|e| cannot_write(dir, &e))?;
+            for (i, output) in outputs.iter().enumerate() {
+                if let Some(tensor) = outcome.values.as_tensor(*output) {
+                    save(dir, i, tensor)?;
+                } else {
+                    report::say(&format!("output {i} is not a tensor and was not saved"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The inputs that are given, by the number of their parameter.
+    fn read_inputs(&self, module: &Module, function: &Function) -> Result<FxHashMap<usize, Literal>, Failure> {
+        let names: Vec<&str> = function
+            .body
+            .params()
+            .iter()
+            .map(|&p| function.body.var_name(p).map_or("", |n| module.cx.names.get(n)))
+            .collect();
+        let mut inputs = FxHashMap::default();
+        for given in &self.input {
+            let Some((name, path)) = given.split_once('=') else {
+                return Err(Failure::Usage(format!("--input {given}: write it as NAME=FILE")));
+            };
+            let name = name.trim_start_matches('%');
+            let Some(i) = names.iter().position(|n| *n == name) else {
+                let help = match did_you_mean(name, names.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its inputs are {}", names.join(", ")),
+                };
+                return Err(Failure::Message(format!("the function has no input `{name}`; {help}")));
+            };
+            let literal = read_tensor(Path::new(path)).map_err(|e| Failure::Message(format!("{path}: {e}")))?;
+            inputs.insert(i, literal);
+        }
+        Ok(inputs)
+    }
+
+    /// An argument for each parameter: what is given, or drawn from the seed and the parameter's name.
+    fn arguments(
+        &self,
+        module: &Module,
+        function: &Function,
+        mut inputs: FxHashMap<usize, Literal>,
+    ) -> Result<Vec<Argument>, Failure> {
+        let cx = &module.cx;
+        let mut extents: FxHashMap<SymbolId, i64> = FxHashMap::default();
+        for (i, &param) in function.body.params().iter().enumerate() {
+            if let (Some(given), Some(tensor)) = (inputs.get(&i), cx.types.as_tensor(function.body.ty(param.expr()))) {
+                for (&dim, &extent) in tensor.shape.iter().flatten().zip(given.shape()) {
+                    if let Dim::Symbol(s) = *cx.types.dims.get(dim) {
+                        extents.entry(s).or_insert(extent as i64);
+                    }
+                }
+            }
+        }
+        let mut arguments = Vec::new();
+        for (i, &param) in function.body.params().iter().enumerate() {
+            if let Some(given) = inputs.remove(&i) {
+                arguments.push(Argument::Tensor(given));
+                continue;
+            }
+            let name = function.body.var_name(param).map_or_else(|| i.to_string(), |n| cx.names.get(n).to_string());
+            let ty = function.body.ty(param.expr());
+            let drawn = draw(cx, ty, &mut extents, self.random ^ fnv(&name)).ok_or_else(|| {
+                let ty = cx.type_text(ty);
+                Failure::Message(format!("the input `{name}` of type {ty} cannot be drawn; give it with --input"))
+            })?;
+            arguments.push(drawn);
+        }
+        Ok(arguments)
+    }
+}
+
+/// An argument before it is in the interpreter's arena: a tensor, or the post-order of a tuple's parts.
+enum Argument {
+    Tensor(Literal),
+    Tuple(Vec<Part>),
+}
+
+enum Part {
+    Tensor(Literal),
+    /// A tuple of so many of the parts before it.
+    Tuple(usize),
+}
+
+impl Argument {
+    fn build(self, values: &mut Values) -> ValueId {
+        let parts = match self {
+            Argument::Tensor(t) => return values.tensor(t),
+            Argument::Tuple(parts) => parts,
+        };
+        let mut stack: Vec<ValueId> = Vec::new();
+        for part in parts {
+            let value = match part {
+                Part::Tensor(t) => values.tensor(t),
+                Part::Tuple(n) => {
+                    let fields = stack.split_off(stack.len() - n);
+                    values.tuple(&fields)
+                }
+            };
+            stack.push(value);
+        }
+        stack.pop().expect("the post-order of one value leaves one")
+    }
+}
+
+/// A value of a type: each tensor drawn from a seed of its own. `None` for what is not a tensor or a tuple of such.
+fn draw(cx: &Context, ty: TypeId, extents: &mut FxHashMap<SymbolId, i64>, seed: u64) -> Option<Argument> {
+    enum Pending {
+        Type(TypeId),
+        Close(usize),
+    }
+    let mut stack = vec![Pending::Type(ty)];
+    let mut parts = Vec::new();
+    while let Some(pending) = stack.pop() {
+        match pending {
+            Pending::Close(n) => parts.push(Part::Tuple(n)),
+            Pending::Type(t) => match cx.types.get(t) {
+                Type::Tensor(tensor) => {
+                    let shape = tensor.shape.as_ref()?;
+                    let shape: Option<Vec<usize>> = shape
+                        .iter()
+                        .map(|&d| match *cx.types.dims.get(d) {
+                            Dim::Const(c) => usize::try_from(c).ok(),
+                            Dim::Symbol(s) => usize::try_from(*extents.entry(s).or_insert(SYMBOLIC_EXTENT)).ok(),
+                            Dim::Unknown => usize::try_from(SYMBOLIC_EXTENT).ok(),
+                            _ => None,
+                        })
+                        .collect();
+                    parts.push(Part::Tensor(random_tensor(tensor.dtype, &shape?, seed ^ parts.len() as u64)?));
+                }
+                Type::Tuple(fields) => {
+                    stack.push(Pending::Close(fields.len()));
+                    stack.extend(fields.iter().rev().map(|&f| Pending::Type(f)));
+                }
+                _ => return None,
+            },
+        }
+    }
+    if let [Part::Tensor(_)] = parts.as_slice() {
+        let Some(Part::Tensor(t)) = parts.pop() else { return None };
+        return Some(Argument::Tensor(t));
+    }
+    Some(Argument::Tuple(parts))
+}
+
+/// The fields of a result that is a tuple, nested ones in order, or the result itself.
+fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
+    let mut outputs = Vec::new();
+    let mut stack = vec![result];
+    while let Some(id) = stack.pop() {
+        match values.get(id) {
+            Value::Tuple(fields) => stack.extend(fields.iter().rev()),
+            _ => outputs.push(id),
+        }
+        if outputs.len() + stack.len() > MOST_OUTPUTS {
+            break;
+        }
+    }
+    outputs
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// A digest of a tensor's bytes, and its first elements where there are few.
+fn digest(tensor: &Literal) -> String {
+    let bytes = tensor.to_bytes();
+    let hash = bytes
+        .chunks(8)
+        .fold(0xcbf2_9ce4_8422_2325u64, |h, c| {
+            let word = c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
+            (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+        });
+    let finite = tensor.elements::<f32>().map(|e| {
+        let (min, max) = e.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
+        let sum: f64 = e.iter().map(|&v| f64::from(v)).sum();
+        format!(" min {min:?} max {max:?} mean {:.6}", sum / e.len().max(1) as f64)
+    });
+    format!("{hash:016x}{}", finite.unwrap_or_default())
+}
+
+fn read_tensor(path: &Path) -> Result<Literal, String> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("npy") => npy::read(path),
+        Some("pb") => {
+            let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+            anfora::onnx::read_tensor(bytes.into()).map_err(|e| e.to_string())
+        }
+        _ => Err("inputs are .npy files or ONNX .pb files".to_string()),
+    }
+}
+
+fn save(dir: &Path, i: usize, tensor: &Literal) -> Result<(), Failure> {
+    if npy::can_write(tensor.dtype()) {
+        let path = dir.join(format!("output_{i}.npy"));
+        return npy::write(&path, tensor).map_err(|e| cannot_write(&path, &e));
+    }
+    // NumPy has no such element type; ONNX has.
+    let path = dir.join(format!("output_{i}.pb"));
+    let bytes = anfora::onnx::write_tensor(tensor).map_err(|e| cannot_write(&path, &e))?;
+    std::fs::write(&path, bytes).map_err(|e| cannot_write(&path, &e))
+}
+
+fn cannot_write(path: &Path, e: &dyn std::fmt::Display) -> Failure {
+    Failure::Message(format!("cannot write {}: {e}", path.display()))
+}

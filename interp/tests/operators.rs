@@ -1,0 +1,71 @@
+//! Single calls on constants, as constant folding makes them.
+
+use anfora_interp::{OpError, evaluate_op, random_tensor};
+use anfora_ir::{Attr, Context, DType, Literal, Operand, infer_op};
+
+fn evaluate(
+    op: &str,
+    operands: &[Option<Literal>],
+    attrs: &[(&str, Attr)],
+    max: usize,
+) -> Result<Vec<Literal>, OpError> {
+    let mut cx = Context::new(anfora_ops::standard());
+    let op = cx.ops.find(op).unwrap();
+    let attrs: Vec<_> = attrs.iter().map(|(k, a)| (*k, cx.attr(a.clone()))).collect();
+    let attrs = cx.named_attrs(&attrs);
+    let list: Vec<Operand> = operands
+        .iter()
+        .map(|o| match o {
+            Some(l) => {
+                let id = cx.literals.intern(l.clone());
+                Operand { ty: cx.literal_type(id), literal: Some(id), absent: false }
+            }
+            None => Operand { ty: cx.types.any(), literal: None, absent: true },
+        })
+        .collect();
+    let annotated = cx.types.error();
+    let ty = infer_op(&mut cx, op, &list, attrs, annotated).unwrap();
+    let operands: Vec<Option<&Literal>> = operands.iter().map(|o| o.as_ref()).collect();
+    evaluate_op(&cx, op, attrs, &operands, ty, max)
+}
+
+#[test]
+fn results_and_reasons_for_none() {
+    let x = Literal::from_elements(&[3], &[1i32, 2, 3]).unwrap();
+    let zero = Literal::scalar(0i32);
+    let two = |op, max| evaluate(op, &[Some(x.clone()), Some(zero.clone())], &[], max);
+    assert_eq!(two("add", 12), Ok(vec![x.clone()]));
+    assert_eq!(two("add", 11), Err(OpError::TooLarge { bytes: 12, allowed: 11 }));
+    assert_eq!(two("divide", 12).unwrap_err().to_string(), "integer division by zero");
+    assert_eq!(evaluate("print", &[], &[], 100), Err(OpError::Impure));
+    let dims = Attr::Type(Context::new(anfora_ops::standard()).types.any());
+    assert_eq!(evaluate("match_cast", &[Some(zero.clone())], &[("to", dims)], 100), Err(OpError::NoKernel));
+    // A float32 for each.
+    let dropout = evaluate("nn.dropout", &[random_tensor(DType::Float32, &[8], 1)], &[], 40).unwrap();
+    assert_eq!(dropout[1], Literal::splat(&[8], true));
+}
+
+#[test]
+fn a_splat_counts_as_one_element() {
+    let huge = Literal::splat(&[1 << 30, 1 << 30], 2f32);
+    let sum = evaluate("add", &[Some(huge.clone()), Some(Literal::scalar(1f32))], &[], 4).unwrap();
+    assert_eq!(sum, [Literal::splat(&[1 << 30, 1 << 30], 3f32)]);
+    let shape = Literal::from_elements(&[2], &[1i64 << 30, 1 << 30]).unwrap();
+    let one = evaluate("broadcast_to", &[Some(Literal::scalar(1u8)), Some(shape.clone())], &[], 1).unwrap();
+    assert_eq!(one[0].shape(), &[1 << 30, 1 << 30]);
+    let ramp = Literal::from_elements(&[2, 1], &[1u8, 2]).unwrap();
+    let wide = Literal::from_elements(&[2], &[2i64, 1 << 40]).unwrap();
+    let refused = evaluate("broadcast_to", &[Some(ramp), Some(wide)], &[], 1 << 20);
+    assert_eq!(refused, Err(OpError::TooLarge { bytes: 1 << 41, allowed: 1 << 20 }));
+}
+
+#[test]
+fn drawn_tensors_repeat() {
+    for &dtype in DType::ALL.iter().filter(|d| d.has_kernels()) {
+        let a = random_tensor(dtype, &[100], 3).unwrap();
+        assert_eq!(Some(&a), random_tensor(dtype, &[100], 3).as_ref());
+        assert_ne!(Some(a), random_tensor(dtype, &[100], 4));
+    }
+    assert_eq!(random_tensor(DType::String, &[1], 0), None);
+    assert_eq!(random_tensor(DType::Int8, &[1 << 40, 1 << 40], 0), None);
+}

@@ -1,0 +1,142 @@
+//! Finds lines and columns in a text, after one pass over it, and cuts long lines to a window around a place.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::COLUMNS;
+
+/// Characters are counted up to every so many bytes.
+const BLOCK: usize = 1024;
+
+/// Columns of a long line that are shown before the place.
+const BEFORE: usize = 50;
+
+/// What stands for the part of a line that is not shown.
+const CUT: &str = "…";
+
+/// Where the lines of a text begin, and how many characters there are before places in it.
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+    /// The characters that begin before each block of bytes.
+    chars: Vec<usize>,
+}
+
+/// A character of a text: line and column, from 1.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Position {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Lines<'t> {
+        let mut starts = vec![0];
+        let mut chars = Vec::with_capacity(text.len() / BLOCK + 1);
+        let mut count = 0;
+        for (i, block) in text.as_bytes().chunks(BLOCK).enumerate() {
+            chars.push(count);
+            count += block.iter().filter(|&&b| begins_char(b)).count();
+            let ends = block.iter().enumerate().filter(|&(_, &b)| b == b'\n');
+            starts.extend(ends.map(|(j, _)| i * BLOCK + j + 1));
+        }
+        Lines { text, starts, chars }
+    }
+
+    /// The characters that begin before an offset.
+    fn chars_before(&self, offset: usize) -> usize {
+        let block = (offset / BLOCK).min(self.chars.len().saturating_sub(1));
+        let counted = self.chars.get(block).copied().unwrap_or(0);
+        let rest = &self.text.as_bytes()[block * BLOCK..offset];
+        counted + rest.iter().filter(|&&b| begins_char(b)).count()
+    }
+
+    /// The nearest offset at or before `offset` that is inside the text and where a character begins.
+    fn floor(&self, offset: usize) -> usize {
+        let mut i = offset.min(self.text.len());
+        while !self.text.is_char_boundary(i) {
+            i -= 1;
+        }
+        i
+    }
+
+    /// The index of the line that an offset is in.
+    fn line_of(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&s| s <= offset).saturating_sub(1)
+    }
+
+    /// Line and column of an offset, whatever it is.
+    pub(super) fn position(&self, offset: usize) -> Position {
+        let at = self.floor(offset);
+        let line = self.line_of(at);
+        Position { line: line + 1, column: self.chars_before(at) - self.chars_before(self.starts[line]) + 1 }
+    }
+
+    /// The first line of a span, whatever it is, cut around it if it is long.
+    pub(super) fn excerpt(&self, span: &Range<usize>) -> Excerpt<'t> {
+        let start = self.floor(span.start);
+        let index = self.line_of(start);
+        let from = self.starts[index];
+        let to = self.starts.get(index + 1).map_or(self.text.len(), |&next| next - 1);
+        let line = self.text[from..to].trim_end_matches('\r');
+        let start = (start - from).min(line.len());
+        let end = self.floor(span.end).clamp(from + start, from + line.len()) - from;
+        let position = self.position(from + start);
+        if line.len() <= COLUMNS || self.chars_before(from + line.len()) - self.chars_before(from) <= COLUMNS {
+            return Excerpt { text: Cow::Borrowed(line), span: start..end, position };
+        }
+        let first = line[..start].char_indices().rev().take(BEFORE).last().map_or(start, |(i, _)| i);
+        let last = line[first..].char_indices().nth(COLUMNS - 2).map_or(line.len(), |(i, _)| first + i);
+        let (before, after) = (if first > 0 { CUT } else { "" }, if last < line.len() { CUT } else { "" });
+        let shift = |i: usize| i.min(last) - first + before.len();
+        Excerpt {
+            text: Cow::Owned([before, &line[first..last], after].concat()),
+            span: shift(start)..shift(end),
+            position,
+        }
+    }
+}
+
+fn begins_char(b: u8) -> bool {
+    b & 0xc0 != 0x80
+}
+
+/// What is shown of a line.
+pub(super) struct Excerpt<'t> {
+    pub(super) text: Cow<'t, str>,
+    /// The place, in bytes of what is shown.
+    pub(super) span: Range<usize>,
+    /// Where the place begins in the whole text.
+    pub(super) position: Position,
+}
+
+impl Excerpt<'_> {
+    pub(super) fn into_owned(self) -> Excerpt<'static> {
+        Excerpt { text: Cow::Owned(self.text.into_owned()), span: self.span, position: self.position }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let text = format!("é{}\nüx", "ö".repeat(3000));
+        let lines = Lines::new(&text);
+        assert_eq!(lines.position(2 * 2001), Position { line: 1, column: 2002 });
+        assert_eq!(lines.position(2 * 2001 + 1), Position { line: 1, column: 2002 });
+        assert_eq!(lines.position(usize::MAX), Position { line: 2, column: 3 });
+        assert_eq!(Lines::new("").position(7), Position { line: 1, column: 1 });
+        assert_eq!(Lines::new(&"a".repeat(BLOCK)).position(BLOCK), Position { line: 1, column: BLOCK + 1 });
+    }
+
+    #[test]
+    fn a_window_holds_the_place() {
+        let text = format!("{}hier{}", "ä".repeat(500), "b".repeat(500));
+        let excerpt = Lines::new(&text).excerpt(&(1000..1004));
+        assert_eq!(&excerpt.text[excerpt.span], "hier");
+        assert_eq!(excerpt.text.chars().count(), COLUMNS);
+        assert_eq!(excerpt.position, Position { line: 1, column: 501 });
+    }
+}

@@ -1,0 +1,149 @@
+//! The end of a graph: its message, with what it carries along.
+
+use anfora_ir::{Attr, AttrsId, Literal};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::constants::MAX_FILE;
+use super::graph::{Exporter, InfoType, OpenGraph};
+use crate::attributes::{decoded, decoded_list, list, str};
+use crate::error::ExportProblem;
+use crate::keys;
+use crate::proto::{GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::tensor::tensor_of;
+use crate::types::{proto_of, tensor_info};
+
+impl Exporter<'_> {
+    /// What a graph carries along about inputs, outputs and initializers, by name.
+    pub(super) fn carried_infos(&self, meta: AttrsId) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
+        let Some(value) = self.cx.find_attr(meta, keys::INFOS) else { return Ok(FxHashMap::default()) };
+        let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::INFOS))?;
+        Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
+    }
+
+    /// The message for an input or output.
+    pub(super) fn info(
+        &self,
+        name: &str,
+        wish: &str,
+        ty: InfoType,
+        infos: &FxHashMap<String, ValueInfoProto>,
+        is_main: bool,
+    ) -> Result<ValueInfoProto, ExportProblem> {
+        let carried = infos.get(wish);
+        let mut info = carried.cloned().unwrap_or_default();
+        info.name = Some(name.to_owned());
+        if info.r#type.is_none() {
+            info.r#type = match ty {
+                InfoType::Message(message) => Some(message),
+                InfoType::Of(ty) => match proto_of(self.cx, &self.symbols, ty) {
+                    None if is_main && carried.is_none() => return Err(ExportProblem::Type(self.cx.type_text(ty))),
+                    message => message,
+                },
+            };
+        }
+        Ok(info)
+    }
+
+    /// Ends a graph.
+    pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
+        let is_main = graph.lambda.is_none();
+        let cx = self.cx;
+        let infos = self.carried_infos(graph.meta)?;
+        let mut outputs = Vec::with_capacity(graph.outputs.len());
+        let mut repeats = Vec::new();
+        for output in std::mem::take(&mut graph.outputs) {
+            outputs.push(self.info(&output.name, &output.wish, output.ty, &infos, is_main)?);
+            if !output.is_direct {
+                repeats.push(NodeProto {
+                    op_type: Some("Identity".to_owned()),
+                    input: vec![self.slot_name(output.slot, None)?],
+                    output: vec![output.name.to_string()],
+                    ..NodeProto::default()
+                });
+            }
+        }
+        self.add_nodes(&mut graph, repeats)?;
+        let mut defaults = self.defaults(graph.meta, &graph.inputs)?;
+        let mut begin = self.constants.close();
+        for tensor in &begin.initializers {
+            let stated = infos.get(tensor.name());
+            if is_main && self.initializers_are_inputs {
+                graph.inputs.push(stated.cloned().unwrap_or_else(|| tensor_info(tensor)));
+            } else {
+                graph.infos.extend(stated.cloned());
+            }
+        }
+        begin.initializers.append(&mut defaults);
+        begin.nodes.append(&mut graph.nodes);
+        self.nodes += begin.nodes.len();
+        let quantization_annotation = self.quantization(graph.meta)?;
+        for ((id, own), var) in &graph.bound_constants {
+            if var.is_none() {
+                self.constants.unbind(*id, *own);
+            }
+        }
+        for name in graph.views {
+            self.views.entry(name).or_default().pop();
+        }
+        self.names.close();
+        let name = cx.find_attr(graph.meta, keys::GRAPH).and_then(|v| str(cx, v)).unwrap_or("graph");
+        Ok(GraphProto {
+            node: begin.nodes,
+            name: Some(name.to_owned()),
+            initializer: begin.initializers,
+            doc_string: self.doc(graph.meta)?,
+            input: graph.inputs,
+            output: outputs,
+            value_info: graph.infos,
+            quantization_annotation,
+            sparse_initializer: Vec::new(),
+            metadata_props: self.metadata(graph.meta)?,
+        })
+    }
+
+    /// The default values of inputs.
+    fn defaults(&self, meta: AttrsId, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
+        let Some(value) = self.cx.find_attr(meta, keys::DEFAULTS) else { return Ok(Vec::new()) };
+        let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
+        let names: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
+        let mut tensors = Vec::new();
+        for &item in list(self.cx, value).ok_or_else(damaged)? {
+            let &[name, value] = list(self.cx, item).ok_or_else(damaged)? else { return Err(damaged()) };
+            let name = str(self.cx, name).ok_or_else(damaged)?;
+            if !names.contains(name) {
+                continue;
+            }
+            let value = match self.cx.attrs.get(value) {
+                Attr::Literal(l) => self.cx.literals.get(*l).clone(),
+                Attr::Int(i) => Literal::scalar(*i),
+                Attr::Float(bits) => Literal::scalar(f64::from_bits(*bits)),
+                Attr::Bool(b) => Literal::scalar(*b),
+                // With more to it than its elements.
+                Attr::List(items) => match **items {
+                    [encoded] => {
+                        tensors.push(decoded(self.cx, encoded).ok_or_else(damaged)?);
+                        continue;
+                    }
+                    _ => return Err(damaged()),
+                },
+                _ => return Err(damaged()),
+            };
+            let mut tensor = tensor_of(&value, MAX_FILE)?;
+            tensor.name = Some(name.to_owned());
+            tensors.push(tensor);
+        }
+        Ok(tensors)
+    }
+
+    /// The annotations of values that are still there.
+    fn quantization(&self, meta: AttrsId) -> Result<Vec<TensorAnnotation>, ExportProblem> {
+        let Some(value) = self.cx.find_attr(meta, keys::QUANTIZATION) else { return Ok(Vec::new()) };
+        let mut annotations: Vec<TensorAnnotation> =
+            decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::QUANTIZATION))?;
+        annotations.retain(|a| {
+            let parameters = a.quant_parameter_tensor_names.iter().map(|e| e.value());
+            std::iter::once(a.tensor_name()).chain(parameters).all(|n| self.names.is_visible(n))
+        });
+        Ok(annotations)
+    }
+}

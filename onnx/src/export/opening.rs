@@ -1,0 +1,280 @@
+//! The beginning of a graph: every value that it computes gets its name, the constants that it binds are written.
+
+use std::rc::Rc;
+
+use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::graph::{Exporter, InfoType, OpenGraph, Output, View};
+use super::slots::{Slot, ValueId};
+use crate::attributes::{decoded, list, str, strs};
+use crate::convert::constant_attribute;
+use crate::error::ExportProblem;
+use crate::keys;
+use crate::opaque::is_view;
+use crate::proto::{NodeProto, ValueInfoProto};
+use crate::types::{literal_message, proto_of};
+
+impl<'m> Exporter<'m> {
+    /// Begins a graph: every value that it computes gets its name.
+    pub(super) fn open(
+        &mut self,
+        lambda: Option<ExprId>,
+        meta: AttrsId,
+        block: ExprId,
+    ) -> Result<OpenGraph, ExportProblem> {
+        self.names.open();
+        self.constants.open();
+        let mut graph = OpenGraph {
+            lambda,
+            meta,
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            output_names: FxHashSet::default(),
+            infos: Vec::new(),
+            at: block,
+            pending: None,
+            bound_constants: FxHashMap::default(),
+            views: Vec::new(),
+            is_tail_done: false,
+        };
+        let body = self.body;
+        self.forget_names(&mut graph, block);
+        let params: Vec<VarId> = match lambda.map(|l| body.expr(l)) {
+            Some(Expr::Lambda { lambda, .. }) => body.lambda_params(lambda).collect(),
+            _ => body.params().to_vec(),
+        };
+        let infos = self.carried_infos(meta)?;
+        for param in params {
+            if let Slot::Value(v) = self.slots.of_atom(param.expr())? {
+                let name = self.names.claim(self.wish(v));
+                let ty = InfoType::Of(body.ty(param.expr()));
+                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, lambda.is_none())?);
+                self.value_names[v.index()] = Some(name);
+            }
+        }
+        let tail = body.tail(block);
+        let fields = self.slots.fields(self.slots.of_tail(tail));
+        let wishes = self.output_wishes(meta, fields.len())?;
+        for (i, slot) in fields.into_iter().enumerate() {
+            let output = self.open_output(&mut graph, slot, wishes.as_ref().map(|w| w[i]), i)?;
+            graph.outputs.push(output);
+        }
+        let mut at = block;
+        while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
+            match body.expr(value) {
+                Expr::CallOp { .. } => {
+                    self.name_results(&mut graph, value)?;
+                    self.note_view(&mut graph, var, value);
+                }
+                Expr::Literal(id) => self.bind_constant(&mut graph, var, id)?,
+                _ => {}
+            }
+            at = rest;
+        }
+        if let Expr::CallOp { .. } = body.expr(tail) {
+            self.name_results(&mut graph, tail)?;
+        }
+        Ok(graph)
+    }
+
+    /// Forgets names that a block got when it was written before, and finds the constants that it binds.
+    fn forget_names(&mut self, graph: &mut OpenGraph, block: ExprId) {
+        let mut at = block;
+        loop {
+            let (value, rest) = match self.body.expr(at) {
+                Expr::Let { var, value, body, .. } => {
+                    if let (Expr::Literal(id), Some(name)) = (self.body.expr(value), self.body.var_name(var)) {
+                        graph.bound_constants.entry((id, name)).or_insert(Some(var));
+                    }
+                    (value, Some(body))
+                }
+                _ => (at, None),
+            };
+            for slot in self.slots.fields(self.slots.of_call(value)) {
+                if let Slot::Value(v) = slot {
+                    self.value_names[v.index()] = None;
+                }
+            }
+            match rest {
+                Some(rest) => at = rest,
+                None => return,
+            }
+        }
+    }
+
+    /// What a value would like to be called.
+    fn wish(&self, v: ValueId) -> &'m str {
+        let cx: &'m Context = self.cx;
+        self.slots.value(v).name.map_or("", |n| cx.names.get(n))
+    }
+
+    /// The names of a graph's outputs, if it carries as many along as there are.
+    fn output_wishes(&self, meta: AttrsId, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let Some(value) = cx.find_attr(meta, keys::OUTPUTS) else { return Ok(None) };
+        let names = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::OUTPUTS))?;
+        Ok(Some(names).filter(|n| n.len() == count))
+    }
+
+    /// Gives an output its name: the value itself takes it where it can, else a node will repeat the value under it.
+    fn open_output(
+        &mut self,
+        graph: &mut OpenGraph,
+        slot: Slot,
+        wish: Option<&str>,
+        i: usize,
+    ) -> Result<Output, ExportProblem> {
+        let cx: &'m Context = self.cx;
+        let own = match slot {
+            Slot::Value(v) => self.wish(v),
+            Slot::Literal(_, var) => var.and_then(|v| self.body.var_name(v)).map_or("", |n| cx.names.get(n)),
+            Slot::None | Slot::Tuple(..) => {
+                return Err(ExportProblem::Unsupported(format!("result {i}, which is not a tensor")));
+            }
+            Slot::Lambda(_) | Slot::Other => {
+                return Err(ExportProblem::Unsupported(format!("result {i}, which is a function")));
+            }
+        };
+        let is_stated = wish.is_some();
+        let wish = match wish.unwrap_or(own) {
+            "" => "output",
+            wish => wish,
+        };
+        // A name is given twice only where the file did.
+        let may_share = is_stated || graph.output_names.insert(wish.to_owned());
+        let ty = InfoType::Of(cx.types.any());
+        let mut output = Output { slot, name: wish.into(), wish: wish.to_owned(), ty, is_direct: true };
+        match slot {
+            Slot::Value(v) => {
+                let data = self.slots.value(v);
+                output.ty = InfoType::Of(data.ty);
+                match &self.value_names[v.index()] {
+                    // A value that the graph is given, and returns under the same name.
+                    Some(name) if **name == *wish && may_share => {}
+                    None if data.graph == graph.lambda && !data.is_param => {
+                        output.name = self.names.claim(wish);
+                        self.value_names[v.index()] = Some(output.name.clone());
+                    }
+                    _ => {
+                        output.name = self.names.claim(wish);
+                        output.is_direct = false;
+                    }
+                }
+            }
+            Slot::Literal(id, _) => {
+                output.ty = InfoType::Message(literal_message(cx.literals.get(id)));
+                output.name = self.names.claim(wish);
+                let bound = cx.names.find(wish).and_then(|w| graph.bound_constants.get(&(id, w)).copied());
+                match bound.flatten() {
+                    Some(var) => {
+                        self.write_bound(graph, var, id, output.name.clone())?;
+                        output.is_direct = true;
+                    }
+                    None => output.is_direct = false,
+                }
+            }
+            _ => {}
+        }
+        Ok(output)
+    }
+
+    /// Names the results of a call, and notes what the file stated of them.
+    fn name_results(&mut self, graph: &mut OpenGraph, call: ExprId) -> Result<(), ExportProblem> {
+        for slot in self.slots.fields(self.slots.of_call(call)) {
+            let Slot::Value(v) = slot else { continue };
+            if self.value_names[v.index()].is_some() {
+                continue;
+            }
+            let name = self.names.claim(self.wish(v));
+            let data = self.slots.value(v);
+            let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
+            if let Some(stated) = stated {
+                let info = match self.cx.attrs.get(stated) {
+                    Attr::Bool(_) => proto_of(self.cx, &self.symbols, data.ty)
+                        .map(|ty| ValueInfoProto { r#type: Some(ty), ..ValueInfoProto::default() }),
+                    _ => Some(decoded(self.cx, stated).ok_or(ExportProblem::Damaged(keys::INFO))?),
+                };
+                graph.infos.extend(info.map(|i| ValueInfoProto { name: Some(name.to_string()), ..i }));
+            }
+            self.value_names[v.index()] = Some(name);
+        }
+        Ok(())
+    }
+
+    /// Notes a node that gives a constant another shape: uses of that constant that remember the node's result are uses of it.
+    fn note_view(&mut self, graph: &mut OpenGraph, var: VarId, call: ExprId) {
+        let (cx, body) = (self.cx, self.body);
+        let (Some(name), Expr::CallOp { op, operands, .. }) = (body.var_name(var), body.expr(call)) else { return };
+        let source = body.operands(operands).first().and_then(|&o| body.as_literal(o));
+        let (Some(source), Slot::Value(value)) = (source, self.slots.of_call(call)) else { return };
+        if !is_view(&cx.ops.get(op).name) {
+            return;
+        }
+        let shape = cx.types.static_shape(body.ty(call));
+        if let Some(literal) = shape.and_then(|s| cx.literals.get(source).reshaped(&s).ok()) {
+            self.views.entry(name).or_default().push(View { literal, id: None, value });
+            graph.views.push(name);
+        }
+    }
+
+    /// The node's result that a use of a constant under a name means.
+    pub(super) fn view(&mut self, id: LiteralId, hint: NameId) -> Option<ValueId> {
+        let literals = &self.cx.literals;
+        let view = self.views.get_mut(&hint)?.last_mut()?;
+        if view.id != Some(id) {
+            if view.literal != *literals.get(id) {
+                return None;
+            }
+            view.id = Some(id);
+        }
+        Some(view.value)
+    }
+
+    /// Writes a constant that is bound under a name of its own, unless it is written already.
+    fn bind_constant(&mut self, graph: &mut OpenGraph, var: VarId, id: LiteralId) -> Result<(), ExportProblem> {
+        let Some(own) = self.body.var_name(var) else { return Ok(()) };
+        if graph.bound_constants.get(&(id, own)) != Some(&Some(var)) {
+            return Ok(());
+        }
+        let wish = self.cx.names.get(own);
+        let name = if self.initializers_are_inputs { self.names.claim_outermost(wish) } else { self.names.claim(wish) };
+        self.write_bound(graph, var, id, name)
+    }
+
+    fn write_bound(
+        &mut self,
+        graph: &mut OpenGraph,
+        var: VarId,
+        id: LiteralId,
+        name: Rc<str>,
+    ) -> Result<(), ExportProblem> {
+        let Some(own) = self.body.var_name(var) else { return Ok(()) };
+        let cx = self.cx;
+        let literal = cx.literals.get(id);
+        let meta = self.body.meta(var.expr());
+        // From here on it is written.
+        graph.bound_constants.insert((id, own), None);
+        let Some(attribute) = meta.and_then(|m| cx.find_attr(m, keys::CONSTANT)) else {
+            let (doc_string, metadata_props) = match meta {
+                Some(meta) => (self.doc(meta)?, self.metadata(meta)?),
+                None => (None, Vec::new()),
+            };
+            return self.constants.bind(&mut self.names, (var, id, own), literal, &name, |tensor| {
+                tensor.doc_string = doc_string;
+                tensor.metadata_props = metadata_props;
+            });
+        };
+        let attribute = str(cx, attribute).ok_or(ExportProblem::Damaged(keys::CONSTANT))?;
+        let mut node = NodeProto {
+            op_type: Some("Constant".to_owned()),
+            output: vec![name.to_string()],
+            attribute: vec![constant_attribute(attribute, literal)?],
+            ..NodeProto::default()
+        };
+        self.carry_along(&mut node, meta)?;
+        self.constants.bind_node((var, id, own), &name, node);
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Types of results of operators that are kept as they are, where the file does not state them and they follow from the operands.
+//!
+//! A value of unknown type keeps every node that uses it from becoming an operator of ours, so a few common cases go a long way.
+
+use anfora_ir::{Context, DType, DimId, Type, TypeId};
+
+use crate::proto::NodeProto;
+
+/// Operators of the standard domain, in every version, whose first result has the type of their first operand.
+const LIKE_FIRST_OPERAND: &[&str] = &[
+    "BatchNormalization",
+    "Celu",
+    "Clip",
+    "CumSum",
+    "Dropout",
+    "Elu",
+    "GroupNormalization",
+    "HardSigmoid",
+    "HardSwish",
+    "Hardmax",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "LogSoftmax",
+    "LpNormalization",
+    "MeanVarianceNormalization",
+    "Mish",
+    "PRelu",
+    "Reciprocal",
+    "ReverseSequence",
+    "ScatterElements",
+    "ScatterND",
+    "Selu",
+    "Shrink",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "ThresholdedRelu",
+    "Trilu",
+];
+
+/// The type of an output of a node of the standard domain, from the types of its operands; `Any` if it does not show.
+pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, operands: &[TypeId]) -> TypeId {
+    let any = cx.types.any();
+    let (Some(&first), 0) = (operands.first(), output) else { return any };
+    match node.op_type() {
+        op if LIKE_FIRST_OPERAND.contains(&op) => match cx.types.get(first) {
+            Type::Tensor(_) => first,
+            _ => any,
+        },
+        "Flatten" => flattened(cx, node, first),
+        "Size" => cx.types.scalar(DType::Int64),
+        _ => any,
+    }
+}
+
+/// A matrix: the extents before an axis multiplied, and those from it on.
+fn flattened(cx: &mut Context, node: &NodeProto, operand: TypeId) -> TypeId {
+    let Type::Tensor(tensor) = cx.types.get(operand).clone() else { return cx.types.any() };
+    let unknown = cx.types.dims.unknown();
+    let attribute = node.attribute.iter().find(|a| a.name() == "axis");
+    let (axis, Some(shape)) = (attribute.map_or(1, |a| a.i.unwrap_or(0)), tensor.shape) else {
+        return cx.types.tensor(tensor.dtype, &[unknown, unknown]);
+    };
+    let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+    let axis = usize::try_from(axis).unwrap_or(0).min(shape.len());
+    let mut product = |dims: &[DimId]| {
+        let one = cx.types.dims.constant(1);
+        dims.iter().fold(one, |product, &d| cx.types.dims.mul(product, d))
+    };
+    let extents = [product(&shape[..axis]), product(&shape[axis..])];
+    cx.types.tensor(tensor.dtype, &extents)
+}

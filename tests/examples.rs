@@ -1,0 +1,44 @@
+//! The files in `examples/` are what our own builders make.
+//!
+//! `ANFORA_BLESS=1 cargo test -p anfora --test examples` writes them.
+
+use std::path::{Path, PathBuf};
+
+use anfora::onnx::{ExportOptions, ImportOptions};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
+}
+
+/// Compares a file with what it should hold, or writes it.
+fn compare(name: &str, contents: &[u8]) {
+    let path = example(name);
+    if std::env::var_os("ANFORA_BLESS").is_some() {
+        std::fs::write(&path, contents).expect("the examples can be written");
+    }
+    let found = std::fs::read(&path).expect("the examples can be read");
+    assert!(found == contents, "{} is not what `anfora::programs` makes", path.display());
+}
+
+#[test]
+fn residual_is_made_by_our_builder() {
+    let module = anfora::programs::residual().expect("the model is well-typed");
+    let exported = anfora::onnx::export(&module, &ExportOptions::default()).expect("the model can be exported");
+    compare("residual.onnx", &exported.bytes);
+}
+
+#[test]
+fn residual_comes_back_from_its_file() {
+    let bytes = std::fs::read(example("residual.onnx")).expect("the examples can be read");
+    let imported = anfora::onnx::import(bytes.clone().into(), &ImportOptions::default()).expect("a model of ours");
+    let again = anfora::onnx::export(&imported.module, &ExportOptions::default()).expect("it was a model before");
+    assert_eq!(again.nodes, imported.nodes);
+    let twice = anfora::onnx::import(again.bytes.into(), &ImportOptions::default()).expect("a model of ours");
+    assert!(anfora::ir::first_difference(&imported.module, &twice.module).is_none());
+}
+
+#[test]
+fn mlp_is_made_by_our_builder() {
+    let module = anfora::programs::mlp().expect("the model is well-typed");
+    compare("mlp.anf", module.to_text().as_bytes());
+}
