@@ -29,8 +29,8 @@ impl Mutator for MultiplyByOne {
 /// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled back like any other.
 fn multiply_by_one() -> FunctionPass {
     FunctionPass::new("MultiplyByOne", 1, |function, _module, _cx| {
-        mutate(&mut function.editor(), &mut MultiplyByOne)?;
-        Ok(())
+        mutate(&mut function.editor(), &mut MultiplyByOne)
+            .map_err(|e| PassError::new("the rewrite does not fit").with_cause(e))
     })
 }
 

@@ -3,9 +3,9 @@
 mod tiny;
 
 use anfora_ir::{
-    Attr, Body, Context, DType, EntityId, Expr, ExprId, Form, Function, FunctionBuilder, LambdaId, LetFlags, LiteralId,
-    MAX_VERIFY_ERRORS, Module, OperandList, Source, TypeId, VarFlags, VarId, parse_module, verify_function,
-    verify_module,
+    Attr, AttrsId, Body, Context, DType, EntityId, Expr, ExprId, Form, Function, FunctionBuilder, LambdaId, LetFlags,
+    LiteralId, MAX_VERIFY_ERRORS, Module, NameId, OperandList, Source, TypeId, VarFlags, VarId, parse_module,
+    verify_function, verify_module,
 };
 use tiny::{SHAPES, Shape, deep, module, on_a_small_stack, registry, vector};
 
@@ -20,17 +20,20 @@ fn errors(m: &Module) -> Vec<String> {
     verify_module(m).err().unwrap_or_default().iter().map(|d| d.to_string()).collect()
 }
 
-/// One error, which says `what` about this function and binding.
+/// One error, which says `what` about this function and binding, as `@f %x`.
 #[track_caller]
-fn assert_breaks(m: &Module, what: &str, function: Option<&str>, binding: Option<&str>) {
+fn assert_breaks(m: &Module, what: &str, place: &str) {
     let errors = verify_module(m).expect_err("it breaks a rule");
     let [error] = &errors[..] else { panic!("{errors:#?}") };
-    assert!(error.message.contains(what), "{:?} does not say {what:?}", error.message);
-    assert_eq!((error.function.as_deref(), error.binding.as_deref()), (function, binding), "{error}");
+    let text = error.to_string();
+    assert!(text.contains(what), "{text:?} does not say {what:?}");
+    let function = error.function.iter().map(|f| format!("@{f}"));
+    let named: Vec<String> = function.chain(error.binding.iter().map(|b| format!("%{b}"))).collect();
+    assert_eq!(named.join(" "), place, "{text}");
 }
 
 fn assert_fine(m: &Module, form: Form) {
-    assert_eq!(verify_module(m).map(|r| r.form), Ok(form));
+    assert_eq!(verify_module(m).map(|r| r.form()), Ok(form));
 }
 
 /// A module of a text whose `@main` was edited.
@@ -114,7 +117,8 @@ fn well_formed_programs_pass_and_say_their_form() {
     let m = parse(&format!("{CHAIN} def @other(%x: Tensor[(8,), float32]) {{ negative(negative(%x)) }}"));
     let report = verify_module(&m).unwrap();
     let forms: Vec<Form> = report.functions.iter().map(|f| f.1).collect();
-    assert_eq!((report.form, forms), (Form::Graph, vec![Form::Anf, Form::Graph]));
+    assert_eq!([Form::Anf, Form::Graph].map(Form::name), ["ANF", "graph"]);
+    assert_eq!((report.form(), forms), (Form::Graph, vec![Form::Anf, Form::Graph]));
     assert_eq!(verify_function(&m, m.find("main").unwrap()), Ok(Form::Anf));
 }
 
@@ -155,7 +159,7 @@ fn rule_1_ids_are_in_range() {
         let m = edited(CHAIN, |b, cx| edit(b, cx, far));
         assert_eq!(errors(&m).len(), 1, "edit {i}");
     }
-    assert_breaks(&edited(CHAIN, |b, _| b.set_root(far)), "does not exist");
+    assert_breaks(&edited(CHAIN, |b, _| b.set_root(far)), "does not exist", "@main");
     let m = edited(CHAIN, |b, cx| {
         let l = link(b, cx, "b");
         let (_, value, rest, flags) = parts(b, l);
@@ -163,7 +167,42 @@ fn rule_1_ids_are_in_range() {
         b.set_expr(not_a_var.expr(), b.expr(value));
         b.set_expr(l, Expr::Let { var: not_a_var, value, body: rest, flags });
     });
-    assert_breaks(&m, "is not a variable");
+    assert_breaks(&m, "is not a variable", "@main");
+    // A let of a variable that another body has, and a name that another module has.
+    let strange = deep(Shape::Chain, 100, "", "add");
+    let strange = strange.get(strange.find("main").unwrap()).unwrap().body.clone();
+    let m = edited(CHAIN, |b, cx| {
+        let l = link(b, cx, "b");
+        let (_, value, rest, flags) = parts(b, l);
+        let (far, _) = strange.exprs().filter(|(_, e)| matches!(e, Expr::Var { .. })).last().unwrap();
+        b.set_expr(l, Expr::Let { var: strange.as_var(far).unwrap(), value, body: rest, flags });
+    });
+    assert_breaks(&m, "what a let binds is not a variable", "@main");
+    let m = edited(CHAIN, |b, cx| {
+        let v = var(b, cx, "b");
+        b.set_expr(v, Expr::Var { name: Some(NameId::from_index(9999)), flags: VarFlags::PLAIN });
+    });
+    assert_breaks(&m, "does not exist, in a variable", "@main");
+    // Of the operands of a binding's value.
+    let m = edited(CHAIN, |b, cx| {
+        let (_, value, ..) = parts(b, link(b, cx, "b"));
+        let list = b.expr(value).operand_list().unwrap();
+        b.set_operand(list, 1, far);
+    });
+    assert_breaks(&m, "a part of it does not exist, in a call of an operator", "@main %b");
+    // Of the function.
+    type FunctionEdit = fn(&mut Function);
+    let edits: [(FunctionEdit, &str); 3] = [
+        (|f| f.ret = Some(TypeId::from_index(9999)), "result type does not exist"),
+        (|f| f.attrs = AttrsId::from_index(9999), "attributes do not exist"),
+        (|f| f.meta = AttrsId::from_index(9999), "attributes do not exist"),
+    ];
+    for (edit, what) in edits {
+        let mut m = parse(CHAIN);
+        let main = m.find("main").unwrap();
+        edit(m.get_mut(main).unwrap().0);
+        assert_breaks(&m, what, "@main");
+    }
 }
 
 // ---- 2, 3: one parent, no cycles ----
@@ -176,18 +215,18 @@ fn rule_2_what_binds_has_one_parent() {
         let Expr::If { cond, then_block, .. } = b.expr(id) else { unreachable!() };
         b.set_expr(id, Expr::If { cond, then_block, else_block: then_block });
     });
-    assert_breaks(&m, "two links");
-    let both = |text: &str, what: &str| {
+    assert_breaks(&m, "two links", "@main %i");
+    let both = |text: &str, what: &str, place: &str| {
         let m = edited(text, |b, cx| {
             let (_, value, ..) = parts(b, b.root());
             let last = ["s", "r"].iter().find_map(|n| cx.names.find(n).map(|_| link(b, cx, n))).unwrap();
             let (var, _, rest, flags) = parts(b, last);
             b.set_expr(last, Expr::Let { var, value, body: rest, flags });
         });
-        assert_breaks(&m, what);
+        assert_breaks(&m, what, place);
     };
-    both(BRANCH, "an `if` has two links");
-    both(LAMBDA, "a `fn` has two links");
+    both(BRANCH, "an `if` has two links", "@main %s");
+    both(LAMBDA, "a `fn` has two links", "@main %r");
 }
 
 #[test]
@@ -196,7 +235,7 @@ fn rule_3_nothing_is_part_of_itself() {
         let (first, last) = (b.root(), link(b, cx, "c"));
         b.set_let_body(last, first);
     });
-    assert_breaks(&m, "part of itself");
+    assert_breaks(&m, "part of itself", "@main %a");
     let m =
         edited("def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { negative(negative(%x)) }", |b, _| {
             let root = b.root();
@@ -204,7 +243,7 @@ fn rule_3_nothing_is_part_of_itself() {
             let list = b.expr(inner).operand_list().unwrap();
             b.set_operand(list, 0, root);
         });
-    assert_breaks(&m, "part of itself");
+    assert_breaks(&m, "part of itself", "@main");
 }
 
 // ---- 4, 5: binding and scope ----
@@ -221,7 +260,7 @@ fn rule_4_a_variable_is_bound_once() {
         b.set_operand(list, 0, a.expr());
         b.set_expr(l, Expr::Let { var: a, value, body: rest, flags });
     });
-    assert_breaks(&m, "`%a` is bound twice");
+    assert_breaks(&m, "`%a` is bound twice", "@main %a");
     let m = edited(CHAIN, |b, _| {
         let x = b.params()[0];
         b.push_param(x);
@@ -239,16 +278,16 @@ fn rule_5_a_variable_is_used_where_it_is_visible() {
             b.set_operand(list, 0, used);
         })
     };
-    assert_breaks(&operand(CHAIN, "a", "c"), "`%c` is used where nothing has bound it");
-    assert_breaks(&operand(CHAIN, "b", "b"), "`%b` is used where nothing has bound it");
-    assert_breaks(&operand(BRANCH, "s", "i"), "`%i` is used outside its scope");
+    assert_breaks(&operand(CHAIN, "a", "c"), "`%c` is used where nothing has bound it", "@main %a");
+    assert_breaks(&operand(CHAIN, "b", "b"), "`%b` is used where nothing has bound it", "@main %b");
+    assert_breaks(&operand(BRANCH, "s", "i"), "`%i` is used outside its scope", "@main %s");
     let through_fn = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         let %f = fn (%y: Tensor[(8,), float32]) { let %n = negative(%y); %n };
         let %r = negative(%x);
         %r
     }";
-    assert_breaks(&operand(through_fn, "r", "y"), "`%y` is used outside its scope");
-    assert_breaks(&operand(through_fn, "r", "n"), "`%n` is used outside its scope");
+    assert_breaks(&operand(through_fn, "r", "y"), "`%y` is used outside its scope", "@main %r");
+    assert_breaks(&operand(through_fn, "r", "n"), "`%n` is used outside its scope", "@main %r");
     // A `fn` may name itself; nothing else may.
     let recursive = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         let %f = fn (%y: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %n = %f(%y); %n };
@@ -274,7 +313,7 @@ fn rule_5_a_shared_node_is_used_where_its_variables_are_visible() {
         let (v, _, rest, flags) = parts(b, s);
         b.set_expr(s, Expr::Let { var: v, value: shared, body: rest, flags });
     });
-    assert_breaks(&m, "a shared node is used where `%i`, which is in it, is not in scope");
+    assert_breaks(&m, "a shared node is used where `%i`, which is in it, is not in scope", "@main %s");
     // A node with a `fn` in it: what the `fn` binds is not free in it.
     let text = "def @main(%x: Tensor[(8,), float32], %p: bool) -> Tensor[(8,), float32] {
         %a = (fn (%y: Tensor[(8,), float32]) { let %n = add(%y, %x); %n })(%x);
@@ -293,7 +332,7 @@ fn rule_6_regions_are_well_formed() {
         let (v, value, rest, _) = parts(b, a);
         b.set_expr(a, Expr::Let { var: v, value, body: rest, flags: LetFlags::DATAFLOW });
     });
-    assert_breaks(&m, "follows none that starts the region");
+    assert_breaks(&m, "follows none that starts the region", "@main %a");
     let flag = |text: &str, name: &str| {
         edited(text, |b, cx| {
             let v = var(b, cx, name);
@@ -301,9 +340,9 @@ fn rule_6_regions_are_well_formed() {
             b.set_expr(v, Expr::Var { name, flags: VarFlags::DATAFLOW });
         })
     };
-    assert_breaks(&flag(REGION, "b"), "`%b` is visible only in its dataflow region, but used outside");
-    assert_breaks(&flag(REGION, "c"), "`%c` is visible only in a dataflow region, but bound outside");
-    assert_breaks(&flag(CHAIN, "x"), "the parameter `%x` is visible only in a dataflow region");
+    assert_breaks(&flag(REGION, "b"), "`%b` is visible only in its dataflow region, but used outside", "@main %c");
+    assert_breaks(&flag(REGION, "c"), "`%c` is visible only in a dataflow region, but bound outside", "@main %c");
+    assert_breaks(&flag(CHAIN, "x"), "the parameter `%x` is visible only in a dataflow region", "@main");
     // Regions side by side are two.
     let two = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
         dataflow { let %a = negative(%x); let %b = add(%a, %x); output(%b); }
@@ -317,13 +356,13 @@ fn rule_6_regions_are_well_formed() {
         let list = b.expr(value).operand_list().unwrap();
         b.set_operand(list, 0, a);
     });
-    assert_breaks(&m, "`%a` is visible only in its dataflow region");
+    assert_breaks(&m, "`%a` is visible only in its dataflow region", "@main %c");
     // The tail is in no region.
     let m = edited(REGION, |b, cx| {
         let (l, a) = (link(b, cx, "b"), var(b, cx, "a"));
         b.set_let_body(l, a);
     });
-    assert_breaks(&m, "`%a` is visible only in its dataflow region");
+    assert_breaks(&m, "`%a` is visible only in its dataflow region", "@main");
 }
 
 /// Makes one region of the Lets of `@main`'s own block.
@@ -339,7 +378,7 @@ fn regionise(b: &mut Body) {
 
 #[test]
 fn rule_7_regions_hold_no_control_flow_and_no_side_effect() {
-    assert_breaks(&edited(BRANCH, |b, _| regionise(b)), "holds no control flow");
+    assert_breaks(&edited(BRANCH, |b, _| regionise(b)), "holds no control flow", "@main %r");
     let noisy = |value: &str| {
         format!(
             "declare @external(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32];
@@ -353,7 +392,8 @@ fn rule_7_regions_hold_no_control_flow_and_no_side_effect() {
         )
     };
     for value in ["random(%x)", "%f(%x)", "%h(%x)", "@external(%x)", "{ let %v = random(%x); %v }"] {
-        assert_breaks(&edited(&noisy(value), |b, _| regionise(b)), "holds no side effect");
+        let place = if value.starts_with('{') { "@main %v" } else { "@main %r" };
+        assert_breaks(&edited(&noisy(value), |b, _| regionise(b)), "holds no side effect", place);
         assert_eq!(errors(&parse(&noisy(value))), Vec::<String>::new());
     }
     for value in ["negative(%x)", "%g(%x)", "@promised(%x)"] {
@@ -383,7 +423,7 @@ fn rule_8_shared_nodes_are_pure() {
         let (v, _, rest, flags) = parts(b, l);
         b.set_expr(l, Expr::Let { var: v, value, body: rest, flags });
     });
-    assert_breaks(&m, "a shared node may have a side effect");
+    assert_breaks(&m, "a shared node may have a side effect", "@main %b");
     let nested = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %a = negative(random(%x)); %a }";
     assert_fine(&parse(nested), Form::Graph);
 }
@@ -402,21 +442,21 @@ fn rule_9_operands_and_attributes_agree_with_the_row() {
         let Expr::CallOp { operands, attrs, .. } = b.expr(value) else { unreachable!() };
         b.set_expr(value, Expr::CallOp { op: cx.ops.find("add").unwrap(), operands, attrs });
     });
-    assert_breaks(&m, "`add` takes 2 operands, not 1");
+    assert_breaks(&m, "`add` takes 2 operands, not 1", "@main %a");
     let m = call(|b, cx, value| {
         let Expr::CallOp { op, operands, .. } = b.expr(value) else { unreachable!() };
         let axis = cx.int_attr(1);
         let attrs = cx.named_attrs(&[("axes", axis)]);
         b.set_expr(value, Expr::CallOp { op, operands, attrs });
     });
-    assert_breaks(&m, "`negative` has no attribute `axes`");
+    assert_breaks(&m, "`negative` has no attribute `axes`", "@main %a");
     let m = call(|b, cx, value| {
         let Expr::CallOp { operands, .. } = b.expr(value) else { unreachable!() };
         let axis = cx.int_attr(0);
         let attrs = cx.named_attrs(&[("axis", axis)]);
         b.set_expr(value, Expr::CallOp { op: cx.ops.find("flip").unwrap(), operands, attrs });
     });
-    assert_breaks(&m, "not in their one form");
+    assert_breaks(&m, "not in their one form", "@main %a");
 }
 
 #[test]
@@ -448,7 +488,7 @@ fn rule_10_stored_types_are_what_inference_gives() {
         })
     };
     assert_fine(&retyped(|cx| cx.types.any()), Form::Anf);
-    assert_breaks(&retyped(other), "is of type Tensor[(3,), int8], but its value is Tensor[(8,), float32]");
+    assert_breaks(&retyped(other), "is of type Tensor[(3,), int8], but its value is Tensor[(8,), float32]", "@main");
     // Of a condition, a constant, a function's result.
     let m = edited(BRANCH, |b, cx| {
         let id = find(b, |e| matches!(e, Expr::If { .. }));
@@ -456,14 +496,14 @@ fn rule_10_stored_types_are_what_inference_gives() {
         let x = var(b, cx, "x");
         b.set_expr(id, Expr::If { cond: x, then_block, else_block });
     });
-    assert_breaks(&m, "a condition is a rank-0 bool tensor");
+    assert_breaks(&m, "a condition is a rank-0 bool tensor", "@main %r");
     let constant = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %a = less(1f, %x); %x }";
     let m = edited(constant, |b, cx| {
         let ty = other(cx);
         let id = find(b, |e| matches!(e, Expr::Literal(_)));
         b.set_type(id, ty);
     });
-    assert_breaks(&m, "its parts give Tensor[(), float32]");
+    assert_breaks(&m, "its parts give Tensor[(), float32]", "@main %a");
     let mut m = parse(CHAIN);
     let main = m.find("main").unwrap();
     let (f, cx) = m.get_mut(main).unwrap();
@@ -478,14 +518,14 @@ fn rule_10_stored_types_are_what_inference_gives() {
         data.ret = Some(other(cx));
         b.set_lambda(lambda, data);
     });
-    assert_breaks(&m, "but Tensor[(3,), int8] is stated");
+    assert_breaks(&m, "but Tensor[(3,), int8] is stated", "@main %f");
     let m = edited(LAMBDA, |b, cx| {
         let (_, value, ..) = parts(b, link(b, cx, "r"));
         let f = b.operands_of(value)[0];
         let operands = b.push_operands(&[f]);
         b.set_expr(value, Expr::Call { operands, attrs: cx.attrs.empty() });
     });
-    assert_breaks(&m, "the function takes 1 arguments, not 0");
+    assert_breaks(&m, "the function takes 1 arguments, not 0", "@main %r");
 }
 
 // ---- 11: symbols ----
@@ -500,6 +540,22 @@ fn rule_11_symbols_are_named_where_they_are_bound() {
         %c
     }";
     assert_fine(&parse(fine), Form::Anf);
+    // What a branch, a `fn` or a block as a value binds may be in the type of what comes out of it.
+    let out = "def @main(%x: Tensor[?, float32], %p: bool) {
+        let %r = if (%p) { let %y = match_cast(%x, to=Tensor[(k,), float32]); %y }
+            else { let %z = match_cast(%x, to=Tensor[(j,), float32]); %z };
+        let %f = fn (%u: Tensor[?, float32]) { let %v = match_cast(%u, to=Tensor[(l,), float32]); %v };
+        let %s = %f(%r);
+        let %g = fn (%h: fn(Tensor[(n,), float32]) -> Tensor[(n,), float32], %u: Tensor[(n,), float32]) { let %z = %h(%u); %z };
+        %s
+    }";
+    assert_fine(&parse(out), Form::Anf);
+    let block = "def @main(%x: Tensor[?, float32]) {
+        let %r = { let %y = match_cast(%x, to=Tensor[(k,), float32]); %y };
+        let %s = add(%r, %r);
+        %s
+    }";
+    assert_fine(&parse(block), Form::Graph);
     // A symbol that nothing binds.
     let with_type = |make: fn(&mut Context) -> TypeId| {
         let mut m = module();
@@ -535,7 +591,7 @@ fn rule_11_symbols_are_named_where_they_are_bound() {
         let link = b.push(Expr::Let { var: v, value: call, body: rest, flags: LetFlags::PLAIN }, any, None);
         b.set_let_body(c, link);
     });
-    assert_breaks(&m, "`l` is named where it is not bound");
+    assert_breaks(&m, "`l` is named where it is not bound", "@main");
     // In an attribute.
     let mut m = parse("def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { let %a = negative(%x); %a }");
     edit_main(&mut m, |b, cx| {
@@ -549,7 +605,17 @@ fn rule_11_symbols_are_named_where_they_are_bound() {
         let op = cx.ops.opaque("onnx.Foo", anfora_ir::OpPurity::Pure).unwrap();
         b.set_expr(value, Expr::CallOp { op, operands, attrs });
     });
-    assert_breaks(&m, "`q` is named where it is not bound");
+    assert_breaks(&m, "`q` is named where it is not bound", "@main %a");
+    // In an attribute of a function whose result is not stated.
+    let mut m = parse("def @main(%x: Tensor[(8,), float32]) { let %a = negative(%x); %a }");
+    let main = m.find("main").unwrap();
+    let (f, cx) = m.get_mut(main).unwrap();
+    let name = cx.names.intern("q");
+    let s = cx.types.dims.new_symbol(name);
+    let d = cx.types.dims.symbol(s);
+    let shape = cx.attr(Attr::Shape([d].into()));
+    f.attrs = cx.named_attrs(&[("shape", shape)]);
+    assert_breaks(&m, "`q` is named where it is not bound", "@main");
     // One symbol of two functions.
     let mut m = module();
     let mut b = FunctionBuilder::new(&mut m, "f");
@@ -561,7 +627,7 @@ fn rule_11_symbols_are_named_where_they_are_bound() {
     let mut b = FunctionBuilder::new(&mut m, "g");
     let x = b.param("x", t);
     b.finish(x).unwrap();
-    assert_breaks(&m, "`n` is bound in another function too");
+    assert_breaks(&m, "`n` is bound in another function too", "@g");
 }
 
 // ---- 12, 13: globals and phase ----
@@ -574,34 +640,34 @@ fn rule_12_globals_resolve_and_signatures_agree() {
     assert_fine(&m, Form::Anf);
     let helper = m.find("helper").unwrap();
     m.remove(&[helper]);
-    assert_breaks(&m, "nothing defines or declares `@helper`");
+    assert_breaks(&m, "nothing defines or declares `@helper`", "@main %r");
     let helpers = format!("{text} def @helpers(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {{ %x }}");
     let mut m = parse(&helpers);
     let helper = m.find("helper").unwrap();
     m.remove(&[helper]);
-    assert_breaks(&m, "did you mean `@helpers`?");
+    assert_breaks(&m, "did you mean `@helpers`?", "@main %r");
     let mut m = parse(CHAIN);
     let global = m.cx.find_global("main").unwrap();
     let any = m.cx.types.any();
     m.set_signature(global, any);
-    assert_breaks(&m, "the signature of the function is");
+    assert_breaks(&m, "the signature of the function is", "@main");
     // A declaration has to state its result.
     let mut m = parse("declare @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32];");
     assert_fine(&m, Form::Anf);
     let f = m.find("f").unwrap();
     m.get_mut(f).unwrap().0.ret = None;
-    assert_breaks(&m, "states no result type");
+    assert_breaks(&m, "states no result type", "@f");
 }
 
 #[test]
 fn rule_13_a_claimed_phase_is_true() {
     let with = |phase: &str, text: &str| parse(&format!("#![phase={phase}]\n{text}"));
     let nested = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { negative(negative(%x)) }";
-    assert_breaks(&with("0", nested), "not in A-normal form");
-    assert_breaks(&with("1", LAMBDA), "holds a `fn`");
-    assert_breaks(&with("2.1", REGION), "has a dataflow region");
-    assert_breaks(&with("\"2.2\"", REGION), "has a dataflow region");
-    assert_breaks(&with("\"late\"", CHAIN), "not a number");
+    assert_breaks(&with("0", nested), "not in A-normal form", "@main");
+    assert_breaks(&with("1", LAMBDA), "holds a `fn`", "@main");
+    assert_breaks(&with("2.1", REGION), "has a dataflow region", "@main");
+    assert_breaks(&with("\"2.2\"", REGION), "has a dataflow region", "@main");
+    assert_breaks(&with("\"late\"", CHAIN), "not a number", "");
     assert_fine(&with("1", REGION), Form::Anf);
     assert_fine(&with("2.3", CHAIN), Form::Anf);
 }
@@ -621,20 +687,30 @@ fn errors_have_places_and_a_limit() {
     assert_eq!((all[0].function.as_deref(), all[0].binding.as_deref()), (Some("main"), Some("b")));
     let span = all[0].span.clone().expect("the text is kept");
     assert!(text.get(span).is_some());
-    // More errors than are shown.
-    let mut m = deep(Shape::Chain, 1000, "", "add");
-    edit_main(&mut m, |b, cx| {
-        let stray = b.push_var(None, VarFlags::PLAIN, cx.types.any(), None);
-        let calls: Vec<_> = b.exprs().filter_map(|(_, e)| e.operand_list()).filter(|l| l.len() == 2).collect();
-        let ty = b.ty(b.params()[0].expr());
-        b.set_type(stray.expr(), ty);
-        for list in calls {
-            b.set_operand(list, 1, stray.expr());
-        }
-    });
-    let all = verify_module(&m).unwrap_err();
-    assert_eq!(all.len(), MAX_VERIFY_ERRORS + 1);
-    assert_eq!(all[MAX_VERIFY_ERRORS].message, format!("{} more errors are not shown", 1000 - MAX_VERIFY_ERRORS));
+}
+
+#[test]
+fn errors_past_the_limit_are_counted() {
+    for (count, last) in [
+        (MAX_VERIFY_ERRORS, None),
+        (MAX_VERIFY_ERRORS + 1, Some("1 more error is not shown")),
+        (1000, Some("900 more errors are not shown")),
+    ] {
+        let mut m = deep(Shape::Chain, count, "", "add");
+        edit_main(&mut m, |b, cx| {
+            let stray = b.push_var(None, VarFlags::PLAIN, cx.types.any(), None);
+            let calls: Vec<_> = b.exprs().filter_map(|(_, e)| e.operand_list()).filter(|l| l.len() == 2).collect();
+            let ty = b.ty(b.params()[0].expr());
+            b.set_type(stray.expr(), ty);
+            for list in calls {
+                b.set_operand(list, 1, stray.expr());
+            }
+        });
+        let all = verify_module(&m).unwrap_err();
+        assert_eq!(all.get(MAX_VERIFY_ERRORS).map(|d| d.message.as_str()), last);
+        assert!(all[..MAX_VERIFY_ERRORS].iter().all(|d| d.message.contains("nothing has bound it")));
+        assert!(all.len() <= MAX_VERIFY_ERRORS + 1);
+    }
 }
 
 #[test]
@@ -661,7 +737,7 @@ fn functions_in_attributes_are_verified() {
         m
     };
     assert_fine(&with(true), Form::Anf);
-    assert_breaks(&with(false), "`%c` is used where nothing has bound it");
+    assert_breaks(&with(false), "`%c` is used where nothing has bound it", "@main %b");
 }
 
 #[test]
@@ -699,5 +775,30 @@ fn deep_programs_need_no_stack() {
         let x = b.param("x", ty);
         b.finish(x).unwrap();
         assert_fine(&m, Form::Anf);
+        // What is wrong with such a type is said in few words.
+        let main = m.find("main").unwrap();
+        let (f, cx) = m.get_mut(main).unwrap();
+        f.ret = Some(cx.types.unit());
+        let errors = verify_module(&m).unwrap_err();
+        assert!(errors.iter().all(|e| e.message.len() < 100_000));
+        // An error at the far end of each shape.
+        for shape in SHAPES {
+            let mut m = deep(shape, 1_000_000, "a", "add");
+            edit_main(&mut m, |b, _| {
+                let ty = b.ty(b.params()[0].expr());
+                let stray = b.push_var(None, VarFlags::PLAIN, ty, None);
+                let call = find(b, |e| matches!(e, Expr::CallOp { .. }));
+                let first = b.expr(call).operand_list().unwrap();
+                b.set_operand(first, 0, stray.expr());
+            });
+            let place = match shape {
+                Shape::Chain => "@main %ab",
+                Shape::NestedIf => "@main %ai",
+                Shape::NestedFn => "@main %af",
+                Shape::NestedCall => "@main",
+                Shape::LetInValue => "@main %aw",
+            };
+            assert_breaks(&m, "is used where nothing has bound it", place);
+        }
     });
 }

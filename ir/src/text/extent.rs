@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(operand_extent("add(%x)", 0, 0, 1), None);
         assert_eq!(annotation_extent("let %x: (A, B) = 1;", 0), Some(8..14));
         assert_eq!(annotation_extent("let %x = 1;", 0), None);
-        assert_eq!(result_extent("def @f(%x: fn(A) -> B) -> fn(A) -> B { 1 }", 0), Some(26..38));
+        assert_eq!(result_extent("def @f(%x: fn(A) -> B) -> fn(A) -> B { 1 }", 0), Some(26..36));
         assert_eq!(result_extent("fn() { 1 }", 0), None);
         assert_eq!(item_name_extent("def private @f() {", 0), 12..14);
     }

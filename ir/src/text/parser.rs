@@ -429,7 +429,7 @@ impl<'s, 'c> Parser<'s, 'c> {
                 State::Statement => self.statement(),
                 State::Expression => self.expression(),
                 State::Value(id, start) => self.value(id, start),
-                State::Deliver(id, start) => self.deliver(id, start),
+                State::Deliver(id) => self.deliver(id),
                 State::Argument => self.argument(),
                 State::Attribute => self.attribute(),
                 State::AttributeValue(attr) => self.deliver_attribute(attr),

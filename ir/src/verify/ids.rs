@@ -106,5 +106,5 @@ fn problem(cx: &Context, body: &Body, id: ExprId, expr: Expr) -> Option<&'static
             true
         }
     };
-    (!fine).then(|| "a part of it does not exist")
+    (!fine).then_some("a part of it does not exist")
 }

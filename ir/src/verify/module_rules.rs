@@ -28,9 +28,9 @@ pub(super) struct Verifier<'a> {
     pub(super) errors: Errors,
     phase: Option<f64>,
     /// Functions with what in them may be impure where it must not be.
-    suspects: Vec<(&'a Function, String, Vec<Suspect>)>,
-    /// Attributes with functions in them that are still to be verified.
-    pending: Vec<AttrsId>,
+    suspects: Vec<(&'a Function, &'a str, Vec<Suspect>)>,
+    /// Attributes with functions in them that are still to be verified, and the function of the module that they are in.
+    pending: Vec<(AttrsId, Option<GlobalId>)>,
     seen_lists: FxHashSet<AttrsId>,
     seen_functions: FxHashSet<FunctionAttrId>,
     sound: bool,
@@ -60,25 +60,28 @@ impl<'a> Verifier<'a> {
             self.errors.report(|| Diagnostic::error("the program order names a function that is not there"));
             return None;
         };
-        let name = function.global.map_or("", |g| self.module.cx.global_name(g)).to_string();
-        let walked = self.body(function, &name)?;
-        self.signature(key, function, &name);
+        let module = self.module;
+        let name = function_name(module, function.global);
+        let walked = self.body(function, function.global)?;
+        self.signature(key, function, name);
         if !function.is_definition() {
             return None;
         }
-        self.phase_rules(&name, &walked);
+        self.phase_rules(name, &walked);
         Some(walked.form)
     }
 
     /// Walks a body; `None` if it is not sound enough to look further.
-    fn body(&mut self, function: &'a Function, name: &str) -> Option<Walked> {
+    /// Errors are said to be in the function `owner`: this one, or one that has it as an attribute.
+    fn body(&mut self, function: &'a Function, owner: Option<GlobalId>) -> Option<Walked> {
         let module = self.module;
+        let name = function_name(module, owner);
         let (cx, body) = (&module.cx, &function.body);
         let errors = &mut self.errors;
         if let Some(Dangling { message, var }) = find_dangling(cx, function) {
             // The body cannot be walked, so there is no place to look for.
             errors.report(|| {
-                let diagnostic = Diagnostic::error(message).in_function(name);
+                let diagnostic = in_function(Diagnostic::error(message), name);
                 match var.and_then(|v| var_name(module, body, v)) {
                     Some(binding) => diagnostic.on_binding(binding),
                     None => diagnostic,
@@ -99,14 +102,14 @@ impl<'a> Verifier<'a> {
         for (global, place) in walked.missing.drain(..) {
             errors.report(|| missing(module, body, name, global, place));
         }
-        self.pending.append(&mut walked.function_attrs);
+        self.pending.extend(walked.function_attrs.drain(..).map(|a| (a, owner)));
         if !walked.suspects.is_empty() {
-            self.suspects.push((function, name.to_string(), std::mem::take(&mut walked.suspects)));
+            self.suspects.push((function, name, std::mem::take(&mut walked.suspects)));
         }
         self.result(function, name);
         for attrs in [function.attrs, function.meta] {
             if !cx.function_attrs.is_empty() {
-                self.pending.push(attrs);
+                self.pending.push((attrs, owner));
             }
         }
         Some(walked)
@@ -122,17 +125,18 @@ impl<'a> Verifier<'a> {
             if !cx.types.accepts(ret, found) {
                 let (ret, found) = (cx.type_text(ret), cx.type_text(found));
                 self.errors.report(|| {
-                    Diagnostic::error(format!("the function returns {found}, but {ret} is stated")).in_function(name)
+                    let message = format!("the function returns {found}, but {ret} is stated");
+                    in_function(Diagnostic::error(message), name)
                 });
             }
             if let Some(e) = self.symbols.check_type(cx, ret) {
                 let message = format!("{}, in the result type", e.message(cx));
-                self.errors.report(|| Diagnostic::error(message).in_function(name));
+                self.errors.report(|| in_function(Diagnostic::error(message), name));
             }
         }
         if let Some(e) = self.symbols.check_attrs(&self.types.cx, function.attrs) {
             let message = e.message(&self.types.cx);
-            self.errors.report(|| Diagnostic::error(message).in_function(name));
+            self.errors.report(|| in_function(Diagnostic::error(message), name));
         }
     }
 
@@ -185,9 +189,9 @@ impl<'a> Verifier<'a> {
         if cx.function_attrs.is_empty() {
             return;
         }
-        self.pending.push(self.module.attrs());
+        self.pending.push((self.module.attrs(), None));
         let mut seen = FxHashSet::default();
-        while let Some(list) = self.pending.pop() {
+        while let Some((list, owner)) = self.pending.pop() {
             if !self.seen_lists.insert(list) {
                 continue;
             }
@@ -199,7 +203,7 @@ impl<'a> Verifier<'a> {
                 match cx.attrs.get(value) {
                     Attr::List(items) => stack.extend(items.iter().rev()),
                     Attr::Function(f) if self.seen_functions.insert(*f) => {
-                        self.body(&cx.function_attrs[*f], "a function in an attribute");
+                        self.body(&cx.function_attrs[*f], owner);
                     }
                     _ => {}
                 }
@@ -230,7 +234,7 @@ impl<'a> Verifier<'a> {
                     _ => continue,
                 };
                 let problem = Problem { place, message: message.to_string(), help: None };
-                self.errors.report(|| diagnostic(module, &function.body, &name, problem));
+                self.errors.report(|| diagnostic(module, &function.body, name, problem));
             }
         }
     }
@@ -273,6 +277,15 @@ impl<'a> Verifier<'a> {
     }
 }
 
+/// The name of a function of the module, and of what is in none: nothing.
+fn function_name(module: &Module, global: Option<GlobalId>) -> &str {
+    global.map_or("", |g| module.cx.global_name(g))
+}
+
+fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
+    if name.is_empty() { diagnostic } else { diagnostic.in_function(name) }
+}
+
 fn binding_name(module: &Module, body: &Body, link: ExprId) -> Option<String> {
     let Expr::Let { var, .. } = body.expr(link) else { return None };
     var_name(module, body, var)
@@ -294,7 +307,7 @@ fn var_name(module: &Module, body: &Body, var: VarId) -> Option<String> {
 #[cold]
 fn diagnostic(module: &Module, body: &Body, function: &str, problem: Problem) -> Diagnostic {
     let Problem { place, message, help } = problem;
-    let mut diagnostic = Diagnostic::error(message).in_function(function);
+    let mut diagnostic = in_function(Diagnostic::error(message), function);
     diagnostic.help = help;
     if let Some(name) = place.link.and_then(|l| binding_name(module, body, l)) {
         diagnostic = diagnostic.on_binding(name);

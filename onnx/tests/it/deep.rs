@@ -1,12 +1,16 @@
 //! Deep nesting and great length on a small stack.
 
-use anfora_ir::Module;
+use anfora_ir::{Literal, Module};
+use anfora_onnx::convert::{int_attribute, tensor_attribute};
 use anfora_onnx::proto::{GraphProto, ModelProto};
+use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{ExportOptions, ExportProblem, ImportOptions, export, import, registry};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::models::{BOOL, again, float, graph, graph_attribute, info, model, node, operators, read};
+use crate::models::{
+    BOOL, again, float, graph, graph_attribute, info, initializer, model, node, operators, read, symbolic_type, typed,
+};
 
 const STACK: usize = 64 << 10;
 
@@ -107,4 +111,69 @@ fn many_names_for_one_wish() {
     let module = read(&m);
     assert_eq!(operators(&module).len(), count);
     assert_eq!(again(&m).graph.map(|g| g.node.len()), Some(count));
+}
+
+/// Files of about `n` parts of one kind.
+fn wide(kind: &str, n: usize) -> ModelProto {
+    let names = |prefix: &str| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
+    let x = || vec![float("x", &[2])];
+    let y = || vec![float("y", &[2])];
+    let opaque = |inputs: &[String], outputs: &[String]| anfora_onnx::proto::NodeProto {
+        input: inputs.to_vec(),
+        output: outputs.to_vec(),
+        op_type: Some("Foo".into()),
+        ..Default::default()
+    };
+    let (x_name, y_name) = (["x".to_string()], ["y".to_string()]);
+    let g = match kind {
+        "attributes" => {
+            let attributes = names("a").iter().map(|a| int_attribute(a, 1)).collect();
+            graph("g", vec![node("Foo", &["x"], &["y"], attributes)], x(), y())
+        }
+        "results" => {
+            let mut outputs = names("z");
+            outputs.extend(y_name);
+            graph("g", vec![opaque(&x_name, &outputs)], x(), y())
+        }
+        "inputs" => {
+            let inputs = names("x").iter().map(|i| typed(i, symbolic_type(1, &[&format!("n{i}")]))).collect();
+            graph("g", vec![opaque(&names("x"), &y_name)], inputs, y())
+        }
+        "initializers" => {
+            let mut g = graph("g", vec![opaque(&names("w"), &y_name)], x(), y());
+            let number = |(i, name): (usize, &String)| initializer(name, &Literal::scalar(i as f32));
+            g.initializer = names("w").iter().enumerate().map(number).collect();
+            g
+        }
+        "outputs" => {
+            let nodes = names("y").iter().map(|y| node("Relu", &["x"], &[y], vec![])).collect();
+            graph("g", nodes, x(), names("y").iter().map(|y| float(y, &[2])).collect())
+        }
+        "constants" => {
+            let value =
+                |i: usize| tensor_attribute("value", tensor_of(&Literal::scalar(i as f32), 8).expect("a number"));
+            let mut nodes: Vec<_> =
+                names("c").iter().enumerate().map(|(i, c)| node("Constant", &[], &[c], vec![value(i)])).collect();
+            nodes.push(opaque(&names("c"), &y_name));
+            graph("g", nodes, x(), y())
+        }
+        other => unreachable!("{other}"),
+    };
+    model(13, g)
+}
+
+#[test]
+fn what_is_kept_is_linear_in_the_file() {
+    let weigh = |kind: &str, n: usize| {
+        let module = imported(wide(kind, n).encode_to_vec());
+        let body = &module.get(module.find("main").expect("@main")).expect("it is there").body;
+        let cx = &module.cx;
+        [body.len(), body.operand_count(), cx.names.len(), cx.types.len(), cx.attrs.len(), cx.literals.len()]
+    };
+    for kind in ["attributes", "results", "inputs", "initializers", "outputs", "constants"] {
+        let (small, large) = (weigh(kind, 1_000), weigh(kind, 10_000));
+        for (s, l) in small.into_iter().zip(large) {
+            assert!(l <= 10 * s + 100, "{kind}: {small:?} at 1,000, {large:?} at 10,000");
+        }
+    }
 }

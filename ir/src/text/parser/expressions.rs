@@ -83,7 +83,7 @@ pub(super) enum State {
     /// An expression that started there was read; arguments or `.INT` may follow.
     Value(ExprId, u32),
     /// An expression was read: what is it part of?
-    Deliver(ExprId, u32),
+    Deliver(ExprId),
     /// Read the next argument of the call on top of the stack, or its end.
     Argument,
     /// Read an attribute value.
@@ -368,12 +368,12 @@ impl<'s> Parser<'s, '_> {
                 self.frames.pop();
                 let ty = self.cx.types.error();
                 let id = self.body.push(Expr::If { cond, then_block, else_block: id }, ty, Some(start));
-                Ok(State::Deliver(id, start))
+                Ok(State::Deliver(id))
             }
             Frame::Lambda => {
                 self.frames.pop();
-                let (id, start) = self.finish_lambda(id);
-                Ok(State::Deliver(id, start))
+                let (id, _) = self.finish_lambda(id);
+                Ok(State::Deliver(id))
             }
             Frame::Definition => {
                 self.frames.pop();

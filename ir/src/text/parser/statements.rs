@@ -314,7 +314,7 @@ impl Parser<'_, '_> {
             // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.
             _ => self.scopes.undo_locals(block.mark),
         }
-        Ok(if owned { State::Deliver(id, block.start) } else { State::Value(id, block.start) })
+        Ok(if owned { State::Deliver(id) } else { State::Value(id, block.start) })
     }
 
     // ---- Dataflow ----
