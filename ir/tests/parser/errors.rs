@@ -294,14 +294,14 @@ fn blocks_end_with_an_expression() {
     fails(
         "def @f() {\n  let %a = 1;\n",
         &expect![[r#"
-         | expected an expression, found the end of the text ({: this block is not closed)
-    "#]],
+             | expected an expression, found the end of the text ({: this block is not closed)
+        "#]],
     );
     fails(
         "def @f() { add(1, {\n",
         &expect![[r#"
-         | expected an expression, found the end of the text ({: this block is not closed)
-    "#]],
+             | expected an expression, found the end of the text ({: this block is not closed)
+        "#]],
     );
 }
 

@@ -1,8 +1,8 @@
 //! Functions, blocks, bindings and names.
 
 use anfora_ir::{
-    Annotations, DType, Function, FunctionKind, Literal, PrintOptions, VarFlags, Visibility, print_function,
-    write_module,
+    Annotations, DType, Function, FunctionBuilder, FunctionKind, Literal, PrintOptions, VarFlags, Visibility,
+    print_function, write_module,
 };
 use expect_test::expect;
 
