@@ -110,6 +110,8 @@ pub(crate) struct Symbol {
 pub struct Dims {
     dims: Interner<DimId, Dim>,
     symbolic: Vec<bool>,
+    /// For each dimension, whether a free symbol occurs in it.
+    free: Vec<bool>,
     symbols: crate::entity::Arena<SymbolId, Symbol>,
     unknown: DimId,
 }
@@ -118,7 +120,7 @@ impl Default for Dims {
     fn default() -> Self {
         let mut dims = Interner::default();
         let unknown = dims.intern(Dim::Unknown);
-        Dims { dims, symbolic: vec![false], symbols: Default::default(), unknown }
+        Dims { dims, symbolic: vec![false], free: vec![false], symbols: Default::default(), unknown }
     }
 }
 
@@ -157,6 +159,12 @@ impl Dims {
         self.symbolic[id.index()]
     }
 
+    /// Whether a free symbol occurs in it.
+    #[inline]
+    pub(crate) fn has_free_symbol(&self, id: DimId) -> bool {
+        self.free[id.index()]
+    }
+
     /// A new symbol, different from all others, that prints as `name` where no other does.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
         self.symbols.push(Symbol { name })
@@ -183,13 +191,17 @@ impl Dims {
     }
 
     fn intern(&mut self, dim: Dim) -> DimId {
-        let symbolic = match &dim {
-            Dim::Unknown | Dim::Const(_) => false,
-            Dim::Symbol(_) | Dim::Bound { .. } | Dim::Sum(_) | Dim::Op { .. } => true,
+        let symbolic = !matches!(dim, Dim::Unknown | Dim::Const(_));
+        let free = match &dim {
+            Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => false,
+            Dim::Symbol(_) => true,
+            Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).any(|f| self.free[f.index()]),
+            Dim::Op { lhs, rhs, .. } => self.free[lhs.index()] || self.free[rhs.index()],
         };
         let id = self.dims.intern(dim);
         if id.index() == self.symbolic.len() {
             self.symbolic.push(symbolic);
+            self.free.push(free);
         }
         id
     }

@@ -261,7 +261,8 @@ impl Inference {
                 self.text().and_then(|t| result_extent(t, function.span? as usize)).or_else(|| self.name_of(function));
             self.report(place, || {
                 let (stated, found) = (cx.type_text(stated), cx.type_text(found));
-                Diagnostic::error(format!("`@{name}` returns {found}, but {stated} is stated")).in_function(&name)
+                let who = if name.is_empty() { "the function".to_string() } else { format!("`@{name}`") };
+                within(Diagnostic::error(format!("{who} returns {found}, but {stated} is stated")), &name)
             });
         }
         found
@@ -317,8 +318,7 @@ impl Inference {
                     let name = body.var_name(var).map(|n| cx.names.get(n).to_string()).unwrap_or_default();
                     self.report(place, || {
                         let (stated, found) = (cx.type_text(stated), cx.type_text(found));
-                        Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated"))
-                            .in_function(function)
+                        within(Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated")), function)
                             .on_binding(&name)
                     });
                 }
@@ -338,7 +338,7 @@ impl Inference {
         let place = self.text().and_then(|t| result_extent(t, body.span(id)? as usize));
         self.report(place, || {
             let (stated, found) = (cx.type_text(stated), cx.type_text(found));
-            Diagnostic::error(format!("the `fn` returns {found}, but {stated} is stated")).in_function(function)
+            within(Diagnostic::error(format!("the `fn` returns {found}, but {stated} is stated")), function)
         });
     }
 
@@ -358,10 +358,7 @@ impl Inference {
             _ => None,
         });
         self.report(place, || {
-            let mut diagnostic = Diagnostic::error(e.message);
-            if !function.is_empty() {
-                diagnostic = diagnostic.in_function(function);
-            }
+            let mut diagnostic = within(Diagnostic::error(e.message), function);
             if let Some(name) = binding {
                 diagnostic = diagnostic.on_binding(cx.names.get(name));
             }
@@ -383,6 +380,11 @@ impl Inference {
             cx.function_attrs[id] = Arc::new(function);
         }
     }
+}
+
+/// A diagnostic about a function of the module; the values of attributes have no name.
+fn within(diagnostic: Diagnostic, function: &str) -> Diagnostic {
+    if function.is_empty() { diagnostic } else { diagnostic.in_function(function) }
 }
 
 /// Where in the text an expression, or one of its operands, stands.

@@ -7,7 +7,7 @@ mod printed;
 use std::fmt::Write;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::module::Module;
@@ -91,7 +91,13 @@ fn render(
             }
             _ => Vec::new(),
         };
-        render_one(&mut out, d, &shown, &renderer);
+        // What no line shows is said in words.
+        let is_shown = match printed.get(&i) {
+            Some(line) => !line.is_head || d.binding.is_none(),
+            None => !shown.is_empty(),
+        };
+        let title = if is_shown { d.message.clone() } else { format!("{}{}", d.message, place(d)) };
+        render_one(&mut out, d, &title, &shown, &renderer);
         out.push('\n');
     }
     out
@@ -109,34 +115,48 @@ impl<'d> Shown<'d> {
         Shown { path: path.to_string(), excerpt, label: label.map(AsRef::as_ref) }
     }
 
-    /// Where it is, and the line.
-    fn elements(&self, kind: AnnotationKind) -> [Element<'_>; 2] {
-        let Excerpt { text, span, position, .. } = &self.excerpt;
+    fn snippet(&self, kind: AnnotationKind) -> Snippet<'_, Annotation<'_>> {
+        let Excerpt { text, span, position } = &self.excerpt;
         let annotation = kind.span(Range::clone(span)).label(self.label);
-        [
-            Origin::path(self.path.as_str()).line(position.line).char_column(position.column).into(),
-            Snippet::source(&**text).line_start(position.line).annotation(annotation).into(),
-        ]
+        Snippet::source(&**text).line_start(position.line).path(self.path.as_str()).annotation(annotation)
+    }
+
+    /// The line and column as they are rendered, counted in what is shown, and as they are.
+    fn rendered_position(&self) -> (String, String) {
+        let Excerpt { text, span, position } = &self.excerpt;
+        let shown = text[..span.start].chars().count() + 1;
+        let at = |column| format!("{}:{}:{column}", self.path, position.line);
+        (at(shown), at(position.column))
     }
 }
 
-fn render_one(out: &mut String, d: &Diagnostic, shown: &[Shown<'_>], renderer: &Renderer) {
+fn render_one(out: &mut String, d: &Diagnostic, title: &str, shown: &[Shown<'_>], renderer: &Renderer) {
     let level = match d.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
         Severity::Remark => Level::INFO.with_name("remark"),
     };
-    let title = if shown.is_empty() { format!("{}{}", d.message, place(d)) } else { d.message.clone() };
-    let mut group = Group::with_title(level.primary_title(&title));
+    let mut group = Group::with_title(level.primary_title(title));
     for (i, s) in shown.iter().enumerate() {
         let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-        group = group.elements(s.elements(kind));
+        group = group.element(s.snippet(kind));
     }
     if let Some(help) = &d.help {
         group = group.element(Level::HELP.message(help.as_str()));
     }
-    out.push_str(&renderer.render(&[group]));
+    let text = renderer.render(&[group]);
+    // The columns of lines that are shown in part count from where they are cut.
+    let mut done = text.find('\n').unwrap_or(0);
+    out.push_str(&text[..done]);
+    for s in shown {
+        let (rendered, actual) = s.rendered_position();
+        let Some(at) = text.get(done..).and_then(|rest| rest.find(&rendered)) else { continue };
+        out.push_str(&text[done..done + at]);
+        out.push_str(&actual);
+        done += at + rendered.len();
+    }
+    out.push_str(&text[done..]);
 }
 
 /// Function and binding, for a diagnostic that no text shows.

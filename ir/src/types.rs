@@ -43,6 +43,15 @@ pub struct FunctionType {
     pub symbols: u32,
 }
 
+/// Which symbols a walk of a type is for.
+#[derive(Copy, Clone)]
+enum Reach {
+    /// Those that no function type binds.
+    Free,
+    /// Bound ones too.
+    All,
+}
+
 /// The types of a module, with their dimensions.
 #[derive(Clone)]
 pub struct Types {
@@ -51,6 +60,8 @@ pub struct Types {
     types: Interner<TypeId, Type>,
     /// For each type, whether a symbol (free or bound) occurs in it.
     symbolic: Vec<bool>,
+    /// For each type, whether a free symbol occurs in it: one that no function type in it binds.
+    free: Vec<bool>,
     any: TypeId,
     error: TypeId,
     unit: TypeId,
@@ -62,7 +73,7 @@ impl Default for Types {
         let any = types.intern(Type::Any);
         let error = types.intern(Type::Error);
         let unit = types.intern(Type::Tuple(Box::new([])));
-        Types { dims: Dims::default(), types, symbolic: vec![false; 3], any, error, unit }
+        Types { dims: Dims::default(), types, symbolic: vec![false; 3], free: vec![false; 3], any, error, unit }
     }
 }
 
@@ -92,15 +103,18 @@ impl Types {
     }
 
     fn intern(&mut self, ty: Type) -> TypeId {
-        let symbolic = match &ty {
-            Type::Tensor(t) => t.shape.iter().flatten().any(|&d| self.dims.is_symbolic(d)),
-            Type::Tuple(fields) => fields.iter().any(|f| self.symbolic[f.index()]),
-            Type::Function(f) => f.params.iter().chain([&f.ret]).any(|p| self.symbolic[p.index()]),
+        let any = |dim: &dyn Fn(DimId) -> bool, known: &[bool]| match &ty {
+            Type::Tensor(t) => t.shape.iter().flatten().any(|&d| dim(d)),
+            Type::Tuple(fields) => fields.iter().any(|f| known[f.index()]),
+            Type::Function(f) => f.params.iter().chain([&f.ret]).any(|p| known[p.index()]),
             Type::Any | Type::Error => false,
         };
+        let symbolic = any(&|d| self.dims.is_symbolic(d), &self.symbolic);
+        let free = symbolic && any(&|d| self.dims.has_free_symbol(d), &self.free);
         let id = self.types.intern(ty);
         if id.index() == self.symbolic.len() {
             self.symbolic.push(symbolic);
+            self.free.push(free);
         }
         id
     }
@@ -140,14 +154,14 @@ impl Types {
     /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
     /// outside can name, become `?` there. Any other symbol stays free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
-        let symbolic = params.iter().chain([&ret]).any(|t| self.symbolic[t.index()]);
-        if binds.is_empty() || !symbolic {
+        let free = params.iter().chain([&ret]).any(|t| self.free[t.index()]);
+        if binds.is_empty() || !free {
             return self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 }));
         }
         let bound: rustc_hash::FxHashSet<DimId> = binds.iter().map(|&s| self.dims.symbol(s)).collect();
         let mut numbers: rustc_hash::FxHashMap<DimId, u32> = Default::default();
         for &part in params {
-            self.for_each_symbol(part, |d| {
+            self.symbols_within(part, Reach::Free, |d| {
                 if bound.contains(&d) {
                     let next = numbers.len() as u32;
                     numbers.entry(d).or_insert(next);
@@ -157,7 +171,7 @@ impl Types {
         let unknown = self.dims.unknown();
         let mut memo = Default::default();
         let mut close = |types: &mut Types, id| {
-            types.substitute_with(id, &mut memo, &mut |dims, d, depth| match numbers.get(&d) {
+            types.substitute_with(id, Reach::Free, &mut memo, &mut |dims, d, depth| match numbers.get(&d) {
                 Some(&index) => Some(dims.bound(depth, index)),
                 None => bound.contains(&d).then_some(unknown),
             })
@@ -181,7 +195,7 @@ impl Types {
         }
         let mut memo = Default::default();
         let mut open = |types: &mut Types, id| {
-            types.substitute_with(id, &mut memo, &mut |t, d, depth| match *t.get(d) {
+            types.substitute_with(id, Reach::All, &mut memo, &mut |t, d, depth| match *t.get(d) {
                 Dim::Bound { depth: at, index } if at == depth => dims.get(index as usize).copied(),
                 _ => None,
             })
@@ -192,21 +206,29 @@ impl Types {
 
     /// The type with free symbols replaced; `None` keeps a symbol.
     pub fn substitute(&mut self, id: TypeId, mut map: impl FnMut(SymbolId) -> Option<DimId>) -> TypeId {
-        self.substitute_with(id, &mut Default::default(), &mut |dims, d, _| match *dims.get(d) {
+        self.substitute_with(id, Reach::Free, &mut Default::default(), &mut |dims, d, _| match *dims.get(d) {
             Dim::Symbol(s) => map(s),
             _ => None,
         })
     }
 
-    /// Replaces symbols, free and bound, all through a type. `leaf` is told how many function types lie between the place and the
+    fn has_symbol(&self, id: TypeId, reach: Reach) -> bool {
+        match reach {
+            Reach::Free => self.free[id.index()],
+            Reach::All => self.symbolic[id.index()],
+        }
+    }
+
+    /// Replaces symbols all through a type; parts without symbols of the kind are not looked into. `leaf` is told how many function types lie between the place and the
     /// top. Linear in the distinct (type, depth) pairs under `id`; an explicit stack.
     fn substitute_with(
         &mut self,
         id: TypeId,
+        reach: Reach,
         memo: &mut rustc_hash::FxHashMap<(TypeId, u32), TypeId>,
         leaf: &mut impl FnMut(&mut Dims, DimId, u32) -> Option<DimId>,
     ) -> TypeId {
-        if !self.symbolic[id.index()] {
+        if !self.has_symbol(id, reach) {
             return id;
         }
         let mut stack = vec![(id, 0u32)];
@@ -228,7 +250,7 @@ impl Types {
                 _ => None,
             };
             for &c in children.iter().chain(ret.iter()) {
-                if self.symbolic[c.index()] && !memo.contains_key(&(c, inner)) {
+                if self.has_symbol(c, reach) && !memo.contains_key(&(c, inner)) {
                     stack.push((c, inner));
                 }
             }
@@ -261,14 +283,18 @@ impl Types {
     }
 
     /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly more than once.
-    pub fn for_each_symbol(&self, id: TypeId, mut f: impl FnMut(DimId)) {
-        if !self.symbolic[id.index()] {
+    pub fn for_each_symbol(&self, id: TypeId, f: impl FnMut(DimId)) {
+        self.symbols_within(id, Reach::All, f);
+    }
+
+    fn symbols_within(&self, id: TypeId, reach: Reach, mut f: impl FnMut(DimId)) {
+        if !self.has_symbol(id, reach) {
             return;
         }
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack = vec![id];
         while let Some(t) = stack.pop() {
-            if !self.symbolic[t.index()] || !seen.insert(t) {
+            if !self.has_symbol(t, reach) || !seen.insert(t) {
                 continue;
             }
             match self.get(t) {

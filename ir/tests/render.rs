@@ -26,12 +26,11 @@ fn places_labels_and_help() {
         error: unknown operator `ad`
          --> a.anf:3:3
           |
-         ::: 
         3 |   ad(%ü, 2)
           |   ^^ not an operator
+          |
          ::: a.anf:2:3
           |
-         ::: 
         2 |   let %ü = %x;
           |   --- after this
           |
@@ -40,7 +39,6 @@ fn places_labels_and_help() {
         remark: not fused
          --> a.anf:1:1
           |
-         ::: 
         1 | def @main(%x: float32) {
           | ^^^
     "#]]
@@ -56,7 +54,6 @@ fn a_part_of_a_long_line_is_shown() {
         error: e
          --> a.anf:2:1200001
           |
-         ::: 
         2 | …p(exp(exp(exp(exp(exp(exp(exp(exp(exp(exp(exp(exp(%here)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))…
           |                                                    ^^^^^
     "#]]
@@ -87,28 +84,24 @@ fn without_a_source_the_printed_module_is_shown() {
         error: wrong
          --> @main, as printed:3:7
           |
-         ::: 
         3 |   let %"with \"quotes\"" = (%x,);
           |       ^^^^^^^^^^^^^^^^^^ here
 
         error: wrong
          --> @main, as printed:1:5
           |
-         ::: 
         1 | def @main(%x: Tensor[(), float32]) -> (Tensor[(), float32],) {
           |     ^^^^^
 
-        error: wrong
+        error: wrong (in @main, at %gone)
          --> @main, as printed:1:5
           |
-         ::: 
         1 | def @main(%x: Tensor[(), float32]) -> (Tensor[(), float32],) {
           |     ^^^^^
 
         error: wrong
          --> @main, as printed:2:7
           |
-         ::: 
         2 |   let %plain = (%x, %x);
           |       ^^^^^^
           |

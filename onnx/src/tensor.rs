@@ -8,13 +8,17 @@ use prost::Message;
 
 use crate::proto::TensorProto;
 use crate::proto::tensor_proto::DataLocation;
+use crate::wire::{self, UnknownFields, WireError};
 
 /// Why a tensor message is not a constant.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TensorError {
     /// The bytes are not a tensor message.
-    #[error("not a tensor: {0}")]
-    Malformed(String),
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The bytes are not a tensor message, in a way that only shows when they are decoded.
+    #[error("the file is damaged: {0}")]
+    Decode(#[from] prost::DecodeError),
     /// The element type's number is absent, or is one that has no counterpart.
     #[error("element type {0} is not supported")]
     DType(i32),
@@ -91,21 +95,21 @@ pub fn number_of(dtype: DType) -> Option<i32> {
     NUMBERS.iter().find(|r| r.0 == dtype).map(|r| r.1)
 }
 
-/// The tensor in a file that holds one message, such as the inputs and outputs of ONNX's own tests.
+/// Reads a file that holds one tensor, as the test data of models do (`.pb`).
 ///
 /// # Errors
-/// If the bytes are not such a message, or it holds something that the IR has no counterpart for.
+/// If the bytes are not a tensor message, or it is one that [`literal_of`] refuses.
 pub fn read_tensor(bytes: Bytes) -> Result<Literal, TensorError> {
-    let tensor = TensorProto::decode(bytes).map_err(|e| TensorError::Malformed(e.to_string()))?;
-    literal_of(&tensor)
+    wire::check_tensor(&bytes, UnknownFields::Refuse)?;
+    literal_of(&TensorProto::decode(bytes)?)
 }
 
-/// The file that holds one message with a tensor.
+/// The bytes of a file that holds one tensor.
 ///
 /// # Errors
-/// If ONNX does not have the element type.
+/// If ONNX does not have the element type, or the elements take more than protocol buffers can hold.
 pub fn write_tensor(literal: &Literal) -> Result<Vec<u8>, TensorError> {
-    Ok(tensor_of(literal, u64::MAX)?.encode_to_vec())
+    Ok(tensor_of(literal, i32::MAX as u64)?.encode_to_vec())
 }
 
 /// The constant that a message holds. Raw data is shared with the message, not copied.

@@ -381,10 +381,22 @@ pub struct WireSummary {
 /// # Errors
 /// The first byte where they are not.
 pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
+    check_message(bytes, Model, unknown)
+}
+
+/// Like [`check`], of the encoding of a tensor.
+///
+/// # Errors
+/// The first byte where they are not.
+pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
+    check_message(bytes, Tensor, unknown)
+}
+
+fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<WireSummary, WireError> {
     let mut summary = WireSummary::default();
     let mut scan = Scan { bytes, pos: 0, field_start: 0 };
     let mut stack = Vec::with_capacity(16);
-    stack.push(Frame { kind: Model, end: bytes.len(), seen: 0 });
+    stack.push(Frame { kind: root, end: bytes.len(), seen: 0 });
     while let Some(frame) = stack.last_mut() {
         let (kind, end) = (frame.kind, frame.end);
         if scan.pos == end {

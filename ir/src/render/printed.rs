@@ -24,6 +24,8 @@ pub(super) struct PrintedLine {
     pub(super) number: usize,
     /// The name that it binds, or the name of the function.
     pub(super) span: Range<usize>,
+    /// Whether it is that of the function as a whole.
+    pub(super) is_head: bool,
 }
 
 /// The lines for those diagnostics that name a function of the module and have no span; a diagnostic's number finds its line. Each function is
@@ -104,7 +106,7 @@ impl LineFinder<'_> {
         if self.head.is_none() && (line.starts_with("def ") || line.starts_with("declare ")) {
             let at = line.find('@').unwrap_or(0);
             let span = at..at + 1 + name_len(&line[at + 1..]);
-            self.head = Some(PrintedLine { text: line.to_string(), number: self.number, span });
+            self.head = Some(PrintedLine { text: line.to_string(), number: self.number, span, is_head: true });
             return;
         }
         if self.bindings.is_empty() {
@@ -122,7 +124,8 @@ impl LineFinder<'_> {
         let printed = quoted.as_deref().unwrap_or(&name[..len]);
         if let Some(about) = self.bindings.remove(printed) {
             let at = line.len() - name.len() - 1;
-            let found = PrintedLine { text: line.to_string(), number: self.number, span: at..at + 1 + len };
+            let found =
+                PrintedLine { text: line.to_string(), number: self.number, span: at..at + 1 + len, is_head: false };
             self.found.extend(about.into_iter().map(|i| (i, found.clone())));
         }
     }

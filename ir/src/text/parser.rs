@@ -200,8 +200,8 @@ impl<'s, 'c> Parser<'s, 'c> {
             return Err(Box::new(error));
         }
         let body = Body::new(&cx.types);
-        // A binding, which makes a name, seldom takes less.
-        cx.names.reserve(text.len() / 64);
+        // A binding, which makes a name, seldom takes less text. Much of a long text may be constants.
+        cx.names.reserve((text.len() / 64).min(1 << 17));
         let match_cast = cx.ops.find("match_cast");
         let to_key = cx.names.intern("to");
         let mut lexer = Lexer::new(text, 0);

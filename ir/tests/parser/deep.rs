@@ -70,6 +70,17 @@ fn deep_types_attributes_and_dimensions() {
 }
 
 #[test]
+fn every_level_of_a_nest_binds_a_symbol() {
+    let n = 100_000;
+    let open: String = (0..n).map(|i| format!("fn(%a: Tensor[(k{i},), float32]) {{ ")).collect();
+    parses([HEAD, &open, "%x", &" }".repeat(n), " }"].concat());
+    let types: String = (0..n).map(|i| format!("fn(Tensor[(k{i},), float32]) -> ")).collect();
+    parses(["def @main(%x: ", &types, "Any) { 1 }"].concat());
+    let casts: String = (0..n).map(|i| format!("let %y = match_cast(%x, to=Tensor[(k{i},), float32]); ")).collect();
+    parses([HEAD, &casts, "%x }"].concat());
+}
+
+#[test]
 fn many_functions_and_names() {
     let n = 100_000;
     let mut text: String = (0..n).map(|i| format!("def @f{i}(%x: float32) {{ @f{}(%x) }}\n", i + 1)).collect();

@@ -294,13 +294,13 @@ fn blocks_end_with_an_expression() {
     fails(
         "def @f() {\n  let %a = 1;\n",
         &expect![[r#"
-             | expected an expression, found the end of the text ({: this block is not closed)
+            (the end) | expected an expression, found the end of the text ({: this block is not closed)
         "#]],
     );
     fails(
         "def @f() { add(1, {\n",
         &expect![[r#"
-             | expected an expression, found the end of the text ({: this block is not closed)
+            (the end) | expected an expression, found the end of the text ({: this block is not closed)
         "#]],
     );
 }
@@ -337,7 +337,7 @@ fn items() {
             { | expected a type, found `{` | such as `Tensor[(8,), float32]`, `float32`, `(A, B)`, `fn(A) -> B` or `Any`
             private | expected a global (`@name`), found `private`
             1 | operand 1 is Tensor[(), int32], not Tensor[(), int8]
-             | `#[…]` belongs to a binding or an item, but the text ends
+            (the end) | `#[…]` belongs to a binding or an item, but the text ends
         "#]],
     );
     fails(

@@ -93,6 +93,23 @@ fn annotations_have_to_agree() {
 }
 
 #[test]
+fn functions_in_attributes_are_checked() {
+    fails_in(
+        "let %a = note(%x, value=[fn(%q: int8) -> bool { %q }, fn(%q: int8) { let %r: bool = exp(%q); add(%q, %c2) }]);
+         let %b = note(%x, value=fn(%q: int8) { @f(%q, %q, true) });
+         note(%x, value=fn() { let %g = fn() -> bool { 1 }; exp(1, 2) })",
+        &expect![[r#"
+            bool | the function returns Tensor[(), int8], but Tensor[(), bool] is stated
+            bool | `%r` is Tensor[(), int8], but Tensor[(), bool] is stated
+            %c2 | unknown local `%c2`
+            %q | argument 0 is Tensor[(), int8], but Tensor[(8,), float32] is wanted
+            bool | the `fn` returns Tensor[(), int32], but Tensor[(), bool] is stated
+            exp(1, 2) | `exp` takes 1 operands, not 2
+        "#]],
+    );
+}
+
+#[test]
 fn errors_are_reported_once_and_where_they_are() {
     fails_in(
         "let %a = add(%x, 1);

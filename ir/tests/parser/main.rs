@@ -99,7 +99,7 @@ fn shown(text: &str, errors: &[Diagnostic]) -> String {
     let mut out = String::new();
     for e in errors {
         let place = e.span.clone().map_or("-", |s| &text[s]);
-        let place: String = place.chars().take(60).collect();
+        let place: String = if place.is_empty() { "(the end)".into() } else { place.chars().take(60).collect() };
         out += &format!("{place} | {}", e.message);
         for (span, label) in &e.related {
             out += &format!(" ({}: {label})", &text[span.clone()]);

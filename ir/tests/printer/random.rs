@@ -42,7 +42,7 @@ impl Program<'_> {
     }
 
     fn note(&mut self, f: &mut FunctionBuilder<'_>, id: ExprId) {
-        if self.byte() % 8 == 0 {
+        if self.byte().is_multiple_of(8) {
             let one = f.cx().int_attr(1);
             let note = f.cx().named_attrs(&[("note", one)]);
             f.body().set_meta(id, Some(note));
@@ -113,7 +113,7 @@ impl Program<'_> {
         let Some(Open { visible, kind }) = self.open.pop() else { return Ok(()) };
         if let Kind::Region = kind {
             let vars: Vec<ExprId> = self.values.drain(visible..).filter(|&v| f.body().as_var(v).is_some()).collect();
-            let outputs: Vec<ExprId> = vars.into_iter().filter(|_| self.byte() % 2 == 0).collect();
+            let outputs: Vec<ExprId> = vars.into_iter().filter(|_| self.byte().is_multiple_of(2)).collect();
             f.end_dataflow(&outputs);
             self.values.extend(outputs);
             return Ok(());

@@ -8,6 +8,7 @@ use anfora_onnx::proto::{
     TrainingInfoProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
+use anfora_onnx::{read_tensor, write_tensor};
 use bytes::Bytes;
 
 use crate::models::{
@@ -184,6 +185,20 @@ fn tensors_of_every_type_come_back() {
         let tensor = tensor_of(&literal, 1000).unwrap();
         assert_eq!(dtype_of(tensor.data_type()), Some(dtype));
         assert_eq!(literal_of(&tensor).unwrap(), literal);
+        assert_eq!(read_tensor(write_tensor(&literal).unwrap().into()).unwrap(), literal);
+    }
+}
+
+#[test]
+fn files_that_are_not_tensors() {
+    for (bytes, words) in [
+        (&[0x08][..], "at byte 0, in TensorProto.dims: the message ends"),
+        (&[0xa2, 0x06, 0][..], "the field number 100 is not known"),
+        (&[0x42, 1, 0xff], "the file is damaged"),
+        (&[0x10, 1], "4 bytes, not 0"),
+    ] {
+        let error = read_tensor(Bytes::copy_from_slice(bytes)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
     }
 }
 
