@@ -50,7 +50,8 @@ pub fn verify(module: &Module) {
 /// If a pass fails.
 pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) {
     let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
-    let context = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context is valid");
+    let context =
+        PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context is valid");
     if let Err(failure) = pipeline.apply(module, &context) {
         panic!("{failure}");
     }

@@ -30,10 +30,12 @@ impl Instrument for CountBindings {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "examples/mlp.anf".to_string());
     let text = std::fs::read_to_string(&path)?;
-    let mut module = parse_module(Source::new(path, text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
+    let mut module =
+        parse_module(Source::new(path, text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
 
     let registry = anfora::passes::registry();
-    let passes = "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination";
+    let passes =
+        "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination";
     let pipeline = parse_pipeline(&registry, passes)?;
     let timing = Arc::new(PassTiming::new());
     let context = PassContext::builder()

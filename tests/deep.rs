@@ -89,7 +89,8 @@ fn every_pass(shape: Shape) {
             let needs_anf = name != "ToANormalForm";
             let pipeline = if needs_anf { format!("ToANormalForm,{name}") } else { name.clone() };
             let pipeline = anfora::manager::parse_pipeline(&registry, &pipeline).expect("a registered pass");
-            let context = anfora::manager::PassContext::builder().registry(registry)
+            let context = anfora::manager::PassContext::builder()
+                .registry(registry)
                 .opt_level(3)
                 .build()
                 .expect("an empty context is valid");

@@ -29,8 +29,11 @@ fn operations() -> Vec<(String, Operation)> {
             Box::new(move |m| {
                 let registry = anfora::passes::registry();
                 let pipeline = anfora::manager::parse_pipeline(&registry, &name).expect("a registered pass");
-                let context =
-                    anfora::manager::PassContext::builder().registry(registry).opt_level(3).build().expect("an empty context");
+                let context = anfora::manager::PassContext::builder()
+                    .registry(registry)
+                    .opt_level(3)
+                    .build()
+                    .expect("an empty context");
                 if let Err(failure) = pipeline.apply(m, &context) {
                     panic!("{name}: {failure}");
                 }

@@ -23,10 +23,9 @@ fn text(c: &mut Criterion) {
 fn passes(c: &mut Criterion) {
     let registry = anfora::passes::registry();
     let mut group = c.benchmark_group("passes");
-    let fold = format!("FoldConstant,CanonicalizeBindings");
     let stages = [
         ("FoldConstant", "FoldConstant"),
-        ("fold-and-canonicalize", fold.as_str()),
+        ("fold-and-canonicalize", "FoldConstant,CanonicalizeBindings"),
         ("EliminateCommonSubexpr", "EliminateCommonSubexpr"),
         ("DeadCodeElimination", "DeadCodeElimination"),
         ("pipeline", PIPELINE),

@@ -244,12 +244,10 @@ fn fnv(text: &str) -> u64 {
 /// A digest of a tensor's bytes, and its first elements where there are few.
 fn digest(tensor: &Literal) -> String {
     let bytes = tensor.to_bytes();
-    let hash = bytes
-        .chunks(8)
-        .fold(0xcbf2_9ce4_8422_2325u64, |h, c| {
-            let word = c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
-            (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-        });
+    let hash = bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325u64, |h, c| {
+        let word = c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
+        (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+    });
     let finite = tensor.elements::<f32>().map(|e| {
         let (min, max) = e.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
         let sum: f64 = e.iter().map(|&v| f64::from(v)).sum();

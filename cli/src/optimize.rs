@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anfora::ir::{Counts, Module};
 use anfora::manager::{
-    Instrument, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, PassRegistry, PassRun, PassTiming, VerifyEach,
-    parse_pipeline,
+    Instrument, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, PassRegistry, PassRun, PassTiming,
+    VerifyEach, parse_pipeline,
 };
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
@@ -155,7 +155,10 @@ impl Opt {
         }
         // What folding may grow a module by is also what a splat may grow an ONNX file by, where splats have no short form of their own.
         let budget = |key: &str| {
-            context.config::<Option<u64>>(key).map_err(|e| Failure::Message(e.to_string())).map(|b| b.unwrap_or(u64::MAX))
+            context
+                .config::<Option<u64>>(key)
+                .map_err(|e| Failure::Message(e.to_string()))
+                .map(|b| b.unwrap_or(u64::MAX))
         };
         let options = ExportOptions {
             max_splat_bytes: budget("FoldConstant.max_growth_bytes")?,

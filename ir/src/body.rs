@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::entity::{Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
+use crate::entity::{
+    Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId,
+};
 use crate::expr::{Expr, LambdaData, OperandList, VarFlags, VarId};
 use crate::journal::Journal;
 use crate::types::Types;
@@ -535,7 +537,19 @@ impl Body {
             journal = own;
         }
         let Journal {
-            outer, replaced: _, exprs_len, operands_len, lambdas_len, exprs, types, operands, lambdas, lambda_symbols, meta, root, params,
+            outer,
+            replaced: _,
+            exprs_len,
+            operands_len,
+            lambdas_len,
+            exprs,
+            types,
+            operands,
+            lambdas,
+            lambda_symbols,
+            meta,
+            root,
+            params,
         } = *journal;
         for (id, old) in exprs.into_iter().rev() {
             self.exprs[id] = old;

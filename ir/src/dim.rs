@@ -279,8 +279,7 @@ impl Dims {
                         if op == DimOp::Mod {
                             return self.constant(0);
                         }
-                        let divided =
-                            terms.into_iter().map(|t| Term { coefficient: t.coefficient / c, ..t }).collect();
+                        let divided = terms.into_iter().map(|t| Term { coefficient: t.coefficient / c, ..t }).collect();
                         return self.sum(divided);
                     }
                 }
@@ -368,9 +367,8 @@ impl Dims {
             let next = match (self.get(a), self.get(b)) {
                 (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
                 (Dim::Symbol(x), Dim::Symbol(y)) => {
-                    let by_name = names.map_or(Ordering::Equal, |n| {
-                        n.get(self.symbol_name(*x)).cmp(n.get(self.symbol_name(*y)))
-                    });
+                    let by_name =
+                        names.map_or(Ordering::Equal, |n| n.get(self.symbol_name(*x)).cmp(n.get(self.symbol_name(*y))));
                     return by_name.then(x.index().cmp(&y.index()));
                 }
                 (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),

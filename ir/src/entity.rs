@@ -47,7 +47,6 @@ macro_rules! entity_id {
     };
 }
 
-
 entity_id!(
     /// An expression of a body. A variable is an expression too, and its id is its use.
     ExprId, "e");

@@ -25,8 +25,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
         }),
         Expr::Op(_) | Expr::None => Ok(cx.types.any()),
         Expr::CallOp { op, operands, attrs } => {
-            let operands: SmallVec<[Operand; 4]> =
-                body.operands(operands).iter().map(|&o| operand(body, o)).collect();
+            let operands: SmallVec<[Operand; 4]> = body.operands(operands).iter().map(|&o| operand(body, o)).collect();
             infer_op(cx, op, &operands, attrs, body.ty(id))
         }
         Expr::Call { operands, .. } => {
@@ -43,9 +42,10 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
         Expr::Proj { tuple, index } => {
             let ty = body.type_of(tuple);
             match cx.types.get(ty) {
-                Type::Tuple(fields) => fields.get(index as usize).copied().ok_or_else(|| {
-                    TypeError::operand(0, format!("field {index} of a tuple of {}", fields.len()))
-                }),
+                Type::Tuple(fields) => fields
+                    .get(index as usize)
+                    .copied()
+                    .ok_or_else(|| TypeError::operand(0, format!("field {index} of a tuple of {}", fields.len()))),
                 Type::Error => Ok(ty),
                 _ => {
                     let found = cx.type_text(ty);

@@ -27,8 +27,8 @@ mod module;
 mod names;
 mod op;
 mod purity;
-mod retype;
 mod render;
+mod retype;
 mod source;
 mod suggest;
 mod text;
@@ -52,8 +52,8 @@ pub use dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
 pub use dtype::{DType, DTypeClass};
 pub use editor::Editor;
 pub use entity::{
-    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId, OpId,
-    SideTable, SymbolId, TypeId,
+    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId,
+    OpId, SideTable, SymbolId, TypeId,
 };
 pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use function::{Function, FunctionKind, Visibility};
@@ -72,8 +72,8 @@ pub use retype::{Retype, RetypeError, retype_from};
 pub use source::Source;
 pub use suggest::did_you_mean;
 pub use text::{
-    Annotations, MAX_ERRORS, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module, parse_type, print_function,
-    print_module, write_module,
+    Annotations, MAX_ERRORS, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module, parse_type,
+    print_function, print_module, write_module,
 };
 pub use types::{FunctionType, TensorType, Type, Types};
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_module};

@@ -399,9 +399,6 @@ mod tests {
     #[test]
     fn a_wrong_number_of_bytes_is_an_error() {
         let e = Literal::from_bytes(DType::Int16, &[3], Bytes::from_static(&[1, 2]));
-        assert_eq!(
-            e,
-            Err(LiteralError::ByteCount { dtype: DType::Int16, elements: 3, expected: 6, actual: 2 })
-        );
+        assert_eq!(e, Err(LiteralError::ByteCount { dtype: DType::Int16, elements: 3, expected: 6, actual: 2 }));
     }
 }

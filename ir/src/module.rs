@@ -234,7 +234,8 @@ impl Module {
     pub fn commit(&mut self) -> bool {
         let Some(edit) = self.edit.take() else { return false };
         let mut changed = self.cx.globals.commit();
-        changed |= edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
+        changed |=
+            edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
         for (key, head) in edit.heads {
             changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
         }

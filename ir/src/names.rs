@@ -47,9 +47,7 @@ impl Names {
         work::tick();
         let h = hash(s);
         let short = (h >> 7) as u32;
-        self.table
-            .find(h, |&(k, id)| k == short && slice(&self.text, &self.ends, id) == s)
-            .map(|&(_, id)| id)
+        self.table.find(h, |&(k, id)| k == short && slice(&self.text, &self.ends, id) == s).map(|&(_, id)| id)
     }
 
     /// The string.

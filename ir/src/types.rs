@@ -268,9 +268,7 @@ impl Types {
                 Type::Tensor(t) => Type::Tensor(TensorType {
                     dtype: t.dtype,
                     shape: t.shape.map(|s| {
-                        s.iter()
-                            .map(|&d| self.dims.substitute(d, |dims, symbol| leaf(dims, symbol, depth)))
-                            .collect()
+                        s.iter().map(|&d| self.dims.substitute(d, |dims, symbol| leaf(dims, symbol, depth))).collect()
                     }),
                 }),
                 other => other,
@@ -376,7 +374,9 @@ impl Types {
                 (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
                     stack.extend(a.iter().copied().zip(b.iter().copied()));
                 }
-                (Type::Function(a), Type::Function(b)) if a.params.len() == b.params.len() && a.symbols == b.symbols => {
+                (Type::Function(a), Type::Function(b))
+                    if a.params.len() == b.params.len() && a.symbols == b.symbols =>
+                {
                     stack.push((a.ret, b.ret));
                     stack.extend(b.params.iter().copied().zip(a.params.iter().copied()));
                 }

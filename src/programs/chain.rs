@@ -109,7 +109,7 @@ pub(super) fn chain(n: usize, _seed: u64) -> Result<Module, BuildError> {
     let mut values: Vec<ExprId> = Vec::with_capacity(n);
     let mut name = String::new();
     for (i, (op, lhs, rhs)) in bindings(n).into_iter().enumerate() {
-        let mut read = |o: Operand, editor: &mut Editor<'_>| match o {
+        let read = |o: Operand, editor: &mut Editor<'_>| match o {
             Operand::Binding(k) => values[k],
             Operand::Param => x,
             Operand::Constant(j) => editor.literal(Literal::splat(&[8], (2.0 * j as f32 - 1023.0) / 2048.0)),

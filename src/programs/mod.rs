@@ -18,7 +18,6 @@ use anfora_ir::{BuildError, Module, did_you_mean};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shape(&'static Row);
 
-#[derive(PartialEq)]
 struct Row {
     name: &'static str,
     doc: &'static str,
@@ -31,10 +30,21 @@ impl std::fmt::Debug for Row {
     }
 }
 
+/// A row is a shape, so equal names are equal rows.
+impl PartialEq for Row {
+    fn eq(&self, other: &Row) -> bool {
+        self.name == other.name
+    }
+}
+
 impl Eq for Row {}
 
 const SHAPES: &[Row] = &[
-    Row { name: "chain", doc: "the benchmark program: live, dead, duplicate and constant bindings", build: chain::chain },
+    Row {
+        name: "chain",
+        doc: "the benchmark program: live, dead, duplicate and constant bindings",
+        build: chain::chain,
+    },
     Row { name: "dead", doc: "a chain of bindings that nobody uses", build: wide::dead },
     Row { name: "dup", doc: "the same two bindings over and over", build: wide::dup },
     Row { name: "const", doc: "a chain that folds to one constant", build: wide::constant },
@@ -44,7 +54,11 @@ const SHAPES: &[Row] = &[
     Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn },
     Row { name: "nested-call", doc: "a call as the operand of a call", build: nests::nested_call },
     Row { name: "nested-tuple", doc: "a tuple in a tuple, projected again", build: nests::nested_tuple },
-    Row { name: "let-in-value", doc: "a let whose value is a block, whose let's value is a block", build: nests::let_in_value },
+    Row {
+        name: "let-in-value",
+        doc: "a let whose value is a block, whose let's value is a block",
+        build: nests::let_in_value,
+    },
     Row { name: "if-in-value", doc: "an if whose branch binds an if", build: nests::if_in_value },
     Row { name: "siblings", doc: "lambdas side by side, each called", build: wide::siblings },
     Row { name: "random", doc: "a well-typed program of the whole language", build: random::random },

@@ -37,7 +37,7 @@ fn conv_bn(
     let conv = b.call_op("nn.conv2d", &[x, w], &[("padding", padding)])?;
     let conv = b.bind(&format!("{name}_conv"), conv);
     let shape = b.literal(Literal::from_elements(&[1], &[to as i64]).expect("one extent"));
-    let mut statistic = |b: &mut FunctionBuilder<'_>, what: &str, value: f32| -> Result<ExprId, BuildError> {
+    let statistic = |b: &mut FunctionBuilder<'_>, what: &str, value: f32| -> Result<ExprId, BuildError> {
         let value = b.cx().literals.intern(Literal::splat(&[1], value));
         let value = b.cx().attr(Attr::Literal(value));
         let full = b.call_op("full", &[shape], &[("value", value)])?;

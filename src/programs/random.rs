@@ -227,8 +227,7 @@ impl Generator<'_> {
     }
 
     fn constant(&mut self, kind: Kind) -> Result<ExprId, BuildError> {
-        const FLOATS: [f32; 10] =
-            [0.0, -0.0, 1.0, -1.0, 0.5, 3.25, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+        const FLOATS: [f32; 10] = [0.0, -0.0, 1.0, -1.0, 0.5, 3.25, 1e30, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
         let float = FLOATS[self.rng.below(FLOATS.len())];
         Ok(match kind {
             Kind::Vector if self.rng.one_in(2) => {

@@ -70,7 +70,12 @@ impl Context {
                         ", "
                     }
                     Some([d]) => {
-                        stack.extend([Piece::Text("]"), Piece::Text(t.dtype.name()), Piece::Text(",), "), Piece::Dim(*d)]);
+                        stack.extend([
+                            Piece::Text("]"),
+                            Piece::Text(t.dtype.name()),
+                            Piece::Text(",), "),
+                            Piece::Dim(*d),
+                        ]);
                         out.push('(');
                         return;
                     }
