@@ -264,7 +264,7 @@ def main():
     parser.add_argument("--work", required=True, help="directory for the files that are written")
     parser.add_argument("--only", action="append", choices=sorted(GOALS), help="this model only")
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--keep", action="store_true", help="keep the files with random weights, too")
+    parser.add_argument("--keep", action="store_true", help="keep the files that are written (gigabytes)")
     parser.add_argument("command", nargs="+", help="the anfora program")
     args = parser.parse_args()
 
@@ -292,6 +292,8 @@ def main():
         print(failure)
     if not failures:
         print("all goals are met")
+    if not args.keep:
+        shutil.rmtree(args.work, ignore_errors=True)
     return 1 if failures else 0
 
 

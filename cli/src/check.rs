@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anfora::ir::{Attr, Counts, Form, Module};
+use anfora::ir::{Attr, Counts, Module};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -35,11 +35,10 @@ impl Check {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let loaded = file::load(&self.input, self.from)?;
         let module = &loaded.module;
-        let report = anfora::ir::verify_module(module)
-            .map_err(|errors| Failure::Diagnostics(errors, module.source().cloned()))?;
+        let report = anfora::ir::verify_module(module).map_err(|errors| Failure::in_module(&errors, module))?;
         let counts = Counts::of_module(module);
         let phase = phase_of(module);
-        let form = if report.form == Form::Anf { "ANF" } else { "graph" };
+        let form = report.form.name();
         let rows: [(&str, usize); 8] = [
             ("functions", counts.functions),
             ("declarations", counts.declarations),

@@ -43,7 +43,7 @@ impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let module = file::load(&self.program, self.from)?.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
-            return Err(Failure::Diagnostics(errors, module.source().cloned()));
+            return Err(Failure::in_module(&errors, &module));
         }
         let entry = self.entry.trim_start_matches('@');
         let Some(function) = module.find(entry).and_then(|k| module.get(k)).filter(|f| f.is_definition()) else {
@@ -58,7 +58,7 @@ impl Run {
         let outcome = Interpreter::new(&module)
             .seed(self.random)
             .call(entry, values, &arguments)
-            .map_err(|e| Failure::Diagnostics(vec![e.diagnostic()], module.source().cloned()))?;
+            .map_err(|e| Failure::in_module(&[e.diagnostic()], &module))?;
         let mut out = std::io::stdout().lock();
         for effect in &outcome.trace {
             let operands: Vec<String> = effect.operands.iter().map(|&o| outcome.values.text(o, 200)).collect();

@@ -88,7 +88,7 @@ impl Opt {
         let loaded = file::load(&self.input, self.from)?;
         let mut module = loaded.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
-            return Err(Failure::Diagnostics(errors, module.source().cloned()));
+            return Err(Failure::in_module(&errors, &module));
         }
         let before = Counts::of_module(&module);
         let start = Instant::now();
@@ -98,7 +98,7 @@ impl Opt {
             report::say(&timing.to_string());
         }
         if let Err(failure) = done {
-            return Err(Failure::Diagnostics(failure.to_diagnostics(), module.source().cloned()));
+            return Err(Failure::in_module(&failure.to_diagnostics(), &module));
         }
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;

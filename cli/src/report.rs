@@ -3,13 +3,15 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use anfora::ir::{Color, Diagnostic, RenderOptions, Source, render_diagnostics};
+use anfora::ir::{Color, Diagnostic, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics};
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The program has errors, each with a place.
     Diagnostics(Vec<Diagnostic>, Option<Arc<Source>>),
+    /// A module has errors, or a pass over it had; the text shows where.
+    Shown(String),
     /// Something else is wrong with the input, a pass or a check.
     Message(String),
     /// The command was not called rightly.
@@ -18,6 +20,17 @@ pub(crate) enum Failure {
     Differs,
     /// The result could not be written.
     Output(std::io::Error),
+}
+
+impl Failure {
+    /// Errors of a module, shown in its source if there is one, else in its printed text.
+    pub(crate) fn in_module(list: &[Diagnostic], module: &Module) -> Failure {
+        Failure::Shown(render_module_diagnostics(list, module, &options()))
+    }
+}
+
+fn options() -> RenderOptions {
+    RenderOptions { color: if std::io::stderr().is_terminal() { Color::Always } else { Color::Never } }
 }
 
 impl From<String> for Failure {
@@ -36,6 +49,7 @@ impl From<std::io::Error> for Failure {
 pub(crate) fn print_failure(failure: &Failure) {
     match failure {
         Failure::Diagnostics(list, source) => print_diagnostics(list, source.as_deref()),
+        Failure::Shown(text) => say(text),
         Failure::Message(m) | Failure::Usage(m) => say(&format!("error: {m}")),
         Failure::Output(e) => say(&format!("error: cannot write the result: {e}")),
         Failure::Differs => {}
@@ -43,9 +57,8 @@ pub(crate) fn print_failure(failure: &Failure) {
 }
 
 /// Prints diagnostics to standard error, in colour on a terminal.
-pub(crate) fn print_diagnostics(list: &[Diagnostic], source: Option<&Source>) {
-    let color = if std::io::stderr().is_terminal() { Color::Always } else { Color::Never };
-    say(&render_diagnostics(list, source, &RenderOptions { color, ..RenderOptions::default() }));
+fn print_diagnostics(list: &[Diagnostic], source: Option<&Source>) {
+    say(&render_diagnostics(list, source, &options()));
 }
 
 /// Prints a line to standard error. Where nobody reads it, it is lost.

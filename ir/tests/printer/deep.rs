@@ -1,6 +1,8 @@
 //! Deep, long and shared programs, on a small stack.
 
-use anfora_ir::{Attr, BuildError, DType, DimOp, ExprId, FunctionBuilder, PrintOptions, write_module};
+use anfora_ir::{
+    Annotations, Attr, BuildError, DType, DimOp, ExprId, FunctionBuilder, PrintOptions, print_module, write_module,
+};
 
 use super::{condition, f32x8, function_attr, main_of, module, parse};
 
@@ -31,6 +33,38 @@ fn shared_parts_of_types_and_attributes_are_written_once() {
         let text = m.to_text();
         assert!(text.len() < 50_000, "{}", text.len());
         assert_eq!(parse(&text).to_text(), text);
+    });
+}
+
+#[test]
+fn shared_parts_that_name_symbols_are_not_written_again_and_again() {
+    on_a_small_stack(|| {
+        let mut m = module();
+        let mut f = FunctionBuilder::new(&mut m, "main");
+        let mut dim = f.symbol("n");
+        let ty = f.cx().types.tensor(DType::Float32, &[dim]);
+        let x = f.param("x", ty);
+        let dims = &mut f.cx().types.dims;
+        let (two, three) = (dims.constant(2), dims.constant(3));
+        for _ in 0..100 {
+            let (half, third) = (dims.op(DimOp::FloorDiv, dim, two), dims.op(DimOp::CeilDiv, dim, three));
+            dim = dims.op(DimOp::Max, half, third);
+        }
+        let computed = f.cx().types.tensor(DType::Float32, &[dim]);
+        f.param("y", computed);
+        let mut value = x;
+        for _ in 0..100 {
+            let pair = f.tuple(&[value, value]);
+            value = f.bind("pair", pair);
+        }
+        f.finish(value).unwrap();
+        let text = m.to_text();
+        assert!(text.len() < 10_000, "{}", text.len());
+        assert_eq!(parse(&text).to_text(), text);
+        let mut all = String::new();
+        let options = PrintOptions { annotations: Annotations::All, ..PrintOptions::default() };
+        print_module(&m, &options, &mut all).unwrap();
+        assert!(all.len() < 100_000_000, "{}", all.len());
     });
 }
 
