@@ -18,7 +18,7 @@ fn operations() -> Vec<(String, Operation)> {
         ("print".into(), Box::new(|m| drop(m.to_text()))),
         ("verify".into(), Box::new(|m| drop(anfora::ir::verify_module(m).expect("shapes are well-formed")))),
         ("clone".into(), Box::new(|m| drop(m.clone()))),
-        ("hash".into(), Box::new(|m| drop(anfora::ir::module_hash(m)))),
+        ("hash".into(), Box::new(|m| assert_eq!(anfora::ir::module_hash(m), anfora::ir::module_hash(m)))),
         ("alpha-equal".into(), Box::new(|m| assert!(anfora::ir::alpha_equal(m, m)))),
         ("compact".into(), Box::new(|m| drop(m.compact().expect("no edit is open")))),
     ];

@@ -67,7 +67,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
                 Failure::Message(format!("{name}: byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
             })?;
             let source = Source::new(name, text);
-            let module = match anfora::ir::parse_module(source.clone(), anfora::ops::standard()) {
+            let module = match anfora::ir::parse_module(source.clone(), anfora::onnx::registry()) {
                 Ok(module) => module,
                 Err(errors) => return Err(Failure::Diagnostics(errors, Some(Arc::new(source)))),
             };

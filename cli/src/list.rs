@@ -44,7 +44,7 @@ impl List {
     }
 
     pub(crate) fn ops(self) -> Result<(), Failure> {
-        let registry = anfora::ops::standard();
+        let registry = anfora::onnx::registry();
         let rows = registry.rows().map(|(_, op)| {
             let attrs: Vec<&str> = op.attrs.iter().map(|a| a.name).collect();
             Row {
