@@ -68,6 +68,23 @@ fn same_meaning(before: &Module, after: &Module, seed: u64, what: &str) {
     }
 }
 
+/// A property about meaning says nothing of a program that fails.
+#[test]
+fn most_random_programs_succeed_and_exercise_the_language() {
+    let mut succeeded = 0;
+    let mut text = String::new();
+    for seed in 0..200 {
+        let module = program(100, seed);
+        let outcome = meaning(&module, seed);
+        succeeded += usize::from(outcome.is_ok());
+        text.push_str(&module.to_text());
+    }
+    assert!(succeeded >= 190, "{succeeded} of 200 succeed");
+    for part in ["dataflow {", "if (", "fn (", "print(", "match_cast(", "@loop(", "nan", "inf", ".0", ".1", "output("] {
+        assert!(text.contains(part), "no program has `{part}`");
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 

@@ -1,13 +1,12 @@
 //! `anfora opt`
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anfora::ir::{Counts, Module};
 use anfora::manager::{
-    Instrument, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, PassRegistry, PassRun, PassTiming,
-    VerifyEach, parse_pipeline,
+    Instrument, Pass, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, RunLog, VerifyEach, parse_pipeline,
 };
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
@@ -46,11 +45,20 @@ pub(crate) struct Opt {
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
     /// Prints where the time went
-    #[arg(long)]
-    timing: bool,
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    timing: Option<Form>,
     /// Prints what the passes counted
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    stats: Option<Form>,
+    /// Prints the module before a pass, to standard error
+    #[arg(long, value_name = "PASS")]
+    print_ir_before: Vec<String>,
+    /// Prints the module after a pass, to standard error
+    #[arg(long, value_name = "PASS")]
+    print_ir_after: Vec<String>,
+    /// Prints the module after each pass that changed it, to standard error
     #[arg(long)]
-    stats: bool,
+    print_changed: bool,
     /// Whether the module is verified after each pass
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     verify_each: bool,
@@ -60,6 +68,15 @@ pub(crate) struct Opt {
     /// Prints no summary
     #[arg(long)]
     quiet: bool,
+}
+
+/// How a report is printed.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A table
+    Text,
+    /// JSON, in a line
+    Json,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
@@ -81,9 +98,9 @@ impl Opt {
             let help = e.suggestion.as_ref().map(|s| format!("; did you mean `{s}`?")).unwrap_or_default();
             Failure::Usage(format!("{e}{help}\n{}", e.marked()))
         })?;
-        let summary = Arc::new(Summary::default());
-        let timing = self.timing.then(|| Arc::new(PassTiming::new()));
-        let context = self.context(&registry, &summary, timing.as_ref())?;
+        let log = Arc::new(RunLog::new());
+        let timing = self.timing.map(|form| (form, Arc::new(PassTiming::new())));
+        let context = self.context(&registry, &log, timing.as_ref().map(|(_, timing)| timing))?;
 
         let loaded = file::load(&self.input, self.from)?;
         let mut module = loaded.module;
@@ -94,8 +111,15 @@ impl Opt {
         let start = Instant::now();
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
-        if let Some(timing) = &timing {
-            report::say(&timing.to_string());
+        match &timing {
+            Some((Form::Text, timing)) => report::say(&timing.to_string()),
+            Some((Form::Json, timing)) => report::say(&timing.to_json().to_string()),
+            None => {}
+        }
+        match self.stats {
+            Some(Form::Text) => report::say(&context.statistics().to_string()),
+            Some(Form::Json) => report::say(&context.statistics().to_json().to_string()),
+            None => {}
         }
         if let Err(failure) = done {
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
@@ -103,14 +127,10 @@ impl Opt {
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
-            let statistics = if self.stats { context.statistics().to_string() } else { String::new() };
             let files = Files { onnx_before: loaded.onnx_nodes, onnx_after: written };
-            report::say(&summary.render(&self.input, &pipeline, time, [before, after], &files));
+            report::say(&summary(&log, &self.input, &pipeline, time, [before, after], &files));
             for remark in context.take_remarks().iter().take(MOST_REMARKS) {
                 report::say(&format!("  {}: {}", remark.pass, remark.diagnostic));
-            }
-            if !statistics.is_empty() {
-                report::say(&statistics);
             }
             if let Some(output) = &self.output
                 && output != Path::new("-")
@@ -125,7 +145,7 @@ impl Opt {
     fn context(
         &self,
         registry: &Arc<PassRegistry>,
-        summary: &Arc<Summary>,
+        log: &Arc<RunLog>,
         timing: Option<&Arc<PassTiming>>,
     ) -> Result<PassContext, Failure> {
         let mut builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(self.level);
@@ -141,7 +161,22 @@ impl Opt {
         if let Some(timing) = timing {
             builder = builder.instrument(Arc::clone(timing) as Arc<dyn Instrument>);
         }
-        builder = builder.instrument(Arc::clone(summary) as Arc<dyn Instrument>);
+        builder = builder.instrument(Arc::clone(log) as Arc<dyn Instrument>);
+        for name in self.print_ir_before.iter().chain(&self.print_ir_after) {
+            // The registry's error has the suggestion.
+            registry.make(name).map_err(|e| Failure::Usage(e.to_string()))?;
+        }
+        let named = |names: &[String]| match names {
+            [] => PrintWhen::Never,
+            names => PrintWhen::Named(names.to_vec()),
+        };
+        if !self.print_ir_before.is_empty() || !self.print_ir_after.is_empty() {
+            let print = PrintIr::new(named(&self.print_ir_before), named(&self.print_ir_after), std::io::stderr());
+            builder = builder.instrument(Arc::new(print));
+        }
+        if self.print_changed {
+            builder = builder.instrument(Arc::new(PrintIr::changed(std::io::stderr())));
+        }
         if self.verify_each {
             builder = builder.instrument(Arc::new(VerifyEach::new()));
         }
@@ -179,95 +214,55 @@ struct Files {
     onnx_after: Option<usize>,
 }
 
-/// Notes how often each pass ran, changed the module, and how long it took.
-#[derive(Default)]
-struct Summary {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    rows: Vec<Row>,
-    running: Vec<Instant>,
-}
-
-struct Row {
-    pass: String,
-    runs: usize,
-    changed: usize,
+/// How often each pass ran and changed the module, and how long it took, with what there was before and after. Fits a screen.
+fn summary(
+    log: &RunLog,
+    input: &Path,
+    pipeline: &str,
     time: Duration,
-}
-
-impl Summary {
-    fn note(&self, run: &PassRun<'_>, outcome: Option<&Outcome>) {
-        if run.kind() == PassKind::Sequence {
-            return;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let time = state.running.pop().map_or(Duration::ZERO, |start| start.elapsed());
-        let name = run.name();
-        let row = match state.rows.iter().position(|r| r.pass == name) {
-            Some(i) => &mut state.rows[i],
-            None => {
-                state.rows.push(Row { pass: name.to_string(), runs: 0, changed: 0, time: Duration::ZERO });
-                state.rows.last_mut().expect("it was just pushed")
-            }
-        };
-        row.runs += 1;
-        row.changed += usize::from(outcome.is_some_and(Outcome::is_changed));
-        row.time += time;
+    [before, after]: [Counts; 2],
+    files: &Files,
+) -> String {
+    struct Row {
+        pass: String,
+        runs: usize,
+        changed: usize,
+        time: Duration,
     }
-
-    fn render(&self, input: &Path, pipeline: &str, time: Duration, counts: [Counts; 2], files: &Files) -> String {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = format!("{}: {pipeline} in {}\n", input.display(), milliseconds(time));
-        for row in &state.rows {
-            let outcome = match (row.runs, row.changed) {
-                (1, 0) => "unchanged".to_string(),
-                (1, _) => "changed".to_string(),
-                (runs, changed) => format!("changed {changed} of {runs} times"),
-            };
-            text.push_str(&format!("  {:26} {outcome:24} {:>12}\n", row.pass, milliseconds(row.time)));
-        }
-        let [before, after] = counts;
-        let mut line = |what: &str, before: usize, after: usize| {
-            text.push_str(&format!("  {what:26} {before} -> {after}\n"));
-        };
-        line("bindings", before.bindings, after.bindings);
-        if before.functions != after.functions {
-            line("functions", before.functions, after.functions);
-        }
-        match (files.onnx_before, files.onnx_after) {
-            (Some(before), Some(after)) => line("ONNX nodes", before, after),
-            (Some(nodes), None) | (None, Some(nodes)) => text.push_str(&format!("  {:26} {nodes}\n", "ONNX nodes")),
-            (None, None) => {}
-        }
-        text
+    let mut rows: Vec<Row> = Vec::new();
+    for record in log.records() {
+        let i = rows.iter().position(|r| r.pass == record.pass).unwrap_or_else(|| {
+            rows.push(Row { pass: record.pass, runs: 0, changed: 0, time: Duration::ZERO });
+            rows.len() - 1
+        });
+        rows[i].runs += 1;
+        rows[i].changed += usize::from(record.changed == Some(true));
+        rows[i].time += record.time;
     }
+    let mut text = format!("{}: {pipeline} in {}\n", input.display(), milliseconds(time));
+    for row in rows {
+        let outcome = match (row.runs, row.changed) {
+            (1, 0) => "unchanged".to_string(),
+            (1, _) => "changed".to_string(),
+            (runs, changed) => format!("changed {changed} of {runs} times"),
+        };
+        text.push_str(&format!("  {:26} {outcome:24} {:>12}\n", row.pass, milliseconds(row.time)));
+    }
+    let mut line = |what: &str, before: usize, after: usize| {
+        text.push_str(&format!("  {what:26} {before} -> {after}\n"));
+    };
+    line("bindings", before.bindings, after.bindings);
+    if before.functions != after.functions {
+        line("functions", before.functions, after.functions);
+    }
+    match (files.onnx_before, files.onnx_after) {
+        (Some(before), Some(after)) => line("ONNX nodes", before, after),
+        (Some(nodes), None) | (None, Some(nodes)) => text.push_str(&format!("  {:26} {nodes}\n", "ONNX nodes")),
+        (None, None) => {}
+    }
+    text
 }
 
 fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
-}
-
-impl Instrument for Summary {
-    fn name(&self) -> &str {
-        "summary"
-    }
-
-    fn run_before(&self, _module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        if run.kind() != PassKind::Sequence {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner).running.push(Instant::now());
-        }
-        Ok(())
-    }
-
-    fn run_after(&self, _module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
-        self.note(run, Some(outcome));
-        Ok(())
-    }
-
-    fn on_error(&self, _module: &Module, run: &PassRun<'_>, _failure: &PassFailure) {
-        self.note(run, None);
-    }
 }

@@ -170,6 +170,28 @@ fn mistakes_are_explained_and_leave_no_output() {
 }
 
 #[test]
+fn reports_are_printed_when_asked_for() {
+    let program = "def @main(%x: int32) { let %a = add(1, 2); let %d = add(%x, %x); multiply(%x, %a) }";
+    let (out, err) =
+        ends(with_input(&["opt", "-", "--timing", "--stats", "--print-ir-after", "FoldConstant"], program), 0);
+    assert!(out.contains("multiply(%x, 3)"), "{out}");
+    assert!(err.contains("// after FoldConstant"), "{err}");
+    assert!(err.contains("FoldConstant: folded") && err.contains("% "), "{err}");
+    let (_, err) = ends(with_input(&["opt", "-", "--quiet", "--stats=json", "--emit", "none"], program), 0);
+    let stats: serde_json::Value = serde_json::from_str(&err).expect("JSON in a line");
+    assert!(
+        stats.as_array().expect("a list").iter().any(|row| row["counter"] == "folded" && row["value"] == 1),
+        "{err}"
+    );
+    let (_, err) = ends(with_input(&["opt", "-", "--quiet", "--timing=json", "--emit", "none"], program), 0);
+    assert!(serde_json::from_str::<serde_json::Value>(&err).is_ok(), "{err}");
+    let (_, err) = ends(with_input(&["opt", "-", "--print-changed", "--passes", "O1"], program), 0);
+    assert!(err.contains("// after DeadCodeElimination") && !err.contains("// after FoldConstant"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--print-ir-after", "FoldConstants"]), 2);
+    assert!(err.contains("FoldConstant"), "{err}");
+}
+
+#[test]
 fn lists_name_what_there_is() {
     let (passes, _) = ends(anfora(&["passes"]), 0);
     for name in

@@ -12,7 +12,7 @@ pub use models::{mlp, residual};
 
 use std::str::FromStr;
 
-use anfora_ir::{BuildError, Module, did_you_mean};
+use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Module, did_you_mean};
 
 /// A shape of program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -112,4 +112,17 @@ impl FromStr for Shape {
     fn from_str(s: &str) -> Result<Shape, UnknownShape> {
         SHAPES.iter().find(|r| r.name == s).map(Shape).ok_or_else(|| UnknownShape { name: s.to_string() })
     }
+}
+
+/// A public `@main(%x: Tensor[(8,), float32])` whose tail is what `build` returns.
+fn main_of(
+    build: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>,
+) -> Result<Module, BuildError> {
+    let mut module = Module::new(anfora_ops::standard());
+    let mut b = FunctionBuilder::new(&mut module, "main");
+    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+    let x = b.param("x", ty);
+    let tail = build(&mut b, x)?;
+    b.finish(tail)?;
+    Ok(module)
 }

@@ -1,115 +1,100 @@
 //! Deep programs: the shapes that overflow a recursive compiler's stack.
 
-use anfora_ir::{BuildError, DType, FunctionBuilder, Module};
+use anfora_ir::{BuildError, DType, Module};
 
-fn new_module() -> Module {
-    Module::new(anfora_ops::standard())
-}
+use super::main_of;
 
 pub(super) fn nested_if(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let (ty, cond) = (b.cx().types.static_tensor(DType::Float32, &[8]), b.cx().types.scalar(DType::Bool));
-    let (x, c) = (b.param("x", ty), b.param("c", cond));
-    let mut tail = x;
-    for _ in 0..n {
-        b.open_block();
-        let call = b.call_op("tanh", &[tail], &[])?;
-        tail = b.bind("", call);
-    }
-    for _ in 0..n {
-        let then_block = b.close_block(tail)?;
-        tail = b.if_(c, then_block, x)?;
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        let cond = b.cx().types.scalar(DType::Bool);
+        let c = b.param("c", cond);
+        let mut tail = x;
+        for _ in 0..n {
+            b.open_block();
+            let call = b.call_op("tanh", &[tail], &[])?;
+            tail = b.bind("", call);
+        }
+        for _ in 0..n {
+            let then_block = b.close_block(tail)?;
+            tail = b.if_(c, then_block, x)?;
+        }
+        Ok(tail)
+    })
 }
 
 pub(super) fn if_in_value(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let (ty, cond) = (b.cx().types.static_tensor(DType::Float32, &[8]), b.cx().types.scalar(DType::Bool));
-    let (x, c) = (b.param("x", ty), b.param("c", cond));
-    for _ in 0..n {
-        b.open_block();
-    }
-    let mut tail = x;
-    for _ in 0..n {
-        let then_block = b.close_block(tail)?;
-        let choice = b.if_(c, then_block, x)?;
-        tail = b.bind("", choice);
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        let cond = b.cx().types.scalar(DType::Bool);
+        let c = b.param("c", cond);
+        for _ in 0..n {
+            b.open_block();
+        }
+        let mut tail = x;
+        for _ in 0..n {
+            let then_block = b.close_block(tail)?;
+            let choice = b.if_(c, then_block, x)?;
+            tail = b.bind("", choice);
+        }
+        Ok(tail)
+    })
 }
 
 pub(super) fn nested_fn(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = b.param("x", ty);
-    let mut inner = Vec::with_capacity(n);
-    for _ in 0..n {
-        inner.push(b.open_lambda(&[("y", ty)], None, &[])[0]);
-    }
-    let mut tail = inner.last().copied().unwrap_or(x);
-    for i in (0..n).rev() {
-        let lambda = b.close_lambda(tail)?;
-        let f = b.bind("f", lambda);
-        let argument = if i == 0 { x } else { inner[i - 1] };
-        let call = b.call(f, &[argument])?;
-        tail = b.bind("", call);
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+        let mut inner = Vec::with_capacity(n);
+        for _ in 0..n {
+            inner.push(b.open_lambda(&[("y", ty)], None, &[])[0]);
+        }
+        let mut tail = inner.last().copied().unwrap_or(x);
+        for i in (0..n).rev() {
+            let lambda = b.close_lambda(tail)?;
+            let f = b.bind("f", lambda);
+            let argument = if i == 0 { x } else { inner[i - 1] };
+            let call = b.call(f, &[argument])?;
+            tail = b.bind("", call);
+        }
+        Ok(tail)
+    })
 }
 
 pub(super) fn nested_call(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = b.param("x", ty);
-    let mut tail = x;
-    for _ in 0..n {
-        tail = b.call_op("add", &[tail, x], &[])?;
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        let mut tail = x;
+        for _ in 0..n {
+            tail = b.call_op("add", &[tail, x], &[])?;
+        }
+        Ok(tail)
+    })
 }
 
 /// Types nest as deep as the tuples do, so this is also the shape of deep types.
 pub(super) fn nested_tuple(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = b.param("x", ty);
-    let mut tail = x;
-    for _ in 0..n {
-        let tuple = b.tuple(&[tail, x]);
-        tail = b.bind("", tuple);
-    }
-    for _ in 0..n {
-        let field = b.proj(tail, 0)?;
-        tail = b.bind("", field);
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        let mut tail = x;
+        for _ in 0..n {
+            let tuple = b.tuple(&[tail, x]);
+            tail = b.bind("", tuple);
+        }
+        for _ in 0..n {
+            let field = b.proj(tail, 0)?;
+            tail = b.bind("", field);
+        }
+        Ok(tail)
+    })
 }
 
 pub(super) fn let_in_value(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    let mut module = new_module();
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = b.param("x", ty);
-    for _ in 0..n {
-        b.open_block();
-    }
-    let call = b.call_op("tanh", &[x], &[])?;
-    let mut tail = b.bind("", call);
-    for _ in 0..n {
-        let block = b.close_block(tail)?;
-        tail = b.bind("", block);
-    }
-    b.finish(tail)?;
-    Ok(module)
+    main_of(|b, x| {
+        for _ in 0..n {
+            b.open_block();
+        }
+        let call = b.call_op("tanh", &[x], &[])?;
+        let mut tail = b.bind("", call);
+        for _ in 0..n {
+            let block = b.close_block(tail)?;
+            tail = b.bind("", block);
+        }
+        Ok(tail)
+    })
 }

@@ -1,19 +1,8 @@
 //! Long programs that do not nest.
 
-use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Literal, Module};
+use anfora_ir::{BuildError, DType, Literal, Module};
 
-/// A public `@main(%x: Tensor[(8,), float32])` whose tail is what `build` returns.
-fn main_of(
-    build: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>,
-) -> Result<Module, BuildError> {
-    let mut module = Module::new(anfora_ops::standard());
-    let mut b = FunctionBuilder::new(&mut module, "main");
-    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = b.param("x", ty);
-    let tail = build(&mut b, x)?;
-    b.finish(tail)?;
-    Ok(module)
-}
+use super::main_of;
 
 pub(super) fn dead(n: usize, _seed: u64) -> Result<Module, BuildError> {
     main_of(|b, x| {

@@ -1,6 +1,7 @@
 //! What ran, in order.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anfora_ir::Module;
 
@@ -13,7 +14,14 @@ use crate::pass::PassKind;
 /// Remembers which passes ran, in the order in which they ended, and what came of it. Sequences are not among them, only their passes.
 #[derive(Default)]
 pub struct RunLog {
-    records: Mutex<Vec<RunRecord>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    records: Vec<RunRecord>,
+    /// When each of the passes that are running began, outermost first.
+    running: Vec<Instant>,
 }
 
 /// One run of a pass.
@@ -25,6 +33,8 @@ pub struct RunRecord {
     pub depth: usize,
     /// Whether it changed the module; absent if it failed.
     pub changed: Option<bool>,
+    /// How long it took. Instruments that come after this one in the context are not counted in what they do after the pass.
+    pub time: Duration,
 }
 
 impl RunLog {
@@ -35,12 +45,14 @@ impl RunLog {
 
     /// What ran so far.
     pub fn records(&self) -> Vec<RunRecord> {
-        lock(&self.records).clone()
+        lock(&self.state).records.clone()
     }
 
     fn note(&self, run: &PassRun<'_>, changed: Option<bool>) {
         if run.kind() != PassKind::Sequence {
-            lock(&self.records).push(RunRecord { pass: run.pipeline_text(), depth: run.depth(), changed });
+            let mut state = lock(&self.state);
+            let time = state.running.pop().map_or(Duration::ZERO, |start| start.elapsed());
+            state.records.push(RunRecord { pass: run.pipeline_text(), depth: run.depth(), changed, time });
         }
     }
 }
@@ -48,6 +60,13 @@ impl RunLog {
 impl Instrument for RunLog {
     fn name(&self) -> &str {
         "RunLog"
+    }
+
+    fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        if run.kind() != PassKind::Sequence {
+            lock(&self.state).running.push(Instant::now());
+        }
+        Ok(())
     }
 
     fn run_after(&self, _: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
