@@ -1,6 +1,7 @@
 //! No shape of program overflows the stack: every operation, on every shape, on a thread with a 64 KiB stack.
 //!
-//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth. Types and attributes nest 100,000 deep at the most, since each level of a
+//! nested type is a type of its own, which the text has to name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -64,8 +65,7 @@ fn every_operation(shape: Shape) {
         assert!(clone.to_text() == text, "{}: compaction changes the text", shape.name());
         let purity = Purity::of_module(&module);
         let main = module.cx.find_global("main").expect("every shape has a main");
-        let effects = text.contains("print(");
-        assert!(purity.global_is_pure(main) || effects);
+        assert_eq!(purity.global_is_pure(main), !text.contains("print("), "{}", shape.name());
         let mut nodes = 0usize;
         let body = &module.functions().last().expect("main").1.body;
         let mut cursor = anfora::ir::Cursor::new(body);
@@ -79,7 +79,7 @@ fn every_operation(shape: Shape) {
     });
 }
 
-/// Each shape through one registered pass, and the interpreter's view of it before and after where the program can be run.
+/// Each shape through each registered pass.
 fn every_pass(shape: Shape) {
     let names: Vec<String> = anfora::passes::registry().passes().iter().map(|p| p.name().to_string()).collect();
     for name in names {

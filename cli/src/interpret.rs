@@ -36,7 +36,7 @@ pub(crate) struct Run {
 
 /// Symbolic dimensions of inputs that are drawn have this size.
 const SYMBOLIC_EXTENT: i64 = 2;
-/// More outputs than this are not shown; a value may share its parts so often that writing all of them out has no end.
+/// More outputs than this are not shown and not saved; a value may share its parts so often that writing all of them out has no end.
 const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
@@ -229,7 +229,8 @@ fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
             Value::Tuple(fields) => stack.extend(fields.iter().rev()),
             _ => outputs.push(id),
         }
-        if outputs.len() + stack.len() > MOST_OUTPUTS {
+        if outputs.len() == MOST_OUTPUTS && !stack.is_empty() {
+            report::say(&format!("the result has more than {MOST_OUTPUTS} parts; the others are left out"));
             break;
         }
     }

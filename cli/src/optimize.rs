@@ -60,7 +60,15 @@ pub(crate) struct Opt {
     #[arg(long)]
     print_changed: bool,
     /// Whether the module is verified after each pass
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
     verify_each: bool,
     /// What to write
     #[arg(long, value_enum, default_value_t = Emit::Module)]

@@ -185,6 +185,9 @@ fn reports_are_printed_when_asked_for() {
     );
     let (_, err) = ends(with_input(&["opt", "-", "--quiet", "--timing=json", "--emit", "none"], program), 0);
     assert!(serde_json::from_str::<serde_json::Value>(&err).is_ok(), "{err}");
+    for verify in ["--verify-each", "--verify-each=false"] {
+        ends(with_input(&["opt", "-", "--quiet", verify], program), 0);
+    }
     let (_, err) = ends(with_input(&["opt", "-", "--print-changed", "--passes", "O1"], program), 0);
     assert!(err.contains("// after DeadCodeElimination") && !err.contains("// after FoldConstant"), "{err}");
     let (_, err) = ends(anfora(&["opt", "-", "--print-ir-after", "FoldConstants"]), 2);

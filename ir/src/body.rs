@@ -614,9 +614,4 @@ impl Body {
             self.operands.shrink_to_fit();
         }
     }
-
-    /// Forgets where expressions start in the source.
-    pub fn forget_spans(&mut self) {
-        self.spans.fill(NO_SPAN);
-    }
 }

@@ -93,13 +93,6 @@ impl Cursor {
         cursor
     }
 
-    /// Begins another walk with the memory of this one; what was walked before counts as not seen.
-    pub fn restart(&mut self, root: ExprId) {
-        self.stack.clear();
-        self.seen.clear();
-        self.push_block(root, BlockKind::Root);
-    }
-
     /// How many blocks and nodes are entered and not left.
     pub fn depth(&self) -> usize {
         self.stack.len()

@@ -2,6 +2,31 @@
 //!
 //! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`], whose expressions refer to each other by
 //! 4-byte ids. Nothing here recurses over the shape of a program, a type or an attribute, and nothing drops recursively.
+//!
+//! Programs are written as text ([`parse_module`]) or built ([`FunctionBuilder`]), looked at with a [`Cursor`], and changed through an [`Editor`]:
+//!
+//! ```
+//! use anfora_ir::{Cursor, DType, FunctionBuilder, Module, Step, verify_module};
+//!
+//! let mut module = Module::new(anfora_ops::standard());
+//! let mut b = FunctionBuilder::new(&mut module, "main");
+//! let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+//! let mut x = b.param("x", ty);
+//! for _ in 0..100_000 {
+//!     let call = b.call_op("tanh", &[x], &[])?;
+//!     x = b.bind("", call);
+//! }
+//! b.finish(x)?;
+//! verify_module(&module).map_err(|errors| errors[0].clone())?;
+//!
+//! let body = &module.functions().next().expect("it was just added").1.body;
+//! let (mut cursor, mut lets) = (Cursor::new(body), 0);
+//! while let Some(step) = cursor.next(body) {
+//!     lets += usize::from(matches!(step, Step::Let(_)));
+//! }
+//! assert_eq!(lets, 100_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod alpha;
 mod attrs;

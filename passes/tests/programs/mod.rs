@@ -1,69 +1,7 @@
 //! Programs that several tests run passes on, built by [`FunctionBuilder`].
-#![allow(dead_code)] // Each test crate uses some of them.
 
-use std::collections::VecDeque;
-
-use anfora_ir::{DType, ExprId, FunctionBuilder, Literal, Module};
+use anfora_ir::{DType, FunctionBuilder, Literal, Module};
 use anfora_ops::standard;
-
-/// The benchmark program `chain` of N bindings: one function `main(x)` on eight float32, half of whose bindings are a live chain, a fifth dead, a
-/// fifth repeated, a tenth constant.
-pub(crate) fn chain(n: usize) -> Module {
-    let mut module = Module::new(standard());
-    let mut f = FunctionBuilder::new(&mut module, "main");
-    let ty = f.cx().types.static_tensor(DType::Float32, &[8]);
-    let x = f.param("x", ty);
-    let constants: Vec<ExprId> =
-        (0..1024).map(|j| f.literal(Literal::splat(&[8], (2 * j - 1023) as f32 / 2048.0))).collect();
-    let ops = ["add", "multiply", "subtract"];
-    let mut state = 42u64;
-    let mut next = |n: u64| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) % n
-    };
-    let mut head = x;
-    let mut pending: VecDeque<ExprId> = VecDeque::new();
-    let mut live: Vec<(usize, ExprId, ExprId)> = Vec::new();
-    for i in 0..n {
-        let mut kind = 3;
-        if n - i > pending.len() + 1 {
-            kind = match next(100) {
-                0..20 => 0,
-                20..40 if live.is_empty() => 3,
-                20..40 => 1,
-                40..50 => 2,
-                _ => 3,
-            };
-        }
-        let right = |next: &mut dyn FnMut(u64) -> u64| constants.get(next(1280) as usize).copied().unwrap_or(x);
-        let (op, a, b) = match kind {
-            0 => (2, head, right(&mut next)),
-            1 => {
-                let window = live.len().min(16) as u64;
-                live[live.len() - 1 - next(window) as usize]
-            }
-            2 => (next(2) as usize, constants[next(1024) as usize], constants[next(1024) as usize]),
-            _ => {
-                let op = next(2) as usize;
-                let b = match pending.pop_front() {
-                    Some(p) => p,
-                    None => right(&mut next),
-                };
-                live.push((op, head, b));
-                (op, head, b)
-            }
-        };
-        let value = f.call_op(ops[op], &[a, b], &[]).expect("operands are eight float32");
-        let var = f.bind("", value);
-        match kind {
-            1 | 2 => pending.push_back(var),
-            3 => head = var,
-            _ => {}
-        }
-    }
-    f.finish(head).expect("the block is closed");
-    module
-}
 
 /// What a chain is made of.
 #[derive(Copy, Clone, Debug)]

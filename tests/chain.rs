@@ -1,0 +1,94 @@
+//! The benchmark program is the one that every compared system gets, and passes leave of it what its specification predicts.
+
+use anfora::ir::{Counts, Expr, ExprId, Module};
+use anfora::manager::{Pass, PassContext, parse_pipeline};
+use anfora::programs::Shape;
+use anfora::visit::{Binding, chain};
+
+fn program(n: usize) -> Module {
+    let shape: Shape = "chain".parse().expect("a shape");
+    shape.build(n, 0).expect("the chain is well-typed")
+}
+
+/// The program in the neutral form of its specification: a line `OP LHS RHS` a binding, with `%K` for binding K, `x`, and `cJ` for constant J.
+fn neutral(module: &Module) -> String {
+    let body = &module.get(module.find("main").expect("a main")).expect("it is defined").body;
+    let mut text = String::new();
+    let mut numbers = std::collections::HashMap::<ExprId, usize>::new();
+    for (i, Binding { var, value, .. }) in chain(body, body.root()).enumerate() {
+        let Expr::CallOp { op, .. } = body.expr(value) else { panic!("binding {i} is no call of an operator") };
+        let op = match module.cx.ops.get(op).name.as_ref() {
+            "add" => "add",
+            "multiply" => "mul",
+            "subtract" => "sub",
+            other => panic!("binding {i} calls `{other}`"),
+        };
+        text.push_str(op);
+        for &operand in body.operands_of(value) {
+            let operand = match (body.as_literal(operand), numbers.get(&operand)) {
+                (Some(l), _) => {
+                    let element = module.cx.literals.get(l).as_splat().expect("constants are splats");
+                    let value = f32::from_le_bytes(element.try_into().expect("of float32"));
+                    format!(" c{}", (value * 2048.0 + 1023.0) / 2.0)
+                }
+                (None, Some(k)) => format!(" %{k}"),
+                (None, None) => " x".to_string(),
+            };
+            text.push_str(&operand);
+        }
+        text.push('\n');
+        numbers.insert(var.expr(), i);
+    }
+    let tail = numbers[&body.tail(body.root())];
+    text.push_str(&format!("ret %{tail}\n"));
+    text
+}
+
+/// FNV-1a, 64 bits.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[test]
+fn the_chain_is_the_one_that_is_specified() {
+    // Digests of what the specification's own generator prints.
+    assert_eq!(digest(&neutral(&program(1_000))), 0xafaf_150c_c53d_5f89);
+    assert_eq!(digest(&neutral(&program(100_000))), 0x8759_5e30_5b95_44de);
+}
+
+#[test]
+fn passes_leave_what_is_predicted() {
+    // N; bindings after dead code; after folding and dead code; after folding, common subexpressions and dead code.
+    let predicted = [
+        (1_000, 808, 704, 476),
+        (10_000, 7_963, 6_969, 4_956),
+        (100_000, 79_802, 69_878, 49_835),
+        (1_000_000, 798_911, 699_013, 499_491),
+    ];
+    let registry = anfora::passes::registry();
+    for (n, dce, fold_dce, fold_cse_dce) in predicted {
+        let original = program(n);
+        assert_eq!(Counts::of_module(&original).bindings, n);
+        for (pipeline, expected) in [
+            ("DeadCodeElimination", dce),
+            ("FoldConstant,DeadCodeElimination", fold_dce),
+            ("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination", fold_cse_dce),
+        ] {
+            let mut module = original.clone();
+            let passes = parse_pipeline(&registry, pipeline).expect("registered passes");
+            passes.apply(&mut module, &PassContext::with_registry(registry.clone())).expect("the passes succeed");
+            assert_eq!(Counts::of_module(&module).bindings, expected, "{pipeline} on {n}");
+        }
+    }
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let registry = anfora::passes::registry();
+    let context = PassContext::with_registry(registry.clone());
+    let passes = "FoldConstant,EliminateCommonSubexpr,CanonicalizeBindings,DeadCodeElimination";
+    let passes = parse_pipeline(&registry, passes).expect("registered passes");
+    let mut module = program(10_000);
+    assert!(passes.apply(&mut module, &context).expect("the passes succeed").is_changed());
+    assert!(!passes.apply(&mut module, &context).expect("the passes succeed").is_changed());
+}
