@@ -50,20 +50,7 @@ enum Leaf {
 impl Body {
     /// A body that returns `()`.
     pub fn new(types: &Types) -> Body {
-        let mut body = Body {
-            exprs: Arena::new(),
-            types: Vec::new(),
-            spans: Vec::new(),
-            operands: Vec::new(),
-            lambdas: Arena::new(),
-            params: Vec::new(),
-            root: ExprId::from_index(0),
-            leaves: FxHashMap::default(),
-            meta: FxHashMap::default(),
-            lambda_symbols: FxHashMap::default(),
-            generation: 0,
-            journal: None,
-        };
+        let mut body = Body::hollow(0, 0);
         body.push(Expr::Tuple(OperandList::EMPTY), types.unit(), None);
         body
     }
