@@ -37,6 +37,15 @@ pub struct Body {
     lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
     generation: u32,
     journal: Option<Box<Journal>>,
+    watch: LinkWatch,
+}
+
+/// Which links of a body are watched, and how many of them were overwritten since: see [`Body::watch_links`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinkWatch {
+    exprs: u32,
+    operands: u32,
+    overwritten: u32,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
@@ -70,6 +79,7 @@ impl Body {
             lambda_symbols: FxHashMap::default(),
             generation: 0,
             journal: None,
+            watch: LinkWatch::default(),
         };
         body.exprs.reserve(nodes);
         body
@@ -346,6 +356,9 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.expr(id, old);
         }
+        if id.index() < self.watch.exprs as usize && !matches!(old, Expr::Var { .. }) {
+            self.watch.overwritten += 1;
+        }
         self.exprs[id] = expr;
     }
 
@@ -365,6 +378,9 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.operand(at, old);
         }
+        if at < self.watch.operands as usize {
+            self.watch.overwritten += 1;
+        }
         self.operands[at] = operand;
     }
 
@@ -383,10 +399,14 @@ impl Body {
 
     /// Overwrites what the body evaluates to.
     pub fn set_root(&mut self, root: ExprId) {
-        if let Some(j) = &mut self.journal
-            && self.root != root
-        {
+        if self.root == root {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
             j.root(self.root);
+        }
+        if self.watch.exprs > 0 {
+            self.watch.overwritten += 1;
         }
         self.root = root;
     }
@@ -447,6 +467,32 @@ impl Body {
             Expr::Let { var, value, flags, .. } => self.set_expr(id, Expr::Let { var, value, body: new_body, flags }),
             other => panic!("{id:?} is {other:?}, not a Let"),
         }
+    }
+
+    // ---- Watching ----
+
+    /// From here to [`Body::end_watch`], counts how often a link of the nodes that there are now is overwritten: a walk can tell whether
+    /// somebody else edited what it walks. Names and flags of variables, types, parameters and metadata are no links.
+    ///
+    /// Returns what was watched before, to be handed to [`Body::end_watch`].
+    pub fn watch_links(&mut self) -> LinkWatch {
+        let now = LinkWatch {
+            exprs: u32::try_from(self.exprs.len()).expect("ids have 4 bytes"),
+            operands: u32::try_from(self.operands.len()).expect("operand lists start at 4-byte positions"),
+            overwritten: self.watch.overwritten,
+        };
+        std::mem::replace(&mut self.watch, now)
+    }
+
+    /// What is watched and was overwritten so far: equal before and after something that overwrote no watched link.
+    #[inline(always)]
+    pub fn link_watch(&self) -> LinkWatch {
+        self.watch
+    }
+
+    /// Ends a watch; the one that was there before goes on.
+    pub fn end_watch(&mut self, outer: LinkWatch) {
+        self.watch = LinkWatch { overwritten: self.watch.overwritten, ..outer };
     }
 
     // ---- Taking back ----

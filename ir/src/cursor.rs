@@ -4,13 +4,10 @@
 //! all atoms are one step; what nests (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A node
 //! that several others refer to is entered once, where it comes first in program order; later references are [`Step::Seen`].
 //!
-//! The cursor borrows the body only during [`Cursor::next`], so the body may be edited between steps:
-//! - nodes may be appended, and anything already left may be overwritten;
-//! - at [`Step::Let`], the value of that Let may be overwritten, and is then walked as it has become;
-//! - at [`Step::Bound`], the Let's body may be overwritten (links put in or taken out after it), and is walked as it has become;
-//! - at [`Step::Enter`], the operands of that node may be overwritten.
-//!
-//! Overwriting a node that has been entered and not left, other than as above, gives an unspecified (but safe) order.
+//! The cursor borrows the body only during [`Cursor::next`], so the body may be edited between steps. Every edit is legal, and what it does to the walk
+//! is this: a link is read once, when the walk comes to it. A link that was overwritten before is followed to where it leads then; one that is overwritten
+//! after has no effect on the walk. So at [`Step::Let`] the value of that Let is still to be read, at [`Step::Bound`] the link to its rest (Lets put in or taken
+//! out after it are walked as they have become), at [`Step::Enter`] the operands of that node.
 
 use crate::body::Body;
 use crate::entity::{ExprId, IdSet};

@@ -33,6 +33,7 @@ mod attrs;
 mod body;
 mod builder;
 mod compact;
+mod components;
 mod context;
 mod counts;
 mod cursor;
@@ -66,9 +67,10 @@ pub use alpha::{
     first_difference_with, module_hash,
 };
 pub use attrs::{Attr, AttrTable, attr_depths};
-pub use body::{Body, Span};
+pub use body::{Body, LinkWatch, Span};
 pub use builder::{BuildError, FunctionBuilder};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
+pub use components::Components;
 pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
 pub use counts::Counts;
 pub use cursor::{BlockKind, Cursor, Step};

@@ -20,6 +20,11 @@ pub enum RewriteError {
     /// A variable was to be replaced by something that is evaluated.
     #[error("a variable can be replaced only by an atom: a variable, literal, global, operator or none")]
     NotAnAtom,
+    /// A callback overwrote a link of the program that was being walked.
+    #[error(
+        "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"
+    )]
+    OverwrittenLink,
 }
 
 /// Checks that a value of type `found` may stand where one of type `wanted` did.

@@ -59,8 +59,8 @@ pub enum BindingRewrite {
 /// ([`Site::bind`]: that is how a binding becomes several). A callback that is left out keeps what it is given.
 ///
 /// Edits that are legal in the callbacks: making any expressions; editing those that were made since and do not hang anywhere yet; changing names,
-/// metadata and flags of variables. Links of the program are changed by what the callbacks return, never by the author, during the walk; a link
-/// overwritten under way is not noticed or is overwritten again.
+/// metadata and flags of variables. Links of the program are changed by what the callbacks return, never by the author, during the walk: a callback
+/// that overwrites one ends it with [`RewriteError::OverwrittenLink`].
 pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
@@ -213,6 +213,38 @@ pub(crate) fn run<M: Mutator>(
 ) -> Result<(), M::Error> {
     let start = at.target(editor.body);
     engine.prepare(editor.body, start);
+    let outer = editor.body.watch_links();
+    let result = run_watched(editor, start, mutator, &mut engine);
+    editor.body.end_watch(outer);
+    let result = result?;
+    if result != start {
+        at.set(editor.body, result);
+    }
+    Ok(())
+}
+
+/// Calls the author, who may overwrite nothing that is being walked.
+#[inline(always)]
+fn ask<'e, M: Mutator, T>(
+    editor: &mut Editor<'e>,
+    engine: &mut Engine,
+    id: ExprId,
+    call: impl FnOnce(&mut Site<'_, 'e>) -> Result<T, M::Error>,
+) -> Result<T, M::Error> {
+    let before = editor.body.link_watch();
+    let answer = call(&mut Site::new(editor, engine, id))?;
+    if editor.body.link_watch() != before {
+        return Err(RewriteError::OverwrittenLink.into());
+    }
+    Ok(answer)
+}
+
+fn run_watched<M: Mutator>(
+    editor: &mut Editor<'_>,
+    start: ExprId,
+    mutator: &mut M,
+    engine: &mut Engine,
+) -> Result<ExprId, M::Error> {
     let mut cursor = Cursor::at(editor.body, start);
     while let Some(step) = cursor.next(editor.body) {
         match step {
@@ -220,21 +252,21 @@ pub(crate) fn run<M: Mutator>(
                 let Expr::Let { flags, .. } = editor.body.expr(id) else { continue };
                 if flags.is_dataflow() && (flags.starts_region() || !engine.in_region()) {
                     engine.begin_region(flags);
-                    mutator.enter_region(&mut Site::new(editor, &mut engine, id))?;
+                    ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
                 }
             }
             Step::Flat(id) => {
                 let new = engine.rewrite_atoms(editor, id)?;
-                finish_node(editor, &mut engine, mutator, id, new)?;
+                finish_node(editor, engine, mutator, id, new)?;
             }
             Step::Bound(id) => {
                 let Some(old) = Binding::of(editor.body, id) else { continue };
                 let value = engine.pop();
                 let binding = Binding { value, ..old };
-                let verdict = mutator.rewrite_binding(&mut Site::new(editor, &mut engine, id), binding)?;
+                let verdict = ask::<M, _>(editor, engine, id, |site| mutator.rewrite_binding(site, binding))?;
                 engine.finish_binding(editor, old, binding, verdict)?;
                 if old.flags.is_dataflow() && region_ends(editor.body, old.rest) && engine.in_region() {
-                    mutator.exit_region(&mut Site::new(editor, &mut engine, id))?;
+                    ask::<M, _>(editor, engine, id, |site| mutator.exit_region(site))?;
                     engine.end_region();
                 }
             }
@@ -251,7 +283,7 @@ pub(crate) fn run<M: Mutator>(
             }
             Step::Exit(id) => {
                 let new = engine.rewrite_parts(editor, id)?;
-                finish_node(editor, &mut engine, mutator, id, new)?;
+                finish_node(editor, engine, mutator, id, new)?;
             }
             Step::Seen(id) => match engine.seen(editor, id) {
                 Some(result) => engine.push(result),
@@ -262,19 +294,15 @@ pub(crate) fn run<M: Mutator>(
             },
             Step::EnterBlock(start, kind) => {
                 engine.begin_block(kind);
-                mutator.enter_block(&mut Site::new(editor, &mut engine, start), kind)?;
+                ask::<M, _>(editor, engine, start, |site| mutator.enter_block(site, kind))?;
             }
             Step::ExitBlock(start, kind) => {
-                mutator.exit_block(&mut Site::new(editor, &mut engine, start), kind)?;
+                ask::<M, _>(editor, engine, start, |site| mutator.exit_block(site, kind))?;
                 engine.end_block(editor.body);
             }
         }
     }
-    let result = engine.pop();
-    if result != start {
-        at.set(editor.body, result);
-    }
-    Ok(())
+    Ok(engine.pop())
 }
 
 /// Asks the mutator about a node whose parts are rewritten (`post` is what it is then), and leaves the result.
@@ -286,7 +314,7 @@ fn finish_node<M: Mutator>(
     pre: ExprId,
     post: ExprId,
 ) -> Result<(), M::Error> {
-    let verdict = mutator.rewrite_expr(&mut Site::new(editor, engine, pre), post)?;
+    let verdict = ask::<M, _>(editor, engine, pre, |site| mutator.rewrite_expr(site, post))?;
     let result = match verdict {
         Rewrite::Keep => post,
         Rewrite::Replace(new) => engine.replaced(editor, post, new)?,

@@ -1,6 +1,6 @@
 //! The place of a rewrite.
 
-use anfora_ir::{Editor, ExprId, LetFlags, NameId, VarFlags, VarId};
+use anfora_ir::{Body, Editor, ExprId, LetFlags, LinkWatch, NameId, VarFlags, VarId};
 
 use crate::chain::set_var_flags;
 use crate::engine::Engine;
@@ -82,13 +82,22 @@ impl<'s, 'e> Site<'s, 'e> {
             set_var_flags(self.editor.body, var, VarFlags::PLAIN);
         }
         let id = self.editor.let_(var, value, var.expr(), LetFlags::PLAIN);
-        self.engine.emit(self.editor.body, id, LetFlags::PLAIN, var.expr());
+        self.unwatched(|engine, body| engine.emit(body, id, LetFlags::PLAIN, var.expr()));
     }
 
     /// Moves all bindings of a block before the binding or tail that the walk is at, and returns the block's tail. In a dataflow region they
     /// become part of it. The block must hang nowhere else afterwards.
     pub fn splice(&mut self, block: ExprId) -> ExprId {
-        self.engine.splice(self.editor.body, block)
+        self.unwatched(|engine, body| engine.splice(body, block))
+    }
+
+    /// Lets the engine overwrite links, as it does between callbacks.
+    fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Engine, &mut Body) -> T) -> T {
+        let watch = self.editor.body.link_watch();
+        self.editor.body.end_watch(LinkWatch::default());
+        let result = edit(self.engine, self.editor.body);
+        self.editor.body.end_watch(watch);
+        result
     }
 
     /// From here to the end of the innermost open block, uses of `var` become `atom`: what is known of a condition in a branch, say. Needs

@@ -1,8 +1,9 @@
 //! What mutators do to programs: verdicts, regions, types, sharing, scopes.
 
-use anfora_ir::{BlockKind, Expr, ExprId, Literal};
+use anfora_ir::{BlockKind, Editor, Expr, ExprId, LinkWatch, Literal};
 use anfora_visit::{
-    Binding, BindingRewrite, Edits, Link, Mutator, Rewrite, RewriteError, Site, mutate, mutate_at, post_order_rewrite,
+    Binding, BindingRewrite, Edits, Link, Mutator, Rewrite, RewriteError, Site, copy_fresh, mutate, mutate_at,
+    post_order_rewrite, unlink_let,
 };
 use expect_test::{Expect, expect};
 
@@ -594,4 +595,64 @@ fn blocks_and_regions_are_entered_and_left() {
     let text = edited(REGIONS, |editor| mutate(editor, &mut nesting).unwrap());
     assert_eq!(text, "unchanged\n");
     assert_eq!((nesting.0.len(), nesting.1), (0, 2));
+}
+
+/// Overwrites a link of the program in a callback.
+struct Trespasser(fn(&mut Site<'_, '_>, ExprId));
+
+impl Mutator for Trespasser {
+    type Error = RewriteError;
+    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        (self.0)(site, id);
+        Ok(Rewrite::Keep)
+    }
+}
+
+#[test]
+fn a_link_that_is_overwritten_during_the_walk_is_reported() {
+    let trespasses: [fn(&mut Site<'_, '_>, ExprId); 4] = [
+        |site, _| {
+            unlink_let(site.editor.body, Link::Root);
+        },
+        |site, id| Link::Operand(id, 0).set(site.editor.body, id),
+        |site, id| site.editor.body.set_root(id),
+        |site, id| {
+            // Of all the program, which a walk inside the walk may not do either.
+            let copy = copy_fresh(site.editor, id);
+            post_order_rewrite(site.editor, Link::Root, &mut |_: &mut Editor<'_>, _, post| {
+                Ok::<_, RewriteError>(if post == id { copy } else { post })
+            })
+            .unwrap();
+        },
+    ];
+    for trespass in trespasses {
+        edited("def @main(%x: float32) { let %a = negative(%x); negative(%a) }", |editor| {
+            let root = editor.body.root();
+            let result = mutate(editor, &mut Trespasser(trespass));
+            assert_eq!(result, Err(RewriteError::OverwrittenLink));
+            let watch = editor.body.link_watch();
+            editor.body.end_watch(LinkWatch::default());
+            assert_eq!(editor.body.link_watch(), watch, "the watch has ended");
+            // As the caller of a failing edit does.
+            editor.body.rollback_journal();
+            assert_eq!(editor.body.root(), root);
+            editor.body.begin_journal();
+        });
+    }
+}
+
+#[test]
+fn what_was_made_during_the_walk_may_be_overwritten_and_renamed() {
+    let edit: fn(&mut Site<'_, '_>, ExprId) = |site, id| {
+        let copy = copy_fresh(site.editor, id);
+        let x = site.editor.body.params()[0].expr();
+        Link::Operand(copy, 0).set(site.editor.body, x);
+        let flags = anfora_ir::VarFlags::PLAIN;
+        anfora_visit::set_var_flags(site.editor.body, site.editor.body.params()[0], flags);
+        site.bind(None, copy);
+    };
+    edited("def @main(%x: float32) { let %a = negative(%x); %a }", |editor| {
+        mutate(editor, &mut Trespasser(edit)).unwrap();
+        assert_eq!(anfora_visit::chain(editor.body, editor.body.root()).count(), 2);
+    });
 }

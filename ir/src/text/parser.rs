@@ -44,12 +44,16 @@ use types::TypeFrame;
 /// The most errors that are reported of one text.
 pub const MAX_ERRORS: usize = 20;
 
-/// Reads a module, with the types of all that is in it. The module keeps the source.
+/// Reads a module, with the types of all that is in it. The module keeps the source, by which diagnostics show places;
+/// [`Module::set_source`] lets it go.
 ///
 /// # Errors
 /// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where it can.
-pub fn parse_module(source: Source, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
-    let source = Arc::new(source);
+pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+    parse_source(source.into(), registry)
+}
+
+fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
     let mut module = Module::new(registry);
     let mut parser = match Parser::new(&mut module.cx, source.text()) {
         Ok(parser) => parser,
