@@ -38,6 +38,9 @@ fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     }
 }
 
+/// Sources up to this many bytes are kept, so that diagnostics of passes show them. Those of programs from larger ones show the printed module.
+const KEPT_SOURCE: usize = 64 << 20;
+
 /// A module as it was read.
 pub(crate) struct Loaded {
     /// The module.
@@ -66,11 +69,14 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
             let text = String::from_utf8(bytes).map_err(|e| {
                 Failure::Message(format!("{name}: byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
             })?;
-            let source = Source::new(name, text);
-            let module = match anfora::ir::parse_module(source.clone(), anfora::onnx::registry()) {
+            let source = Arc::new(Source::new(name, text));
+            let mut module = match anfora::ir::parse_module(Arc::clone(&source), anfora::onnx::registry()) {
                 Ok(module) => module,
-                Err(errors) => return Err(Failure::Diagnostics(errors, Some(Arc::new(source)))),
+                Err(errors) => return Err(Failure::Diagnostics(errors, Some(source))),
             };
+            if source.text().len() > KEPT_SOURCE {
+                module.set_source(None);
+            }
             Ok(Loaded { module, onnx_nodes: None })
         }
         Format::Onnx => {
