@@ -56,6 +56,17 @@ enum Leaf {
     None,
 }
 
+/// In a line: how much there is of it.
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body")
+            .field("exprs", &self.exprs.len())
+            .field("params", &self.params)
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Body {
     /// A body that returns `()`.
     pub fn new(types: &Types) -> Body {

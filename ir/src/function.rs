@@ -5,7 +5,7 @@ use crate::entity::{AttrsId, GlobalId, TypeId};
 use crate::types::Types;
 
 /// A function of a module, or a closed one that is the value of an attribute.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Function {
     /// The global that names it; `None` for the value of an attribute.
     pub(crate) global: Option<GlobalId>,

@@ -1,13 +1,13 @@
 //! The types of a whole module: forward through every function, callees first.
 //!
 //! Functions that state their result have a signature at once. The others get theirs from their blocks, in an order in which a callee
-//! comes before its callers; strongly connected components are found by Tarjan's algorithm ("Depth-first search and linear graph
-//! algorithms", SIAM J. Comput. 1972) on an explicit stack.
+//! comes before its callers: that of the strongly connected components of who names whom.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::body::Body;
+use crate::components::Components;
 use crate::context::Context;
 use crate::cursor::{Cursor, Step};
 use crate::diagnostic::Diagnostic;
@@ -48,7 +48,7 @@ pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
             });
             stated = Some(cx.types.error());
         }
-        if stated.is_none() && components.cyclic[i] {
+        if stated.is_none() && components.is_cyclic(i as u32) {
             stated = Some(cx.types.error());
         }
         let global = function.global;
@@ -57,7 +57,7 @@ pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
             module.set_signature(global, signature);
         }
     }
-    for component in &components.order {
+    for component in components.iter() {
         inference.check_cycle(module, &keys, component, &components);
         for &i in component {
             let Some((function, cx)) = module.get_mut(keys[i as usize]) else { continue };
@@ -67,7 +67,7 @@ pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
             let ret = inference.function(cx, function);
             let (params, global) = (parameter_types(&function.body), function.global);
             if function.ret.is_none()
-                && !components.cyclic[i as usize]
+                && !components.is_cyclic(i)
                 && let Some(global) = global
             {
                 let signature = signature_type(cx, &params, ret);
@@ -90,13 +90,6 @@ struct CallGraph {
     /// For each function, where its callees start in `callees`.
     starts: Vec<u32>,
     callees: Vec<u32>,
-}
-
-/// The strongly connected components, callees first.
-struct Components {
-    order: Vec<Vec<u32>>,
-    /// For each function, whether it can reach itself.
-    cyclic: Vec<bool>,
 }
 
 impl CallGraph {
@@ -123,68 +116,7 @@ impl CallGraph {
     }
 
     fn components(&self) -> Components {
-        const UNSEEN: u32 = u32::MAX;
-        let n = self.starts.len() - 1;
-        let mut number = vec![UNSEEN; n];
-        let mut low = vec![0u32; n];
-        let mut on_stack = vec![false; n];
-        let mut stack: Vec<u32> = Vec::new();
-        let mut frames: Vec<(u32, u32)> = Vec::new();
-        let mut result = Components { order: Vec::new(), cyclic: vec![false; n] };
-        let mut count = 0;
-        for root in 0..n as u32 {
-            if number[root as usize] != UNSEEN {
-                continue;
-            }
-            frames.push((root, 0));
-            while let Some((v, next)) = frames.last_mut() {
-                let at = *v as usize;
-                if *next == 0 {
-                    number[at] = count;
-                    low[at] = count;
-                    count += 1;
-                    stack.push(*v);
-                    on_stack[at] = true;
-                }
-                if let Some(&w) = self.callees(*v).get(*next as usize) {
-                    *next += 1;
-                    let w = w as usize;
-                    if w == at {
-                        result.cyclic[at] = true;
-                    }
-                    if number[w] == UNSEEN {
-                        frames.push((w as u32, 0));
-                    } else if on_stack[w] {
-                        low[at] = low[at].min(number[w]);
-                    }
-                    // A frame whose first callee was looked at is not begun again.
-                    continue;
-                }
-                let v = *v;
-                frames.pop();
-                if let Some(&(parent, _)) = frames.last() {
-                    low[parent as usize] = low[parent as usize].min(low[at]);
-                }
-                if low[at] == number[at] {
-                    let mut component = Vec::new();
-                    while let Some(w) = stack.pop() {
-                        on_stack[w as usize] = false;
-                        component.push(w);
-                        if w == v {
-                            break;
-                        }
-                    }
-                    component.sort_unstable();
-                    if component.len() > 1 {
-                        for &w in &component {
-                            result.cyclic[w as usize] = true;
-                        }
-                    }
-                    result.order.push(component);
-                }
-            }
-        }
-        result
+        Components::of(self.starts.len() - 1, |i| self.callees(i))
     }
 }
 
@@ -216,7 +148,7 @@ impl Inference {
 
     /// An error for the functions of a cycle that do not state their result.
     fn check_cycle(&mut self, module: &Module, keys: &[FunctionKey], component: &[u32], components: &Components) {
-        let cyclic = component.first().is_some_and(|&i| components.cyclic[i as usize]);
+        let cyclic = component.first().is_some_and(|&i| components.is_cyclic(i));
         if !cyclic {
             return;
         }

@@ -65,6 +65,14 @@ impl Head {
     }
 }
 
+/// In a line: the names of its functions. [`Display`](std::fmt::Display) prints all of it.
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.order.iter().map(|&key| self.name(key)).collect();
+        f.debug_struct("Module").field("functions", &names).finish_non_exhaustive()
+    }
+}
+
 impl Module {
     /// An empty module whose programs may use the operators of `registry`.
     pub fn new(registry: Arc<OpRegistry>) -> Module {
@@ -91,6 +99,12 @@ impl Module {
     /// The function of a key, for editing, beside the tables.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
         Some((self.functions.get_mut(key)?, &mut self.cx))
+    }
+
+    /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.
+    pub fn get_pair(&mut self, read: FunctionKey, edit: FunctionKey) -> Option<(&Function, &mut Function, &mut Context)> {
+        let [read, edit] = self.functions.get_disjoint_mut([read, edit])?;
+        Some((read, edit, &mut self.cx))
     }
 
     /// The key of the function of a name (without `@`), defined or declared.

@@ -321,6 +321,14 @@ fn rule_5_a_shared_node_is_used_where_its_variables_are_visible() {
         add(%r, %a)
     }";
     assert_fine(&parse(text), Form::Graph);
+    // Likewise where the `fn` was walked before the node that is shared.
+    let text = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+        %a = (fn (%y: Tensor[(8,), float32]) { let %n = add(%y, %x); %n })(%x);
+        let %first = negative(%a);
+        %b = add(%a, %first);
+        multiply(%b, negative(%b))
+    }";
+    assert_fine(&parse(text), Form::Graph);
 }
 
 // ---- 6, 7: regions ----

@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::context::GlobalTarget;
 use crate::cursor::{BlockKind, Cursor, Step};
 use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
-use crate::expr::{Expr, LetFlags};
+use crate::expr::{Expr, LetFlags, VarId};
 use crate::op::OpPurity;
 
 /// What is wrong, with what to do about it.
@@ -548,26 +548,35 @@ impl Walk<'_> {
         latest
     }
 
-    /// Likewise for a node with something in it that binds: variables that were bound after it was entered are not free in it.
+    /// Likewise for a node with something in it that binds: what is bound in it is not free in it.
     fn latest_by_walk(&self, id: ExprId) -> Latest {
-        let mut latest = Latest::default();
+        let mut used = Vec::new();
+        let mut bound = FxHashSet::default();
         let mut seen = FxHashSet::default();
         let mut stack = vec![id];
         while let Some(at) = stack.pop() {
             match self.body.expr(at) {
-                Expr::Var { .. } => {
-                    if self.states[at.index()] >> 1 < self.states[id.index()] >> 1 {
-                        self.raise(&mut latest, at);
-                    }
+                Expr::Var { .. } => used.push(at),
+                Expr::Let { var, value, body: rest, .. } => {
+                    bound.insert(var.expr());
+                    stack.extend([rest, value]);
                 }
-                Expr::Let { value, body: rest, .. } => stack.extend([rest, value]),
                 Expr::If { cond, then_block, else_block } => stack.extend([else_block, then_block, cond]),
-                Expr::Lambda { body: block, .. } => stack.push(block),
+                Expr::Lambda { lambda, body: block } => {
+                    bound.extend(self.body.lambda_params(lambda).map(VarId::expr));
+                    stack.push(block);
+                }
                 _ => {
                     if seen.insert(at) {
                         stack.extend(parts(self.body, at));
                     }
                 }
+            }
+        }
+        let mut latest = Latest::default();
+        for var in used {
+            if !bound.contains(&var) {
+                self.raise(&mut latest, var);
             }
         }
         latest
