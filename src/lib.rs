@@ -9,7 +9,8 @@
 //! - [`passes`]: the reference passes and the standard pipelines;
 //! - [`ops`] and [`interp`]: the standard operators and what they compute;
 //! - [`onnx`]: models in, models out;
-//! - [`programs`]: programs of any size and shape, for benches and stress tests.
+//! - [`programs`]: programs of any size and shape, for benches and stress tests;
+//! - [`stress`]: all that is done with programs, on all of those.
 //!
 //! Text in, the standard pipeline, text out:
 //!
@@ -48,6 +49,7 @@ pub use anfora_passes as passes;
 pub use anfora_visit as visit;
 
 pub mod programs;
+pub mod stress;
 
 /// What most programs that use anfora name.
 pub mod prelude {

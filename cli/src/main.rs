@@ -10,6 +10,7 @@ mod list;
 mod npy;
 mod optimize;
 mod report;
+mod stress;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,8 @@ enum Command {
     Diff(diff::Diff),
     /// Writes a program of a given shape and size
     Gen(generate::Gen),
+    /// Runs everything on every shape of program, on a small stack
+    Stress(stress::Stress),
     /// Lists the passes
     Passes(list::List),
     /// Lists the operators
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Run(c) => c.run(),
         Command::Diff(c) => c.run(),
         Command::Gen(c) => c.run(),
+        Command::Stress(c) => c.run(),
         Command::Passes(c) => c.passes(),
         Command::Ops(c) => c.ops(),
         Command::Configs(c) => c.configs(),

@@ -22,7 +22,11 @@ struct Row {
     name: &'static str,
     doc: &'static str,
     build: fn(usize, u64) -> Result<Module, BuildError>,
+    max_size: Option<usize>,
 }
+
+/// The size of shapes whose types or attributes nest as deep as they do: each level is a type or attribute of its own, which the text has to name.
+const DEEPEST_TYPE: Option<usize> = Some(100_000);
 
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -44,24 +48,48 @@ const SHAPES: &[Row] = &[
         name: "chain",
         doc: "the benchmark program: live, dead, duplicate and constant bindings",
         build: chain::chain,
+        max_size: None,
     },
-    Row { name: "dead", doc: "a chain of bindings that nobody uses", build: wide::dead },
-    Row { name: "dup", doc: "the same two bindings over and over", build: wide::dup },
-    Row { name: "const", doc: "a chain that folds to one constant", build: wide::constant },
-    Row { name: "diamond", doc: "each binding uses the one before it twice", build: wide::diamond },
-    Row { name: "skip", doc: "each binding uses the one before it and an early one", build: wide::skip },
-    Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if },
-    Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn },
-    Row { name: "nested-call", doc: "a call as the operand of a call", build: nests::nested_call },
-    Row { name: "nested-tuple", doc: "a tuple in a tuple, projected again", build: nests::nested_tuple },
+    Row { name: "dead", doc: "a chain of bindings that nobody uses", build: wide::dead, max_size: None },
+    Row { name: "dup", doc: "the same two bindings over and over", build: wide::dup, max_size: None },
+    Row { name: "const", doc: "a chain that folds to one constant", build: wide::constant, max_size: None },
+    Row { name: "diamond", doc: "each binding uses the one before it twice", build: wide::diamond, max_size: None },
+    Row {
+        name: "skip",
+        doc: "each binding uses the one before it and an early one",
+        build: wide::skip,
+        max_size: None,
+    },
+    Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if, max_size: None },
+    Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn, max_size: None },
+    Row { name: "nested-call", doc: "a call as the operand of a call", build: nests::nested_call, max_size: None },
+    Row {
+        name: "nested-tuple",
+        doc: "a tuple in a tuple, projected again",
+        build: nests::nested_tuple,
+        max_size: DEEPEST_TYPE,
+    },
+    Row {
+        name: "nested-type",
+        doc: "a parameter whose type is a tuple in a tuple",
+        build: nests::nested_type,
+        max_size: DEEPEST_TYPE,
+    },
+    Row {
+        name: "nested-attribute",
+        doc: "an attribute that is a list in a list",
+        build: nests::nested_attribute,
+        max_size: DEEPEST_TYPE,
+    },
     Row {
         name: "let-in-value",
         doc: "a let whose value is a block, whose let's value is a block",
         build: nests::let_in_value,
+        max_size: None,
     },
-    Row { name: "if-in-value", doc: "an if whose branch binds an if", build: nests::if_in_value },
-    Row { name: "siblings", doc: "lambdas side by side, each called", build: wide::siblings },
-    Row { name: "random", doc: "a well-typed program of the whole language", build: random::random },
+    Row { name: "if-in-value", doc: "an if whose branch binds an if", build: nests::if_in_value, max_size: None },
+    Row { name: "siblings", doc: "lambdas side by side, each called", build: wide::siblings, max_size: None },
+    Row { name: "random", doc: "a well-typed program of the whole language", build: random::random, max_size: None },
 ];
 
 impl Shape {
@@ -78,6 +106,11 @@ impl Shape {
     /// What it looks like, in a line.
     pub fn doc(self) -> &'static str {
         self.0.doc
+    }
+
+    /// The largest size that it can be built of, if that is limited.
+    pub fn max_size(self) -> Option<usize> {
+        self.0.max_size
     }
 
     /// The program of about `size` bindings (for the nests: that deep). Only `random` looks at the seed.

@@ -1,6 +1,6 @@
 //! Deep programs: the shapes that overflow a recursive compiler's stack.
 
-use anfora_ir::{BuildError, DType, Module};
+use anfora_ir::{Attr, BuildError, DType, FunctionBuilder, Module};
 
 use super::main_of;
 
@@ -97,4 +97,39 @@ pub(super) fn let_in_value(n: usize, _seed: u64) -> Result<Module, BuildError> {
         }
         Ok(tail)
     })
+}
+
+/// What is in the middle is taken out again, so that the type of each projection is a part of the one before.
+pub(super) fn nested_type(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    let mut module = Module::new(anfora_ops::standard());
+    let mut b = FunctionBuilder::new(&mut module, "main");
+    let mut ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+    for _ in 0..n {
+        ty = b.cx().types.tuple(&[ty]);
+    }
+    let mut tail = b.param("x", ty);
+    for _ in 0..n {
+        let field = b.proj(tail, 0)?;
+        tail = b.bind("", field);
+    }
+    b.finish(tail)?;
+    Ok(module)
+}
+
+pub(super) fn nested_attribute(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    let mut module = Module::new(anfora_ops::standard());
+    let mut b = FunctionBuilder::new(&mut module, "main");
+    let mut attr = b.cx().int_attr(1);
+    for _ in 0..n {
+        attr = b.cx().attr(Attr::List([attr].into()));
+    }
+    b.attr("note", attr);
+    let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+    let mut tail = b.param("x", ty);
+    for _ in 0..n {
+        let call = b.call_op("tanh", &[tail], &[])?;
+        tail = b.bind("", call);
+    }
+    b.finish(tail)?;
+    Ok(module)
 }

@@ -1,0 +1,148 @@
+//! The entry points of `anfora-manager`, `anfora-interp` and `anfora-onnx`.
+
+use std::sync::Arc;
+
+use anfora_interp::{Interpreter, Limits, ValueId, Values, random_tensor};
+use anfora_ir::{Module, Type, TypeId, VarFlags};
+use anfora_manager::{
+    FunctionPass, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen, RunLog, Sequential,
+    VerifyEach, parse_pipeline, run_pass,
+};
+use anfora_onnx::{ExportOptions, ImportOptions};
+
+use super::{Done, Kind, Row, ensure};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "instruments",
+        covers: &[
+            "manager::run_pass",
+            "manager::FunctionPass::new",
+            "manager::ModulePass::new",
+            "manager::parse_pipeline",
+        ],
+        kind: Kind::Module(instruments),
+    },
+    Row {
+        name: "failing-pass",
+        covers: &["manager::FunctionEdit::error_at", "manager::FunctionEdit::diagnostic"],
+        kind: Kind::Module(failing_pass),
+    },
+    Row {
+        name: "interpret",
+        covers: &["interp::Interpreter::new", "interp::Interpreter::run", "interp::Interpreter::call"],
+        kind: Kind::Module(interpret),
+    },
+    Row { name: "onnx", covers: &["onnx::export", "onnx::import"], kind: Kind::Module(onnx) },
+];
+
+/// A pass that binds one more value in front of each function.
+fn prepend() -> FunctionPass {
+    FunctionPass::new("Prepend", 0, |function, _, _| {
+        let mut editor = function.editor();
+        let nothing = editor.tuple(&[]);
+        let ty = editor.body.ty(nothing);
+        let var = editor.var(None, VarFlags::PLAIN, ty);
+        anfora_visit::insert_before(&mut editor, anfora_visit::Link::Root, &[(var, nothing)]);
+        Ok(())
+    })
+}
+
+fn instruments(mut module: Module) -> Done {
+    let registry = crate::passes::registry();
+    let context = PassContext::builder()
+        .registry(Arc::clone(&registry))
+        .instrument(Arc::new(VerifyEach::new()))
+        .instrument(Arc::new(PassTiming::new()))
+        .instrument(Arc::new(RunLog::new()))
+        .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))
+        .build()
+        .map_err(|e| e.to_string())?;
+    let nothing = ModulePass::new("Nothing", 0, |_, _| Ok(()));
+    let passes: Vec<Arc<dyn Pass>> = vec![Arc::new(prepend()), Arc::new(nothing)];
+    let sequence = Sequential::new(passes).map_err(|e| e.to_string())?;
+    let outcome = context.scope(|| run_pass(&sequence, &mut module, &context)).map_err(|e| e.to_string())?;
+    ensure(outcome.map_err(|e| e.to_string())?.is_changed(), "a pass that binds something changes the module")?;
+    let canonical = parse_pipeline(&registry, "ToANormalForm").map_err(|e| e.to_string())?;
+    canonical.apply(&mut module, &context).map_err(|e| e.to_string())?;
+    ensure(!module.order().is_empty(), "the functions are still there")
+}
+
+fn failing_pass(mut module: Module) -> Done {
+    let text = module.to_text();
+    let pass = FunctionPass::new("Failing", 0, |function, _, cx| {
+        let mut editor = function.editor();
+        let root = editor.body.root();
+        let copy = anfora_visit::copy_fresh(&mut editor, root);
+        editor.body.set_root(copy);
+        cx.remark(function.diagnostic(anfora_ir::Severity::Remark, root, "about to fail"));
+        Err(function.error_at(root, "it fails"))
+    });
+    let context = PassContext::new();
+    let Err(failure) = pass.apply(&mut module, &context) else {
+        return Err("a pass that fails is said to have succeeded".to_string());
+    };
+    ensure(failure.to_string().contains("it fails") && !format!("{failure:?}").is_empty(), "the failure is shown")?;
+    ensure(!failure.to_diagnostics().is_empty() && !context.take_remarks().is_empty(), "and where it failed")?;
+    let _: &PassError = failure.error();
+    ensure(module.to_text() == text, "a failing pass leaves the module as it was")
+}
+
+/// A value of a type; nothing where it is no tensor of static shape or tuple of such.
+fn value_of(module: &Module, ty: TypeId, values: &mut Values) -> Option<ValueId> {
+    enum Task {
+        Make(TypeId),
+        Tuple(usize),
+    }
+    let (mut tasks, mut made) = (vec![Task::Make(ty)], Vec::new());
+    while let Some(task) = tasks.pop() {
+        match task {
+            Task::Make(ty) => match module.cx.types.get(ty) {
+                Type::Tensor(tensor) => {
+                    let shape = module.cx.types.static_shape(ty)?;
+                    made.push(values.tensor(random_tensor(tensor.dtype, &shape, 7)?));
+                }
+                Type::Tuple(fields) => {
+                    tasks.push(Task::Tuple(fields.len()));
+                    tasks.extend(fields.iter().rev().map(|&f| Task::Make(f)));
+                }
+                _ => return None,
+            },
+            Task::Tuple(fields) => {
+                let tuple = values.tuple(&made[made.len() - fields..]);
+                made.truncate(made.len() - fields);
+                made.push(tuple);
+            }
+        }
+    }
+    made.pop()
+}
+
+fn interpret(module: Module) -> Done {
+    let main = module.find("main").and_then(|key| module.get(key)).ok_or("there is no main")?;
+    let mut values = Values::new();
+    let types = main.body.params().iter().map(|p| main.body.ty(p.expr()));
+    let arguments: Option<Vec<ValueId>> = types.map(|ty| value_of(&module, ty, &mut values)).collect();
+    let Some(arguments) = arguments else { return Ok(()) };
+    // Each of these programs runs each of its bindings a few times.
+    let limits = Limits { steps: 50_000_000, ..Limits::default() };
+    let interpreter = Interpreter::new(&module).limits(limits);
+    let outcome = interpreter.call("main", values, &arguments).map_err(|e| e.to_string())?;
+    let text = outcome.values.text(outcome.result, 16);
+    ensure(!text.is_empty() && outcome.same(&outcome), "a result can be shown, and equals itself")?;
+    match interpreter.run("main", &[]) {
+        Ok(_) => ensure(arguments.is_empty(), "a function without arguments needs none"),
+        Err(e) => ensure(!arguments.is_empty() && !format!("{e} {e:?}").is_empty(), "missing arguments are an error"),
+    }
+}
+
+fn onnx(module: Module) -> Done {
+    match anfora_onnx::export(&module, &ExportOptions::default()) {
+        Ok(exported) => {
+            let imported = anfora_onnx::import(exported.bytes.into(), &ImportOptions::default());
+            imported.map(drop).map_err(|e| format!("what was exported is not imported: {e}"))
+        }
+        // What ONNX cannot say is refused, and with what to do about it.
+        Err(refusal) => ensure(!refusal.diagnostic().to_string().is_empty(), "a refusal says what is the matter"),
+    }
+}

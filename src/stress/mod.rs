@@ -1,0 +1,196 @@
+//! Everything that is done with programs, over every shape of program, on a small stack: what `anfora stress` and the tests of depth and of
+//! linear work run.
+//!
+//! An [`Operation`] is one thing that the toolkit does: an entry point of a crate with those that belong to it, or a registered pass. A
+//! [`Subject`] is a program of some shape and size. [`Operation::prepare`] makes a [`Trial`] of the two, whose run can be timed, counted, or made on a
+//! thread with a stack of any size:
+//!
+//! ```
+//! use anfora::stress::{Operation, Subject, on_stack};
+//!
+//! let shape = "nested-if".parse()?;
+//! let print = Operation::all().into_iter().find(|o| o.name() == "print").expect("programs are printed");
+//! on_stack(64, move || {
+//!     let subject = Subject::new(shape, 1000)?;
+//!     print.prepare(&subject)?.run()
+//! })??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod execution;
+mod representation;
+mod visiting;
+
+use std::io;
+use std::thread;
+
+use anfora_ir::Module;
+use anfora_manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+
+use crate::programs::Shape;
+
+/// What a trial comes to: an error says what is wrong.
+pub type Done = Result<(), String>;
+
+/// One thing that is done with a program.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    name: String,
+    covers: &'static [&'static str],
+    kind: Kind,
+}
+
+/// A row of the table of entry points.
+struct Row {
+    name: &'static str,
+    /// The entry points that it calls, as `crate::function` or `crate::Type::method`.
+    covers: &'static [&'static str],
+    kind: Kind,
+}
+
+#[derive(Copy, Clone, Debug)]
+enum Kind {
+    /// Making the program.
+    Build,
+    /// Something done with a clone of the module.
+    Module(fn(Module) -> Done),
+    /// Something done with the module's text.
+    Text(fn(String) -> Done),
+    /// A registered pass, by the operation's name.
+    Pass,
+}
+
+/// The pass that makes programs what other passes accept.
+const NORMAL_FORM: &str = "ToANormalForm";
+
+impl Operation {
+    /// Every entry point, then every registered pass.
+    pub fn all() -> Vec<Operation> {
+        let rows = representation::ROWS.iter().chain(visiting::ROWS).chain(execution::ROWS);
+        let rows = rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: r.kind });
+        let passes = crate::passes::registry();
+        let passes = passes.passes().iter();
+        let passes = passes.map(|p| Operation { name: p.name().to_string(), covers: &[], kind: Kind::Pass });
+        rows.chain(passes).collect()
+    }
+
+    /// What it is called; for a pass, its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The entry points that it runs, as `crate::function` or `crate::Type::method`.
+    pub fn covers(&self) -> &'static [&'static str] {
+        self.covers
+    }
+
+    /// Whether it is a registered pass.
+    pub fn is_pass(&self) -> bool {
+        matches!(self.kind, Kind::Pass)
+    }
+
+    /// Gets what it needs ready: a copy of the module, its text, or a pass with the module in the form that it asks for.
+    ///
+    /// # Errors
+    /// If that fails, which is a defect.
+    pub fn prepare(&self, subject: &Subject) -> Result<Trial, String> {
+        let run: Box<dyn FnOnce() -> Done + Send> = match self.kind {
+            Kind::Build => {
+                let Subject { shape, size, .. } = *subject;
+                Box::new(move || shape.build(size, SEED).map(drop).map_err(|e| e.to_string()))
+            }
+            Kind::Module(run) => {
+                let module = subject.module.clone();
+                Box::new(move || run(module))
+            }
+            Kind::Text(run) => {
+                let text = subject.module.to_text();
+                Box::new(move || run(text))
+            }
+            Kind::Pass => {
+                let mut module = subject.module.clone();
+                if self.name != NORMAL_FORM {
+                    run_pipeline(&mut module, NORMAL_FORM)?;
+                }
+                let name = self.name.clone();
+                Box::new(move || run_pipeline(&mut module, &name))
+            }
+        };
+        Ok(Trial { run })
+    }
+}
+
+/// An operation with what it is done to.
+pub struct Trial {
+    run: Box<dyn FnOnce() -> Done + Send>,
+}
+
+impl Trial {
+    /// Does it, and drops the result.
+    ///
+    /// # Errors
+    /// If the operation fails, or its result is not what it should be.
+    pub fn run(self) -> Done {
+        (self.run)()
+    }
+}
+
+/// The seed of the random program.
+const SEED: u64 = 1;
+
+/// A program of some shape and size.
+pub struct Subject {
+    shape: Shape,
+    size: usize,
+    module: Module,
+}
+
+impl Subject {
+    /// Builds the program. A shape that cannot be that deep ([`Shape::max_size`]) is built as deep as it can be.
+    ///
+    /// # Errors
+    /// If it cannot be built, which is a defect.
+    pub fn new(shape: Shape, size: usize) -> Result<Subject, String> {
+        let size = shape.max_size().map_or(size, |max| size.min(max));
+        let module = shape.build(size, SEED).map_err(|e| e.to_string())?;
+        Ok(Subject { shape, size, module })
+    }
+
+    /// The size that it has: how many bindings, or how deep.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The program.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+}
+
+/// Runs on a thread with a stack of `kib` KiB. A stack overflow ends the process.
+///
+/// # Errors
+/// If the thread cannot be started.
+///
+/// # Panics
+/// If `work` does.
+pub fn on_stack<T: Send + 'static>(kib: usize, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let thread = thread::Builder::new().stack_size(kib * 1024).spawn(work)?;
+    match thread.join() {
+        Ok(result) => Ok(result),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Runs a pipeline at level 3.
+fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
+    let registry: std::sync::Arc<PassRegistry> = crate::passes::registry();
+    let pipeline = parse_pipeline(&registry, pipeline).map_err(|e| e.to_string())?;
+    let context = PassContext::builder().registry(registry).opt_level(3).build().map_err(|e| e.to_string())?;
+    pipeline.apply(module, &context).map(drop).map_err(|e| e.to_string())
+}
+
+/// An error that says what should hold.
+fn ensure(holds: bool, what: &str) -> Done {
+    if holds { Ok(()) } else { Err(format!("does not hold: {what}")) }
+}

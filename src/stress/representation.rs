@@ -1,0 +1,479 @@
+//! The entry points of `anfora-ir`.
+
+use std::fmt::Write;
+
+use anfora_ir::{
+    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, Diagnostic, Editor, Expr, Module, PrintOptions,
+    Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal, alpha_equal_exprs, compact_body,
+    diagnostics_json, expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse,
+    live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function, print_module, render_diagnostics,
+    render_module_diagnostics, retype_from, verify_function, verify_module, write_module,
+};
+
+use super::{Done, Kind, Row, ensure};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "build",
+        covers: &[
+            "ir::FunctionBuilder::new",
+            "ir::FunctionBuilder::attr",
+            "ir::FunctionBuilder::param",
+            "ir::FunctionBuilder::call_op",
+            "ir::FunctionBuilder::call",
+            "ir::FunctionBuilder::tuple",
+            "ir::FunctionBuilder::proj",
+            "ir::FunctionBuilder::if_",
+            "ir::FunctionBuilder::bind",
+            "ir::FunctionBuilder::end_dataflow",
+            "ir::FunctionBuilder::close_block",
+            "ir::FunctionBuilder::open_lambda",
+            "ir::FunctionBuilder::close_lambda",
+            "ir::FunctionBuilder::finish",
+            "ir::Editor::call_op",
+            "ir::Editor::call",
+            "ir::Editor::tuple",
+            "ir::Editor::proj",
+            "ir::Editor::if_",
+            "ir::Editor::lambda",
+            "ir::Module::add",
+        ],
+        kind: Kind::Build,
+    },
+    Row { name: "drop", covers: &[], kind: Kind::Module(|module| Ok(drop(module))) },
+    Row { name: "clone", covers: &[], kind: Kind::Module(|module| Ok(drop(module.clone()))) },
+    Row { name: "debug", covers: &[], kind: Kind::Module(debug) },
+    Row {
+        name: "print",
+        covers: &["ir::Module::to_text", "ir::print_module", "ir::print_function", "ir::write_module"],
+        kind: Kind::Module(print),
+    },
+    Row { name: "parse", covers: &["ir::parse_module"], kind: Kind::Text(parse) },
+    Row { name: "parse-cut-off", covers: &["ir::render_diagnostics"], kind: Kind::Text(parse_cut_off) },
+    Row {
+        name: "round-trip",
+        covers: &["ir::alpha_equal", "ir::first_difference", "ir::first_difference_with"],
+        kind: Kind::Module(round_trip),
+    },
+    Row { name: "hash", covers: &["ir::module_hash"], kind: Kind::Module(hash) },
+    Row {
+        name: "alpha-hash",
+        covers: &["ir::AlphaHasher::hash", "ir::AlphaHasher::forget", "ir::alpha_equal_exprs"],
+        kind: Kind::Module(alpha_hash),
+    },
+    Row { name: "verify", covers: &["ir::verify_module", "ir::verify_function"], kind: Kind::Module(verify) },
+    Row {
+        name: "compact",
+        covers: &[
+            "ir::Module::compact",
+            "ir::compact_body",
+            "ir::live_nodes",
+            "ir::is_sparse",
+            "ir::Remap::expr",
+            "ir::Remap::var",
+        ],
+        kind: Kind::Module(compact),
+    },
+    Row {
+        name: "count",
+        covers: &["ir::Counts::of_module", "ir::Counts::of_body", "ir::Body::tail"],
+        kind: Kind::Module(count),
+    },
+    Row {
+        name: "purity",
+        covers: &[
+            "ir::Purity::of_module",
+            "ir::Purity::attrs_are_pure",
+            "ir::BodyPurity::new",
+            "ir::BodyPurity::is_impure",
+            "ir::BodyPurity::is_impure_call",
+        ],
+        kind: Kind::Module(purity),
+    },
+    Row {
+        name: "cursor",
+        covers: &["ir::Cursor::new", "ir::Cursor::at", "ir::Cursor::next", "ir::Cursor::enter"],
+        kind: Kind::Module(cursor),
+    },
+    Row {
+        name: "infer",
+        covers: &[
+            "ir::infer_expr",
+            "ir::infer_op",
+            "ir::infer_call",
+            "ir::lambda_type",
+            "ir::signature_type",
+            "ir::infer_module",
+            "ir::Editor::refresh_type",
+        ],
+        kind: Kind::Module(infer),
+    },
+    Row {
+        name: "retype",
+        covers: &["ir::retype_from", "ir::Retype::new", "ir::Retype::changed", "ir::Retype::sweep"],
+        kind: Kind::Module(retype),
+    },
+    Row {
+        name: "types",
+        covers: &[
+            "ir::Types::accepts",
+            "ir::Types::join",
+            "ir::Types::substitute",
+            "ir::Types::instantiate",
+            "ir::Types::for_each_symbol",
+            "ir::Types::is_symbolic",
+            "ir::Types::static_shape",
+            "ir::Types::tuple",
+            "ir::Types::function",
+            "ir::Context::type_text",
+            "ir::parse_type",
+        ],
+        kind: Kind::Module(types),
+    },
+    Row {
+        name: "attributes",
+        covers: &["ir::parse_attr", "ir::Context::attr", "ir::Context::attrs", "ir::Context::with_attr"],
+        kind: Kind::Module(attributes),
+    },
+    Row {
+        name: "rollback",
+        covers: &[
+            "ir::Module::begin_edit",
+            "ir::Module::rollback",
+            "ir::Module::commit",
+            "ir::Module::has_changes",
+            "ir::Module::is_edited",
+            "ir::Body::begin_journal",
+            "ir::Body::commit_journal",
+            "ir::Body::rollback_journal",
+            "ir::Body::replace",
+            "ir::Body::edit_size",
+            "ir::Body::is_edited",
+        ],
+        kind: Kind::Module(rollback),
+    },
+    Row {
+        name: "diagnostics",
+        covers: &["ir::render_module_diagnostics", "ir::diagnostics_json", "ir::expr_extent"],
+        kind: Kind::Module(diagnostics),
+    },
+];
+
+/// The first of several diagnostics, as a text.
+fn first(errors: &[Diagnostic]) -> String {
+    errors.first().map_or_else(|| "failed without a diagnostic".to_string(), |e| e.to_string())
+}
+
+/// Counts what is written.
+#[derive(Default)]
+struct Length(usize);
+
+impl std::fmt::Write for Length {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        self.0 += s.len();
+        Ok(())
+    }
+}
+
+fn debug(module: Module) -> Done {
+    let mut length = Length::default();
+    let mut show = |what: &dyn std::fmt::Debug| write!(length, "{what:?}").map_err(|e| e.to_string());
+    show(&module)?;
+    for (_, function) in module.functions() {
+        show(function)?;
+        for expr in function.body.exprs() {
+            show(&expr)?;
+        }
+    }
+    for ty in module.cx.types.iter() {
+        show(&ty)?;
+    }
+    for attr in module.cx.attrs.iter() {
+        show(&attr)?;
+    }
+    ensure(length.0 > 0, "there is something to show")
+}
+
+fn print(module: Module) -> Done {
+    let text = module.to_text();
+    let options = PrintOptions::default();
+    let mut formatted = String::with_capacity(text.len());
+    print_module(&module, &options, &mut formatted).map_err(|e| e.to_string())?;
+    ensure(formatted == text, "printing to a formatter and to a string give the same text")?;
+    let mut bytes = Vec::with_capacity(text.len());
+    write_module(&module, &options, &mut bytes).map_err(|e| e.to_string())?;
+    ensure(bytes == text.as_bytes(), "printing to a file gives the same text")?;
+    let mut functions = String::with_capacity(text.len());
+    for &key in module.order() {
+        print_function(&module, key, &options, &mut functions).map_err(|e| e.to_string())?;
+    }
+    ensure(!functions.is_empty(), "functions are printed")
+}
+
+fn parse(text: String) -> Done {
+    parsed(text).map(drop)
+}
+
+fn parsed(text: String) -> Result<Module, String> {
+    parse_module(Source::new("stress.anf", text), crate::ops::standard()).map_err(|errors| first(&errors))
+}
+
+/// A text whose last part is missing has an error, deep inside, that can be shown.
+fn parse_cut_off(mut text: String) -> Done {
+    let mut end = text.len() / 2;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    let source = Source::new("stress.anf", text);
+    let Err(errors) = parse_module(source.clone(), crate::ops::standard()) else {
+        return Err("half of a program is accepted".to_string());
+    };
+    let shown = render_diagnostics(&errors, Some(&source), &RenderOptions::default());
+    ensure(shown.contains("error"), "the error is shown")?;
+    ensure(errors.iter().all(|e| !e.to_string().is_empty() && !format!("{e:?}").is_empty()), "errors can be printed")
+}
+
+fn round_trip(module: Module) -> Done {
+    let text = module.to_text();
+    let again = parsed(text.clone())?;
+    ensure(again.to_text() == text, "printing what was parsed gives the same text")?;
+    ensure(alpha_equal(&module, &again), "what was parsed equals what was printed")?;
+    if let Some(difference) = first_difference(&module, &again) {
+        return Err(format!("{difference}"));
+    }
+    ensure(first_difference_with(&module, &again, AlphaOptions::default()).is_none(), "there is no difference")?;
+    ensure(module_hash(&module) == module_hash(&again), "equal programs have equal hashes")
+}
+
+fn hash(module: Module) -> Done {
+    ensure(module_hash(&module) == module_hash(&module.clone()), "a clone has the same hash")
+}
+
+fn alpha_hash(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let mut hasher = AlphaHasher::new();
+        let hash = hasher.hash(&module.cx, body, body.root());
+        hasher.forget(body.root());
+        ensure(hasher.hash(&module.cx, body, body.root()) == hash, "an expression has one hash")?;
+        ensure(alpha_equal_exprs(&module.cx, body, body.root(), body.root()), "an expression equals itself")?;
+    }
+    Ok(())
+}
+
+fn verify(module: Module) -> Done {
+    let report = verify_module(&module).map_err(|errors| first(&errors))?;
+    let mut forms = Vec::new();
+    for &key in module.order() {
+        forms.push(verify_function(&module, key).map_err(|errors| first(&errors))?);
+    }
+    ensure(forms.contains(&report.form()), "the form of a module is that of one of its functions")
+}
+
+fn compact(mut module: Module) -> Done {
+    let text = module.to_text();
+    let keys = module.order().to_vec();
+    for key in keys {
+        let Some((function, _)) = module.get_mut(key) else { continue };
+        let body = &mut function.body;
+        let live = live_nodes(body);
+        let root = body.root();
+        let params = body.params().to_vec();
+        let remap = compact_body(body).map_err(|e| e.to_string())?;
+        ensure(body.len() == live && !is_sparse(body), "what is left is what was alive")?;
+        ensure(remap.expr(root) == Some(body.root()), "the root went where the remap says")?;
+        let moved = params.iter().map(|&p| remap.var(p));
+        ensure(moved.eq(body.params().iter().map(|&p| Some(p))), "parameters went where the remap says")?;
+    }
+    module.compact().map_err(|e| e.to_string())?;
+    ensure(module.to_text() == text, "compaction changes no text")
+}
+
+fn count(module: Module) -> Done {
+    let counts = Counts::of_module(&module);
+    let mut bindings = 0;
+    for (_, function) in module.functions() {
+        bindings += Counts::of_body(&function.body).bindings;
+        let tail = function.body.tail(function.body.root());
+        ensure(!matches!(function.body.expr(tail), Expr::Let { .. }), "a chain has a tail")?;
+    }
+    ensure(counts.bindings == bindings, "a module has the bindings of its functions")
+}
+
+fn purity(module: Module) -> Done {
+    let purity = Purity::of_module(&module);
+    let prints = module.to_text().contains("print(");
+    let main = module.cx.find_global("main").ok_or("there is no main")?;
+    ensure(purity.global_is_pure(main) != prints, "what prints is impure, all else pure")?;
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let of_body = BodyPurity::new(&module.cx, body, &purity);
+        for (id, expr) in body.exprs() {
+            if let Expr::CallOp { attrs, .. } = expr {
+                let pure = purity.attrs_are_pure(&module.cx, attrs);
+                ensure(pure || of_body.is_impure_call(id), "a call with an impure function is impure")?;
+            }
+            ensure(prints || !of_body.is_impure(id), "where nothing prints, nothing is impure")?;
+        }
+    }
+    Ok(())
+}
+
+fn cursor(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let mut cursor = Cursor::new(body);
+        let (mut steps, mut open, mut deepest) = (0usize, 0usize, 0);
+        while let Some(step) = cursor.next(body) {
+            steps += 1;
+            match step {
+                Step::EnterBlock(..) | Step::Enter(_) => open += 1,
+                Step::ExitBlock(..) | Step::Exit(_) => open -= 1,
+                Step::Flat(id) => {
+                    open += 1;
+                    cursor.enter(id);
+                }
+                _ => {}
+            }
+            deepest = deepest.max(open);
+        }
+        ensure(steps > 0 && open == 0, "what is entered is left")?;
+        let again = Cursor::at(body, body.root()).next(body);
+        ensure(again.is_some(), "a walk from the root comes to something")?;
+    }
+    Ok(())
+}
+
+fn infer(mut module: Module) -> Done {
+    let errors = infer_module(&mut module);
+    ensure(errors.is_empty(), "a program that has types has types")?;
+    let keys = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let ids: Vec<_> = function.body.exprs().map(|(id, _)| id).collect();
+        let mut editor = Editor::new(cx, &mut function.body);
+        for id in ids {
+            let expr = editor.body.expr(id);
+            if expr.is_atom() || matches!(expr, Expr::Let { .. }) {
+                continue;
+            }
+            let ty = infer_expr(editor.cx, editor.body, id).map_err(|e| e.to_string())?;
+            let stored = editor.body.ty(id);
+            ensure(editor.cx.types.accepts(stored, ty), "a type that is inferred again is the one that was stored")?;
+            editor.refresh_type(id).map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn retype(mut module: Module) -> Done {
+    let keys = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let body = &mut function.body;
+        let Some(&param) = body.params().first() else { continue };
+        let root = body.root();
+        retype_from(cx, body, param.expr(), root).map_err(|e| e.to_string())?;
+        let mut all = Retype::new(body);
+        let ids: Vec<_> = body.exprs().map(|(id, _)| id).collect();
+        for id in ids {
+            all.changed(id);
+        }
+        all.sweep(cx, body, root).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// The types of the parameters and results of a module.
+fn signature_types(module: &Module) -> Vec<TypeId> {
+    let bodies = module.functions().map(|(_, f)| &f.body);
+    bodies.flat_map(|b| b.params().iter().map(|p| b.ty(p.expr())).chain([b.type_of(b.root())])).collect()
+}
+
+fn types(mut module: Module) -> Done {
+    let all = signature_types(&module);
+    let Context { types, .. } = &mut module.cx;
+    for &ty in &all {
+        ensure(types.accepts(ty, ty), "a type accepts itself")?;
+        ensure(types.join(ty, ty) == Some(ty), "the common type of a type and itself is the type")?;
+        ensure(types.substitute(ty, |_| None) == ty, "substituting nothing changes nothing")?;
+        let pair = types.tuple(&[ty, ty]);
+        let other = types.unit();
+        let longer = types.tuple(&[pair, other]);
+        ensure(!types.accepts(pair, longer), "a pair is no pair of a pair")?;
+        let mut symbols = 0;
+        types.for_each_symbol(pair, |_| symbols += 1);
+        ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
+        let _ = types.static_shape(ty);
+        let function = types.function(&[ty, pair], ty, &[]);
+        let (params, result) = types.instantiate(function, &[]).ok_or("a function type can be instantiated")?;
+        ensure(params[..] == [ty, pair] && result == ty, "an instance without symbols is what the function type says")?;
+    }
+    // In messages, types are shown down to some depth.
+    ensure(all.iter().all(|&ty| !module.cx.type_text(ty).is_empty()), "a type can be shown")?;
+    let depth = deepest(&module);
+    let text = format!("{}int32{}", "(".repeat(depth), ",)".repeat(depth));
+    let ty = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
+    let again = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
+    ensure(ty == again && module.cx.types.as_tuple(ty).is_some() == (depth > 0), "equal types are one")
+}
+
+/// How deep to nest a type or an attribute that goes with a module: as deep as the module is large, up to 100,000.
+fn deepest(module: &Module) -> usize {
+    module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000)
+}
+
+fn attributes(mut module: Module) -> Done {
+    let depth = deepest(&module);
+    let text = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let attr = parse_attr(&mut module.cx, &text).map_err(|errors| first(&errors))?;
+    let again = parse_attr(&mut module.cx, &text).map_err(|errors| first(&errors))?;
+    ensure(attr == again, "equal attributes are one")?;
+    let list = module.cx.named_attrs(&[("deep", attr)]);
+    ensure(module.cx.find_attr(list, "deep") == Some(attr), "an attribute is found by its name")?;
+    let same = module.cx.with_attr(list, "deep", Some(again));
+    ensure(same == list, "setting what is set changes nothing")
+}
+
+fn rollback(mut module: Module) -> Done {
+    let text = module.to_text();
+    module.begin_edit();
+    let keys = module.order().to_vec();
+    for &key in &keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let body = &mut function.body;
+        let ids: Vec<_> = body.exprs().map(|(id, _)| id).collect();
+        let unit = cx.types.unit();
+        body.begin_journal();
+        for id in ids {
+            body.set_expr(id, Expr::None);
+            body.set_type(id, unit);
+        }
+        ensure(body.is_edited() && body.edit_size() > 0, "overwriting is noticed")?;
+        body.rollback_journal();
+        body.begin_journal();
+        let copy = body.clone();
+        body.replace(copy);
+        body.commit_journal();
+    }
+    ensure(module.has_changes() || keys.is_empty(), "a body that was replaced is a change")?;
+    ensure(keys.iter().any(|&key| module.is_edited(key)), "it is known of which function")?;
+    module.rollback();
+    ensure(module.to_text() == text, "what is rolled back is as it was")?;
+    module.begin_edit();
+    ensure(!module.commit(), "an empty edit is none")
+}
+
+fn diagnostics(module: Module) -> Done {
+    let text = module.to_text();
+    // About the last binding of main, wherever that is.
+    let name = text.rsplit("let %").next().and_then(|rest| rest.split([' ', ':']).next()).unwrap_or_default();
+    let diagnostic = Diagnostic::new(Severity::Warning, "look here").in_function("main").on_binding(name);
+    let shown = render_module_diagnostics(std::slice::from_ref(&diagnostic), &module, &RenderOptions::default());
+    ensure(shown.contains("look here"), "the message is shown")?;
+    let json = diagnostics_json(&[diagnostic], None);
+    ensure(json.contains("look here"), "the message is in the JSON")?;
+    let start = text.find('{').unwrap_or(0);
+    ensure(expr_extent(&text, start).end <= text.len(), "an expression ends in its text")
+}

@@ -1,0 +1,342 @@
+//! The entry points of `anfora-visit`.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use anfora_ir::{Body, Editor, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module};
+use anfora_visit::{
+    Binding, BindingRewrite, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Site, Visit, Visitor,
+    bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, insert_after,
+    insert_before, mutate, mutate_at, post_order_rewrite, replace_value, splice_before, substitute, tail_link,
+    unlink_let, use_counts, walk, walk_from,
+};
+
+use super::{Done, Kind, Row, ensure};
+
+pub(super) const ROWS: &[Row] = &[
+    Row { name: "walk", covers: &["visit::walk", "visit::walk_from"], kind: Kind::Module(walks) },
+    Row {
+        name: "variables",
+        covers: &["visit::use_counts", "visit::free_variables", "visit::bound_variables"],
+        kind: Kind::Module(variables),
+    },
+    Row {
+        name: "mutate-nothing",
+        covers: &["visit::mutate", "visit::mutate_at", "visit::post_order_rewrite"],
+        kind: Kind::Module(mutate_nothing),
+    },
+    Row {
+        name: "mutate-everything",
+        covers: &["visit::Site::bind", "visit::Site::push", "visit::Site::resolve"],
+        kind: Kind::Module(mutate_everything),
+    },
+    Row {
+        name: "substitute",
+        covers: &["visit::substitute", "visit::Site::assume"],
+        kind: Kind::Module(substitute_parameter),
+    },
+    Row {
+        name: "copy",
+        covers: &["visit::copy_fresh", "visit::Copier::copy", "visit::Copier::replace_var", "visit::Copier::copied"],
+        kind: Kind::Module(copy),
+    },
+    Row {
+        name: "expand",
+        covers: &["visit::expand_a_normal_form", "visit::expand_every_chain", "visit::chain", "visit::Binding::of"],
+        kind: Kind::Module(expand),
+    },
+    Row {
+        name: "edit-chains",
+        covers: &[
+            "visit::unlink_let",
+            "visit::insert_before",
+            "visit::insert_after",
+            "visit::splice_before",
+            "visit::replace_value",
+            "visit::tail_link",
+            "visit::set_let_flags",
+            "visit::set_var_flags",
+            "visit::Link::target",
+            "visit::Link::set",
+            "visit::LetList::bind",
+            "visit::LetList::push",
+            "visit::LetList::push_let",
+            "visit::LetList::splice",
+            "visit::LetList::end_region",
+            "visit::LetList::finish",
+            "visit::Site::splice",
+        ],
+        kind: Kind::Module(edit_chains),
+    },
+    Row {
+        name: "memo",
+        covers: &[
+            "visit::Memo::with_room",
+            "visit::Memo::get",
+            "visit::Memo::insert",
+            "visit::Memo::remove",
+            "visit::Memo::check",
+        ],
+        kind: Kind::Module(memo),
+    },
+];
+
+/// Does something with an editor of each function.
+fn each_function(module: &mut Module, mut edit: impl FnMut(&mut Editor<'_>) -> Done) -> Done {
+    let keys: Vec<FunctionKey> = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        edit(&mut Editor::new(cx, &mut function.body))?;
+    }
+    Ok(())
+}
+
+fn verified(module: &Module) -> Done {
+    match verify_module(module) {
+        Ok(_) => Ok(()),
+        Err(errors) => Err(errors.first().map_or_else(String::new, |e| e.to_string())),
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    entered: usize,
+    left: usize,
+    defined: usize,
+    used: usize,
+}
+
+impl Visitor for Tally {
+    type Break = Infallible;
+    fn visit_expr(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
+        self.entered += 1;
+        Visit::Continue
+    }
+    fn exit_expr(&mut self, _: &Body, _: ExprId) -> ControlFlow<Infallible> {
+        self.left += 1;
+        ControlFlow::Continue(())
+    }
+    fn visit_def(&mut self, _: &Body, _: VarId) -> Visit<Infallible> {
+        self.defined += 1;
+        Visit::Continue
+    }
+    fn visit_use(&mut self, _: &Body, _: VarId) -> Visit<Infallible> {
+        self.used += 1;
+        Visit::Continue
+    }
+}
+
+fn walks(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let (mut whole, mut from_root) = (Tally::default(), Tally::default());
+        let _ = walk(&function.body, &mut whole);
+        let _ = walk_from(&function.body, function.body.root(), &mut from_root);
+        ensure(whole.entered == whole.left, "what is entered is left")?;
+        ensure(whole.used == from_root.used, "all uses are under the root")?;
+        let params = function.body.params().len();
+        ensure(whole.defined == from_root.defined + params, "parameters are defined outside the root")?;
+    }
+    Ok(())
+}
+
+fn variables(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let free = free_variables(body, body.root());
+        ensure(free.iter().all(|v| body.params().contains(v)), "only parameters are free in a body")?;
+        let uses = use_counts(body);
+        ensure(free.iter().all(|v| uses[v.expr()] > 0), "what is free is used")?;
+        let bound = bound_variables(body, body.root());
+        ensure(bound.len() < body.len(), "each variable is bound once")?;
+    }
+    Ok(())
+}
+
+struct Nothing;
+
+impl Mutator for Nothing {
+    type Error = RewriteError;
+}
+
+struct NothingScoped;
+
+impl Mutator for NothingScoped {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Scoped;
+}
+
+fn mutate_nothing(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        editor.body.begin_journal();
+        let nodes = editor.body.len();
+        mutate(editor, &mut Nothing).map_err(|e| e.to_string())?;
+        mutate_at(editor, Link::Root, &mut NothingScoped).map_err(|e| e.to_string())?;
+        post_order_rewrite(editor, Link::Root, &mut |_: &mut Editor<'_>, pre, post| {
+            if pre == post { Ok(post) } else { Err(RewriteError::NotAnAtom) }
+        })
+        .map_err(|e| e.to_string())?;
+        ensure(!editor.body.is_edited() && editor.body.len() == nodes, "doing nothing writes nothing")
+    })
+}
+
+/// Binds every value once more, under another variable, in front of the binding.
+struct Everything;
+
+impl Mutator for Everything {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Scoped;
+
+    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+        let copy = site.bind(None, binding.value);
+        let value = site.resolve(copy);
+        Ok(BindingRewrite::Value(value))
+    }
+
+    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        let _ = (site.depth(), site.in_region(), site.original());
+        Ok(if site.editor.body.expr(id).binds() { Rewrite::Keep } else { Rewrite::Replace(id) })
+    }
+}
+
+fn mutate_everything(mut module: Module) -> Done {
+    each_function(&mut module, |editor| mutate(editor, &mut Everything).map_err(|e| e.to_string()))?;
+    verified(&module)
+}
+
+/// In each block, a parameter is assumed to be itself.
+struct Assume(VarId);
+
+impl Mutator for Assume {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Scoped;
+
+    fn enter_block(&mut self, site: &mut Site<'_, '_>, _: anfora_ir::BlockKind) -> Result<(), RewriteError> {
+        site.assume(self.0, self.0.expr())
+    }
+}
+
+fn substitute_parameter(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        let Some(&param) = editor.body.params().first() else { return Ok(()) };
+        let root = editor.body.root();
+        mutate(editor, &mut Assume(param)).map_err(|e| e.to_string())?;
+        let (name, ty) = (editor.body.var_name(param), editor.body.ty(param.expr()));
+        let other = editor.var(name, anfora_ir::VarFlags::PLAIN, ty);
+        substitute(editor, Link::Root, &[(param, other.expr())]).map_err(|e| e.to_string())?;
+        let now = editor.body.root();
+        ensure(!free_variables(editor.body, now).contains(&param), "what is substituted is not used")?;
+        substitute(editor, Link::Root, &[(other, param.expr())]).map_err(|e| e.to_string())?;
+        let now = editor.body.root();
+        ensure(free_variables(editor.body, now) == free_variables(editor.body, root), "and back again")
+    })?;
+    verified(&module)
+}
+
+fn copy(module: Module) -> Done {
+    let mut copied = module.clone();
+    each_function(&mut copied, |editor| {
+        let root = editor.body.root();
+        let copy = copy_fresh(editor, root);
+        ensure(alpha_equal_exprs(editor.cx, editor.body, root, copy), "a copy equals the original")?;
+        let source = editor.body.clone();
+        let mut copier = Copier::new();
+        for &param in source.params() {
+            copier.replace_var(param, param.expr());
+        }
+        let across = copier.copy(editor, Some(&source), root);
+        ensure(copier.copied(root).is_none_or(|c| c == across), "the copier knows what it made")?;
+        Link::Root.set(editor.body, across);
+        Ok(())
+    })?;
+    verified(&copied)?;
+    ensure(alpha_equal(&module, &copied), "a module of copies equals the module")
+}
+
+fn expand(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        let body: &Body = editor.body;
+        let length = chain(body, body.root()).count();
+        let mut context = (body, 0usize);
+        let _: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
+            &mut context,
+            Link::Root,
+            |(_, n), _| {
+                *n += 1;
+                ControlFlow::Continue(*n)
+            },
+            |(_, n), _, mine| {
+                *n = if *n == mine { mine - 1 } else { usize::MAX };
+                ControlFlow::Continue(())
+            },
+        );
+        ensure(context.1 == 0, "the way back is the way down, reversed")?;
+        let mut all = (body, 0usize);
+        let _: ControlFlow<RewriteError> = expand_every_chain(
+            &mut all,
+            Link::Root,
+            |(_, n), _| {
+                *n += 1;
+                ControlFlow::Continue(())
+            },
+            |_, _, ()| ControlFlow::Continue(()),
+        );
+        ensure(all.1 >= length, "every chain is at least the first")
+    })
+}
+
+fn edit_chains(mut module: Module) -> Done {
+    let text = module.to_text();
+    each_function(&mut module, |editor| {
+        let nothing = editor.tuple(&[]);
+        let unit = editor.body.ty(nothing);
+        // One in front and one behind each binding of the outermost chain, and out again.
+        let lets: Vec<Binding> = chain(editor.body, editor.body.root()).collect();
+        let mut link = Link::Root;
+        for binding in &lets {
+            let (before, after) =
+                (editor.var(None, Default::default(), unit), editor.var(None, Default::default(), unit));
+            let at = insert_before(editor, link, &[(before, nothing)]);
+            ensure(at.target(editor.body) == binding.id, "what is put before a binding is before it")?;
+            insert_after(editor, binding.id, &[(after, nothing)]);
+            unlink_let(editor.body, link);
+            unlink_let(editor.body, Link::Rest(binding.id));
+            replace_value(editor, binding.id, binding.value).map_err(|e| e.to_string())?;
+            link = Link::Rest(binding.id);
+        }
+        ensure(tail_link(editor.body, Link::Root) == link, "the tail hangs at the last binding")?;
+        // The chain in a list, and back where it was.
+        let root = editor.body.root();
+        let mut list = LetList::new();
+        let first = list.bind(editor, None, nothing);
+        let tail = list.splice(editor.body, root);
+        let block = list.finish(editor, tail);
+        ensure(Binding::of(editor.body, block).is_some_and(|b| b.var.expr() == first), "lists keep their order")?;
+        Link::Root.set(editor.body, block);
+        unlink_let(editor.body, Link::Root);
+        ensure(editor.body.root() == root, "what is unlinked leaves the rest")?;
+        let (tail, at) = splice_before(editor.body, tail_link(editor.body, Link::Root), tail);
+        at.set(editor.body, tail);
+        Ok(())
+    })?;
+    ensure(module.to_text() == text, "edits that cancel out leave the program as it was")?;
+    verified(&module)
+}
+
+fn memo(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let mut memo = Memo::with_room(body);
+        memo.begin_scope();
+        for (id, _) in body.exprs() {
+            memo.insert(id, id);
+            if id == body.root() {
+                memo.remove(id);
+            }
+        }
+        ensure(memo.get(body.root()).is_none(), "what is removed is gone")?;
+        memo.end_scope();
+        memo.check(body);
+        ensure(body.exprs().all(|(id, _)| memo.get(id).is_none()), "a scope leaves nothing behind")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,406 @@
+//! The table of `tests/deep.rs` is complete: every public function of the crates that takes a program, a part of one, or a text is run by an operation of
+//! [`anfora::stress`], or is listed here with the reason why it need not be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anfora::stress::Operation;
+use syn::visit::Visit;
+
+const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
+
+/// What a function takes that may be deep or long: as a parameter, as `self`, or in a bound.
+const SUBJECTS: [&str; 24] = [
+    "Attr",
+    "AttrId",
+    "AttrTable",
+    "AttrsId",
+    "Binding",
+    "Body",
+    "Bytes",
+    "Context",
+    "Editor",
+    "Expr",
+    "ExprId",
+    "Function",
+    "FunctionBuilder",
+    "FunctionType",
+    "Link",
+    "Module",
+    "ModuleView",
+    "Source",
+    "String",
+    "Type",
+    "TypeId",
+    "Types",
+    "VarId",
+    "str",
+];
+
+/// Functions that do not go down what they are given.
+const EXEMPT: &[(&str, &[&str])] = &[
+    (
+        "looks at or writes one entry of a table, or one node and its operands",
+        &[
+            "ir::AttrReader::bool",
+            "ir::AttrReader::dtype",
+            "ir::AttrReader::float",
+            "ir::AttrReader::int",
+            "ir::AttrReader::ints",
+            "ir::AttrReader::literal",
+            "ir::AttrReader::raw",
+            "ir::AttrReader::str",
+            "ir::AttrReader::ty",
+            "ir::AttrTable::empty",
+            "ir::AttrTable::get",
+            "ir::AttrTable::is_empty",
+            "ir::AttrTable::len",
+            "ir::AttrTable::list",
+            "ir::AttrTable::list_count",
+            "ir::Body::as_literal",
+            "ir::Body::as_var",
+            "ir::Body::capacity_bytes",
+            "ir::Body::check_table",
+            "ir::Body::end_watch",
+            "ir::Body::expr",
+            "ir::Body::generation",
+            "ir::Body::global",
+            "ir::Body::has_journal",
+            "ir::Body::is_dataflow_var",
+            "ir::Body::is_empty",
+            "ir::Body::lambda",
+            "ir::Body::lambda_count",
+            "ir::Body::lambda_params",
+            "ir::Body::lambda_symbols",
+            "ir::Body::len",
+            "ir::Body::link_watch",
+            "ir::Body::literal",
+            "ir::Body::meta",
+            "ir::Body::new",
+            "ir::Body::none",
+            "ir::Body::op",
+            "ir::Body::operand_count",
+            "ir::Body::operands",
+            "ir::Body::operands_of",
+            "ir::Body::params",
+            "ir::Body::push",
+            "ir::Body::push_param",
+            "ir::Body::push_var",
+            "ir::Body::reserve",
+            "ir::Body::root",
+            "ir::Body::set_expr",
+            "ir::Body::set_lambda",
+            "ir::Body::set_let_body",
+            "ir::Body::set_meta",
+            "ir::Body::set_operand",
+            "ir::Body::set_root",
+            "ir::Body::set_type",
+            "ir::Body::span",
+            "ir::Body::ty",
+            "ir::Body::type_of",
+            "ir::Body::var_name",
+            "ir::Body::watch_links",
+            "ir::BodyPurity::note_impure",
+            "ir::Context::check_op_attrs",
+            "ir::Context::dim_text",
+            "ir::Context::find_attr",
+            "ir::Context::float_attr",
+            "ir::Context::global_name",
+            "ir::Context::int_attr",
+            "ir::Context::literal_type",
+            "ir::Editor::call_named",
+            "ir::Editor::call_opaque",
+            "ir::Editor::global",
+            "ir::Editor::let_",
+            "ir::Editor::literal",
+            "ir::Editor::literal_id",
+            "ir::Editor::new",
+            "ir::Editor::none",
+            "ir::Editor::op",
+            "ir::Editor::var",
+            "ir::Expr::binds",
+            "ir::Expr::is_atom",
+            "ir::Expr::operand_list",
+            "ir::Function::global",
+            "ir::Function::is_definition",
+            "ir::Function::new",
+            "ir::FunctionBuilder::begin_dataflow",
+            "ir::FunctionBuilder::bind_var",
+            "ir::FunctionBuilder::body",
+            "ir::FunctionBuilder::cx",
+            "ir::FunctionBuilder::declare_var",
+            "ir::FunctionBuilder::editor",
+            "ir::FunctionBuilder::global",
+            "ir::FunctionBuilder::literal",
+            "ir::FunctionBuilder::open_block",
+            "ir::FunctionBuilder::result",
+            "ir::FunctionBuilder::visibility",
+            "ir::Module::attrs",
+            "ir::Module::get",
+            "ir::Module::get_mut",
+            "ir::Module::has_edit",
+            "ir::Module::name",
+            "ir::Module::order",
+            "ir::Module::set_attrs",
+            "ir::Module::set_signature",
+            "ir::Module::set_source",
+            "ir::Module::source",
+            "ir::OpTable::opaque",
+            "ir::Source::name",
+            "ir::Source::text",
+            "ir::Types::any",
+            "ir::Types::as_function",
+            "ir::Types::as_tensor",
+            "ir::Types::as_tuple",
+            "ir::Types::error",
+            "ir::Types::get",
+            "ir::Types::is_empty",
+            "ir::Types::len",
+            "ir::Types::scalar",
+            "ir::Types::unit",
+            "ir::Types::unranked",
+            "ir::VarId::expr",
+            "ir::VarId::index",
+            "manager::FunctionEdit::binding_name",
+            "manager::ModuleView::purity",
+        ],
+    ),
+    (
+        "gives or takes a list, an iterator or a table, in one loop over it",
+        &[
+            "ir::AttrTable::iter",
+            "ir::Body::exprs",
+            "ir::Body::global_leaves",
+            "ir::Body::push_lambda",
+            "ir::Body::push_operands",
+            "ir::Body::set_lambda_symbols",
+            "ir::Body::set_params",
+            "ir::Body::side_table",
+            "ir::Context::attr_ints",
+            "ir::Context::ints_attr",
+            "ir::Context::named_attrs",
+            "ir::FunctionBuilder::named_attrs",
+            "ir::Literal::from_bytes",
+            "ir::Literal::from_strings",
+            "ir::Module::functions",
+            "ir::Module::remove",
+            "ir::Module::set_order",
+            "ir::Types::iter",
+            "ir::Types::static_tensor",
+            "ir::Types::tensor",
+            "ir::attr_depths",
+        ],
+    ),
+    (
+        "the text is a name, a message or the value of an option, and is read or stored in one loop",
+        &[
+            "ir::Context::find_global",
+            "ir::Context::global",
+            "ir::Context::str_attr",
+            "ir::Diagnostic::error",
+            "ir::Diagnostic::in_function",
+            "ir::Diagnostic::labelled",
+            "ir::Diagnostic::new",
+            "ir::Diagnostic::on_binding",
+            "ir::Diagnostic::with_help",
+            "ir::Diagnostic::with_related",
+            "ir::FunctionBuilder::symbol",
+            "ir::KernelError::new",
+            "ir::Module::add_named",
+            "ir::Module::find",
+            "ir::Module::rename",
+            "ir::Names::find",
+            "ir::Names::intern",
+            "ir::OpRegistry::declare_opaque",
+            "ir::OpRegistry::declare_opaque_with",
+            "ir::OpRegistry::find",
+            "ir::OpTable::find",
+            "ir::OpTable::resolve",
+            "ir::Source::new",
+            "ir::TypeError::new",
+            "ir::TypeError::operand",
+            "ir::TypeError::with_help",
+            "ir::did_you_mean",
+            "manager::ConfigDef::bytes",
+            "manager::ConfigDef::flag",
+            "manager::ConfigDef::int",
+            "manager::ConfigDef::parse",
+            "manager::ConfigDef::text",
+            "manager::FunctionPass::requiring",
+            "manager::ModulePass::requiring",
+            "manager::Options::get",
+            "manager::Options::new",
+            "manager::Options::set",
+            "manager::Options::set_text",
+            "manager::PassContext::config",
+            "manager::PassContext::count",
+            "manager::PassContext::is_disabled",
+            "manager::PassContext::is_required",
+            "manager::PassContextBuilder::config",
+            "manager::PassContextBuilder::config_text",
+            "manager::PassContextBuilder::disable",
+            "manager::PassContextBuilder::knowing",
+            "manager::PassContextBuilder::require",
+            "manager::PassError::in_function",
+            "manager::PassError::new",
+            "manager::PassError::on_binding",
+            "manager::PassError::with_help",
+            "manager::PassError::with_message",
+            "manager::PassInfo::new",
+            "manager::PassInfo::requiring",
+            "manager::PassRegistry::config",
+            "manager::PassRegistry::contains",
+            "manager::PassRegistry::make",
+            "manager::PassRegistry::register_pass",
+            "manager::PassRegistry::register_pipeline",
+            "manager::Statistics::get",
+            "manager::UnknownName::new",
+        ],
+    ),
+    ("takes what an operator's row takes: constants and their attributes", &["interp::evaluate_op"]),
+    (
+        "is given one node of an ONNX graph, whose nesting protobuf limits",
+        &[
+            "onnx::Conversion::attributes",
+            "onnx::Conversion::carried",
+            "onnx::Conversion::new",
+            "onnx::NodeExport::emit",
+            "onnx::NodeExport::step",
+            "onnx::NodeImport::attribute",
+            "onnx::NodeImport::call",
+            "onnx::NodeImport::float",
+            "onnx::NodeImport::int",
+            "onnx::NodeImport::ints",
+            "onnx::NodeImport::str",
+            "onnx::float_attribute",
+            "onnx::int_attribute",
+            "onnx::ints_attribute",
+            "onnx::read_tensor",
+            "onnx::str_attribute",
+            "onnx::tensor_attribute",
+        ],
+    ),
+];
+
+/// The names in a type, a bound or a path.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl<'a> Visit<'a> for Names {
+    fn visit_path_segment(&mut self, segment: &'a syn::PathSegment) {
+        self.0.insert(segment.ident.to_string());
+        syn::visit::visit_path_segment(self, segment);
+    }
+}
+
+/// The public functions of a crate that take a subject.
+struct EntryPoints {
+    krate: &'static str,
+    /// The type of the `impl` that is being read.
+    owner: Option<String>,
+    found: BTreeSet<String>,
+}
+
+impl EntryPoints {
+    fn function(&mut self, visibility: &syn::Visibility, signature: &syn::Signature) {
+        if !matches!(visibility, syn::Visibility::Public(_)) {
+            return;
+        }
+        let mut names = Names::default();
+        for input in &signature.inputs {
+            match input {
+                syn::FnArg::Receiver(_) => names.0.extend(self.owner.clone()),
+                syn::FnArg::Typed(parameter) => names.visit_type(&parameter.ty),
+            }
+        }
+        names.visit_generics(&signature.generics);
+        if SUBJECTS.iter().any(|&subject| names.0.contains(subject)) {
+            let owner = self.owner.iter().map(|owner| format!("{owner}::")).collect::<String>();
+            self.found.insert(format!("{}::{owner}{}", self.krate, signature.ident));
+        }
+    }
+
+    fn folder(&mut self, folder: &Path) {
+        for entry in fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("the sources can be listed").path();
+            if path.is_dir() {
+                self.folder(&path);
+            } else {
+                let text = fs::read_to_string(&path).expect("a source is text");
+                self.visit_file(&syn::parse_file(&text).expect("a source is Rust"));
+            }
+        }
+    }
+}
+
+impl<'a> Visit<'a> for EntryPoints {
+    fn visit_item_mod(&mut self, module: &'a syn::ItemMod) {
+        let is_test = module.attrs.iter().any(|a| a.path().is_ident("cfg"));
+        if !is_test {
+            syn::visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'a syn::ItemFn) {
+        self.function(&function.vis, &function.sig);
+    }
+
+    fn visit_item_impl(&mut self, item: &'a syn::ItemImpl) {
+        // What a trait asks for is called through the trait.
+        if item.trait_.is_some() {
+            return;
+        }
+        if let syn::Type::Path(path) = &*item.self_ty {
+            self.owner = path.path.segments.last().map(|s| s.ident.to_string());
+        }
+        syn::visit::visit_item_impl(self, item);
+        self.owner = None;
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'a syn::ImplItemFn) {
+        self.function(&function.vis, &function.sig);
+    }
+}
+
+fn entry_points() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for krate in CRATES {
+        let mut found = EntryPoints { krate, owner: None, found: BTreeSet::new() };
+        found.folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join(krate).join("src"));
+        all.append(&mut found.found);
+    }
+    all
+}
+
+#[test]
+fn every_entry_point_is_run_or_exempt() {
+    let entry_points = entry_points();
+    // Who runs it, or why nobody does.
+    let mut known: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let operations = Operation::all();
+    for operation in &operations {
+        for name in operation.covers() {
+            known.entry(name).or_default().push(format!("the operation {}", operation.name()));
+        }
+    }
+    for (reason, names) in EXEMPT {
+        for name in *names {
+            known.entry(name).or_default().push(format!("exempt: {reason}"));
+        }
+    }
+    let mut problems = Vec::new();
+    for name in &entry_points {
+        match known.get(name.as_str()).map(Vec::as_slice) {
+            None => problems.push(format!("{name} is run by no operation, and not exempt")),
+            Some([_]) => {}
+            Some(several) => problems.push(format!("{name} is listed more than once: {}", several.join("; "))),
+        }
+    }
+    for (name, by) in &known {
+        if !entry_points.contains(*name) {
+            problems.push(format!("{name} ({}) is no public function that takes a program", by.join("; ")));
+        }
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}

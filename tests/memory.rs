@@ -1,0 +1,79 @@
+//! How much memory the benchmark program takes from its text to its text, in bytes a binding, counted by the allocator.
+//!
+//! The ordinary run takes 250,000 bindings; `ANFORA_BINDINGS=10000000` is a program that has to get by with 2.5 GB.
+
+use std::io::{self, Write};
+
+use anfora::ir::{PrintOptions, Source, parse_module, verify_module, write_module};
+use anfora::manager::{Pass, PassContext, parse_pipeline};
+use anfora::programs::Shape;
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// The text and all that is made of it, at once, in bytes a binding: 2.5 GB for ten million.
+const PEAK: f64 = 250.0;
+
+/// The module that was parsed, its source let go: 16-byte nodes (three a binding) with types, spans and operands, names, and room to grow.
+const PARSED: f64 = 135.0;
+
+fn bindings() -> usize {
+    match std::env::var("ANFORA_BINDINGS") {
+        Ok(text) => text.parse().expect("ANFORA_BINDINGS is a number"),
+        Err(_) => 250_000,
+    }
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs `work` and checks the most that was allocated at any time meanwhile.
+fn bounded<T>(what: &str, n: usize, limit: f64, work: impl FnOnce() -> T) -> T {
+    ALLOCATOR.reset_peak_usage();
+    let result = work();
+    let peak = ALLOCATOR.peak_usage() as f64 / n as f64;
+    println!("{what}: {peak:.1} bytes a binding");
+    assert!(peak <= limit, "{what} takes {peak:.1} bytes a binding, more than {limit}");
+    result
+}
+
+#[test]
+fn the_benchmark_program_fits() {
+    let n = bindings();
+    let shape: Shape = "chain".parse().expect("a shape");
+    let mut text = shape.build(n, 0).expect("the chain builds").to_text();
+    text.shrink_to_fit();
+    let mut module =
+        bounded("parsing", n, PEAK, || match parse_module(Source::new("chain.anf", text), anfora::ops::standard()) {
+            Ok(module) => module,
+            Err(errors) => panic!("{}", errors[0]),
+        });
+    module.set_source(None);
+    let parsed = ALLOCATOR.current_usage() as f64 / n as f64;
+    println!("parsed: {parsed:.1} bytes a binding");
+    assert!(parsed <= PARSED, "a module takes {parsed:.1} bytes a binding, more than {PARSED}");
+
+    let registry = anfora::passes::registry();
+    let pipeline = parse_pipeline(&registry, "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination");
+    let pipeline = pipeline.expect("registered passes");
+    let context = PassContext::builder().registry(registry).opt_level(3).build().expect("an empty context");
+    bounded("the pipeline", n, PEAK, || pipeline.apply(&mut module, &context).map(drop)).expect("no pass fails");
+    bounded("verifying", n, PEAK, || verify_module(&module).map(drop)).expect("what passes leave is well-formed");
+
+    let mut length = Length(0);
+    bounded("printing", n, PEAK, || write_module(&module, &PrintOptions::default(), &mut length))
+        .expect("it is counted");
+    assert!(length.0 > n, "all of it is printed");
+    bounded("compacting", n, PEAK, || module.compact().map(drop)).expect("no edit is open");
+}
