@@ -52,6 +52,7 @@ mod literal;
 mod module;
 mod names;
 mod op;
+mod part_set;
 mod purity;
 mod render;
 mod retype;
@@ -93,6 +94,7 @@ pub use op::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
     OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
 };
+pub use part_set::PartSet;
 pub use purity::{BodyPurity, Purity};
 pub use render::{Color, RenderOptions, diagnostics_json, render_diagnostics, render_module_diagnostics};
 pub use retype::{Retype, RetypeError, retype_from};

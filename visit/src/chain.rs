@@ -107,6 +107,41 @@ pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Lin
     (at.rest, Link::Rest(at.id))
 }
 
+/// Moves the bindings of the block that is the value of the Let that hangs at `link` in front of that Let, whose value becomes the block's tail; returns the link where it
+/// hangs now. Regions are kept right as by [`splice_before`]. Where the value is no block, nothing is done.
+///
+/// # Panics
+/// If no Let hangs there.
+///
+/// ```
+/// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_visit::{Link, chain, splice_value};
+///
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # f.open_block();
+/// # let pair = f.tuple(&[]);
+/// # let inner = f.bind("inner", pair);
+/// # let block = f.close_block(inner).unwrap();
+/// # let outer = f.bind("outer", block);
+/// # let key = f.finish(outer).unwrap();
+/// // let %outer = { let %inner = (); %inner }; %outer
+/// let body = &mut module.get_mut(key).unwrap().0.body;
+/// let link = splice_value(body, Link::Root);
+/// // let %inner = (); let %outer = %inner; %outer
+/// assert_eq!(chain(body, body.root()).count(), 2);
+/// assert_eq!(chain(body, link.target(body)).count(), 1);
+/// ```
+pub fn splice_value(body: &mut Body, link: Link) -> Link {
+    let Some(binding) = Binding::of(body, link.target(body)) else {
+        panic!("no Let hangs at {link:?}");
+    };
+    let (tail, link) = splice_before(body, link, binding.value);
+    Link::Value(binding.id).set(body, tail);
+    link
+}
+
 /// Gives a Let another value. The variable takes its type; whether that is another than before. The users of the variable then have types that are
 /// right, but may be more general than need be; a [`Mutator`](crate::Mutator) infers them again as it goes.
 ///

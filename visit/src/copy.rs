@@ -1,13 +1,28 @@
 //! Alpha-renaming copies: an expression once more, with variables of its own.
 
 use anfora_ir::{
-    Attr, AttrId, AttrsId, BlockKind, Body, Cursor, Dim, DimId, Editor, Expr, ExprId, LambdaId, Step, SymbolId, TypeId,
-    VarId,
+    Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey,
+    GlobalTarget, LambdaId, Module, Step, SymbolId, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::memo::Memo;
+use crate::variables::free_variables;
+
+/// Why something was not copied from one function to another. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A function was removed from the module, or both are the same one.
+    #[error("a copy from one function to another wants two functions of the module")]
+    NotTwoFunctions,
+    /// The module has a function of that name.
+    #[error("`@{0}` is defined already")]
+    Duplicate(String),
+    /// The expression uses a variable that is bound outside of it, and nothing was said of what that becomes.
+    #[error("the variable %{0} is bound outside of what is copied, and is not replaced")]
+    FreeVariable(String),
+}
 
 /// Copies an expression within its body. Every variable bound in the copy is a new one of the same name, so that the copy can
 /// hang beside the original; what is free in it is shared. Sharing inside the expression is kept; nothing but atoms is shared with the
@@ -43,6 +58,52 @@ pub fn copy_fresh(editor: &mut Editor<'_>, id: ExprId) -> ExprId {
     Copier::new().copy(editor, None, id)
 }
 
+/// Copies a whole function under another name, to the end of the program: parameters, block, result type, attributes, metadata and visibility. Variables
+/// and symbolic dimensions of the copy are its own. Where the function calls itself, the copy calls the original.
+///
+/// Takes time linear in the function and constant stack.
+///
+/// # Errors
+/// If the function was removed, or the module has a function of the name.
+///
+/// ```
+/// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let unit = module.cx.types.unit();
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let x = f.param("x", unit);
+/// # let pair = f.tuple(&[x, x]);
+/// # let main = f.finish(pair).unwrap();
+/// anfora_visit::copy_function(&mut module, main, "twin")?;
+/// assert_eq!(module.to_string(), "def @main(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n\ndef @twin(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n");
+/// # Ok::<(), anfora_visit::CopyError>(())
+/// ```
+pub fn copy_function(module: &mut Module, from: FunctionKey, name: &str) -> Result<FunctionKey, CopyError> {
+    if module.cx.find_global(name).is_some_and(|g| module.cx.globals.get(g).target != GlobalTarget::Missing) {
+        return Err(CopyError::Duplicate(name.to_string()));
+    }
+    let Some((source, cx)) = module.get_mut(from) else { return Err(CopyError::NotTwoFunctions) };
+    let mut copier = Copier::between_functions();
+    let mut copy = Function::new(&cx.types, cx.attrs.empty());
+    let mut editor = Editor::new(cx, &mut copy.body);
+    for &param in source.body.params() {
+        let param = copier.copy_var(&mut editor, Some(&source.body), param.expr());
+        if let Some(param) = editor.body.as_var(param) {
+            editor.body.push_param(param);
+        }
+    }
+    if source.is_definition() {
+        let root = copier.copy(&mut editor, Some(&source.body), source.body.root());
+        editor.body.set_root(root);
+    }
+    let ret = source.ret.map(|ty| copier.map_type(&mut editor, ty));
+    let attrs = copier.map_attrs(&mut editor, source.attrs);
+    (copy.ret, copy.attrs, copy.meta) = (ret, attrs, source.meta);
+    (copy.visibility, copy.kind, copy.span) = (source.visibility, source.kind, source.span);
+    module.add_named(name, copy).map_err(|_| CopyError::Duplicate(name.to_string()))
+}
+
 /// A copy in which variables and symbols that are free in the original stand for others: for inlining, and for copying from one body to another.
 ///
 /// ```
@@ -74,12 +135,74 @@ pub struct Copier {
     done: Memo<ExprId>,
     symbols: FxHashMap<SymbolId, DimId>,
     types: FxHashMap<TypeId, TypeId>,
+    unknown_symbols: UnknownSymbols,
+}
+
+/// What becomes of symbols that nothing was said of.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+enum UnknownSymbols {
+    #[default]
+    Share,
+    Rename,
 }
 
 impl Copier {
     /// One that shares what is free.
     pub fn new() -> Copier {
         Copier::default()
+    }
+
+    /// One for copies from one function to another, in which symbolic dimensions become new ones of the same names, but for those that
+    /// [`Copier::replace_symbol`] says otherwise of: a symbol belongs to one function.
+    pub fn between_functions() -> Copier {
+        Copier { unknown_symbols: UnknownSymbols::Rename, ..Copier::default() }
+    }
+
+    /// Copies an expression of one function of a module to the end of the arenas of another, and returns the copy there, which hangs nowhere yet. What is free in it has been
+    /// given a replacement by [`Copier::replace_var`]; symbols that a parameter or `match_cast` outside of it binds, by [`Copier::replace_symbol`] (a new
+    /// symbol that nothing binds is refused by the verifier). Made by [`Copier::between_functions`], the copier names all others anew.
+    ///
+    /// # Errors
+    /// If a function was removed, they are the same, or a free variable has no replacement.
+    ///
+    /// ```
+    /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+    /// # use std::sync::Arc;
+    /// use anfora_visit::Copier;
+    ///
+    /// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+    /// # let unit = module.cx.types.unit();
+    /// # let mut f = FunctionBuilder::new(&mut module, "callee");
+    /// # let x = f.param("x", unit);
+    /// # let pair = f.tuple(&[x, x]);
+    /// # let callee = f.finish(pair).unwrap();
+    /// # let mut f = FunctionBuilder::new(&mut module, "main");
+    /// # let y = f.param("y", unit);
+    /// # let main = f.finish(y).unwrap();
+    /// // @callee(%x) { (%x, %x) }, @main(%y) { %y }
+    /// let body = &module.get(callee).unwrap().body;
+    /// let (x, pair) = (body.params()[0], body.root());
+    /// let y = module.get(main).unwrap().body.params()[0].expr();
+    /// let mut copier = Copier::between_functions();
+    /// copier.replace_var(x, y);
+    /// let copy = copier.copy_between(&mut module, callee, pair, main)?;
+    /// assert_eq!(module.get(main).unwrap().body.operands_of(copy), [y, y]);
+    /// # Ok::<(), anfora_visit::CopyError>(())
+    /// ```
+    pub fn copy_between(
+        &mut self,
+        module: &mut Module,
+        from: FunctionKey,
+        id: ExprId,
+        to: FunctionKey,
+    ) -> Result<ExprId, CopyError> {
+        let Some((source, target, cx)) = module.get_pair(from, to) else { return Err(CopyError::NotTwoFunctions) };
+        let free = free_variables(&source.body, id);
+        if let Some(&var) = free.iter().find(|var| self.done.get(var.expr()).is_none()) {
+            let name = source.body.var_name(var).map_or("", |name| cx.names.get(name));
+            return Err(CopyError::FreeVariable(name.to_string()));
+        }
+        Ok(self.copy(&mut Editor::new(cx, &mut target.body), Some(&source.body), id))
     }
 
     /// In copies, `var` becomes `by`, an expression of the body that is copied to; usually an atom.
@@ -270,11 +393,7 @@ impl Copier {
         let symbols: SmallVec<[SymbolId; 4]> = SmallVec::from_slice(from.lambda_symbols(lambda));
         let mut own = Vec::with_capacity(symbols.len());
         for symbol in symbols {
-            let dims = &mut editor.cx.types.dims;
-            let fresh = dims.new_symbol(dims.symbol_name(symbol));
-            let dim = dims.symbol(fresh);
-            own.push(fresh);
-            self.symbols.insert(symbol, dim);
+            own.push(self.rename(editor.cx, symbol));
         }
         let params: SmallVec<[VarId; 8]> = params
             .into_iter()
@@ -293,11 +412,21 @@ impl Copier {
     }
 
     fn map_type(&mut self, editor: &mut Editor<'_>, ty: TypeId) -> TypeId {
-        if self.symbols.is_empty() || !editor.cx.types.is_symbolic(ty) {
+        if self.keeps_symbols() || !editor.cx.types.is_symbolic(ty) {
             return ty;
         }
         if let Some(&done) = self.types.get(&ty) {
             return done;
+        }
+        if self.unknown_symbols == UnknownSymbols::Rename {
+            let mut symbols: SmallVec<[SymbolId; 4]> = SmallVec::new();
+            let types = &editor.cx.types;
+            types.for_each_symbol(ty, |dim| {
+                if let Dim::Symbol(symbol) = *types.dims.get(dim) {
+                    symbols.push(symbol);
+                }
+            });
+            self.rename_unknown(editor.cx, &symbols);
         }
         let symbols = &self.symbols;
         let new = editor.cx.types.substitute(ty, |s| symbols.get(&s).copied());
@@ -305,8 +434,29 @@ impl Copier {
         new
     }
 
+    fn keeps_symbols(&self) -> bool {
+        self.symbols.is_empty() && self.unknown_symbols == UnknownSymbols::Share
+    }
+
+    /// From here on, a symbol becomes a new one of its name.
+    fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
+        let dims = &mut cx.types.dims;
+        let fresh = dims.new_symbol(dims.symbol_name(symbol));
+        let dim = dims.symbol(fresh);
+        self.symbols.insert(symbol, dim);
+        fresh
+    }
+
+    fn rename_unknown(&mut self, cx: &mut Context, symbols: &[SymbolId]) {
+        for &symbol in symbols {
+            if !self.symbols.contains_key(&symbol) {
+                self.rename(cx, symbol);
+            }
+        }
+    }
+
     fn map_attrs(&mut self, editor: &mut Editor<'_>, attrs: AttrsId) -> AttrsId {
-        if self.symbols.is_empty() || attrs == editor.cx.attrs.empty() {
+        if self.keeps_symbols() || attrs == editor.cx.attrs.empty() {
             return attrs;
         }
         let mut list: SmallVec<[_; 8]> = SmallVec::from_slice(editor.cx.attrs.list(attrs));
@@ -338,6 +488,18 @@ impl Copier {
                     Attr::List(items.iter().map(|i| done[i]).collect())
                 }
                 Attr::Shape(dims) => {
+                    if self.unknown_symbols == UnknownSymbols::Rename {
+                        let mut symbols: SmallVec<[SymbolId; 4]> = SmallVec::new();
+                        let table = &editor.cx.types.dims;
+                        for &dim in &dims {
+                            table.for_each_symbol(dim, |leaf| {
+                                if let Dim::Symbol(symbol) = *table.get(leaf) {
+                                    symbols.push(symbol);
+                                }
+                            });
+                        }
+                        self.rename_unknown(editor.cx, &symbols);
+                    }
                     let symbols = &self.symbols;
                     let table = &mut editor.cx.types.dims;
                     Attr::Shape(

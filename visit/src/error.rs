@@ -25,6 +25,11 @@ pub enum RewriteError {
         "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"
     )]
     OverwrittenLink,
+    /// A callback took out, moved or put in Lets before its own, in a walk down a chain and back up.
+    #[error(
+        "a let of the chain is not where the walk left it; a callback may take out its own let, and edit what comes after it, but not what comes before"
+    )]
+    MovedLet,
 }
 
 /// Checks that a value of type `found` may stand where one of type `wanted` did.

@@ -1,9 +1,13 @@
 //! Down a Let chain and back up.
+//!
+//! Both walks here keep, for each Let between its `pre` and its `post`, the link that it hangs at, and look whether it still does when they come back to
+//! it: so an edit that pulls a Let from under the walk is reported, at the cost of one look a Let.
 
 use std::ops::ControlFlow;
 
-use anfora_ir::{Body, Cursor, Editor, ExprId, Function, Step};
+use anfora_ir::{BlockKind, Body, Cursor, Editor, Expr, ExprId, Function, Step};
 
+use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 
 /// What a walk of a chain can be given as its context: a body, or anything that holds one.
@@ -60,7 +64,7 @@ impl<H: HoldsBody, S> HoldsBody for (H, S) {
 /// A Let and where it hangs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChainLink {
-    /// The link that the Let hangs at.
+    /// The link that the Let hangs at. In the `post` of a Let that its `pre` took out: where what followed it hangs.
     pub link: Link,
     /// The Let, as it is when the callback is called.
     pub binding: Binding,
@@ -73,16 +77,24 @@ pub struct ChainLink {
 /// after it. A chain of any length takes constant stack. Either callback ends the walk with [`ControlFlow::Break`], of a type of the author's.
 /// What is in the values is not walked; [`expand_every_chain`] does that.
 ///
-/// Edits: `pre` may edit anything before its Let, its Let's value, and whatever comes after, which is then walked as it has become. `post` may edit
-/// its Let and anything after it, and may take its Let out of the chain with [`unlink_let`](crate::unlink_let) at the link that it is given (a Let unlinked in
-/// `pre` is walked all the same, and gets its `post`). Neither may unlink or move Lets before its own.
+/// # Edits
+///
+/// Both callbacks may overwrite the value of their Let, take the Let out of the chain with [`unlink_let`](crate::unlink_let) at the link that they are given, put
+/// bindings in front of it there ([`insert_before`](crate::insert_before), [`splice_before`](crate::splice_before)), and edit anything that
+/// comes after it. What `pre` does to what comes after is walked as it has become; a Let that it took out has its value and its `post` all the same.
+///
+/// Neither may take out, move or put in Lets before its own (but right in front of it), and the `post` of a Let that `pre` took out may edit nothing at the
+/// link where it was. Where that was done the walk breaks with [`RewriteError::MovedLet`].
+///
+/// # Errors
+/// Breaks with what the author broke with, or with [`RewriteError::MovedLet`], as the author's type.
 ///
 /// Here `post` sees whether the rest uses the variable, and takes out what is unused:
 ///
 /// ```
 /// # use anfora_ir::{Editor, Expr, ExprId, FunctionBuilder, IdSet, Literal, Module, OpRegistry};
 /// # use std::{ops::ControlFlow, sync::Arc};
-/// use anfora_visit::{Link, chain, expand_a_normal_form, unlink_let};
+/// use anfora_visit::{Link, RewriteError, chain, expand_a_normal_form, unlink_let};
 ///
 /// # let mut module = Module::new(Arc::new(OpRegistry::new()));
 /// # let mut f = FunctionBuilder::new(&mut module, "main");
@@ -97,7 +109,7 @@ pub struct ChainLink {
 /// let mut used = IdSet::<ExprId>::with_capacity(function.body.len());
 /// used.insert(function.body.tail(function.body.root()));
 /// let mut context = (Editor::new(cx, &mut function.body), used);
-/// let _: ControlFlow<(), ExprId> = expand_a_normal_form(
+/// let walked: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
 ///     &mut context,
 ///     Link::Root,
 ///     |_, _| ControlFlow::Continue(()),
@@ -112,42 +124,45 @@ pub struct ChainLink {
 ///         ControlFlow::Continue(())
 ///     },
 /// );
+/// assert!(walked.is_continue());
 /// assert_eq!(chain(&function.body, function.body.root()).count(), 1);
 /// ```
-pub fn expand_a_normal_form<C: HoldsBody, T, B>(
+pub fn expand_a_normal_form<C: HoldsBody, T, B: From<RewriteError>>(
     context: &mut C,
     at: Link,
     mut pre: impl FnMut(&mut C, ChainLink) -> ControlFlow<B, T>,
     mut post: impl FnMut(&mut C, ChainLink, T) -> ControlFlow<B>,
 ) -> ControlFlow<B, ExprId> {
-    let mut links: Vec<(Link, ExprId, T)> = Vec::new();
+    let mut open: Vec<Open<T>> = Vec::new();
     let mut link = at;
     let mut next = at.target(context.body());
     while let Some(binding) = Binding::of(context.body(), next) {
         let carried = pre(context, ChainLink { link, binding })?;
-        links.push((link, binding.id, carried));
-        link = Link::Rest(binding.id);
+        let place = Place::after_pre(context.body(), link, binding.id)?;
+        open.push(Open { id: binding.id, place, carried });
+        link = place.next(binding.id);
         next = link.target(context.body());
     }
-    while let Some((link, id, carried)) = links.pop() {
-        if let Some(binding) = Binding::of(context.body(), id) {
-            post(context, ChainLink { link, binding }, carried)?;
-        }
+    while let Some(let_) = open.pop() {
+        let_.come_back(context, &mut post)?;
     }
     ControlFlow::Continue(next)
 }
 
-/// Walks every chain under `start`, those in values, branches, lambdas and operands too, in program order: `pre` at each Let before its value,
+/// Walks every chain under the one that hangs at `at`, those in values, branches, lambdas and operands too, in program order: `pre` at each Let before its value,
 /// and at the end of each chain `post` for its Lets in reverse. So between a Let's `pre` and its `post` come its value, and the rest of its chain.
 ///
-/// Each node is walked once, and nesting of any depth takes constant stack. `pre` and `post` are as in [`expand_a_normal_form`].
+/// Each node is walked once, and nesting of any depth takes constant stack. `pre` and `post` are as in [`expand_a_normal_form`], and the same edits are legal in
+/// them and reported where they are not; a value that `pre` overwrote is walked as it has become.
 ///
-/// Edits: `pre` may overwrite its Let's value, which is then walked as it has become. `post` may edit its Let and anything after it in its chain,
-/// but neither may take Lets out or put them in, for which a [`Mutator`](crate::Mutator) is the tool.
+/// # Errors
+/// As [`expand_a_normal_form`].
 ///
 /// ```
 /// # use anfora_ir::{ExprId, FunctionBuilder, Literal, Module, OpRegistry};
 /// # use std::{ops::ControlFlow, sync::Arc};
+/// use anfora_visit::{Link, RewriteError, expand_every_chain};
+///
 /// # let mut module = Module::new(Arc::new(OpRegistry::new()));
 /// # let mut f = FunctionBuilder::new(&mut module, "main");
 /// # let one = f.literal(Literal::scalar(1i32));
@@ -160,51 +175,167 @@ pub fn expand_a_normal_form<C: HoldsBody, T, B>(
 /// // let %outer = { let %inner = (1, 1); %inner }; %outer
 /// let body = &module.get(key).unwrap().body;
 /// let mut context = (body, Vec::new());
-/// let _: ControlFlow<()> = anfora_visit::expand_every_chain(
+/// let walked: ControlFlow<RewriteError> = expand_every_chain(
 ///     &mut context,
-///     body.root(),
-///     |(body, order), binding| {
-///         order.push(("pre", body.var_name(binding.var).unwrap()));
+///     Link::Root,
+///     |(body, order), at| {
+///         order.push(("pre", body.var_name(at.binding.var).unwrap()));
 ///         ControlFlow::Continue(())
 ///     },
-///     |(body, order), binding, ()| {
-///         order.push(("post", body.var_name(binding.var).unwrap()));
+///     |(body, order), at, ()| {
+///         order.push(("post", body.var_name(at.binding.var).unwrap()));
 ///         ControlFlow::Continue(())
 ///     },
 /// );
+/// assert!(walked.is_continue());
 /// let order: Vec<String> = context.1.iter().map(|&(w, n)| format!("{w} {}", module.cx.names.get(n))).collect();
 /// assert_eq!(order, ["pre outer", "pre inner", "post inner", "post outer"]);
 /// ```
-pub fn expand_every_chain<C: HoldsBody, T, B>(
+pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
     context: &mut C,
-    start: ExprId,
-    mut pre: impl FnMut(&mut C, Binding) -> ControlFlow<B, T>,
-    mut post: impl FnMut(&mut C, Binding, T) -> ControlFlow<B>,
+    at: Link,
+    mut pre: impl FnMut(&mut C, ChainLink) -> ControlFlow<B, T>,
+    mut post: impl FnMut(&mut C, ChainLink, T) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
-    let mut cursor = Cursor::at(context.body(), start);
-    let mut links: Vec<(ExprId, T)> = Vec::new();
-    let mut blocks: Vec<usize> = Vec::new();
+    let mut cursor = Cursor::at(context.body(), at.target(context.body()));
+    let mut open: Vec<Open<T>> = Vec::new();
+    // For each open block, where its Lets begin in `open`, and the link of what comes next in it.
+    let mut blocks: Vec<(usize, Link)> = Vec::new();
+    // For each node that was entered, the operand that holds the last block.
+    let mut nodes: Vec<u32> = Vec::new();
     while let Some(step) = cursor.next(context.body()) {
         match step {
-            Step::EnterBlock(..) => blocks.push(links.len()),
+            Step::EnterBlock(start, kind) => {
+                let link = match kind {
+                    BlockKind::Root => at,
+                    BlockKind::Then(id) => Link::Then(id),
+                    BlockKind::Else(id) => Link::Else(id),
+                    BlockKind::Lambda(id) => Link::Lambda(id),
+                    BlockKind::Value(id) => Link::Value(id),
+                    BlockKind::Operand(id) => {
+                        match nodes.last_mut().and_then(|from| operand_link(context.body(), id, start, from)) {
+                            Some(link) => link,
+                            None => return moved(),
+                        }
+                    }
+                };
+                blocks.push((open.len(), link));
+            }
             Step::Let(id) => {
-                if let Some(binding) = Binding::of(context.body(), id) {
-                    let carried = pre(context, binding)?;
-                    links.push((id, carried));
+                let (Some(binding), Some((_, link))) = (Binding::of(context.body(), id), blocks.last_mut()) else {
+                    return moved();
+                };
+                if link.target(context.body()) != id {
+                    return moved();
                 }
+                let carried = pre(context, ChainLink { link: *link, binding })?;
+                let place = Place::after_pre(context.body(), *link, id)?;
+                *link = place.next(id);
+                open.push(Open { id, place, carried });
             }
             Step::ExitBlock(..) => {
-                let mark = blocks.pop().unwrap_or(0);
-                while links.len() > mark
-                    && let Some((id, carried)) = links.pop()
+                let mark = blocks.pop().map_or(0, |(mark, _)| mark);
+                while open.len() > mark
+                    && let Some(let_) = open.pop()
                 {
-                    if let Some(binding) = Binding::of(context.body(), id) {
-                        post(context, binding, carried)?;
-                    }
+                    let_.come_back(context, &mut post)?;
                 }
             }
-            Step::Bound(_) | Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+            Step::Enter(_) => nodes.push(0),
+            Step::Exit(_) => {
+                nodes.pop();
+            }
+            Step::Bound(_) | Step::Atom(_) | Step::Flat(_) | Step::Seen(_) => {}
         }
     }
     ControlFlow::Continue(())
+}
+
+/// The link of a block that is an operand of a node, or its condition. Operands are come to in order, so the search goes on from the last.
+pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u32) -> Option<Link> {
+    let Some(operands) = body.expr(id).operand_list() else {
+        return Some(if matches!(body.expr(id), Expr::If { .. }) { Link::Cond(id) } else { Link::Operand(id, 0) });
+    };
+    let further = body.operands(operands)[*from as usize..].iter().position(|&o| o == start)?;
+    *from += further as u32;
+    Some(Link::Operand(id, *from))
+}
+
+/// A Let between its `pre` and its `post`.
+struct Open<T> {
+    id: ExprId,
+    place: Place,
+    carried: T,
+}
+
+/// Where a Let is after its `pre`.
+#[derive(Copy, Clone)]
+enum Place {
+    /// It hangs here.
+    At(Link),
+    /// It was taken out; what followed it hangs here.
+    Out(Link),
+}
+
+impl Place {
+    /// Looks for a Let that hung at `link`. What `pre` put in front of it is walked over.
+    #[inline]
+    fn after_pre<B: From<RewriteError>>(body: &Body, mut link: Link, id: ExprId) -> ControlFlow<B, Place> {
+        let followed_by = Link::Rest(id).target(body);
+        loop {
+            let found = link.target(body);
+            if found == id {
+                return ControlFlow::Continue(Place::At(link));
+            }
+            if found == followed_by {
+                return ControlFlow::Continue(Place::Out(link));
+            }
+            match body.expr(found) {
+                Expr::Let { .. } => link = Link::Rest(found),
+                _ => return moved(),
+            }
+        }
+    }
+
+    /// The link of what comes next in the chain.
+    #[inline]
+    fn next(self, id: ExprId) -> Link {
+        match self {
+            Place::At(_) => Link::Rest(id),
+            Place::Out(link) => link,
+        }
+    }
+}
+
+impl<T> Open<T> {
+    /// Calls `post`, if the Let is where its `pre` left it.
+    #[inline]
+    fn come_back<C: HoldsBody, B: From<RewriteError>>(
+        self,
+        context: &mut C,
+        post: &mut impl FnMut(&mut C, ChainLink, T) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let Some(binding) = Binding::of(context.body(), self.id) else { return moved() };
+        match self.place {
+            Place::At(link) => {
+                if link.target(context.body()) != self.id {
+                    return moved();
+                }
+                post(context, ChainLink { link, binding }, self.carried)
+            }
+            Place::Out(link) => {
+                let hangs = link.target(context.body());
+                post(context, ChainLink { link, binding }, self.carried)?;
+                if link.target(context.body()) != hangs {
+                    return moved();
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+}
+
+#[cold]
+fn moved<B: From<RewriteError>, T>() -> ControlFlow<B, T> {
+    ControlFlow::Break(RewriteError::MovedLet.into())
 }

@@ -6,17 +6,28 @@
 //! | for | there is |
 //! |---|---|
 //! | looking at a program, with callbacks | [`Visitor`] and [`walk`] |
+//! | looking at a program, as an iterator | [`pre_order`], [`post_order`], [`program_order`], [`reverse_order`]; [`bindings`] |
+//! | looking at every node | [`for_each_expr`], [`find_expr`], [`fold`], [`try_fold`]; [`for_each_link`] |
 //! | one chain, down and back up | [`expand_a_normal_form`], [`expand_every_chain`]; [`chain`] to iterate |
 //! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
-//! | single edits of a chain | [`unlink_let`], [`insert_before`], [`insert_after`], [`splice_before`], [`replace_value`], at a [`Link`] |
+//! | single edits of a chain | [`unlink_let`], [`insert_before`], [`insert_after`], [`splice_before`], [`splice_value`], [`replace_value`], at a [`Link`] |
+//! | moving bindings out of blocks and regions, where that is legal | [`hoist`], [`Hoister`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
+//! | patterns, and rewriting by rules to a fixpoint | [`pattern`]: [`rewrite_patterns`], [`Rule`](pattern::Rule) |
+//! | definitions and uses, kept up to date | [`DefUse`] |
+//! | recursion, an expression at a time, that cannot overflow either | [`ExprFunctor`] |
 //! | variables | [`use_counts`], [`free_variables`], [`bound_variables`], [`substitute`] |
-//! | copies | [`copy_fresh`], [`Copier`] |
+//! | where things are | [`Parents`], [`Blocks`], [`link_counts`] |
+//! | what is computed from what, and how long it is needed | [`PostDominators`], [`Liveness`] |
+//! | what can be observed when it is evaluated | [`Purity`](anfora_ir::Purity), [`BodyPurity`](anfora_ir::BodyPurity) |
+//! | the functions of a module | [`CallGraph`] |
+//! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`Copier`] |
 //!
 //! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in ways of its own, needs no engine of its own: callbacks
 //! skip what they do not want, and the cursor itself can be driven step by step and lends the body in between.
+//! See [mixed modes](#mixed-modes) below; and who would rather recurse has [`ExprFunctor`].
 //!
 //! The rewrite that every compiler has first, `x * 1` to `x`, wherever it stands:
 //!
@@ -68,12 +79,89 @@
 //! assert_eq!(function.body.operands_of(function.body.root()), [x, x]);
 //! # Ok::<(), RewriteError>(())
 //! ```
+//!
+//! # Mixed modes
+//!
+//! Relay has a second visitor and a second mutator that go through calls, tuples and projections with a loop, operands first, and recurse only where control flow
+//! begins. Here one engine does both without recursion, and the two modes are two ways of using it:
+//!
+//! - What flows (calls, tuples, projections) is seen operands first by [`Visitor::exit_expr`], and by [`Mutator::rewrite_expr`], which gets
+//!   rewritten operands. Shared nodes come once.
+//! - What controls (blocks of branches and lambdas, chains, regions) is announced and left by the `enter_` and `exit_` callbacks, where a visitor keeps a stack of its own: what
+//!   it would have had in the locals of a recursion is pushed at `enter_` and popped at `exit_`. [`Visit::Skip`] leaves a block out.
+//!
+//! What a program costs, if of two branches the costlier counts:
+//!
+//! ```
+//! use anfora_ir::{Body, Expr, ExprId};
+//! use anfora_visit::{Branch, Visit, Visitor, walk};
+//! use std::{convert::Infallible, ops::ControlFlow};
+//!
+//! /// The costs of the open blocks, innermost last.
+//! struct Cost(Vec<u32>);
+//!
+//! impl Visitor for Cost {
+//!     type Break = Infallible;
+//!
+//!     // What flows.
+//!     fn exit_expr(&mut self, body: &Body, id: ExprId) -> ControlFlow<Infallible> {
+//!         if let Expr::CallOp { .. } | Expr::Tuple(_) = body.expr(id) {
+//!             *self.0.last_mut().unwrap() += 1;
+//!         }
+//!         ControlFlow::Continue(())
+//!     }
+//!
+//!     // What controls.
+//!     fn enter_lambda(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
+//!         Visit::Skip
+//!     }
+//!     fn enter_branch(&mut self, _: &Body, _: ExprId, _: Branch) -> Visit<Infallible> {
+//!         self.0.push(0);
+//!         Visit::Continue
+//!     }
+//!     fn exit_branch(&mut self, _: &Body, _: ExprId, branch: Branch) -> ControlFlow<Infallible> {
+//!         if branch == Branch::Else {
+//!             let (otherwise, then) = (self.0.pop().unwrap(), self.0.pop().unwrap());
+//!             *self.0.last_mut().unwrap() += then.max(otherwise);
+//!         }
+//!         ControlFlow::Continue(())
+//!     }
+//! }
+//! # use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
+//! # use std::sync::Arc;
+//! # let mut module = Module::new(Arc::new(OpRegistry::new()));
+//! # let flag = module.cx.types.scalar(DType::Bool);
+//! # let mut f = FunctionBuilder::new(&mut module, "main");
+//! # let c = f.param("c", flag);
+//! # let a = f.tuple(&[c, c]);
+//! # let a = f.bind("a", a);
+//! # f.open_block();
+//! # let inner = f.tuple(&[a]);
+//! # let b = f.tuple(&[inner, a]);
+//! # let then_block = f.close_block(b).unwrap();
+//! # f.open_block();
+//! # let inner = f.tuple(&[a]);
+//! # let b = f.bind("b", inner);
+//! # let b = f.tuple(&[b, a]);
+//! # let else_block = f.close_block(b).unwrap();
+//! # let choice = f.if_(c, then_block, else_block).unwrap();
+//! # let key = f.finish(choice).unwrap();
+//! // let %a = (%c, %c); if (%c) { ((%a,), %a) } else { let %b = (%a,); (%b, %a) }
+//! let mut cost = Cost(vec![0]);
+//! let _ = walk(&module.get(key).unwrap().body, &mut cost);
+//! assert_eq!(cost.0, [3]);
+//! ```
 
 mod link;
 
 mod visitor;
 
 mod expand;
+
+mod order;
+mod search;
+
+mod functor;
 
 mod engine;
 mod mutator;
@@ -89,23 +177,38 @@ mod memo;
 
 mod variables;
 
+mod analysis;
+
+pub mod pattern;
+
 mod substitute;
 
 mod copy;
 
+mod hoist;
+
 mod error;
 
-pub use chain::{
-    insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let,
+pub use analysis::{
+    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, LastUse, Liveness, Mention, MentionKind, Parents,
+    PostDominators, for_each_link, link_counts,
 };
-pub use copy::{Copier, copy_fresh};
+pub use chain::{
+    insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, splice_value, tail_link, unlink_let,
+};
+pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
+pub use functor::ExprFunctor;
+pub use hoist::{HoistError, Hoister, hoist};
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
 pub use memo::Memo;
 pub use mutator::{BindingRewrite, Edits, Mutator, Rewrite, mutate, mutate_at};
+pub use order::{bindings, post_order, pre_order, program_order, reverse_order};
+pub use pattern::rewrite_patterns;
 pub use rewriter::{ExprRewriter, post_order_rewrite};
+pub use search::{find_expr, fold, for_each_expr, try_fold};
 pub use site::Site;
 pub use substitute::substitute;
 pub use variables::{bound_variables, free_variables, use_counts};

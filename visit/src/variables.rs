@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use anfora_ir::{Body, ExprId, IdSet, SideTable, VarId};
+use anfora_ir::{Body, ExprId, PartSet, SideTable, VarId};
 
 use crate::visitor::{Visit, Visitor, walk, walk_from};
 
@@ -45,9 +45,9 @@ pub fn use_counts(body: &Body) -> SideTable<ExprId, u32> {
 
 /// Definitions and uses in program order, each variable once.
 struct Variables {
-    defined: IdSet<ExprId>,
+    defined: PartSet<ExprId>,
     definitions: Vec<VarId>,
-    used: IdSet<ExprId>,
+    used: PartSet<ExprId>,
     uses: Vec<VarId>,
 }
 
@@ -72,12 +72,9 @@ impl Visitor for Variables {
 }
 
 fn variables(body: &Body, id: ExprId) -> Variables {
-    let mut variables = Variables {
-        defined: IdSet::with_capacity(0),
-        definitions: Vec::new(),
-        used: IdSet::with_capacity(0),
-        uses: Vec::new(),
-    };
+    let nodes = body.len();
+    let set = || if id == body.root() { PartSet::of_whole(nodes) } else { PartSet::of_part(nodes) };
+    let mut variables = Variables { defined: set(), definitions: Vec::new(), used: set(), uses: Vec::new() };
     let _ = walk_from(body, id, &mut variables);
     variables
 }

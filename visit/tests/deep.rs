@@ -66,7 +66,7 @@ fn chains_expanded() {
     on_each(|shape, module| {
         let body = body(module);
         let mut context = (body, 0usize);
-        let flow: ControlFlow<(), ExprId> = expand_a_normal_form(
+        let flow: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
             &mut context,
             Link::Root,
             |_, _| ControlFlow::Continue(()),
@@ -79,9 +79,9 @@ fn chains_expanded() {
         assert_eq!(context.1, chain(body, body.root()).count());
         let mut context = (body, 0usize, 0usize);
         let mut pair = (context.0, (0usize, 0usize));
-        let flow: ControlFlow<()> = expand_every_chain(
+        let flow: ControlFlow<RewriteError> = expand_every_chain(
             &mut pair,
-            body.root(),
+            Link::Root,
             |(_, n), _| {
                 n.0 += 1;
                 ControlFlow::Continue(())

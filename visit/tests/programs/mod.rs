@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod random;
+
 use std::sync::Arc;
 
 use anfora_ir::{

@@ -1,0 +1,120 @@
+//! A tree that grows at its leaves, in which ancestors are found in logarithmic time.
+//!
+//! Skew-binary jump pointers: E. W. Myers, "An applicative random-access stack", Information Processing Letters 17 (1983).
+
+use anfora_ir::work;
+
+#[derive(Copy, Clone, Debug)]
+struct Node {
+    parent: u32,
+    /// An ancestor, so far up that a walk along jumps and parents is logarithmic.
+    jump: u32,
+    depth: u32,
+}
+
+/// A tree whose nodes are numbered as they are added; number 0 is its root. Twelve bytes a node.
+///
+/// ```
+/// use anfora_visit::AncestorTree;
+///
+/// let mut tree = AncestorTree::new();
+/// let a = tree.add(0);
+/// let (b, c) = (tree.add(a), tree.add(a));
+/// assert_eq!(tree.common(b, c), a);
+/// assert_eq!(tree.depth(c), 2);
+/// assert_eq!(tree.ancestor(c, 0), 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct AncestorTree {
+    nodes: Vec<Node>,
+}
+
+impl AncestorTree {
+    /// The root alone.
+    pub fn new() -> AncestorTree {
+        AncestorTree { nodes: vec![Node { parent: 0, jump: 0, depth: 0 }] }
+    }
+
+    #[inline]
+    fn node(&self, node: u32) -> Node {
+        work::tick();
+        self.nodes[node as usize]
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Never: there is always the root.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Adds a leaf under a node, in constant time.
+    ///
+    /// # Panics
+    /// If there is no such node, or there are 2^32 already.
+    pub fn add(&mut self, parent: u32) -> u32 {
+        let p = self.node(parent);
+        let jump = if self.jumps_further(parent) { self.node(p.jump).jump } else { parent };
+        let id = u32::try_from(self.nodes.len()).expect("a tree has fewer than 2^32 nodes");
+        self.nodes.push(Node { parent, jump, depth: p.depth + 1 });
+        id
+    }
+
+    /// Whether a leaf under a node jumps over the node's jump and the jump after that, rather than to the node.
+    pub(crate) fn jumps_further(&self, parent: u32) -> bool {
+        let p = self.node(parent);
+        let far = self.node(p.jump);
+        p.depth - far.depth == far.depth - self.node(far.jump).depth
+    }
+
+    /// The parent of a node; that of the root is itself.
+    pub fn parent(&self, node: u32) -> u32 {
+        self.node(node).parent
+    }
+
+    pub(crate) fn jump(&self, node: u32) -> u32 {
+        self.node(node).jump
+    }
+
+    /// How far a node is from the root.
+    pub fn depth(&self, node: u32) -> u32 {
+        self.node(node).depth
+    }
+
+    /// The ancestor of a node at a depth; the node itself if it is no deeper. Logarithmic.
+    pub fn ancestor(&self, mut node: u32, depth: u32) -> u32 {
+        while self.depth(node) > depth {
+            let n = self.node(node);
+            node = if self.depth(n.jump) >= depth { n.jump } else { n.parent };
+        }
+        node
+    }
+
+    /// The deepest node that has both in its subtree. Logarithmic.
+    pub fn common(&self, a: u32, b: u32) -> u32 {
+        if a == b {
+            return a;
+        }
+        let depth = self.depth(a).min(self.depth(b));
+        let (mut a, mut b) = (self.ancestor(a, depth), self.ancestor(b, depth));
+        while a != b {
+            let (m, n) = (self.node(a), self.node(b));
+            (a, b) = if m.jump == n.jump { (m.parent, n.parent) } else { (m.jump, n.jump) };
+        }
+        a
+    }
+
+    /// Whether `node` is in the subtree of `above`, as it is in its own. Logarithmic.
+    pub fn is_under(&self, node: u32, above: u32) -> bool {
+        self.ancestor(node, self.depth(above)) == above
+    }
+}
+
+impl Default for AncestorTree {
+    fn default() -> Self {
+        AncestorTree::new()
+    }
+}

@@ -1,0 +1,242 @@
+//! Which block everything is in, and how blocks are nested.
+
+use anfora_ir::{Body, Cursor, Expr, ExprId, SideTable, Step};
+
+use crate::analysis::ancestors::AncestorTree;
+use crate::link::{Binding, Link};
+
+/// A block of a body: that of the function, a branch, the block of a Lambda, or a chain as a value or an operand.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct BlockId(u32);
+
+impl BlockId {
+    /// The block of the function.
+    pub const ROOT: BlockId = BlockId(0);
+
+    /// Its number, below [`Blocks::len`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Debug for BlockId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "block{}", self.0)
+    }
+}
+
+/// The blocks of a body as a tree, and the block that each expression is in.
+///
+/// - A Let, its variable and its value are in the block whose chain the Let is a link of; a tail is in the block that it ends.
+/// - Operands and the condition of an If are in the block of the node that has them; branches and the block of a Lambda are blocks in that one.
+/// - Parameters are in the block of their Lambda or function.
+/// - A node that several others refer to is in the innermost block that encloses them all, which is where it is evaluated.
+///
+/// Literals, globals, operators and `none` are in no block, nor is what cannot be reached from the body's root. To be made takes one walk down and one
+/// pass back up, with logarithmic time for each further reference to a shared node.
+///
+/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see [`Blocks::check`].
+///
+/// ```
+/// # use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_visit::{BlockId, Blocks, Link};
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let bool = module.cx.types.scalar(DType::Bool);
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let c = f.param("c", bool);
+/// # let shared = f.tuple(&[c]);
+/// # f.open_block();
+/// # let once = f.tuple(&[shared]);
+/// # let then_block = f.close_block(once).unwrap();
+/// # f.open_block();
+/// # let other = f.tuple(&[shared]);
+/// # let else_block = f.close_block(other).unwrap();
+/// # let choice = f.if_(c, then_block, else_block).unwrap();
+/// # let key = f.finish(choice).unwrap();
+/// // %0 = (%c,); if (%c) { (%0,) } else { (%0,) }
+/// let body = &module.get(key).unwrap().body;
+/// let blocks = Blocks::of(body);
+/// assert_eq!(blocks.block(shared), Some(BlockId::ROOT));
+/// let (a, b) = (blocks.block(once).unwrap(), blocks.block(other).unwrap());
+/// assert_eq!((blocks.link(a), blocks.link(b)), (Link::Then(choice), Link::Else(choice)));
+/// assert_eq!(blocks.common(a, b), BlockId::ROOT);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    tree: AncestorTree,
+    links: Vec<Link>,
+    block: SideTable<ExprId, u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Blocks {
+    /// The blocks of everything that can be reached from a body's root.
+    pub fn of(body: &Body) -> Blocks {
+        Blocks::with_order(body).0
+    }
+
+    /// The blocks, and what [`program_order`](crate::program_order) yields.
+    pub(crate) fn with_order(body: &Body) -> (Blocks, Vec<ExprId>) {
+        let mut order = Vec::with_capacity(body.len());
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            if let Step::Bound(id) | Step::Flat(id) | Step::Exit(id) = step {
+                order.push(id);
+            }
+        }
+        let blocks = Blocks { tree: AncestorTree::new(), links: vec![Link::Root], block: body.side_table(NOWHERE) };
+        let mut builder = Builder { body, blocks, open: Vec::new() };
+        for &param in body.params() {
+            builder.blocks.block.set(param.expr(), 0);
+        }
+        builder.open.push((body.root(), 0));
+        builder.walk_chains();
+        // In reverse, what refers to a node comes before it.
+        for &id in order.iter().rev() {
+            builder.node(id);
+        }
+        (builder.blocks, order)
+    }
+
+    /// The block that an expression is in.
+    #[inline]
+    pub fn block(&self, id: ExprId) -> Option<BlockId> {
+        Some(self.block[id]).filter(|&b| b != NOWHERE).map(BlockId)
+    }
+
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Never: there is always the block of the function.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The link at which a block hangs.
+    ///
+    /// # Panics
+    /// If it is a block of another body.
+    pub fn link(&self, block: BlockId) -> Link {
+        self.links[block.index()]
+    }
+
+    /// The block that encloses a block directly; `None` for that of the function.
+    ///
+    /// # Panics
+    /// If it is a block of another body.
+    pub fn parent(&self, block: BlockId) -> Option<BlockId> {
+        (block != BlockId::ROOT).then(|| BlockId(self.tree.parent(block.0)))
+    }
+
+    /// How many blocks enclose a block: 0 for that of the function.
+    ///
+    /// # Panics
+    /// If it is a block of another body.
+    pub fn depth(&self, block: BlockId) -> u32 {
+        self.tree.depth(block.0)
+    }
+
+    /// The innermost block that encloses both, which may be one of them. Logarithmic in the depth.
+    ///
+    /// # Panics
+    /// If one is a block of another body.
+    pub fn common(&self, a: BlockId, b: BlockId) -> BlockId {
+        BlockId(self.tree.common(a.0, b.0))
+    }
+
+    /// Whether a block is another, or encloses it. Logarithmic in the depth.
+    ///
+    /// # Panics
+    /// If one is a block of another body.
+    pub fn encloses(&self, outer: BlockId, inner: BlockId) -> bool {
+        self.tree.is_under(inner.0, outer.0)
+    }
+
+    /// Asserts that this belongs to the present generation of the body.
+    ///
+    /// # Panics
+    /// If the body was compacted since.
+    pub fn check(&self, body: &Body) {
+        body.check_table(&self.block);
+    }
+}
+
+struct Builder<'b> {
+    body: &'b Body,
+    blocks: Blocks,
+    /// Chains that were found and not walked yet: the first Let or the tail, and the block.
+    open: Vec<(ExprId, u32)>,
+}
+
+impl Builder<'_> {
+    /// Says of what a node has in which block it is used.
+    #[inline]
+    fn node(&mut self, id: ExprId) {
+        let block = self.blocks.block[id];
+        match self.body.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                for (i, &operand) in self.body.operands(operands).iter().enumerate() {
+                    self.used(Link::Operand(id, i as u32), operand, block);
+                }
+            }
+            Expr::Proj { tuple, .. } => self.used(Link::Operand(id, 0), tuple, block),
+            Expr::If { cond, then_block, else_block } => {
+                self.used(Link::Cond(id), cond, block);
+                self.enter(Link::Then(id), then_block, block);
+                self.enter(Link::Else(id), else_block, block);
+            }
+            Expr::Lambda { lambda, body: start } => {
+                let inner = self.enter(Link::Lambda(id), start, block);
+                for param in self.body.lambda_params(lambda) {
+                    self.blocks.block.set(param.expr(), inner);
+                }
+            }
+            // The Lets of a chain were seen when its block was found.
+            _ => return,
+        }
+        self.walk_chains();
+    }
+
+    fn enter(&mut self, link: Link, start: ExprId, parent: u32) -> u32 {
+        let block = self.blocks.tree.add(parent);
+        self.blocks.links.push(link);
+        self.open.push((start, block));
+        block
+    }
+
+    #[inline]
+    fn used(&mut self, link: Link, id: ExprId, block: u32) {
+        match self.body.expr(id) {
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
+            Expr::Let { .. } => {
+                self.enter(link, id, block);
+            }
+            _ => {
+                let tree = &self.blocks.tree;
+                let at = self.blocks.block.get_mut(id);
+                if *at == NOWHERE {
+                    *at = block;
+                } else if *at != block {
+                    *at = tree.common(*at, block);
+                }
+            }
+        }
+    }
+
+    fn walk_chains(&mut self) {
+        while let Some((mut at, block)) = self.open.pop() {
+            while let Some(binding) = Binding::of(self.body, at) {
+                self.blocks.block.set(at, block);
+                self.blocks.block.set(binding.var.expr(), block);
+                self.used(Link::Value(at), binding.value, block);
+                at = binding.rest;
+            }
+            // A tail hangs at the last Let, or where the block does; it is not a Let, so the link does not matter.
+            self.used(Link::Root, at, block);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What is found out about a program by looking at it, and kept beside it.
+
+mod ancestors;
+mod blocks;
+mod call_graph;
+mod def_use;
+mod links;
+mod liveness;
+mod parents;
+mod post_dominators;
+
+pub use ancestors::AncestorTree;
+pub use blocks::{BlockId, Blocks};
+pub use call_graph::{CallGraph, Mention, MentionKind};
+pub use def_use::{DefUse, Definition};
+pub use links::{for_each_link, link_counts};
+pub use liveness::{LastUse, Liveness};
+pub use parents::Parents;
+pub use post_dominators::PostDominators;

@@ -1,0 +1,186 @@
+//! The expressions of a program in an order, as iterators.
+
+use anfora_ir::{Body, Cursor, ExprId, Step};
+
+use crate::link::Binding;
+
+/// Every node under `start`, before what is in it: a Let, its value, then the rest of its chain.
+///
+/// ```
+/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let one = f.literal(Literal::scalar(1i32));
+/// # let pair = f.tuple(&[one, one]);
+/// # let x = f.bind("x", pair);
+/// # let first = f.proj(x, 0).unwrap();
+/// # let key = f.finish(first).unwrap();
+/// // let %x = (1, 1); %x.0
+/// let body = &module.get(key).unwrap().body;
+/// let kinds: Vec<Expr> = anfora_visit::pre_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// assert!(matches!(kinds[..], [Expr::Let { .. }, Expr::Tuple(_), Expr::Proj { .. }]));
+/// ```
+pub fn pre_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
+    let mut cursor = Cursor::at(body, start);
+    std::iter::from_fn(move || {
+        loop {
+            if let Step::Let(id) | Step::Flat(id) | Step::Enter(id) = cursor.next(body)? {
+                return Some(id);
+            }
+        }
+    })
+}
+
+/// Every node under `start`, after all that is in it: the Lets of a chain come after its tail, the last one first.
+///
+/// ```
+/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let one = f.literal(Literal::scalar(1i32));
+/// # let pair = f.tuple(&[one, one]);
+/// # let x = f.bind("x", pair);
+/// # let first = f.proj(x, 0).unwrap();
+/// # let key = f.finish(first).unwrap();
+/// // let %x = (1, 1); %x.0
+/// let body = &module.get(key).unwrap().body;
+/// let kinds: Vec<Expr> = anfora_visit::post_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// assert!(matches!(kinds[..], [Expr::Tuple(_), Expr::Proj { .. }, Expr::Let { .. }]));
+/// ```
+pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
+    let mut cursor = Cursor::at(body, start);
+    // The Lets of the open blocks, and where those of each begin; those of a block that was left are yielded from the end.
+    let (mut lets, mut marks): (Vec<ExprId>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut left = 0;
+    std::iter::from_fn(move || {
+        loop {
+            if left > 0 {
+                left -= 1;
+                return lets.pop();
+            }
+            match cursor.next(body)? {
+                Step::EnterBlock(..) => marks.push(lets.len()),
+                Step::Let(id) => lets.push(id),
+                Step::ExitBlock(..) => left = lets.len() - marks.pop().unwrap_or(0),
+                Step::Flat(id) | Step::Exit(id) => return Some(id),
+                Step::Bound(_) | Step::Atom(_) | Step::Enter(_) | Step::Seen(_) => {}
+            }
+        }
+    })
+}
+
+/// Every node under `start` in the order of evaluation: operands and blocks before the node that has them, a Let after its value and before the rest
+/// of its chain.
+///
+/// The branches of an If come one after the other, and the block of a Lambda where it is written. So what a node is computed from comes
+/// before it, and a binding before the uses of its variable, except that a recursive `fn` uses its name before it is bound.
+///
+/// | iterator | a Let comes | any other node comes |
+/// |---|---|---|
+/// | [`pre_order`] | before its value and the rest of its chain | before its operands and blocks |
+/// | [`post_order`] | after its value and the rest of its chain | after its operands and blocks |
+/// | [`program_order`] | after its value, before the rest of its chain | after its operands and blocks |
+/// | [`reverse_order`] | before its value, after the rest of its chain | before its operands and blocks, the last one first |
+///
+/// All four yield the Lets, calls, tuples, projections, Ifs and Lambdas that can be reached from `start`, each once: a node that several others
+/// refer to comes where it is met first, going through the parts of a node in the order in which they are evaluated (in reverse order, the reverse of that).
+/// Atoms are not yielded: they are read off the nodes that hold them ([`Body::operands_of`]), and [`Visitor`](crate::Visitor) has callbacks for
+/// them.
+///
+/// The iterator borrows the body, so that nothing can be edited while there is one:
+///
+/// ```compile_fail,E0502
+/// # fn edit(mut body: anfora_ir::Body) {
+/// for id in anfora_visit::program_order(&body, body.root()) {
+///     body.set_root(id);
+/// }
+/// # }
+/// ```
+///
+/// What is to be edited is collected first, or walked by the [`Cursor`], which lends the body between steps.
+///
+/// ```
+/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let one = f.literal(Literal::scalar(1i32));
+/// # let pair = f.tuple(&[one, one]);
+/// # let x = f.bind("x", pair);
+/// # let first = f.proj(x, 0).unwrap();
+/// # let key = f.finish(first).unwrap();
+/// // let %x = (1, 1); %x.0
+/// let body = &module.get(key).unwrap().body;
+/// let kinds: Vec<Expr> = anfora_visit::program_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// assert!(matches!(kinds[..], [Expr::Tuple(_), Expr::Let { .. }, Expr::Proj { .. }]));
+/// ```
+pub fn program_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
+    let mut cursor = Cursor::at(body, start);
+    std::iter::from_fn(move || {
+        loop {
+            if let Step::Bound(id) | Step::Flat(id) | Step::Exit(id) = cursor.next(body)? {
+                return Some(id);
+            }
+        }
+    })
+}
+
+/// Every node under `start` in the reverse of [`program_order`]: what uses a value comes before the value. It holds the ids, four bytes each, and
+/// can be iterated from both ends.
+///
+/// ```
+/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let one = f.literal(Literal::scalar(1i32));
+/// # let pair = f.tuple(&[one, one]);
+/// # let x = f.bind("x", pair);
+/// # let first = f.proj(x, 0).unwrap();
+/// # let key = f.finish(first).unwrap();
+/// // let %x = (1, 1); %x.0
+/// let body = &module.get(key).unwrap().body;
+/// let kinds: Vec<Expr> = anfora_visit::reverse_order(body, body.root()).map(|id| body.expr(id)).collect();
+/// assert!(matches!(kinds[..], [Expr::Proj { .. }, Expr::Let { .. }, Expr::Tuple(_)]));
+/// ```
+pub fn reverse_order(
+    body: &Body,
+    start: ExprId,
+) -> impl DoubleEndedIterator<Item = ExprId> + ExactSizeIterator + '_ + use<'_> {
+    program_order(body, start).collect::<Vec<_>>().into_iter().rev()
+}
+
+/// The bindings of every chain under `start`, those in values, branches, lambdas and operands too, in program order: each where its variable comes into
+/// scope, after the bindings in its value. [`chain`](crate::chain) has those of one chain alone.
+///
+/// ```
+/// # use anfora_ir::{FunctionBuilder, Literal, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let one = f.literal(Literal::scalar(1i32));
+/// # f.open_block();
+/// # let pair = f.tuple(&[one, one]);
+/// # let inner = f.bind("inner", pair);
+/// # let block = f.close_block(inner).unwrap();
+/// # let outer = f.bind("outer", block);
+/// # let key = f.finish(outer).unwrap();
+/// // let %outer = { let %inner = (1, 1); %inner }; %outer
+/// let body = &module.get(key).unwrap().body;
+/// let names: Vec<&str> = anfora_visit::bindings(body, body.root())
+///     .map(|b| module.cx.names.get(body.var_name(b.var).unwrap()))
+///     .collect();
+/// assert_eq!(names, ["inner", "outer"]);
+/// ```
+pub fn bindings(body: &Body, start: ExprId) -> impl Iterator<Item = Binding> + '_ {
+    let mut cursor = Cursor::at(body, start);
+    std::iter::from_fn(move || {
+        loop {
+            if let Step::Bound(id) = cursor.next(body)? {
+                return Binding::of(body, id);
+            }
+        }
+    })
+}

@@ -1,0 +1,443 @@
+//! Patterns as they are written: nodes in a flat arena, put together by constructors.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anfora_ir::{AttrReader, Body, Context, DType, ExprId, Literal, OpDef, Type, TypeId, Types};
+
+use crate::pattern::value::{AttrValue, Number};
+
+/// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
+///
+/// Its nodes stand in one flat list, so that patterns of any depth are built, used and dropped without recursion. Put into another pattern, the
+/// shorter list is moved into the longer one.
+#[derive(Clone)]
+pub struct Pattern {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) children: Vec<u32>,
+    pub(crate) root: u32,
+}
+
+/// A test of a literal.
+pub(crate) type LiteralTest = Arc<dyn Fn(&Literal) -> bool + Send + Sync>;
+/// A test of a type.
+pub(crate) type TypeTest = Arc<dyn Fn(&Types, TypeId) -> bool + Send + Sync>;
+/// A test of the attributes of a call of an operator.
+pub(crate) type AttrTest = Arc<dyn Fn(&AttrReader<'_>) -> bool + Send + Sync>;
+/// A test of the row of an operator.
+pub(crate) type OpTest = Arc<dyn Fn(&OpDef) -> bool + Send + Sync>;
+/// A test of anything.
+pub(crate) type SiteTest = Arc<dyn Fn(&Candidate<'_>) -> bool + Send + Sync>;
+
+/// What a [`Pattern::filter`] is asked about.
+#[derive(Copy, Clone)]
+pub struct Candidate<'a> {
+    /// The tables of the module.
+    pub cx: &'a Context,
+    /// The body.
+    pub body: &'a Body,
+    /// The expression as it stands there: in A-normal form, an operand is an atom.
+    pub expr: ExprId,
+    /// What it is bound to, if it is a variable that can be looked through; else the expression itself.
+    pub value: ExprId,
+}
+
+impl Candidate<'_> {
+    /// Its type.
+    pub fn ty(&self) -> &Type {
+        self.cx.types.get(self.body.type_of(self.expr))
+    }
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// As the row of the operator says.
+    Row,
+    AsWritten,
+    Either,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Children {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+#[derive(Clone)]
+pub(crate) enum Node {
+    Any,
+    Rest,
+    /// What an optional wrapping is put around.
+    Hole(Arc<()>),
+    /// What the hole was filled with.
+    Link(u32),
+    Literal(LiteralCondition),
+    Global(Arc<str>),
+    NoneValue,
+    Op {
+        names: OpNames,
+        children: Children,
+        order: Order,
+    },
+    Call(Children),
+    Tuple(Children),
+    Proj {
+        tuple: u32,
+        index: Option<u32>,
+    },
+    Either(Children),
+    Capture {
+        name: Arc<str>,
+        inner: u32,
+    },
+    Filter {
+        condition: Condition,
+        inner: u32,
+    },
+}
+
+#[derive(Clone)]
+pub(crate) enum OpNames {
+    One(Arc<str>),
+    Several(Arc<[Arc<str>]>),
+    Where(OpTest),
+}
+
+#[derive(Clone)]
+pub(crate) enum LiteralCondition {
+    Any,
+    Number(Number),
+    Is(Literal),
+    Where(LiteralTest),
+}
+
+#[derive(Clone)]
+pub(crate) enum Condition {
+    UsedOnce,
+    Attr {
+        name: Arc<str>,
+        value: AttrValue,
+    },
+    AttrsWhere(AttrTest),
+    DType(DType),
+    Rank(usize),
+    Shape(Arc<[Option<usize>]>),
+    StaticShape,
+    SameTypeAs(Arc<str>),
+    TypeWhere(TypeTest),
+    Where(SiteTest),
+    /// An order of operands was asked for where there is no operator.
+    Order,
+}
+
+impl Pattern {
+    fn leaf(node: Node) -> Pattern {
+        Pattern { nodes: vec![node], children: Vec::new(), root: 0 }
+    }
+
+    /// Appends the nodes of another pattern; they are numbered on from those of this one.
+    fn append(&mut self, other: Pattern) {
+        let (nodes, children) = (self.nodes.len() as u32, self.children.len() as u32);
+        self.children.extend(other.children.iter().map(|c| c + nodes));
+        let moved = |c: Children| Children { start: c.start + children, len: c.len };
+        self.nodes.extend(other.nodes.into_iter().map(|node| match node {
+            Node::Op { names, children, order } => Node::Op { names, children: moved(children), order },
+            Node::Call(c) => Node::Call(moved(c)),
+            Node::Tuple(c) => Node::Tuple(moved(c)),
+            Node::Either(c) => Node::Either(moved(c)),
+            Node::Proj { tuple, index } => Node::Proj { tuple: tuple + nodes, index },
+            Node::Link(to) => Node::Link(to + nodes),
+            Node::Capture { name, inner } => Node::Capture { name, inner: inner + nodes },
+            Node::Filter { condition, inner } => Node::Filter { condition, inner: inner + nodes },
+            leaf @ (Node::Any | Node::Rest | Node::Hole(_) | Node::Literal(_) | Node::Global(_) | Node::NoneValue) => {
+                leaf
+            }
+        }));
+    }
+
+    /// A pattern over several others. The shorter lists are appended to the longest so far, so that nests are built in near-linear time.
+    fn over(parts: impl IntoIterator<Item = Pattern>, node: impl FnOnce(Children) -> Node) -> Pattern {
+        let mut all = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
+        let mut roots: Vec<u32> = Vec::new();
+        for mut part in parts {
+            if part.nodes.len() > all.nodes.len() {
+                std::mem::swap(&mut part, &mut all);
+                let shift = all.nodes.len() as u32;
+                roots.iter_mut().for_each(|r| *r += shift);
+                roots.push(all.root);
+            } else {
+                roots.push(part.root + all.nodes.len() as u32);
+            }
+            all.append(part);
+        }
+        let start = all.children.len() as u32;
+        all.children.extend_from_slice(&roots);
+        all.finish(node(Children { start, len: roots.len() as u32 }))
+    }
+
+    fn finish(mut self, node: Node) -> Pattern {
+        self.root = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self
+    }
+
+    fn around(self, node: impl FnOnce(u32) -> Node) -> Pattern {
+        let inner = self.root;
+        self.finish(node(inner))
+    }
+
+    fn filtered(self, condition: Condition) -> Pattern {
+        self.around(|inner| Node::Filter { condition, inner })
+    }
+
+    // ---- Naming ----
+
+    /// Gives what is matched here a name, by which the right side of a rule finds it. Where one name stands twice, both have to be the same
+    /// expression: the same variable, literal or node, aliases looked through. Of [`rest`], what is captured is a list.
+    #[must_use]
+    pub fn capture(self, name: &str) -> Pattern {
+        let name = Arc::from(name);
+        self.around(|inner| Node::Capture { name, inner })
+    }
+
+    // ---- Alternatives ----
+
+    /// This, or what `wrap` puts around it: an addition of a bias, an activation. What is wrapped is tried first. A capture in the wrapping
+    /// tells whether it was there: [`Captures::get`](crate::pattern::Captures::get).
+    ///
+    /// ```
+    /// use anfora_visit::pattern::{any, op};
+    /// let activated = op("matmul", [any(), any()]).optional(|x| op("nn.relu", [x]).capture("relu"));
+    /// ```
+    #[must_use]
+    pub fn optional(self, wrap: impl FnOnce(Pattern) -> Pattern) -> Pattern {
+        let hole = Arc::new(());
+        let wrapping = wrap(Pattern::leaf(Node::Hole(Arc::clone(&hole))));
+        let mut inner = self;
+        let bare = inner.root;
+        let start = inner.nodes.len();
+        let root = wrapping.root + start as u32;
+        inner.append(wrapping);
+        for node in &mut inner.nodes[start..] {
+            if matches!(node, Node::Hole(h) if Arc::ptr_eq(h, &hole)) {
+                *node = Node::Link(bare);
+            }
+        }
+        let at = inner.children.len() as u32;
+        inner.children.extend([root, bare]);
+        inner.finish(Node::Either(Children { start: at, len: 2 }))
+    }
+
+    // ---- Conditions ----
+
+    /// Only where what is matched has one use, in the block that computes it: fusing it into its user computes nothing twice.
+    #[must_use]
+    pub fn used_once(self) -> Pattern {
+        self.filtered(Condition::UsedOnce)
+    }
+
+    /// Only calls of an operator with this value of an attribute; one that is left out has its default.
+    #[must_use]
+    pub fn attr(self, name: &str, value: impl Into<AttrValue>) -> Pattern {
+        self.filtered(Condition::Attr { name: name.into(), value: value.into() })
+    }
+
+    /// Only calls of an operator whose attributes pass a test.
+    #[must_use]
+    pub fn attrs_where(self, test: impl Fn(&AttrReader<'_>) -> bool + Send + Sync + 'static) -> Pattern {
+        self.filtered(Condition::AttrsWhere(Arc::new(test)))
+    }
+
+    /// Only tensors of an element type.
+    #[must_use]
+    pub fn dtype(self, dtype: DType) -> Pattern {
+        self.filtered(Condition::DType(dtype))
+    }
+
+    /// Only tensors of a rank.
+    #[must_use]
+    pub fn rank(self, rank: usize) -> Pattern {
+        self.filtered(Condition::Rank(rank))
+    }
+
+    /// Only tensors of these constant extents; `None` is any extent.
+    #[must_use]
+    pub fn shape(self, extents: &[Option<usize>]) -> Pattern {
+        self.filtered(Condition::Shape(extents.into()))
+    }
+
+    /// Only tensors of which all extents are constants.
+    #[must_use]
+    pub fn static_shape(self) -> Pattern {
+        self.filtered(Condition::StaticShape)
+    }
+
+    /// Only what has the same type as the capture of a name, which may stand anywhere in the pattern.
+    #[must_use]
+    pub fn same_type_as(self, capture: &str) -> Pattern {
+        self.filtered(Condition::SameTypeAs(capture.into()))
+    }
+
+    /// Only what has a type that passes a test.
+    #[must_use]
+    pub fn type_where(self, test: impl Fn(&Types, TypeId) -> bool + Send + Sync + 'static) -> Pattern {
+        self.filtered(Condition::TypeWhere(Arc::new(test)))
+    }
+
+    /// Only what passes a test.
+    #[must_use]
+    pub fn filter(self, test: impl Fn(&Candidate<'_>) -> bool + Send + Sync + 'static) -> Pattern {
+        self.filtered(Condition::Where(Arc::new(test)))
+    }
+
+    // ---- Operands ----
+
+    /// The two operands of the operator may stand in either order, whatever its row says.
+    #[must_use]
+    pub fn commutative(self) -> Pattern {
+        self.in_order(Order::Either)
+    }
+
+    /// The operands of the operator stand as they are written, though its row says that they may be exchanged.
+    #[must_use]
+    pub fn ordered(self) -> Pattern {
+        self.in_order(Order::AsWritten)
+    }
+
+    fn in_order(mut self, wanted: Order) -> Pattern {
+        let mut at = self.root;
+        loop {
+            match &mut self.nodes[at as usize] {
+                Node::Capture { inner, .. } | Node::Filter { inner, .. } => at = *inner,
+                Node::Op { order, .. } => {
+                    *order = wanted;
+                    return self;
+                }
+                // Found to be no operator when it is compiled.
+                _ => return self.filtered(Condition::Order),
+            }
+        }
+    }
+}
+
+/// Anything: a wildcard.
+pub fn any() -> Pattern {
+    Pattern::leaf(Node::Any)
+}
+
+/// Anything, named: `any().capture(name)`. On the right side of a rule, what was captured on the left.
+pub fn capture(name: &str) -> Pattern {
+    any().capture(name)
+}
+
+/// Any number of further operands, arguments or fields; the last of its list.
+pub fn rest() -> Pattern {
+    Pattern::leaf(Node::Rest)
+}
+
+/// A call of an operator with these operands (all of them, unless [`rest`] is the last). Where the operator's row says that its two operands may be
+/// exchanged, both orders match; the one that is written is tried first.
+pub fn op(name: &str, operands: impl IntoIterator<Item = Pattern>) -> Pattern {
+    let names = OpNames::One(name.into());
+    Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
+}
+
+/// A call of one of several operators.
+pub fn op_in<'n>(names: impl IntoIterator<Item = &'n str>, operands: impl IntoIterator<Item = Pattern>) -> Pattern {
+    let names = OpNames::Several(names.into_iter().map(Arc::from).collect());
+    Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
+}
+
+/// A call of any operator whose row passes a test.
+///
+/// ```
+/// use anfora_ir::FusionPattern;
+/// use anfora_visit::pattern::{any, op_where};
+/// let elementwise = op_where(|row| row.fusion == FusionPattern::ElemWise, [any()]);
+/// ```
+pub fn op_where(
+    test: impl Fn(&OpDef) -> bool + Send + Sync + 'static,
+    operands: impl IntoIterator<Item = Pattern>,
+) -> Pattern {
+    let names = OpNames::Where(Arc::new(test));
+    Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
+}
+
+/// A call of a function value with these arguments.
+pub fn call(function: Pattern, arguments: impl IntoIterator<Item = Pattern>) -> Pattern {
+    Pattern::over(std::iter::once(function).chain(arguments), Node::Call)
+}
+
+/// A tuple of these fields.
+pub fn tuple(fields: impl IntoIterator<Item = Pattern>) -> Pattern {
+    Pattern::over(fields, Node::Tuple)
+}
+
+/// A field of a tuple, by number; `None` is any field.
+pub fn proj(tuple: Pattern, index: impl Into<Option<u32>>) -> Pattern {
+    let index = index.into();
+    tuple.around(|tuple| Node::Proj { tuple, index })
+}
+
+/// The first of several patterns that matches. Of two, written `a | b`.
+pub fn any_of(alternatives: impl IntoIterator<Item = Pattern>) -> Pattern {
+    Pattern::over(alternatives, Node::Either)
+}
+
+/// A tensor literal, of any shape, whose elements all have this value.
+///
+/// An integer is that number in any integer type, and no float; a float that number in any float type, and no integer: `literal(1) | literal(1.0)` is one in
+/// any type. Zeros have signs: `literal(0.0)` does not match `-0f`. Any NaN matches a NaN. A [`Literal`] is just itself.
+pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
+    Pattern::leaf(Node::Literal(value.into().0))
+}
+
+/// A tensor literal.
+pub fn any_literal() -> Pattern {
+    Pattern::leaf(Node::Literal(LiteralCondition::Any))
+}
+
+/// A tensor literal that passes a test.
+pub fn literal_where(test: impl Fn(&Literal) -> bool + Send + Sync + 'static) -> Pattern {
+    Pattern::leaf(Node::Literal(LiteralCondition::Where(Arc::new(test))))
+}
+
+/// The global function of a name, without `@`.
+pub fn global(name: &str) -> Pattern {
+    Pattern::leaf(Node::Global(name.into()))
+}
+
+/// `none`: an optional operand that is left out.
+pub fn none() -> Pattern {
+    Pattern::leaf(Node::NoneValue)
+}
+
+/// What [`literal`] takes: a number, a boolean or a [`Literal`].
+pub struct LiteralValue(LiteralCondition);
+
+impl<N: Into<Number>> From<N> for LiteralValue {
+    fn from(number: N) -> LiteralValue {
+        LiteralValue(LiteralCondition::Number(number.into()))
+    }
+}
+
+impl From<Literal> for LiteralValue {
+    fn from(literal: Literal) -> LiteralValue {
+        LiteralValue(LiteralCondition::Is(literal))
+    }
+}
+
+/// `a | b`: `a`, or where that does not match, `b`.
+impl std::ops::BitOr for Pattern {
+    type Output = Pattern;
+
+    fn bitor(self, other: Pattern) -> Pattern {
+        any_of([self, other])
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({} nodes)", self.nodes.len())
+    }
+}

@@ -1,0 +1,97 @@
+//! What a match has found.
+
+use std::sync::Arc;
+
+use anfora_ir::ExprId;
+use smallvec::SmallVec;
+
+/// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the variable, not what is bound to it.
+#[derive(Copy, Clone)]
+pub struct Captures<'m> {
+    pub(crate) names: &'m [Arc<str>],
+    pub(crate) found: &'m [Found],
+    pub(crate) root: ExprId,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) enum Found {
+    #[default]
+    Nothing,
+    One(ExprId),
+    Many(SmallVec<[ExprId; 4]>),
+}
+
+impl<'m> Captures<'m> {
+    /// The node at which the pattern was found.
+    pub fn root(&self) -> ExprId {
+        self.root
+    }
+
+    /// What was captured by a name; `None` where it stands in an alternative that was not taken, or is a list.
+    pub fn get(&self, name: &str) -> Option<ExprId> {
+        match self.found(name)? {
+            Found::One(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// Whether something was captured by a name.
+    pub fn has(&self, name: &str) -> bool {
+        self.found(name).is_some_and(|f| *f != Found::Nothing)
+    }
+
+    /// The list that a [`rest`](crate::pattern::rest) captured; empty where it stands in an alternative that was not taken.
+    pub fn list(&self, name: &str) -> &'m [ExprId] {
+        match self.found(name) {
+            Some(Found::Many(list)) => list,
+            Some(Found::One(id)) => std::slice::from_ref(id),
+            _ => &[],
+        }
+    }
+
+    fn found(&self, name: &str) -> Option<&'m Found> {
+        self.found.get(self.names.iter().position(|n| **n == *name)?)
+    }
+
+    /// Names and what was captured, in the order in which they stand in the pattern, without lists and what was not captured.
+    pub fn iter(&self) -> impl Iterator<Item = (&'m str, ExprId)> + use<'m> {
+        self.names.iter().zip(self.found).filter_map(|(name, found)| match found {
+            Found::One(id) => Some((&**name, *id)),
+            _ => None,
+        })
+    }
+}
+
+impl std::ops::Index<&str> for Captures<'_> {
+    type Output = ExprId;
+
+    /// # Panics
+    /// If nothing was captured by that name; [`Captures::get`] says so instead.
+    fn index(&self, name: &str) -> &ExprId {
+        match self.found(name) {
+            Some(Found::One(id)) => id,
+            _ => panic!("nothing was captured as `{name}`"),
+        }
+    }
+}
+
+impl std::ops::Index<usize> for Captures<'_> {
+    type Output = ExprId;
+
+    /// By number: captures are numbered from 0, in the order in which they stand in the pattern.
+    ///
+    /// # Panics
+    /// If nothing was captured by that number.
+    fn index(&self, number: usize) -> &ExprId {
+        match self.found.get(number) {
+            Some(Found::One(id)) => id,
+            _ => panic!("nothing was captured by number {number}"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Captures<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.names.iter().zip(self.found)).finish()
+    }
+}

@@ -1,0 +1,571 @@
+//! Rewriting to a fixpoint over a work list.
+
+use anfora_ir::{Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, Step, TypeId, VarFlags, VarId};
+use smallvec::SmallVec;
+
+use crate::analysis::Definition;
+use crate::chain::{insert_before, set_var_flags, unlink_let};
+use crate::error::{RewriteError, check_type};
+use crate::link::{Binding, Link};
+use crate::pattern::compile::Compiled;
+use crate::pattern::dispatch::Dispatch;
+use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::outcome::{Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
+use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
+use crate::pattern::rule::{RightSide, Rule};
+use crate::pattern::search::{Attempt, Search, Sight, default_budget};
+use crate::pattern::template::Template;
+
+/// Rewrites a body by rules, until none applies any more or a limit is reached.
+///
+/// Nodes are looked at in program order, the rules at each in the order in which they are given; the first that matches and applies replaces the node. What it
+/// put there, and what uses it, are looked at next; when all are done, sweeps over the body follow until one finds nothing ([`StopReason::Fixpoint`]). Rules
+/// whose patterns cannot begin at a node cost nothing there. A rewrite costs as much as it changes, and the whole is near-linear in the body and the rewrites.
+///
+/// In a program in A-normal form the result is in A-normal form: nested parts of a replacement are bound just before the binding or tail that is rewritten, in its
+/// dataflow region where there is one. Where a binding's value becomes an atom, uses of its variable become that atom and the binding disappears. In a graph, and any other
+/// program, a node is replaced at all its uses and nothing is bound; an operand that is impure, an `if`, a `fn` or a block is then matched by nothing, and a binding whose value
+/// has nested parts is not looked through (bring the program to A-normal form first where these matter: `ToANormalForm`).
+///
+/// A replacement has an equal or more specific type than what it replaces, else the rule does not apply there ([`RuleCounts::mistyped`]); its users are inferred again.
+/// A variable of another dataflow region that a replacement uses becomes an output of its region. Pure bindings that a rewrite leaves
+/// without use are erased, so that [`used_once`](crate::pattern::Pattern::used_once) is right for the next rule; other dead code is left as it is.
+///
+/// A `fn` with the attribute `Primitive=1` is finished: nothing in it is looked at. Who fuses into a `fn` gives it that attribute, or the rule applies in it again.
+///
+/// What a rule may do is what [`Rewriter`] offers: make expressions. Nothing else can be edited meanwhile.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_visit::pattern::{PatternOptions, Rule, capture, literal, op, rewrite_patterns};
+///
+/// let mut rules = [
+///     Rule::replace("x * 1", op("multiply", [capture("x"), literal(1) | literal(1.0)]), capture("x")),
+///     // -0 + 0 is 0: of floats, only -0 can be left out.
+///     Rule::replace("x + 0", op("add", [capture("x"), literal(0) | literal(-0.0)]), capture("x")),
+/// ];
+/// let text = "def @main(%x: Tensor[(8,), float32]) { let %a = multiply(1f, %x); let %b = add(%a, -0f); exp(%b) }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
+/// let key = module.find("main").unwrap();
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// let mut editor = anfora_ir::Editor::new(cx, &mut function.body);
+/// let outcome = rewrite_patterns(&mut editor, &mut rules, &PatternOptions::default())?;
+/// assert_eq!(outcome.rewrites, 2);
+/// assert_eq!(
+///     module.to_text(),
+///     "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {\n  exp(%x)\n}\n"
+/// );
+/// # Ok::<(), anfora_visit::pattern::PatternRewriteError>(())
+/// ```
+///
+/// # Errors
+/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does not fit. The body is then half rewritten, and with a journal open
+/// the caller can take the edit back.
+pub fn rewrite_patterns(
+    editor: &mut Editor<'_>,
+    rules: &mut [Rule<'_>],
+    options: &PatternOptions<'_>,
+) -> Result<Outcome, PatternRewriteError> {
+    let mut ready = Vec::with_capacity(rules.len());
+    for rule in rules.iter() {
+        let refused = |error| PatternRewriteError::Pattern { rule: rule.name.clone(), error };
+        let pattern = Compiled::new(editor.cx, &rule.pattern).map_err(refused)?;
+        let template = match &rule.right {
+            RightSide::Written(by) => Some(Template::new(editor.cx, by, &pattern.captures).map_err(refused)?),
+            RightSide::Built(_) => None,
+        };
+        let budget = options.steps.unwrap_or_else(|| default_budget(&pattern));
+        ready.push(Ready { pattern, template, budget });
+    }
+    let mut facts = Facts::new(editor.cx, editor.body, options.purity);
+    facts.def_use.note_losses();
+    let mut driver = Driver {
+        dispatch: Dispatch::new(editor.cx, ready.iter().map(|r| &r.pattern.roots)),
+        depth: ready.iter().map(|r| r.pattern.depth).max().unwrap_or(0),
+        asks_for_uses: ready.iter().any(|r| r.pattern.asks_for_uses),
+        fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
+        facts,
+        work: Vec::new(),
+        queued: IdSet::with_capacity(editor.body.len()),
+        search: Search::default(),
+        nested: Nested::default(),
+        retype: None,
+        next: Vec::new(),
+        counts: rules.iter().map(|r| RuleCounts { name: r.name.clone(), ..RuleCounts::default() }).collect(),
+        erased: 0,
+    };
+    let mut sweeps = 0;
+    let stop = loop {
+        driver.fill(editor);
+        sweeps += 1;
+        let mut changed = false;
+        let mut out_of_fuel = false;
+        while let Some(node) = driver.take(editor) {
+            match driver.rewrite(editor, rules, &ready, node)? {
+                Verdict::Unchanged => {}
+                Verdict::Changed => changed = true,
+                Verdict::OutOfFuel => {
+                    out_of_fuel = true;
+                    break;
+                }
+            }
+        }
+        if let Some(mut retype) = driver.retype.take() {
+            let root = editor.body.root();
+            changed |= retype.sweep(editor.cx, editor.body, root)? > 0;
+        }
+        if out_of_fuel {
+            break StopReason::OutOfFuel;
+        }
+        if !changed {
+            break StopReason::Fixpoint;
+        }
+        if sweeps >= options.sweeps {
+            break StopReason::OutOfSweeps;
+        }
+    };
+    Ok(Outcome {
+        stop,
+        rewrites: driver.counts.iter().map(|c| c.rewrites).sum(),
+        erased: driver.erased,
+        sweeps,
+        rules: driver.counts,
+    })
+}
+
+struct Ready {
+    pattern: Compiled,
+    template: Option<Template>,
+    budget: u64,
+}
+
+enum Verdict {
+    Unchanged,
+    Changed,
+    OutOfFuel,
+}
+
+/// Why a replacement was not put in place.
+enum Refusal {
+    Mistyped,
+    Declined,
+    Illegal(IllegalEdit),
+    Users(RewriteError),
+}
+
+impl From<IllegalEdit> for Refusal {
+    fn from(error: IllegalEdit) -> Refusal {
+        Refusal::Illegal(error)
+    }
+}
+
+impl From<RewriteError> for Refusal {
+    fn from(error: RewriteError) -> Refusal {
+        Refusal::Users(error)
+    }
+}
+
+/// How many nodes a rewrite puts back on the work list; what more there is, the next sweep comes to.
+const REACH: usize = 256;
+
+struct Driver {
+    facts: Facts,
+    dispatch: Dispatch,
+    /// The deepest of the patterns.
+    depth: u32,
+    asks_for_uses: bool,
+    fuel: u64,
+    /// Nodes to look at, the next one last.
+    work: Vec<ExprId>,
+    queued: IdSet<ExprId>,
+    search: Search,
+    nested: Nested,
+    /// What has another type at the end of a block.
+    retype: Option<Retype>,
+    /// Nodes to put on the work list after a rewrite.
+    next: Vec<ExprId>,
+    counts: Vec<RuleCounts>,
+    erased: u64,
+}
+
+impl Driver {
+    /// Puts every node that a rule may begin at on the work list, in program order.
+    fn fill(&mut self, editor: &Editor<'_>) {
+        let mut cursor = Cursor::new(editor.body);
+        while let Some(step) = cursor.next(editor.body) {
+            if let Step::Enter(id) = step
+                && is_primitive(editor.cx, editor.body, id)
+            {
+                cursor.skip();
+            }
+            if let Step::Flat(id) | Step::Exit(id) = step
+                && !self.dispatch.rules(editor.body, id).is_empty()
+                && self.queued.insert(id)
+            {
+                self.work.push(id);
+            }
+        }
+        self.work.reverse();
+    }
+
+    /// The next node that is still part of the program.
+    fn take(&mut self, editor: &Editor<'_>) -> Option<ExprId> {
+        loop {
+            let node = self.work.pop()?;
+            self.queued.remove(node);
+            if self.facts.def_use.use_count(node) > 0 && !editor.body.expr(node).is_atom() {
+                return Some(node);
+            }
+        }
+    }
+
+    /// Tries the rules at a node.
+    fn rewrite(
+        &mut self,
+        editor: &mut Editor<'_>,
+        rules: &mut [Rule<'_>],
+        ready: &[Ready],
+        node: ExprId,
+    ) -> Result<Verdict, PatternRewriteError> {
+        let candidates = self.dispatch.rules(editor.body, node).len();
+        for i in 0..candidates {
+            let number = self.dispatch.rules(editor.body, node)[i] as usize;
+            let Ready { pattern, template, budget } = &ready[number];
+            let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
+            match self.search.attempt(sight, pattern, node, *budget) {
+                Attempt::Matched => {}
+                Attempt::Failed => continue,
+                Attempt::GaveUp => {
+                    self.counts[number].gave_up += 1;
+                    continue;
+                }
+            }
+            let mark = editor.body.len();
+            let captures = self.search.captures(pattern);
+            let mut rewriter = Rewriter::new(editor, &self.facts, node);
+            let rule = &mut rules[number];
+            let new = match (template, &mut rule.right) {
+                (Some(template), _) => match template.build(&mut rewriter, &captures) {
+                    Ok(new) => new,
+                    Err(_) => {
+                        self.counts[number].mistyped += 1;
+                        continue;
+                    }
+                },
+                (None, RightSide::Built(build)) => build(&mut rewriter, &captures)
+                    .map_err(|error| PatternRewriteError::Rule { rule: rule.name.clone(), error })?,
+                (None, RightSide::Written(_)) => None,
+            };
+            for range in rewriter.closed() {
+                self.facts.close(range);
+            }
+            let Some(new) = new else {
+                self.counts[number].declined += 1;
+                continue;
+            };
+            let place = match self.prepare(editor, node, new, mark) {
+                Ok(_) if self.fuel == 0 => return Ok(Verdict::OutOfFuel),
+                Ok(new) => self.replace(editor, node, new, mark),
+                Err(refusal) => Err(refusal),
+            };
+            match place {
+                Ok(()) => {
+                    self.fuel -= 1;
+                    self.counts[number].rewrites += 1;
+                    return Ok(Verdict::Changed);
+                }
+                Err(Refusal::Mistyped) => self.counts[number].mistyped += 1,
+                Err(Refusal::Declined) => self.counts[number].declined += 1,
+                Err(Refusal::Illegal(error)) => {
+                    return Err(PatternRewriteError::Illegal { rule: rule.name.clone(), error });
+                }
+                Err(Refusal::Users(error)) => {
+                    return Err(PatternRewriteError::Users { rule: rule.name.clone(), error });
+                }
+            }
+        }
+        Ok(Verdict::Unchanged)
+    }
+
+    /// Checks what is to replace a node, and takes it apart. Overwrites nothing that is part of the program.
+    fn prepare(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) -> Result<ExprId, Refusal> {
+        let (body, facts) = (&*editor.body, &self.facts);
+        self.nested.clear();
+        if new == node {
+            return Err(Refusal::Declined);
+        }
+        check_type(editor.cx, body.type_of(node), body.type_of(new)).map_err(|_| Refusal::Mistyped)?;
+        if facts.is_anf {
+            let parts = New { from: mark, start: mark, root: node };
+            if named(body, facts, new, parts)? == node {
+                return Err(Refusal::Declined);
+            }
+            return Ok(self.nested.find(editor, facts, new, parts)?);
+        }
+        // Parts of a graph may be shared, but not those that hold blocks.
+        if new.index() < mark && body.expr(new).binds() {
+            return Err(IllegalEdit::Elsewhere.into());
+        }
+        for i in mark..body.len() {
+            let id = ExprId::from_index(i);
+            let parts = match body.expr(id) {
+                Expr::Proj { tuple, .. } => SmallVec::from_slice(&[tuple]),
+                Expr::Lambda { body: block, .. } => SmallVec::from_slice(&[block]),
+                _ => SmallVec::<[ExprId; 8]>::from_slice(body.operands_of(id)),
+            };
+            for part in parts {
+                if part.index() < mark && body.expr(part).binds() {
+                    return Err(IllegalEdit::Elsewhere.into());
+                }
+                if let Some(var) = body.as_var(part)
+                    && part.index() < mark
+                    && facts.def_use.definition(body, var).is_none()
+                {
+                    return Err(IllegalEdit::Unbound.into());
+                }
+            }
+        }
+        if body.expr(new).binds() && facts.def_use.use_count(node) > 1 {
+            return Err(IllegalEdit::Shared.into());
+        }
+        Ok(new)
+    }
+
+    /// Puts `new` in the place of a node, at all its links.
+    fn replace(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) -> Result<(), Refusal> {
+        let mut links: SmallVec<[Link; 4]> = self.facts.def_use.uses(editor.body, node).collect();
+        let retyped = editor.body.type_of(node) != editor.body.type_of(new);
+        let is_atom = editor.body.expr(new).is_atom();
+        self.next.clear();
+        self.take_in(editor, node, new, mark);
+        if let Some(link) = links.first_mut() {
+            *link = self.bind_nested(editor, *link, node);
+        }
+        if !is_atom {
+            self.next.push(new);
+        }
+        let mut changed: SmallVec<[Link; 8]> = SmallVec::new();
+        for link in links {
+            match (link, Binding::of(editor.body, link_owner(link).unwrap_or(node))) {
+                (Link::Value(_), Some(binding)) if is_atom => {
+                    let uses: SmallVec<[Link; 8]> = self.facts.def_use.uses(editor.body, binding.var.expr()).collect();
+                    for &link in &uses {
+                        self.facts.def_use.set(editor.body, link, new);
+                    }
+                    if let Some(by) = editor.body.as_var(new)
+                        && editor.body.is_dataflow_var(by)
+                        && !editor.body.is_dataflow_var(binding.var)
+                    {
+                        set_var_flags(editor.body, by, VarFlags::PLAIN);
+                    }
+                    self.unlink(editor, binding.id);
+                    changed.extend(uses);
+                }
+                (Link::Value(_), Some(binding)) => {
+                    self.facts.def_use.set(editor.body, link, new);
+                    changed.push(link);
+                    self.next.extend(self.facts.def_use.users(binding.var.expr()).take(REACH));
+                }
+                _ => {
+                    self.facts.def_use.set(editor.body, link, new);
+                    changed.push(link);
+                }
+            }
+        }
+        self.next.extend(changed.iter().take(REACH).filter_map(|&link| link_owner(link)));
+        let is_constant = matches!(editor.body.expr(new), Expr::Literal(_) | Expr::None);
+        if retyped || is_constant {
+            self.pass_on(editor, changed)?;
+        }
+        self.erase_unused(editor);
+        self.queue(editor);
+        Ok(())
+    }
+
+    /// Makes what was appended known, and lets variables of other dataflow regions out of them.
+    fn take_in(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) {
+        let place = self.facts.place(node);
+        let mut foreign: SmallVec<[VarId; 4]> = SmallVec::new();
+        let body = &*editor.body;
+        let mut look = |facts: &Facts, id: ExprId| {
+            if let Some(var) = body.as_var(id)
+                && body.is_dataflow_var(var)
+                && let Some(definition) = facts.place_of_definition(body, var)
+                && definition.region != place.region
+            {
+                foreign.push(var);
+            }
+        };
+        look(&self.facts, new);
+        for i in mark..body.len() {
+            let id = ExprId::from_index(i);
+            if !body.expr(id).is_atom() {
+                self.facts.add(editor.cx, body, id, place);
+                match body.expr(id) {
+                    Expr::Proj { tuple, .. } => look(&self.facts, tuple),
+                    Expr::Lambda { body: block, .. } => look(&self.facts, block),
+                    Expr::Let { body: rest, .. } => look(&self.facts, rest),
+                    _ => body.operands_of(id).iter().for_each(|&o| look(&self.facts, o)),
+                }
+            }
+        }
+        for var in foreign {
+            set_var_flags(editor.body, var, VarFlags::PLAIN);
+        }
+    }
+
+    /// Binds the parts of a replacement before the binding or tail that a link belongs to, and returns the link at which the replaced node hangs then.
+    fn bind_nested(&mut self, editor: &mut Editor<'_>, link: Link, node: ExprId) -> Link {
+        if self.nested.bindings.is_empty() {
+            return link;
+        }
+        let before = match link {
+            Link::Value(id) => self.facts.def_use.only_use(editor.body, id).expect("a Let hangs at one link"),
+            tail => tail,
+        };
+        let place = self.facts.place(node);
+        let after = insert_before(editor, before, &self.nested.bindings);
+        let mut at = before.target(editor.body);
+        for &(_, value) in &self.nested.bindings {
+            self.facts.set_place(at, place);
+            self.facts.set_place(value, place);
+            self.next.push(value);
+            if let Some(binding) = Binding::of(editor.body, at) {
+                at = binding.rest;
+            }
+        }
+        self.facts.def_use.sync(editor.body, before);
+        match link {
+            Link::Value(_) => link,
+            _ => after,
+        }
+    }
+
+    fn unlink(&mut self, editor: &mut Editor<'_>, id: ExprId) {
+        let link = self.facts.def_use.only_use(editor.body, id).expect("a Let hangs at one link");
+        unlink_let(editor.body, link);
+        self.facts.def_use.sync(editor.body, link);
+    }
+
+    /// Infers again what hangs around links at which something of another type hangs now. What follows from the type of a block is left for the end of
+    /// the sweep.
+    fn pass_on(&mut self, editor: &mut Editor<'_>, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
+        let mut stack = changed;
+        stack.reverse();
+        while let Some(link) = stack.pop() {
+            let target = link.target(editor.body);
+            match link {
+                Link::Root | Link::Cond(_) => {}
+                Link::Value(id) => {
+                    let Some(binding) = Binding::of(editor.body, id) else { continue };
+                    let ty = editor.body.type_of(target);
+                    self.retype_as(editor, binding.var.expr(), ty, &mut stack)?;
+                }
+                Link::Rest(_) | Link::Then(_) | Link::Else(_) | Link::Lambda(_) => {
+                    self.retype.get_or_insert_with(|| Retype::new(editor.body)).changed(target);
+                }
+                Link::Operand(id, _) => {
+                    let old = editor.body.ty(id);
+                    if editor.refresh_type(id)? {
+                        let new = editor.body.ty(id);
+                        editor.body.set_type(id, old);
+                        self.retype_as(editor, id, new, &mut stack)?;
+                        self.next.push(id);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn retype_as(
+        &mut self,
+        editor: &mut Editor<'_>,
+        id: ExprId,
+        ty: TypeId,
+        stack: &mut SmallVec<[Link; 8]>,
+    ) -> Result<(), RewriteError> {
+        let old = editor.body.ty(id);
+        if old == ty {
+            return Ok(());
+        }
+        check_type(editor.cx, old, ty)?;
+        editor.body.set_type(id, ty);
+        stack.extend(self.facts.def_use.uses(editor.body, id));
+        Ok(())
+    }
+
+    /// Erases bindings that lost their last use and can be left out, and puts the users of what is used once now on the work list.
+    fn erase_unused(&mut self, editor: &mut Editor<'_>) {
+        let mut losses = self.facts.def_use.take_losses();
+        while !losses.is_empty() {
+            for id in losses {
+                match self.facts.def_use.use_count(id) {
+                    0 => {
+                        if let Some(var) = editor.body.as_var(id)
+                            && let Some(Definition::Let(link)) = self.facts.def_use.definition(editor.body, var)
+                            && let Some(value) = self.facts.def_use.value(editor.body, var)
+                            && self.can_be_left_out(editor, value)
+                        {
+                            self.unlink(editor, link);
+                            self.erased += 1;
+                        }
+                    }
+                    1 if self.asks_for_uses => self.next.extend(self.facts.def_use.users(id)),
+                    _ => {}
+                }
+            }
+            losses = self.facts.def_use.take_losses();
+        }
+    }
+
+    fn can_be_left_out(&self, editor: &Editor<'_>, value: ExprId) -> bool {
+        match editor.body.expr(value) {
+            // Checked where it stands, used or not.
+            Expr::CallOp { op, .. } if editor.cx.ops.get(op).name == "match_cast" => false,
+            Expr::If { .. } | Expr::Let { .. } => false,
+            _ => !self.facts.is_impure(value),
+        }
+    }
+
+    /// Puts the nodes of a rewrite on the work list, and those that may look at them through their operands.
+    fn queue(&mut self, editor: &Editor<'_>) {
+        let body = &*editor.body;
+        let def_use = &self.facts.def_use;
+        let mut level = 0;
+        for _ in 1..self.depth.max(2) {
+            let end = self.next.len();
+            for i in level..end {
+                if self.next.len() >= REACH {
+                    break;
+                }
+                let id = self.next[i];
+                let named = match def_use.only_use(body, id) {
+                    Some(Link::Value(link)) => Binding::of(body, link).map(|b| b.var.expr()),
+                    _ => None,
+                };
+                let room = REACH - self.next.len();
+                self.next.extend(def_use.users(named.unwrap_or(id)).take(room));
+            }
+            level = end;
+        }
+        while let Some(id) = self.next.pop() {
+            if !self.dispatch.rules(body, id).is_empty() && !self.facts.is_closed(id) && self.queued.insert(id) {
+                self.work.push(id);
+            }
+        }
+    }
+}
+
+fn link_owner(link: Link) -> Option<ExprId> {
+    match link {
+        Link::Root => None,
+        Link::Rest(id)
+        | Link::Value(id)
+        | Link::Cond(id)
+        | Link::Then(id)
+        | Link::Else(id)
+        | Link::Lambda(id)
+        | Link::Operand(id, _) => Some(id),
+    }
+}

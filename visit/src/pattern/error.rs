@@ -1,0 +1,86 @@
+//! Why a pattern, or a rule, is refused.
+
+use anfora_ir::{Arity, TypeError};
+
+/// Why a pattern cannot be looked for, or cannot be built as the right side of a rule.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// No operator has that name.
+    #[error("{}{}", .0.message, suggestion(.0.help.as_deref()))]
+    UnknownOp(TypeError),
+    /// The operator never has that many operands.
+    #[error("a pattern of `{op}` has {found} operands, but it takes {wanted}")]
+    Arity {
+        /// The operator.
+        op: String,
+        /// How many it takes.
+        wanted: String,
+        /// How many the pattern has.
+        found: usize,
+    },
+    /// The operator has no such attribute.
+    #[error("`{op}` has no attribute `{attr}`{}", suggestion(.help.as_deref()))]
+    UnknownAttr {
+        /// The operator.
+        op: String,
+        /// What it was taken to have.
+        attr: String,
+        /// What may have been meant.
+        help: Option<String>,
+    },
+    /// The attribute never has such a value.
+    #[error("attribute `{attr}` of `{op}` wants {wanted}")]
+    AttrKind {
+        /// The operator.
+        op: String,
+        /// The attribute.
+        attr: String,
+        /// What it takes.
+        wanted: &'static str,
+    },
+    /// Attributes or an order of operands are asked for where there is no operator.
+    #[error("a condition on {0} stands where there is no operator")]
+    NotAnOperator(&'static str),
+    /// Both orders are asked for of other than two operands.
+    #[error("operands can be exchanged only where there are two of them, not {0}")]
+    NotTwoOperands(usize),
+    /// No capture has that name.
+    #[error("nothing is captured as `{name}`{}", suggestion(.help.as_deref()))]
+    UnknownCapture {
+        /// The name.
+        name: String,
+        /// What may have been meant.
+        help: Option<String>,
+    },
+    /// One name stands for a list in one place and for an expression in another.
+    #[error("`{0}` is captured both as an expression and as a list")]
+    MixedCapture(String),
+    /// `rest()` stands elsewhere than at the end of a list of operands, arguments or fields, or has a condition.
+    #[error("`rest()` has to be the last operand, argument or field, without conditions")]
+    Rest,
+    /// Alternatives without any.
+    #[error("there is no alternative to match")]
+    NoAlternatives,
+    /// What is passed to the wrapping of `optional` is used outside of it.
+    #[error("what `optional` passes to its wrapping is used outside of it")]
+    Hole,
+    /// It can match only an atom, and rewriting begins at calls, tuples and projections.
+    #[error("only a call, tuple, projection, `if` or `fn` can be rewritten, not an atom")]
+    AtomRoot,
+    /// The right side of a rule does not say what to build.
+    #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
+    NotBuildable(&'static str),
+}
+
+fn suggestion(help: Option<&str>) -> String {
+    help.map_or_else(String::new, |help| format!("; {help}"))
+}
+
+pub(crate) fn arity_text(arity: Arity) -> String {
+    match (arity.min, arity.max) {
+        (min, Some(max)) if min == max => min.to_string(),
+        (min, Some(max)) => format!("{min} to {max}"),
+        (min, None) => format!("at least {min}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! Looking for a pattern without rewriting.
+
+use anfora_ir::{Body, Context, Cursor, ExprId, Purity, Step};
+
+use crate::pattern::build::Pattern;
+use crate::pattern::captures::Captures;
+use crate::pattern::compile::Compiled;
+use crate::pattern::dispatch::Dispatch;
+use crate::pattern::error::PatternError;
+use crate::pattern::facts::Facts;
+use crate::pattern::search::{Attempt, Search, Sight, default_budget};
+
+/// Looks for one pattern in a body that is not edited meanwhile.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_visit::pattern::{Matcher, any, capture, op};
+///
+/// let text = "def @main(%x: Tensor[(2, 3), float32]) {
+///     let %a = permute_dims(%x);
+///     let %b = permute_dims(%a, axes=[1, 0]);
+///     tanh(%b)
+/// }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
+/// let key = module.find("main").unwrap();
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// let twice = op("permute_dims", [op("permute_dims", [capture("x")])]);
+/// let mut matcher = Matcher::new(cx, &function.body, &twice, None)?;
+/// let roots = matcher.find_all();
+/// assert_eq!(roots.len(), 1);
+/// let captures = matcher.at(roots[0]).unwrap();
+/// assert_eq!(captures["x"], function.body.params()[0].expr());
+/// # Ok::<(), anfora_visit::pattern::PatternError>(())
+/// ```
+pub struct Matcher<'a> {
+    cx: &'a Context,
+    body: &'a Body,
+    facts: Facts,
+    pattern: Compiled,
+    dispatch: Dispatch,
+    search: Search,
+    budget: u64,
+}
+
+impl<'a> Matcher<'a> {
+    /// Gets ready to look for a pattern. `purity` says which global functions are pure; without it, calls of function values count as impure,
+    /// and are not looked through. Takes time linear in the body and the pattern.
+    ///
+    /// # Errors
+    /// If the pattern is refused: an operator or attribute that does not exist, a wrong number of operands, and so on.
+    pub fn new(
+        cx: &'a mut Context,
+        body: &'a Body,
+        pattern: &Pattern,
+        purity: Option<&Purity>,
+    ) -> Result<Matcher<'a>, PatternError> {
+        let pattern = Compiled::new(cx, pattern)?;
+        let cx = &*cx;
+        let dispatch = Dispatch::new(cx, std::iter::once(&pattern.roots));
+        let facts = Facts::new(cx, body, purity);
+        let budget = default_budget(&pattern);
+        Ok(Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget })
+    }
+
+    /// What the pattern captures at a call, tuple, projection, If or Lambda; `None` if it does not match there, or not in 64 steps for each of its nodes and
+    /// 4,096 more.
+    pub fn at(&mut self, root: ExprId) -> Option<Captures<'_>> {
+        if self.dispatch.rules(self.body, root).is_empty() {
+            return None;
+        }
+        let sight = Sight { cx: self.cx, body: self.body, facts: &self.facts };
+        let attempt = self.search.attempt(sight, &self.pattern, root, self.budget);
+        (attempt == Attempt::Matched).then(|| self.search.captures(&self.pattern))
+    }
+
+    /// The nodes at which the pattern matches, in program order.
+    pub fn find_all(&mut self) -> Vec<ExprId> {
+        let mut found = Vec::new();
+        let mut cursor = Cursor::new(self.body);
+        while let Some(step) = cursor.next(self.body) {
+            if let Step::Flat(id) | Step::Exit(id) = step
+                && self.at(id).is_some()
+            {
+                found.push(id);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,371 @@
+//! What the right side of a rule builds with.
+
+use std::ops::Range;
+
+use anfora_ir::{
+    AttrReader, AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Literal, OpDef, OpId, TypeError, TypeId,
+    VarFlags, VarId,
+};
+use smallvec::SmallVec;
+
+use crate::let_list::LetList;
+use crate::link::Link;
+use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::value::{AttrValue, Number};
+
+/// Makes the expressions that a rule replaces a match by, and looks at the program around it.
+///
+/// It makes expressions and nothing else: no link of the program, no type, flag or binding can be overwritten through it. What it makes may be nested: in a
+/// program in A-normal form, the parts that are not atoms are bound just before the binding or tail that is rewritten, each once however
+/// often it is used. Operands are what was captured (or is in scope at the root of the match), and what was made here. An expression that was made and is not
+/// part of what the rule returns is of no consequence.
+pub struct Rewriter<'r, 'e> {
+    editor: &'r mut Editor<'e>,
+    facts: &'r Facts,
+    root: ExprId,
+    /// How many nodes there were when the rule began.
+    start: usize,
+    /// Numbers of the nodes in each `fn` with the attribute `Primitive=1`.
+    closed: Vec<Range<usize>>,
+}
+
+impl<'r, 'e> Rewriter<'r, 'e> {
+    pub(crate) fn new(editor: &'r mut Editor<'e>, facts: &'r Facts, root: ExprId) -> Rewriter<'r, 'e> {
+        let start = editor.body.len();
+        Rewriter { editor, facts, root, start, closed: Vec::new() }
+    }
+
+    /// What it made in functions that are not to be looked into.
+    pub(crate) fn closed(self) -> Vec<Range<usize>> {
+        self.closed
+    }
+
+    // ---- Looking ----
+
+    /// The node that is to be replaced.
+    pub fn root(&self) -> ExprId {
+        self.root
+    }
+
+    /// The tables of the module and the body.
+    pub fn program(&self) -> (&Context, &Body) {
+        (self.editor.cx, self.editor.body)
+    }
+
+    /// The tables of the module, to intern attributes, types, names and literals in.
+    pub fn cx(&mut self) -> &mut Context {
+        self.editor.cx
+    }
+
+    /// What a variable is bound to, as far as it can be looked through; any other expression is its own value.
+    pub fn value(&self, id: ExprId) -> ExprId {
+        let body = &*self.editor.body;
+        let mut at = id;
+        let mut steps = 0;
+        while let Some(value) = body.as_var(at).and_then(|var| self.facts.visible_value(body, var)) {
+            at = value;
+            steps += 1;
+            if steps > body.len() {
+                break;
+            }
+        }
+        at
+    }
+
+    /// The type of an expression.
+    pub fn ty(&self, id: ExprId) -> TypeId {
+        self.editor.body.type_of(id)
+    }
+
+    /// The row of the operator that an expression is a call of, looked through to its value.
+    pub fn op_of(&self, id: ExprId) -> Option<&OpDef> {
+        match self.editor.body.expr(self.value(id)) {
+            Expr::CallOp { op, .. } => Some(self.editor.cx.ops.get(op)),
+            _ => None,
+        }
+    }
+
+    /// The attributes of the call of an operator that an expression is, looked through to its value, with the defaults of the operator's row.
+    pub fn attrs(&self, id: ExprId) -> Option<AttrReader<'_>> {
+        match self.editor.body.expr(self.value(id)) {
+            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.editor.cx, op, attrs }),
+            _ => None,
+        }
+    }
+
+    /// The tensor that an expression is, looked through to its value.
+    pub fn literal_of(&self, id: ExprId) -> Option<&Literal> {
+        Some(self.editor.cx.literals.get(self.editor.body.as_literal(self.value(id))?))
+    }
+
+    // ---- Making ----
+
+    /// A call of the operator of a name, without attributes.
+    ///
+    /// # Errors
+    /// If there is no such operator, or the operands do not fit it.
+    pub fn op(&mut self, name: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
+        self.editor.call_named(name, operands)
+    }
+
+    /// A call of the operator of a name with attributes.
+    ///
+    /// # Errors
+    /// If there is no such operator, or operands or attributes do not fit it.
+    pub fn op_with(
+        &mut self,
+        name: &str,
+        operands: &[ExprId],
+        attrs: &[(&str, AttrValue)],
+    ) -> Result<ExprId, TypeError> {
+        let op = self.editor.cx.ops.resolve(name)?;
+        let attrs = self.intern_attrs(attrs.iter().map(|(name, value)| (*name, value)));
+        self.editor.call_op(op, operands, attrs)
+    }
+
+    /// A call of the operator, with the attributes, of another call (looked through to its value).
+    ///
+    /// # Errors
+    /// If the other one is no call of an operator, or the operands do not fit.
+    pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
+        match self.editor.body.expr(self.value(other)) {
+            Expr::CallOp { op, attrs, .. } => self.editor.call_op(op, operands, attrs),
+            _ => Err(TypeError::new("what is to be called likewise is no call of an operator")),
+        }
+    }
+
+    /// A call of an operator with interned attributes.
+    ///
+    /// # Errors
+    /// If operands or attributes do not fit the operator.
+    pub fn call_op(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
+        self.editor.call_op(op, operands, attrs)
+    }
+
+    pub(crate) fn intern_attrs<'a>(&mut self, attrs: impl Iterator<Item = (&'a str, &'a AttrValue)>) -> AttrsId {
+        let cx = &mut *self.editor.cx;
+        let list: SmallVec<[_; 4]> = attrs.map(|(name, value)| (cx.names.intern(name), value.intern(cx))).collect();
+        cx.attrs(&list)
+    }
+
+    /// A call of a function value.
+    ///
+    /// # Errors
+    /// If it is not a function, or the arguments do not fit.
+    pub fn call(&mut self, function: ExprId, arguments: &[ExprId]) -> Result<ExprId, TypeError> {
+        let attrs = self.editor.cx.attrs.empty();
+        self.editor.call(function, arguments, attrs)
+    }
+
+    /// A tuple.
+    pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
+        self.editor.tuple(fields)
+    }
+
+    /// A field of a tuple.
+    ///
+    /// # Errors
+    /// If it is not a tuple, or has no such field.
+    pub fn proj(&mut self, tuple: ExprId, index: u32) -> Result<ExprId, TypeError> {
+        self.editor.proj(tuple, index)
+    }
+
+    /// A tensor.
+    pub fn literal(&mut self, literal: Literal) -> ExprId {
+        self.editor.literal(literal)
+    }
+
+    /// A rank-0 tensor of the element type of another expression; `None` if that is not a tensor, or its element type has no such number.
+    pub fn number_like(&mut self, number: impl Into<Number>, other: ExprId) -> Option<ExprId> {
+        let dtype = self.editor.cx.types.as_tensor(self.ty(other))?.dtype;
+        let literal = number.into().scalar(dtype)?;
+        Some(self.editor.literal(literal))
+    }
+
+    /// The global function of a name, without `@`.
+    pub fn global(&mut self, name: &str) -> ExprId {
+        let global = self.editor.cx.global(name);
+        self.editor.global(global)
+    }
+
+    /// `none`.
+    pub fn none(&mut self) -> ExprId {
+        self.editor.none()
+    }
+
+    /// A `fn` with parameters of these types and these attributes; `block` makes what it returns from the parameters. What it makes nested is bound inside the
+    /// `fn`, in a program in A-normal form. With the attribute `Primitive=1`, nothing in it is rewritten.
+    ///
+    /// # Errors
+    /// What `block` returns, and if it uses a part of the program that is not an atom.
+    pub fn lambda<E: From<TypeError>>(
+        &mut self,
+        params: &[TypeId],
+        attrs: &[(&str, AttrValue)],
+        block: impl FnOnce(&mut Rewriter<'_, 'e>, &[ExprId]) -> Result<ExprId, E>,
+    ) -> Result<ExprId, E> {
+        let mark = self.editor.body.len();
+        let vars: SmallVec<[_; 4]> = params.iter().map(|&ty| self.editor.var(None, VarFlags::PLAIN, ty)).collect();
+        let uses: SmallVec<[ExprId; 4]> = vars.iter().map(|v| v.expr()).collect();
+        let attrs = self.intern_attrs(attrs.iter().map(|(name, value)| (*name, value)));
+        let lambda = self.editor.body.push_lambda(&vars, None, attrs);
+        let mut tail = block(self, &uses)?;
+        if self.facts.is_anf {
+            let mut nested = Nested::default();
+            tail = nested
+                .find(self.editor, self.facts, tail, New { from: mark, start: self.start, root: self.root })
+                .map_err(|illegal| TypeError::new(illegal.to_string()))?;
+            let mut list = LetList::new();
+            for (var, value) in nested.bindings {
+                list.push(self.editor, var, value);
+            }
+            tail = list.finish(self.editor, tail);
+        }
+        let made = mark..self.editor.body.len();
+        let function = self.editor.lambda(lambda, tail);
+        if is_primitive(self.editor.cx, self.editor.body, function) {
+            self.closed.push(made);
+        }
+        Ok(function)
+    }
+}
+
+/// Why what a rule returns cannot stand in the program.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IllegalEdit {
+    /// A part of it is an `if`, a `fn` or a block that stands elsewhere in the program, or any expression there that has no name.
+    #[error(
+        "what a rule returns is made of atoms, of what was captured and of new expressions, not of a part of the program that stands elsewhere"
+    )]
+    Elsewhere,
+    /// A part of it is a variable that nothing binds.
+    #[error("what a rule returns uses a variable that nothing binds")]
+    Unbound,
+    /// It has a `fn` in it that would have to stand in several places.
+    #[error("a `fn` that a rule returns would have to stand in several places")]
+    Shared,
+}
+
+/// What is new in a replacement, and what it replaces.
+#[derive(Copy, Clone)]
+pub(crate) struct New {
+    /// Nodes from here on may be taken apart.
+    pub(crate) from: usize,
+    /// Variables before this one have to be bound.
+    pub(crate) start: usize,
+    pub(crate) root: ExprId,
+}
+
+/// Finds the parts of a new expression that are not atoms, and gives them variables.
+#[derive(Default)]
+pub(crate) struct Nested {
+    /// In the order in which they are computed.
+    pub(crate) bindings: Vec<(VarId, ExprId)>,
+    /// What each new node is bound to, by how much later it was made than the first.
+    names: Vec<Option<ExprId>>,
+    root_name: Option<ExprId>,
+    stack: Vec<(ExprId, u32)>,
+}
+
+impl Nested {
+    pub(crate) fn clear(&mut self) {
+        self.bindings.clear();
+        self.names.clear();
+        self.root_name = None;
+    }
+
+    /// Takes a new expression apart, and returns it, its operands atoms now. What it replaces may be a part of it.
+    pub(crate) fn find(
+        &mut self,
+        editor: &mut Editor<'_>,
+        facts: &Facts,
+        top: ExprId,
+        new: New,
+    ) -> Result<ExprId, IllegalEdit> {
+        let mark = new.from;
+        let top = named(editor.body, facts, top, new)?;
+        if top.index() < mark {
+            return Ok(top);
+        }
+        self.names.clear();
+        self.names.resize(editor.body.len() - mark, None);
+        self.stack.clear();
+        self.stack.push((top, 0));
+        while let Some(&(id, next)) = self.stack.last() {
+            let operand = match editor.body.expr(id) {
+                Expr::Proj { tuple, .. } => (next == 0).then_some(tuple),
+                _ => editor.body.operands_of(id).get(next as usize).copied(),
+            };
+            let Some(operand) = operand else {
+                self.stack.pop();
+                if !self.stack.is_empty() {
+                    let name = self.bind(editor, facts, id, new.root);
+                    self.names[id.index() - mark] = Some(name);
+                }
+                continue;
+            };
+            let atom = named(editor.body, facts, operand, new)?;
+            let is_atom = editor.body.expr(atom).is_atom();
+            let name = if is_atom {
+                Some(atom)
+            } else if atom == new.root && atom.index() < mark {
+                let name = match self.root_name {
+                    Some(name) => name,
+                    None => self.bind(editor, facts, atom, new.root),
+                };
+                self.root_name = Some(name);
+                Some(name)
+            } else {
+                self.names[atom.index() - mark]
+            };
+            match name {
+                Some(name) => {
+                    if name != operand {
+                        Link::Operand(id, next).set(editor.body, name);
+                    }
+                    if let Some(top) = self.stack.last_mut() {
+                        top.1 += 1;
+                    }
+                }
+                None => self.stack.push((atom, 0)),
+            }
+        }
+        Ok(top)
+    }
+
+    fn bind(&mut self, editor: &mut Editor<'_>, facts: &Facts, value: ExprId, root: ExprId) -> ExprId {
+        let flags = if facts.place(root).region != 0 { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
+        let ty = editor.body.ty(value);
+        let var = editor.var(None, flags, ty);
+        self.bindings.push((var, value));
+        var.expr()
+    }
+}
+
+/// An expression as it may be a part of a new one in A-normal form: a new node, the root, or an atom; of what is bound elsewhere, the variable.
+pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New) -> Result<ExprId, IllegalEdit> {
+    if id.index() >= new.from || id == new.root {
+        return Ok(id);
+    }
+    if let Some(var) = body.as_var(id) {
+        // The variable that is being rewritten would be bound to itself: what it was bound to is meant.
+        if facts.def_use.value(body, var) == Some(new.root) {
+            return Ok(new.root);
+        }
+        if id.index() < new.start && facts.def_use.definition(body, var).is_none() {
+            return Err(IllegalEdit::Unbound);
+        }
+        return Ok(id);
+    }
+    if body.expr(id).is_atom() {
+        return Ok(id);
+    }
+    match facts.def_use.only_use(body, id) {
+        Some(Link::Value(link)) => match body.expr(link) {
+            Expr::Let { var, .. } => Ok(var.expr()),
+            _ => Err(IllegalEdit::Elsewhere),
+        },
+        _ => Err(IllegalEdit::Elsewhere),
+    }
+}

@@ -1,0 +1,464 @@
+//! Matching: an explicit stack of goals, and of choices to come back to.
+
+use anfora_ir::{AttrReader, Body, Context, Expr, ExprId};
+
+use crate::pattern::build::{Candidate, Children};
+use crate::pattern::captures::{Captures, Found};
+use crate::pattern::compile::{Compiled, Operands, Rest, Step, Test};
+use crate::pattern::facts::Facts;
+
+/// A program as matching sees it.
+#[derive(Copy, Clone)]
+pub(crate) struct Sight<'a> {
+    pub(crate) cx: &'a Context,
+    pub(crate) body: &'a Body,
+    pub(crate) facts: &'a Facts,
+}
+
+impl Sight<'_> {
+    /// The end of a row of aliases: a variable that is not bound to a variable, or another atom. Each step takes from `budget`.
+    #[inline]
+    fn atom(&self, mut id: ExprId, budget: &mut u64) -> ExprId {
+        while let Some(value) = self.body.as_var(id).and_then(|var| self.facts.def_use.value(self.body, var))
+            && self.body.expr(value).is_atom()
+            && *budget > 0
+        {
+            *budget -= 1;
+            id = value;
+        }
+        id
+    }
+
+    /// What an operand is bound to, if it is a variable that can be looked through; else itself, aliases looked through.
+    #[inline]
+    fn value(&self, id: ExprId, budget: &mut u64) -> ExprId {
+        let atom = self.atom(id, budget);
+        self.body.as_var(atom).and_then(|var| self.facts.visible_value(self.body, var)).unwrap_or(atom)
+    }
+
+    /// Whether an expression is used once, and in the block in which it is computed.
+    fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
+        let (body, def_use) = (self.body, &self.facts.def_use);
+        loop {
+            let Some(var) = body.as_var(id) else {
+                return body.expr(id).is_atom()
+                    || id != root && def_use.is_used_once(id)
+                    || id == root && self.root_is_used_once(id);
+            };
+            let Some(user) = def_use.users(id).next() else { return false };
+            if !def_use.is_used_once(id) {
+                return false;
+            }
+            if let Some(place) = self.facts.place_of_definition(body, var)
+                && place.block != self.facts.place(user).block
+            {
+                return false;
+            }
+            match def_use.value(body, var) {
+                Some(value) if body.as_var(value).is_some() && *budget > 0 => {
+                    *budget -= 1;
+                    id = value;
+                }
+                _ => return true,
+            }
+        }
+    }
+
+    fn root_is_used_once(&self, root: ExprId) -> bool {
+        let def_use = &self.facts.def_use;
+        let mut users = def_use.users(root);
+        match (users.next().map(|user| self.body.expr(user)), users.next()) {
+            (Some(Expr::Let { var, value, .. }), None) if value == root => def_use.is_used_once(var.expr()),
+            _ => def_use.is_used_once(root),
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Attempt {
+    Matched,
+    Failed,
+    /// It took more steps than it may.
+    GaveUp,
+}
+
+const END: u32 = u32::MAX;
+
+#[derive(Copy, Clone)]
+struct Goal {
+    step: u32,
+    expr: ExprId,
+    /// The goal after it.
+    next: u32,
+}
+
+#[derive(Copy, Clone)]
+enum Other {
+    /// The alternatives of a list from this number on.
+    Alternative(Children, u32, ExprId),
+    /// The operands of a node the other way around.
+    Swapped(Operands, ExprId),
+}
+
+#[derive(Copy, Clone)]
+struct Choice {
+    other: Other,
+    next: u32,
+    goals: u32,
+    trail: u32,
+    deferred: u32,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum Bound {
+    Nothing,
+    One(ExprId),
+    /// The operands of a node from a number on.
+    Tail(ExprId, u32),
+}
+
+/// Room for attempts, which take none of their own once it is large enough.
+#[derive(Default)]
+pub(crate) struct Search {
+    goals: Vec<Goal>,
+    choices: Vec<Choice>,
+    bound: Vec<Bound>,
+    /// Captures in the order in which they were bound.
+    trail: Vec<u32>,
+    /// Tests that speak of captures, for the end.
+    deferred: Vec<(u32, ExprId)>,
+    found: Vec<Found>,
+    root: Option<ExprId>,
+}
+
+/// Steps that an attempt may take: enough for any pattern that does not have many ways to match in each other.
+pub(crate) fn default_budget(pattern: &Compiled) -> u64 {
+    4096 + 64 * pattern.nodes.len() as u64
+}
+
+impl Search {
+    /// Looks for a pattern at a node, in at most `budget` steps.
+    pub(crate) fn attempt(&mut self, sight: Sight<'_>, pattern: &Compiled, root: ExprId, mut budget: u64) -> Attempt {
+        self.goals.clear();
+        self.choices.clear();
+        self.trail.clear();
+        self.deferred.clear();
+        self.bound.clear();
+        self.bound.resize(pattern.captures.len(), Bound::Nothing);
+        self.root = Some(root);
+        let mut next = self.push(pattern.root, root, END);
+        loop {
+            let after = match next {
+                END => {
+                    if self.deferred.iter().all(|&(test, expr)| self.passes_deferred(sight, pattern, test, expr)) {
+                        self.keep(sight.body);
+                        return Attempt::Matched;
+                    }
+                    None
+                }
+                goal => self.step(sight, pattern, self.goals[goal as usize], root, &mut budget),
+            };
+            if budget == 0 {
+                return Attempt::GaveUp;
+            }
+            budget -= 1;
+            next = match after.or_else(|| self.backtrack(sight.body, pattern)) {
+                Some(next) => next,
+                None => return Attempt::Failed,
+            };
+        }
+    }
+
+    /// What the last attempt, which matched, captured.
+    pub(crate) fn captures<'m>(&'m self, pattern: &'m Compiled) -> Captures<'m> {
+        let root = self.root.expect("an attempt was made");
+        Captures { names: &pattern.captures, found: &self.found, root }
+    }
+
+    fn keep(&mut self, body: &Body) {
+        self.found.clear();
+        self.found.extend(self.bound.iter().map(|bound| match *bound {
+            Bound::Nothing => Found::Nothing,
+            Bound::One(id) => Found::One(id),
+            Bound::Tail(id, from) => Found::Many(tail(body, id, from).into()),
+        }));
+    }
+
+    #[inline]
+    fn push(&mut self, step: u32, expr: ExprId, next: u32) -> u32 {
+        self.goals.push(Goal { step, expr, next });
+        self.goals.len() as u32 - 1
+    }
+
+    fn push_operands(&mut self, pattern: &Compiled, operands: Operands, list: &[ExprId], mut next: u32) -> u32 {
+        let steps = &pattern.children[operands.start as usize..][..operands.len as usize];
+        for (&step, &operand) in steps.iter().zip(list).rev() {
+            next = self.push(step, operand, next);
+        }
+        next
+    }
+
+    fn choose(&mut self, other: Other, next: u32) {
+        self.choices.push(Choice {
+            other,
+            next,
+            goals: self.goals.len() as u32,
+            trail: self.trail.len() as u32,
+            deferred: self.deferred.len() as u32,
+        });
+    }
+
+    /// Goes back to the last choice; the goal there, if there is one.
+    fn backtrack(&mut self, body: &Body, pattern: &Compiled) -> Option<u32> {
+        let choice = self.choices.pop()?;
+        self.goals.truncate(choice.goals as usize);
+        self.deferred.truncate(choice.deferred as usize);
+        for slot in self.trail.drain(choice.trail as usize..) {
+            self.bound[slot as usize] = Bound::Nothing;
+        }
+        Some(match choice.other {
+            Other::Alternative(children, number, expr) => {
+                self.alternative(pattern, children, number, expr, choice.next)
+            }
+            Other::Swapped(operands, id) => match *body.operands_of(id) {
+                [a, b] => self.push_operands(pattern, operands, &[b, a], choice.next),
+                _ => return None,
+            },
+        })
+    }
+
+    fn alternative(&mut self, pattern: &Compiled, children: Children, number: u32, expr: ExprId, next: u32) -> u32 {
+        if number + 1 < children.len {
+            self.choose(Other::Alternative(children, number + 1, expr), next);
+        }
+        let step = pattern.children[(children.start + number) as usize];
+        self.push(step, expr, next)
+    }
+
+    /// Does what a goal asks; the goal after it, or `None` if it is not met.
+    fn step(
+        &mut self,
+        sight: Sight<'_>,
+        pattern: &Compiled,
+        goal: Goal,
+        root: ExprId,
+        budget: &mut u64,
+    ) -> Option<u32> {
+        let Goal { mut step, expr, next } = goal;
+        let Sight { body, facts, .. } = sight;
+        if expr != root && !facts.may_be_operand(body, expr) {
+            return None;
+        }
+        loop {
+            match pattern.nodes[step as usize] {
+                Step::Capture { slot, inner } => {
+                    self.bind(sight, slot, Bound::One(expr), budget)?;
+                    step = inner;
+                }
+                Step::Filter { test, inner } => {
+                    self.passes(sight, pattern, test, expr, root, budget)?;
+                    step = inner;
+                }
+                Step::Any => return Some(next),
+                Step::Either(children) => return Some(self.alternative(pattern, children, 0, expr, next)),
+                Step::Nothing => return None,
+                Step::Literal(test) => {
+                    let literal = body.as_literal(sight.atom(expr, budget))?;
+                    let literal = sight.cx.literals.get(literal);
+                    let passes = match &pattern.tests[test as usize] {
+                        Test::AnyLiteral => true,
+                        Test::Number(number) => number.is_splat_of(literal),
+                        Test::Is(wanted) => wanted == literal,
+                        Test::LiteralWhere(test) => test(literal),
+                        _ => false,
+                    };
+                    return passes.then_some(next);
+                }
+                Step::Global(wanted) => {
+                    let found = body.expr(sight.atom(expr, budget));
+                    return matches!(found, Expr::Global(g) if g == wanted).then_some(next);
+                }
+                Step::NoneValue => {
+                    return matches!(body.expr(sight.atom(expr, budget)), Expr::None).then_some(next);
+                }
+                Step::Op { ops, operands, swap } => {
+                    let value = sight.value(expr, budget);
+                    let Expr::CallOp { op, operands: list, .. } = body.expr(value) else { return None };
+                    if !pattern.contains(ops, op) {
+                        return None;
+                    }
+                    let list = body.operands(list);
+                    if swap && let &[a, b] = list {
+                        return self.either_order(sight, pattern, operands, value, [a, b], next, budget);
+                    }
+                    return self.operands(sight, pattern, operands, value, list, next, budget);
+                }
+                Step::Call(operands) => {
+                    let value = sight.value(expr, budget);
+                    let Expr::Call { operands: list, .. } = body.expr(value) else { return None };
+                    return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
+                }
+                Step::Tuple(operands) => {
+                    let value = sight.value(expr, budget);
+                    let Expr::Tuple(list) = body.expr(value) else { return None };
+                    return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
+                }
+                Step::Proj { tuple: inner, index } => {
+                    let Expr::Proj { tuple, index: found } = body.expr(sight.value(expr, budget)) else { return None };
+                    if index.is_some_and(|wanted| wanted != found) {
+                        return None;
+                    }
+                    return Some(self.push(inner, tuple, next));
+                }
+            }
+            // A row of names and conditions is a step each.
+            *budget = budget.checked_sub(1)?;
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn operands(
+        &mut self,
+        sight: Sight<'_>,
+        pattern: &Compiled,
+        operands: Operands,
+        value: ExprId,
+        list: &[ExprId],
+        next: u32,
+        budget: &mut u64,
+    ) -> Option<u32> {
+        let len = operands.len as usize;
+        if list.len() < len || (list.len() > len && operands.rest == Rest::None) {
+            return None;
+        }
+        if !sight.facts.is_anf && !list[len..].iter().all(|&o| sight.facts.may_be_operand(sight.body, o)) {
+            return None;
+        }
+        if let Rest::Captured(slot) = operands.rest {
+            self.bind(sight, slot, Bound::Tail(value, len as u32), budget)?;
+        }
+        Some(self.push_operands(pattern, operands, list, next))
+    }
+
+    /// The two operands in the order in which they may match at all; where both may, the other order is a choice to come back to.
+    #[allow(clippy::too_many_arguments)]
+    fn either_order(
+        &mut self,
+        sight: Sight<'_>,
+        pattern: &Compiled,
+        operands: Operands,
+        value: ExprId,
+        [a, b]: [ExprId; 2],
+        next: u32,
+        budget: &mut u64,
+    ) -> Option<u32> {
+        let start = operands.start as usize;
+        let (first, second) = (pattern.children[start], pattern.children[start + 1]);
+        let mut fits = |step, expr| may_match(sight, pattern, step, expr, budget);
+        let straight = fits(first, a) && fits(second, b);
+        let swapped = a != b && fits(first, b) && fits(second, a);
+        match (straight, swapped) {
+            (false, false) => None,
+            (false, true) => Some(self.push_operands(pattern, operands, &[b, a], next)),
+            (true, swapped) => {
+                if swapped {
+                    self.choose(Other::Swapped(operands, value), next);
+                }
+                Some(self.push_operands(pattern, operands, &[a, b], next))
+            }
+        }
+    }
+
+    fn bind(&mut self, sight: Sight<'_>, slot: u32, new: Bound, budget: &mut u64) -> Option<()> {
+        match (self.bound[slot as usize], new) {
+            (Bound::Nothing, _) => {
+                self.bound[slot as usize] = new;
+                self.trail.push(slot);
+                Some(())
+            }
+            (Bound::One(old), Bound::One(new)) => {
+                (old == new || sight.atom(old, budget) == sight.atom(new, budget)).then_some(())
+            }
+            (Bound::Tail(a, i), Bound::Tail(b, j)) => {
+                let (a, b) = (tail(sight.body, a, i), tail(sight.body, b, j));
+                *budget = budget.saturating_sub(a.len() as u64);
+                let mut pairs = a.iter().zip(b);
+                (a.len() == b.len() && pairs.all(|(&a, &b)| sight.atom(a, budget) == sight.atom(b, budget)))
+                    .then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn passes(
+        &mut self,
+        sight: Sight<'_>,
+        pattern: &Compiled,
+        test: u32,
+        expr: ExprId,
+        root: ExprId,
+        budget: &mut u64,
+    ) -> Option<()> {
+        let Sight { cx, body, .. } = sight;
+        let types = &cx.types;
+        let ty = || body.type_of(expr);
+        let mut attrs = || match body.expr(sight.value(expr, budget)) {
+            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
+            _ => None,
+        };
+        let passes = match &pattern.tests[test as usize] {
+            Test::UsedOnce => sight.is_used_once(expr, root, budget),
+            Test::Attr { name, value } => value.is_value_of(&attrs()?, name),
+            Test::AttrsWhere(test) => test(&attrs()?),
+            Test::DType(dtype) => types.as_tensor(ty())?.dtype == *dtype,
+            Test::Rank(rank) => types.as_tensor(ty())?.shape.as_ref()?.len() == *rank,
+            Test::Shape(wanted) => {
+                let found = types.as_tensor(ty())?.shape.as_ref()?;
+                found.len() == wanted.len()
+                    && found.iter().zip(wanted.iter()).all(|(&dim, wanted)| {
+                        wanted.is_none_or(|w| types.dims.as_constant(dim).is_some_and(|c| usize::try_from(c) == Ok(w)))
+                    })
+            }
+            Test::StaticShape => types.static_shape(ty()).is_some(),
+            Test::SameTypeAs(_) => {
+                self.deferred.push((test, expr));
+                true
+            }
+            Test::TypeWhere(test) => test(types, ty()),
+            Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.value(expr, budget) }),
+            Test::AnyLiteral | Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) => false,
+        };
+        passes.then_some(())
+    }
+
+    fn passes_deferred(&self, sight: Sight<'_>, pattern: &Compiled, test: u32, expr: ExprId) -> bool {
+        let Test::SameTypeAs(slot) = pattern.tests[test as usize] else { return true };
+        match self.bound[slot as usize] {
+            Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
+            _ => false,
+        }
+    }
+}
+
+fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {
+    body.operands_of(id).get(from as usize..).unwrap_or(&[])
+}
+
+/// A quick look at whether a step may be met at all: false only if it cannot.
+fn may_match(sight: Sight<'_>, pattern: &Compiled, mut step: u32, expr: ExprId, budget: &mut u64) -> bool {
+    // What stands behind more names and conditions than this is looked at properly.
+    for _ in 0..8 {
+        match pattern.nodes[step as usize] {
+            Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
+            Step::Literal(_) => return matches!(sight.body.expr(sight.atom(expr, budget)), Expr::Literal(_)),
+            Step::Op { ops, .. } => {
+                return matches!(sight.body.expr(sight.value(expr, budget)), Expr::CallOp { op, .. } if pattern.contains(ops, op));
+            }
+            Step::Tuple(_) => return matches!(sight.body.expr(sight.value(expr, budget)), Expr::Tuple(_)),
+            Step::Nothing => return false,
+            _ => return true,
+        }
+    }
+    true
+}

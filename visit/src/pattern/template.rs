@@ -1,0 +1,203 @@
+//! The right side of a rule, where it is written as a pattern.
+
+use std::sync::Arc;
+
+use anfora_ir::{Context, ExprId, Literal, OpId, TypeError};
+
+use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern};
+use crate::pattern::captures::Captures;
+use crate::pattern::compile::{check_attr_of, for_each_child, rest_of, through_links, unknown_capture};
+use crate::pattern::error::PatternError;
+use crate::pattern::rewriter::Rewriter;
+use crate::pattern::value::{AttrValue, Number};
+
+/// What to build, parts before what they are parts of.
+pub(crate) struct Template {
+    parts: Vec<Part>,
+    operands: Vec<u32>,
+}
+
+enum Part {
+    Capture(Arc<str>),
+    /// What a `rest()` captured: several operands of what it is a part of.
+    List(Arc<str>),
+    Number(Number),
+    Literal(Literal),
+    Global(Arc<str>),
+    NoneValue,
+    Op {
+        op: OpId,
+        start: u32,
+        len: u32,
+        attrs: Vec<(Arc<str>, AttrValue)>,
+    },
+    Call {
+        start: u32,
+        len: u32,
+    },
+    Tuple {
+        start: u32,
+        len: u32,
+    },
+    Proj {
+        tuple: u32,
+        index: u32,
+    },
+}
+
+impl Template {
+    /// Makes a right side ready; `names` are the captures of the left side.
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &[Arc<str>]) -> Result<Template, PatternError> {
+        let mut template = Template { parts: Vec::new(), operands: Vec::new() };
+        let mut numbers: Vec<Option<u32>> = vec![None; pattern.nodes.len()];
+        let mut stack = vec![pattern.root];
+        while let Some(&at) = stack.last() {
+            if numbers[at as usize].is_some() {
+                stack.pop();
+                continue;
+            }
+            let height = stack.len();
+            let node = &pattern.nodes[at as usize];
+            // A capture stands for itself, whatever it is the capture of.
+            if !matches!(node, Node::Capture { .. }) {
+                for_each_child(pattern, node, |child| {
+                    if numbers[child as usize].is_none() {
+                        stack.push(child);
+                    }
+                });
+                stack[height..].reverse();
+            }
+            if stack.len() == height {
+                numbers[at as usize] = Some(template.part(cx, pattern, at, &numbers, names)?);
+                stack.pop();
+            }
+        }
+        match template.parts.last() {
+            Some(Part::List(_)) => Err(PatternError::Rest),
+            _ => Ok(template),
+        }
+    }
+
+    fn part(
+        &mut self,
+        cx: &mut Context,
+        pattern: &Pattern,
+        at: u32,
+        numbers: &[Option<u32>],
+        names: &[Arc<str>],
+    ) -> Result<u32, PatternError> {
+        let number = |child: u32| numbers[child as usize].expect("parts are made before what they are parts of");
+        let part = match &pattern.nodes[at as usize] {
+            Node::Capture { name, .. } => {
+                if !names.contains(name) {
+                    return Err(unknown_capture(name, names));
+                }
+                match rest_of(pattern, through_links(pattern, at)) {
+                    Some(_) => Part::List(Arc::clone(name)),
+                    None => Part::Capture(Arc::clone(name)),
+                }
+            }
+            Node::Link(inner) => return Ok(number(*inner)),
+            Node::Literal(LiteralCondition::Number(value)) => Part::Number(*value),
+            Node::Literal(LiteralCondition::Is(literal)) => Part::Literal(literal.clone()),
+            Node::Global(name) => Part::Global(Arc::clone(name)),
+            Node::NoneValue => Part::NoneValue,
+            Node::Op { names: OpNames::One(name), children, .. } => {
+                let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
+                let (start, len) = self.list(pattern, children.start, children.len, number);
+                Part::Op { op, start, len, attrs: Vec::new() }
+            }
+            Node::Call(children) => {
+                let (start, len) = self.list(pattern, children.start, children.len, number);
+                Part::Call { start, len }
+            }
+            Node::Tuple(children) => {
+                let (start, len) = self.list(pattern, children.start, children.len, number);
+                Part::Tuple { start, len }
+            }
+            Node::Proj { tuple, index: Some(index) } => Part::Proj { tuple: number(*tuple), index: *index },
+            Node::Filter { condition: Condition::Attr { name, value }, inner } => {
+                let inner = number(*inner);
+                match &mut self.parts[inner as usize] {
+                    Part::Op { op, attrs, .. } => {
+                        let op_name = cx.ops.get(*op).name.to_string();
+                        check_attr_of(cx, &op_name, name, Some(value))?;
+                        attrs.push((Arc::clone(name), value.clone()));
+                    }
+                    _ => return Err(PatternError::NotAnOperator("attributes")),
+                }
+                return Ok(inner);
+            }
+            Node::Any => return Err(PatternError::NotBuildable("a wildcard without a name")),
+            Node::Rest => return Err(PatternError::NotBuildable("`rest()` without a name")),
+            Node::Hole(_) => return Err(PatternError::Hole),
+            Node::Literal(_) => return Err(PatternError::NotBuildable("a test of a literal")),
+            Node::Op { .. } => return Err(PatternError::NotBuildable("a choice of operators")),
+            Node::Proj { .. } => return Err(PatternError::NotBuildable("a projection of any field")),
+            Node::Either(_) => return Err(PatternError::NotBuildable("a choice of alternatives")),
+            Node::Filter { .. } => return Err(PatternError::NotBuildable("a condition other than on an attribute")),
+        };
+        self.parts.push(part);
+        Ok(self.parts.len() as u32 - 1)
+    }
+
+    fn list(&mut self, pattern: &Pattern, start: u32, len: u32, number: impl Fn(u32) -> u32) -> (u32, u32) {
+        let at = self.operands.len() as u32;
+        let children = &pattern.children[start as usize..][..len as usize];
+        self.operands.extend(children.iter().map(|&c| number(c)));
+        (at, len)
+    }
+
+    /// Builds it. `None` where a capture is missing, or a number does not exist in the element type of what is replaced.
+    pub(crate) fn build(
+        &self,
+        rewriter: &mut Rewriter<'_, '_>,
+        captures: &Captures<'_>,
+    ) -> Result<Option<ExprId>, TypeError> {
+        let mut built: Vec<ExprId> = Vec::with_capacity(self.parts.len());
+        let mut operands: Vec<ExprId> = Vec::new();
+        for part in &self.parts {
+            let mut gather = |built: &[ExprId], start: u32, len: u32| {
+                operands.clear();
+                for &number in &self.operands[start as usize..][..len as usize] {
+                    match &self.parts[number as usize] {
+                        Part::List(name) => operands.extend_from_slice(captures.list(name)),
+                        _ => operands.push(built[number as usize]),
+                    }
+                }
+                std::mem::take(&mut operands)
+            };
+            let id = match part {
+                Part::Capture(name) => match captures.get(name) {
+                    Some(id) => id,
+                    None => return Ok(None),
+                },
+                // Taken from the captures where it is an operand.
+                Part::List(_) => captures.root(),
+                Part::Number(number) => match rewriter.number_like(*number, captures.root()) {
+                    Some(id) => id,
+                    None => return Ok(None),
+                },
+                Part::Literal(literal) => rewriter.literal(literal.clone()),
+                Part::Global(name) => rewriter.global(name),
+                Part::NoneValue => rewriter.none(),
+                Part::Op { op, start, len, attrs } => {
+                    let list = gather(&built, *start, *len);
+                    let attrs = rewriter.intern_attrs(attrs.iter().map(|(name, value)| (&**name, value)));
+                    rewriter.call_op(*op, &list, attrs)?
+                }
+                Part::Call { start, len } => match gather(&built, *start, *len).split_first() {
+                    Some((&function, arguments)) => rewriter.call(function, arguments)?,
+                    None => return Ok(None),
+                },
+                Part::Tuple { start, len } => {
+                    let list = gather(&built, *start, *len);
+                    rewriter.tuple(&list)
+                }
+                Part::Proj { tuple, index } => rewriter.proj(built[*tuple as usize], *index)?,
+            };
+            built.push(id);
+        }
+        Ok(built.last().copied())
+    }
+}
