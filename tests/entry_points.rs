@@ -11,7 +11,7 @@ use syn::visit::Visit;
 const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
 
 /// What a function takes that may be deep or long: as a parameter, as `self`, or in a bound.
-const SUBJECTS: [&str; 24] = [
+const SUBJECTS: [&str; 26] = [
     "Attr",
     "AttrId",
     "AttrTable",
@@ -27,8 +27,10 @@ const SUBJECTS: [&str; 24] = [
     "FunctionBuilder",
     "FunctionType",
     "Link",
+    "Matcher",
     "Module",
     "ModuleView",
+    "Pattern",
     "Source",
     "String",
     "Type",
@@ -139,6 +141,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Module::attrs",
             "ir::Module::get",
             "ir::Module::get_mut",
+            "ir::Module::get_pair",
             "ir::Module::has_edit",
             "ir::Module::name",
             "ir::Module::order",
@@ -164,6 +167,22 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::VarId::index",
             "manager::FunctionEdit::binding_name",
             "manager::ModuleView::purity",
+            "visit::Captures::list",
+            "visit::Rewriter::attrs",
+            "visit::Rewriter::call",
+            "visit::Rewriter::call_op",
+            "visit::Rewriter::global",
+            "visit::Rewriter::lambda",
+            "visit::Rewriter::literal_of",
+            "visit::Rewriter::number_like",
+            "visit::Rewriter::op",
+            "visit::Rewriter::op_like",
+            "visit::Rewriter::op_of",
+            "visit::Rewriter::op_with",
+            "visit::Rewriter::proj",
+            "visit::Rewriter::tuple",
+            "visit::Rewriter::ty",
+            "visit::Rewriter::value",
         ],
     ),
     (

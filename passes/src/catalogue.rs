@@ -9,6 +9,7 @@ use crate::dead_code_elimination::DEAD_CODE_ELIMINATION;
 use crate::eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR;
 use crate::fold_constant::{FOLD_CONSTANT, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
 use crate::to_a_normal_form::TO_A_NORMAL_FORM;
+use crate::to_graph_normal_form::TO_GRAPH_NORMAL_FORM;
 
 /// The pipelines: name, text, doc.
 const PIPELINES: &[(&str, &str, &str)] = &[
@@ -43,9 +44,14 @@ pub fn registry() -> Arc<PassRegistry> {
 /// # Errors
 /// If one of their names is taken.
 pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
-    for entry in
-        [TO_A_NORMAL_FORM, FOLD_CONSTANT, CANONICALIZE_BINDINGS, ELIMINATE_COMMON_SUBEXPR, DEAD_CODE_ELIMINATION]
-    {
+    for entry in [
+        TO_A_NORMAL_FORM,
+        TO_GRAPH_NORMAL_FORM,
+        FOLD_CONSTANT,
+        CANONICALIZE_BINDINGS,
+        ELIMINATE_COMMON_SUBEXPR,
+        DEAD_CODE_ELIMINATION,
+    ] {
         registry.register(entry)?;
     }
     for config in [MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES] {

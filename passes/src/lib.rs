@@ -1,7 +1,8 @@
 //! The reference passes of anfora.
 //!
 //! Each pass is one file, which opens with what it needs, does, never does and costs. A pass is a plain function over the tables of a module and
-//! one function ([`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`to_a_normal_form`]) or over the module
+//! one function ([`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`to_a_normal_form`],
+//! [`to_graph_normal_form`]) or over the module
 //! ([`eliminate_dead_code`]), and an entry of the registry under the name that pipelines use ([`register`]), with the pipelines `O0` to `O3`.
 //!
 //! ```
@@ -38,6 +39,7 @@ mod failure;
 mod fold_constant;
 mod sweep;
 mod to_a_normal_form;
+mod to_graph_normal_form;
 
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
 pub use catalogue::{register, registry};
@@ -46,3 +48,4 @@ pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, elimi
 pub use failure::Failure;
 pub use fold_constant::{FOLD_CONSTANT, FoldBudget, Folded, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, fold_constant};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
+pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};

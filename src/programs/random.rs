@@ -1,6 +1,8 @@
 //! Random well-typed programs of the whole language.
+//!
+//! Half of the functions are in graph form: some values are not bound but shared as nodes, and blocks and Ifs stand as operands.
 
-use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Literal, Module, TypeId, VarId, Visibility};
+use anfora_ir::{Attr, BuildError, DType, Expr, ExprId, FunctionBuilder, Literal, Module, TypeId, VarId, Visibility};
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 struct Rng(u64);
@@ -33,7 +35,7 @@ enum Kind {
     Bool,
     /// A tuple of a vector and a scalar.
     Pair,
-    /// A function from a vector to a vector that has no effect.
+    /// A function from a vector to a vector.
     Function,
 }
 
@@ -103,8 +105,10 @@ struct Generator<'m> {
     /// Global functions from a vector to a vector, callee first.
     globals: Vec<String>,
     names: u32,
-    /// Whether effects are generated.
-    effects: bool,
+    symbols: u32,
+    main: bool,
+    /// Whether it is in graph form.
+    graph: bool,
 }
 
 /// How deep blocks nest.
@@ -113,6 +117,7 @@ const DEPTH: usize = 12;
 pub(super) fn random(size: usize, seed: u64) -> Result<Module, BuildError> {
     let mut module = Module::new(anfora_ops::standard());
     let mut rng = Rng(seed);
+    pairwise(&mut module)?;
     let helpers = rng.below(4).min(size / 8);
     let mut globals = Vec::new();
     for i in 0..helpers {
@@ -123,6 +128,10 @@ pub(super) fn random(size: usize, seed: u64) -> Result<Module, BuildError> {
     if size > 2 && rng.one_in(2) {
         countdown(&mut module)?;
         globals.push("countdown".to_string());
+    }
+    if size > 2 && rng.one_in(2) {
+        doubled(&mut module)?;
+        globals.push("doubled".to_string());
     }
     generate(&mut module, "main", size, rng.next(), &globals)?;
     Ok(module)
@@ -161,6 +170,30 @@ fn countdown(module: &mut Module) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// A function of vectors of any length.
+fn doubled(module: &mut Module) -> Result<(), BuildError> {
+    let mut b = FunctionBuilder::new(module, "doubled");
+    b.visibility(Visibility::Private);
+    let n = b.symbol("n");
+    let any_length = b.cx().types.tensor(DType::Float32, &[n]);
+    let v = b.param("v", any_length);
+    let sum = b.call_op("add", &[v, v], &[])?;
+    let sum = b.bind("sum", sum);
+    b.finish(sum)?;
+    Ok(())
+}
+
+/// A function of two vectors, of which closures are made.
+fn pairwise(module: &mut Module) -> Result<(), BuildError> {
+    let mut b = FunctionBuilder::new(module, "pairwise");
+    b.visibility(Visibility::Private);
+    let vector = b.cx().types.static_tensor(DType::Float32, &[8]);
+    let (v, captured) = (b.param("v", vector), b.param("captured", vector));
+    let least = b.call_op("minimum", &[v, captured], &[])?;
+    b.finish(least)?;
+    Ok(())
+}
+
 fn generate(module: &mut Module, name: &str, size: usize, seed: u64, globals: &[String]) -> Result<(), BuildError> {
     let main = name == "main";
     let mut b = FunctionBuilder::new(module, name);
@@ -195,7 +228,9 @@ fn generate(module: &mut Module, name: &str, size: usize, seed: u64, globals: &[
         region_values: Vec::new(),
         globals: globals.to_vec(),
         names: 0,
-        effects: main,
+        symbols: 0,
+        main,
+        graph: seed & 1 == 1,
     };
     let tail = loop {
         let scope = g.scopes.last_mut().expect("the function's scope is left last");
@@ -266,7 +301,17 @@ impl Generator<'_> {
         })
     }
 
+    /// Binds a value, or, in graph form, leaves it as a node that others share.
     fn bind(&mut self, value: ExprId, kind: Kind) -> ExprId {
+        let plain = matches!(self.b.body().expr(value), Expr::CallOp { .. } | Expr::Tuple(_) | Expr::Proj { .. });
+        if self.graph && plain && self.rng.one_in(3) {
+            self.values.push(Value { id: value, kind, region: self.region });
+            return value;
+        }
+        self.bind_let(value, kind)
+    }
+
+    fn bind_let(&mut self, value: ExprId, kind: Kind) -> ExprId {
         self.names += 1;
         // Some names repeat, and some bindings have none.
         let name = match self.rng.below(8) {
@@ -284,7 +329,7 @@ impl Generator<'_> {
 
     fn statement(&mut self) -> Result<(), BuildError> {
         let nest = self.scopes.len() < DEPTH;
-        match self.rng.below(40) {
+        match self.rng.below(46) {
             0 | 1 => self.toggle_region(),
             2 | 3 if nest && self.region == 0 => {
                 let cond = self.pick(Kind::Bool)?;
@@ -303,7 +348,7 @@ impl Generator<'_> {
                 let kind = TENSORS[self.rng.below(TENSORS.len())];
                 self.enter(Frame::Value { kind });
             }
-            7 if self.effects && self.region == 0 && self.scopes.len() == 1 => {
+            7 if self.region == 0 => {
                 let v = self.pick(Kind::Scalar)?;
                 let call = self.b.call_op("print", &[v], &[])?;
                 self.b.bind("", call);
@@ -355,7 +400,7 @@ impl Generator<'_> {
             18 => {
                 let v = self.pick(Kind::Vector)?;
                 let ty = self.types.vector;
-                let to = self.b.cx().attr(anfora_ir::Attr::Type(ty));
+                let to = self.b.cx().attr(Attr::Type(ty));
                 let call = self.b.call_op("match_cast", &[v], &[("to", to)])?;
                 self.bind(call, Kind::Vector);
             }
@@ -377,7 +422,24 @@ impl Generator<'_> {
                 let call = self.b.call_op(op, &[a, b], &[])?;
                 self.bind(call, Kind::Int);
             }
-            24..28 => {
+            24 if self.region == 0 => {
+                let v = self.pick(Kind::Vector)?;
+                let pairwise = self.b.global("pairwise");
+                let closure = self.b.call_op("make_closure", &[pairwise, v], &[])?;
+                self.bind(closure, Kind::Function);
+            }
+            25 if self.region == 0 => self.recursion()?,
+            26 if self.region == 0 => self.higher_order()?,
+            27 => self.other_elements()?,
+            28 if !self.scopes.iter().any(|s| matches!(s.frame, Frame::Lambda { .. })) => self.unknown_length()?,
+            29 => {
+                let (pair, v) = (self.pick(Kind::Pair)?, self.pick(Kind::Vector)?);
+                let nested = self.b.tuple(&[v, pair]);
+                let nested = self.unnamed(nested);
+                let pair = self.b.proj(nested, 1)?;
+                self.bind(pair, Kind::Pair);
+            }
+            30..34 => {
                 let kind = [Kind::Vector, Kind::Matrix, Kind::Scalar][self.rng.below(3)];
                 let a = self.pick(kind)?;
                 let op = ["tanh", "negative", "nn.relu", "abs"][self.rng.below(4)];
@@ -392,6 +454,99 @@ impl Generator<'_> {
                 self.bind(call, kind);
             }
         }
+        Ok(())
+    }
+
+    /// A node in graph form, else a binding.
+    fn unnamed(&mut self, value: ExprId) -> ExprId {
+        if self.graph { value } else { self.b.bind("", value) }
+    }
+
+    /// A lambda that counts down from 2, and a call of it.
+    fn recursion(&mut self) -> Result<(), BuildError> {
+        let (captured, vector, int) = (self.pick(Kind::Vector)?, self.types.vector, self.types.int);
+        let ty = self.b.cx().types.function(&[vector, int], vector, &[]);
+        let this = self.b.declare_var("again", ty);
+        let params = self.b.open_lambda(&[("y", vector), ("n", int)], Some(vector), &[]);
+        let zero = self.b.literal(Literal::scalar(0i64));
+        let stop = self.b.call_op("less_equal", &[params[1], zero], &[])?;
+        let stop = self.b.bind("stop", stop);
+        self.b.open_block();
+        let one = self.b.literal(Literal::scalar(1i64));
+        let rest = self.b.call_op("subtract", &[params[1], one], &[])?;
+        let rest = self.unnamed(rest);
+        let next = self.b.call_op("maximum", &[params[0], captured], &[])?;
+        let next = self.unnamed(next);
+        let call = self.b.call(this.expr(), &[next, rest])?;
+        let else_block = self.b.close_block(call)?;
+        let choice = self.b.if_(stop, params[0], else_block)?;
+        let lambda = self.b.close_lambda(choice)?;
+        self.b.bind_var(this, lambda, None);
+        let (v, two) = (self.pick(Kind::Vector)?, self.b.literal(Literal::scalar(2i64)));
+        let call = self.b.call(this.expr(), &[v, two])?;
+        self.bind(call, Kind::Vector);
+        Ok(())
+    }
+
+    /// A lambda that calls the function that it is given, and a call of it.
+    fn higher_order(&mut self) -> Result<(), BuildError> {
+        let (f, captured, function) = (self.pick(Kind::Function)?, self.pick(Kind::Vector)?, self.types.function);
+        let params = self.b.open_lambda(&[("g", function)], None, &[]);
+        let call = self.b.call(params[0], &[captured])?;
+        let lambda = self.b.close_lambda(call)?;
+        let apply = self.b.bind("apply", lambda);
+        let call = self.b.call(apply, &[f])?;
+        self.bind(call, Kind::Vector);
+        Ok(())
+    }
+
+    /// A computation with elements of another type.
+    fn other_elements(&mut self) -> Result<(), BuildError> {
+        use DType::{BFloat16, Float16, Float64, Int8, Int16, Int32, UInt8, UInt16, UInt32, UInt64};
+        let kind = [Kind::Int, Kind::Vector][self.rng.below(2)];
+        let (others, own): (&[DType], DType) = match kind {
+            Kind::Int => (&[Int8, Int16, Int32, UInt8, UInt16, UInt32, UInt64], DType::Int64),
+            _ => (&[Float16, BFloat16, Float64], DType::Float32),
+        };
+        let other = self.b.cx().attr(Attr::DType(others[self.rng.below(others.len())]));
+        let own = self.b.cx().attr(Attr::DType(own));
+        let x = self.pick(kind)?;
+        let x = self.b.call_op("astype", &[x], &[("dtype", other)])?;
+        let x = self.unnamed(x);
+        let op = ["add", "multiply", "maximum"][self.rng.below(3)];
+        let y = self.b.call_op(op, &[x, x], &[])?;
+        let y = self.unnamed(y);
+        let z = self.b.call_op("astype", &[y], &[("dtype", own)])?;
+        self.bind(z, kind);
+        Ok(())
+    }
+
+    /// A computation with a vector whose length is a symbol.
+    fn unknown_length(&mut self) -> Result<(), BuildError> {
+        self.symbols += 1;
+        let length = self.b.symbol(&format!("k{}", self.symbols));
+        let (any_length, vector) = (self.b.cx().types.tensor(DType::Float32, &[length]), self.types.vector);
+        let to = |g: &mut Self, ty| g.b.cx().attr(Attr::Type(ty));
+        let (forget, recall) = (to(self, any_length), to(self, vector));
+        let v = self.pick(Kind::Vector)?;
+        let v = self.b.call_op("match_cast", &[v], &[("to", forget)])?;
+        let v = self.b.bind("any_length", v);
+        let sum = self.b.call_op("subtract", &[v, v], &[])?;
+        let sum = self.unnamed(sum);
+        let sum = self.b.call_op("match_cast", &[sum], &[("to", recall)])?;
+        self.bind_let(sum, Kind::Vector);
+        Ok(())
+    }
+
+    /// Binds a value that owns blocks, or what an operator makes of it.
+    fn bind_owner(&mut self, owner: ExprId, kind: Kind) -> Result<(), BuildError> {
+        let mut value = owner;
+        if self.graph && self.rng.one_in(2) {
+            let other = self.pick(kind)?;
+            let op = if kind == Kind::Bool { "logical_and" } else { "maximum" };
+            value = self.b.call_op(op, &[owner, other], &[])?;
+        }
+        self.bind_let(value, kind);
         Ok(())
     }
 
@@ -444,7 +599,7 @@ impl Generator<'_> {
         let scope = self.scopes.pop().expect("the function's scope is left last");
         match scope.frame {
             Frame::Function => {
-                if !self.effects {
+                if !self.main {
                     return Ok(Some(self.pick(Kind::Vector)?));
                 }
                 let fields = TENSORS.iter().map(|&k| self.pick(k)).collect::<Result<Vec<_>, _>>()?;
@@ -462,7 +617,7 @@ impl Generator<'_> {
                 let else_block = self.b.close_block(tail)?;
                 self.values.truncate(scope.values);
                 let choice = self.b.if_(cond, then_block, else_block)?;
-                self.bind(choice, kind);
+                self.bind_owner(choice, kind)?;
             }
             Frame::Lambda { var } => {
                 let tail = self.pick(Kind::Vector)?;
@@ -475,7 +630,7 @@ impl Generator<'_> {
                 let tail = self.pick(kind)?;
                 let block = self.b.close_block(tail)?;
                 self.values.truncate(scope.values);
-                self.bind(block, kind);
+                self.bind_owner(block, kind)?;
             }
         }
         Ok(None)

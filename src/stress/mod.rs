@@ -17,8 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod analysing;
 mod execution;
 mod representation;
+mod rewriting;
 mod visiting;
 
 use std::io;
@@ -66,7 +68,8 @@ const NORMAL_FORM: &str = "ToANormalForm";
 impl Operation {
     /// Every entry point, then every registered pass.
     pub fn all() -> Vec<Operation> {
-        let rows = representation::ROWS.iter().chain(visiting::ROWS).chain(execution::ROWS);
+        let tables = [representation::ROWS, visiting::ROWS, analysing::ROWS, rewriting::ROWS, execution::ROWS];
+        let rows = tables.into_iter().flatten();
         let rows = rows.map(|r| Operation { name: r.name.to_string(), covers: r.covers, kind: r.kind });
         let passes = crate::passes::registry();
         let passes = passes.passes().iter();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use anfora_ir::{Body, Editor, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module};
+use anfora_ir::{Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module};
 use anfora_visit::{
     Binding, BindingRewrite, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Site, Visit, Visitor,
     bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, insert_after,
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Does something with an editor of each function.
-fn each_function(module: &mut Module, mut edit: impl FnMut(&mut Editor<'_>) -> Done) -> Done {
+pub(super) fn each_function(module: &mut Module, mut edit: impl FnMut(&mut Editor<'_>) -> Done) -> Done {
     let keys: Vec<FunctionKey> = module.order().to_vec();
     for key in keys {
         let Some((function, cx)) = module.get_mut(key) else { continue };
@@ -91,7 +91,7 @@ fn each_function(module: &mut Module, mut edit: impl FnMut(&mut Editor<'_>) -> D
     Ok(())
 }
 
-fn verified(module: &Module) -> Done {
+pub(super) fn verified(module: &Module) -> Done {
     match verify_module(module) {
         Ok(_) => Ok(()),
         Err(errors) => Err(errors.first().map_or_else(String::new, |e| e.to_string())),
@@ -179,7 +179,7 @@ fn mutate_nothing(mut module: Module) -> Done {
     })
 }
 
-/// Binds every value once more, under another variable, in front of the binding.
+/// Binds every value but `fn`s under another variable, in front of the binding.
 struct Everything;
 
 impl Mutator for Everything {
@@ -187,6 +187,10 @@ impl Mutator for Everything {
     const EDITS: Edits = Edits::Scoped;
 
     fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+        // A recursive `fn` sees itself only as the value of its own variable.
+        if matches!(site.editor.body.expr(binding.value), Expr::Lambda { .. }) {
+            return Ok(BindingRewrite::Keep);
+        }
         let copy = site.bind(None, binding.value);
         let value = site.resolve(copy);
         Ok(BindingRewrite::Value(value))

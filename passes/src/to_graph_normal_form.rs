@@ -1,0 +1,363 @@
+//! # ToGraphNormalForm
+//!
+//! ```text
+//! Notation   v, w variables; n a call, tuple or projection; b an If, a lambda, or an n with one of these in it; B a block.
+//! Needs      Nothing: any form.
+//! Effect     let v = n; rest                 =>  rest[v := n]          one node, however often v is used
+//!            let v = b; rest                 =>  rest[v := b]          v is used once, and not by a node that is shared
+//!            let v = w; rest                 =>  rest[v := w]          likewise for a global and an operator as a value
+//!            A body with blocks as values or operands is brought into A-normal form first.
+//!            dataflow { bs output(..) }      =>  bs                    graphs have no regions
+//! Moves      A node is evaluated in the innermost block that encloses its uses: as late as can be, and in a branch if only that
+//!            branch uses it. So what succeeded succeeds, and what may fail runs at most where it ran.
+//! Stays      What is impure; match_cast, and what has one in it; a lambda that names itself; b that is used more than once (a block hangs in
+//!            one place only); what only a lambda inside B uses, since each call would evaluate it again; constants, since a type rule may say
+//!            more of a constant than of a variable; a variable of a stated type more general than its value's; a value that nothing
+//!            uses (DeadCodeElimination).
+//! Not done   Equal nodes are not merged (EliminateCommonSubexpr). Nodes have no names: those of the variables are lost; what
+//!            tools carry along with a binding goes to its node, and stays with its variable where it would be lost.
+//! Cost       Three walks; the innermost common block of two is found in time logarithmic in the nesting depth. Idempotent.
+//!
+//! before     def @f(%x: int32) {                after   def @f(%x: int32) {
+//!              let %s = add(%x, 1);                       %0 = add(%x, 1);
+//!              let %n = negative(%s);                     multiply(%0, negative(%0))
+//!              let %m = multiply(%s, %n);               }
+//!              %m
+//!            }
+//! ```
+//!
+//! ToANormalForm is the way back. From there this pass finds the same graph again, so the two together move every binding to just before its first
+//! use once, and then nothing more.
+
+use std::sync::Arc;
+
+use anfora_ir::{Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, Step, VarFlags};
+use anfora_manager::{FunctionPass, PassEntry};
+use anfora_visit::{Binding, Link, Memo, chain, set_var_flags};
+
+use crate::block_tree::BlockTree;
+use crate::effects::OpFlags;
+use crate::to_a_normal_form::to_a_normal_form;
+
+/// The pass as pipelines name it.
+pub const TO_GRAPH_NORMAL_FORM: PassEntry = PassEntry {
+    name: "ToGraphNormalForm",
+    doc: "Turns bindings into the nodes of a graph, where nothing is lost by it",
+    opt_level: 0,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
+            let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
+            cx.count("dissolved", dissolved as u64);
+            Ok(())
+        })))
+    },
+};
+
+/// Brings a function into graph normal form, and returns how many bindings became nodes or gave way to atoms.
+pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> usize {
+    if has_blocks_as_values(body) {
+        to_a_normal_form(cx, body);
+    }
+    let program = Program::look_at(cx, body);
+    let impure = BodyPurity::new(cx, body, purity);
+    let (dissolved, count) = Uses::new(body).choose(body, &program, &impure);
+    Rewriter { body, dissolved, stands_for: Memo::new() }.run(&program.steps);
+    count
+}
+
+fn has_blocks_as_values(body: &Body) -> bool {
+    let is_block = |id: ExprId| matches!(body.expr(id), Expr::Let { .. });
+    body.exprs().any(|(_, expr)| match expr {
+        Expr::Let { value: part, .. } | Expr::If { cond: part, .. } => is_block(part),
+        _ => operands_of(body, &expr).iter().any(|&o| is_block(o)),
+    })
+}
+
+/// What comes after all that it refers to.
+#[derive(Copy, Clone)]
+enum Visited {
+    /// A compound node other than a Let.
+    Node(ExprId),
+    /// A Let, after its value and before the rest of its chain.
+    Bound(ExprId),
+}
+
+/// A body in program order, with what keeps bindings where they are.
+struct Program {
+    steps: Vec<Visited>,
+    /// Nodes, and beginnings of blocks, that are a `match_cast` or have one in them.
+    checked: IdSet<ExprId>,
+    /// Calls, tuples and projections with an If or a lambda in them.
+    owners: IdSet<ExprId>,
+    /// Lets of lambdas that name themselves.
+    recursive: IdSet<ExprId>,
+}
+
+impl Program {
+    fn look_at(cx: &Context, body: &Body) -> Program {
+        let flags = OpFlags::new(cx);
+        let none = || IdSet::with_capacity(0);
+        let steps = Vec::with_capacity(body.len());
+        let mut program = Program { steps, checked: none(), owners: none(), recursive: none() };
+        let mut used = IdSet::with_capacity(body.len());
+        // For each open block, whether one of its values has a `match_cast` in it.
+        let mut blocks: Vec<bool> = Vec::new();
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Atom(atom) => {
+                    used.insert(atom);
+                }
+                Step::Flat(id) | Step::Exit(id) => {
+                    program.steps.push(Visited::Node(id));
+                    let mut checked = false;
+                    match body.expr(id) {
+                        Expr::If { cond, then_block, else_block } => {
+                            checked = [cond, then_block, else_block].iter().any(|&c| program.checked.contains(c));
+                        }
+                        Expr::Lambda { body: block, .. } => checked = program.checked.contains(block),
+                        expr => {
+                            if let Expr::CallOp { op, .. } = expr {
+                                checked = flags.is_match_cast(cx, op);
+                            }
+                            for &operand in operands_of(body, &expr) {
+                                used.insert(operand);
+                                checked |= program.checked.contains(operand);
+                                if body.expr(operand).binds() || program.owners.contains(operand) {
+                                    program.owners.insert(id);
+                                }
+                            }
+                        }
+                    }
+                    if checked {
+                        program.checked.insert(id);
+                    }
+                }
+                Step::Bound(id) => {
+                    let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
+                    program.steps.push(Visited::Bound(id));
+                    if used.contains(var.expr()) {
+                        program.recursive.insert(id);
+                    }
+                    if program.checked.contains(value)
+                        && let Some(block) = blocks.last_mut()
+                    {
+                        *block = true;
+                    }
+                }
+                Step::EnterBlock(..) => blocks.push(false),
+                Step::ExitBlock(start, _) => {
+                    if blocks.pop() == Some(true) || program.checked.contains(body.tail(start)) {
+                        program.checked.insert(start);
+                    }
+                }
+                Step::Let(_) | Step::Enter(_) | Step::Seen(_) => {}
+            }
+        }
+        program
+    }
+}
+
+/// The operands of a call or tuple, or of a projection.
+fn operands_of<'a>(body: &'a Body, expr: &'a Expr) -> &'a [ExprId] {
+    match expr {
+        Expr::Proj { tuple, .. } => std::slice::from_ref(tuple),
+        _ => expr.operand_list().map_or(&[], |list| body.operands(list)),
+    }
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Who uses each node and variable once the bindings that were looked at are dissolved.
+struct Uses {
+    tree: BlockTree,
+    /// By block: the outermost one that is evaluated with it, which is that of a lambda or of the function.
+    callable: Vec<u32>,
+    /// By node, Let and variable: the innermost block that encloses the uses (for a Let, the block that it is in).
+    home: Vec<u32>,
+    /// By node and variable.
+    count: Vec<u32>,
+    /// Nodes and variables used by a node that is shared, or by one that is used by such a node.
+    below_shared: IdSet<ExprId>,
+}
+
+impl Uses {
+    fn new(body: &Body) -> Uses {
+        Uses {
+            tree: BlockTree::new(),
+            callable: vec![0],
+            home: vec![NOWHERE; body.len()],
+            count: vec![0; body.len()],
+            below_shared: IdSet::with_capacity(0),
+        }
+    }
+
+    /// The Lets that dissolve, and how many. Goes from users to what they use, so that all uses are known when a node or binding is come to.
+    fn choose(mut self, body: &Body, program: &Program, impure: &BodyPurity) -> (IdSet<ExprId>, usize) {
+        let (mut chosen, mut count) = (IdSet::with_capacity(body.len()), 0);
+        let mut carriers = IdSet::with_capacity(0);
+        self.use_block(body, body.root(), 0);
+        for &step in program.steps.iter().rev() {
+            match step {
+                Visited::Node(id) => self.use_parts(body, id),
+                Visited::Bound(id) => {
+                    let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
+                    let block = self.home[id.index()];
+                    let (var, meta) = (var.expr(), body.meta(var.expr()).is_some());
+                    let moves = body.ty(var) == body.ty(value)
+                        && match body.expr(value) {
+                            Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) => !meta,
+                            Expr::Literal(_) | Expr::None => false,
+                            expr => {
+                                let owner = expr.binds() || program.owners.contains(value);
+                                let one_place = self.count[var.index()] == 1 && !self.below_shared.contains(var);
+                                let carried = meta && (body.meta(value).is_some() || carriers.contains(value));
+                                self.count[var.index()] > 0
+                                    && !carried
+                                    && (!owner || one_place && !meta)
+                                    && self.callable[self.home[var.index()] as usize] == self.callable[block as usize]
+                                    && !program.recursive.contains(id)
+                                    && !program.checked.contains(value)
+                                    && !impure.is_impure(value)
+                            }
+                        };
+                    if !moves {
+                        self.use_in(value, block, 1, Holder::Single);
+                        continue;
+                    }
+                    chosen.insert(id);
+                    count += 1;
+                    if meta {
+                        carriers.insert(value);
+                    }
+                    if self.count[var.index()] == 0 {
+                        continue;
+                    }
+                    let holder = if self.below_shared.contains(var) { Holder::Shared } else { Holder::Single };
+                    self.use_in(value, self.home[var.index()], self.count[var.index()], holder);
+                }
+            }
+        }
+        (chosen, count)
+    }
+
+    fn use_in(&mut self, part: ExprId, block: u32, times: u32, holder: Holder) {
+        let home = &mut self.home[part.index()];
+        *home = if *home == NOWHERE { block } else { self.tree.common(*home, block) };
+        let count = &mut self.count[part.index()];
+        *count = count.saturating_add(times);
+        if holder == Holder::Shared {
+            self.below_shared.insert(part);
+        }
+    }
+
+    fn use_block(&mut self, body: &Body, start: ExprId, block: u32) {
+        for binding in chain(body, start) {
+            self.home[binding.id.index()] = block;
+        }
+        self.use_in(body.tail(start), block, 1, Holder::Single);
+    }
+
+    fn use_parts(&mut self, body: &Body, id: ExprId) {
+        let home = self.home[id.index()];
+        let holder = match self.count[id.index()] {
+            0 | 1 if !self.below_shared.contains(id) => Holder::Single,
+            _ => Holder::Shared,
+        };
+        match body.expr(id) {
+            Expr::If { cond, then_block, else_block } => {
+                self.use_in(cond, home, 1, holder);
+                for block in [then_block, else_block] {
+                    let inner = self.tree.add(home);
+                    self.callable.push(self.callable[home as usize]);
+                    self.use_block(body, block, inner);
+                }
+            }
+            Expr::Lambda { body: block, .. } => {
+                let inner = self.tree.add(home);
+                self.callable.push(inner);
+                self.use_block(body, block, inner);
+            }
+            expr => {
+                for &operand in operands_of(body, &expr) {
+                    self.use_in(operand, home, 1, holder);
+                }
+            }
+        }
+    }
+}
+
+/// Whether what uses something is, or is used by, a node that is shared.
+#[derive(Copy, Clone, PartialEq)]
+enum Holder {
+    Single,
+    Shared,
+}
+
+/// Takes the chosen Lets out of their chains, and puts their values in the places of their variables.
+struct Rewriter<'a> {
+    body: &'a mut Body,
+    dissolved: IdSet<ExprId>,
+    /// By variable of such a Let: its value.
+    stands_for: Memo<ExprId>,
+}
+
+impl Rewriter<'_> {
+    fn run(mut self, steps: &[Visited]) {
+        for &step in steps {
+            match step {
+                Visited::Node(id) => self.node(id),
+                Visited::Bound(id) => self.bound(id),
+            }
+        }
+        self.block(Link::Root);
+    }
+
+    fn node(&mut self, id: ExprId) {
+        match self.body.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                for i in 0..operands.len() {
+                    if let Some(node) = self.stands_for.get(self.body.operands(operands)[i]) {
+                        self.body.set_operand(operands, i, node);
+                    }
+                }
+            }
+            Expr::Proj { .. } => self.block(Link::Operand(id, 0)),
+            Expr::If { .. } => [Link::Cond(id), Link::Then(id), Link::Else(id)].into_iter().for_each(|l| self.block(l)),
+            Expr::Lambda { .. } => self.block(Link::Lambda(id)),
+            _ => {}
+        }
+    }
+
+    fn bound(&mut self, id: ExprId) {
+        let Some(Binding { var, value, rest, .. }) = Binding::of(self.body, id) else { return };
+        let value = self.stands_for.get(value).unwrap_or(value);
+        if !self.dissolved.contains(id) {
+            self.body.set_expr(id, Expr::Let { var, value, body: rest, flags: LetFlags::PLAIN });
+            if self.body.is_dataflow_var(var) {
+                set_var_flags(self.body, var, VarFlags::PLAIN);
+            }
+            return;
+        }
+        self.stands_for.insert(var.expr(), value);
+        if let Some(meta) = self.body.meta(var.expr()) {
+            self.body.set_meta(var.expr(), None);
+            self.body.set_meta(value, Some(meta));
+        }
+    }
+
+    /// Takes the dissolved Lets out of the chain that hangs at a link, or exchanges the variable there.
+    fn block(&mut self, mut link: Link) {
+        let mut at = link.target(self.body);
+        while let Some(binding) = Binding::of(self.body, at) {
+            if !self.dissolved.contains(at) {
+                link.set(self.body, at);
+                link = Link::Rest(at);
+            }
+            at = binding.rest;
+        }
+        let tail = self.stands_for.get(at).unwrap_or(at);
+        link.set(self.body, tail);
+    }
+}

@@ -1,0 +1,228 @@
+//! The entry points of `anfora-visit` that rewrite by patterns, move bindings, and recurse on a guarded stack.
+
+use anfora_ir::{Body, DType, ExprId, Module, Purity, VarId};
+use anfora_visit::pattern::{
+    Matcher, Outcome, PatternOptions, Rule, any, any_literal, any_of, call, capture, global, literal, op, op_in,
+    op_where, proj, rewrite_patterns, tuple,
+};
+use anfora_visit::{
+    Binding, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, hoist, splice_value,
+};
+
+use super::visiting::{each_function, verified};
+use super::{Done, Kind, Row, ensure};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "match-patterns",
+        covers: &[
+            "visit::Matcher::new",
+            "visit::Matcher::at",
+            "visit::Matcher::find_all",
+            "visit::Captures::get",
+            "visit::Captures::has",
+            "visit::op_in",
+        ],
+        kind: Kind::Module(match_patterns),
+    },
+    Row {
+        name: "rewrite-patterns",
+        covers: &[
+            "visit::rewrite_patterns",
+            "visit::op",
+            "visit::capture",
+            "visit::Pattern::capture",
+            "visit::Rule::new",
+            "visit::Rule::replace",
+        ],
+        kind: Kind::Module(rewrite_by_patterns),
+    },
+    Row {
+        name: "deep-patterns",
+        covers: &[
+            "visit::any_of",
+            "visit::call",
+            "visit::global",
+            "visit::op_where",
+            "visit::proj",
+            "visit::tuple",
+            "visit::Pattern::attr",
+            "visit::Pattern::attrs_where",
+            "visit::Pattern::commutative",
+            "visit::Pattern::dtype",
+            "visit::Pattern::filter",
+            "visit::Pattern::optional",
+            "visit::Pattern::ordered",
+            "visit::Pattern::rank",
+            "visit::Pattern::same_type_as",
+            "visit::Pattern::shape",
+            "visit::Pattern::static_shape",
+            "visit::Pattern::type_where",
+            "visit::Pattern::used_once",
+        ],
+        kind: Kind::Module(deep_patterns),
+    },
+    Row {
+        name: "hoist",
+        covers: &["visit::hoist", "visit::Hoister::new", "visit::Hoister::hoist", "visit::Hoister::hoist_from_region"],
+        kind: Kind::Module(hoist_everything),
+    },
+    Row { name: "splice-values", covers: &["visit::splice_value"], kind: Kind::Module(splice_values) },
+    Row {
+        name: "copy-function",
+        covers: &["visit::copy_function", "visit::Copier::copy_between"],
+        kind: Kind::Module(copy_functions),
+    },
+    Row { name: "functor", covers: &[], kind: Kind::Module(functor) },
+];
+
+fn match_patterns(mut module: Module) -> Done {
+    let calls = op_in(["add", "multiply", "maximum", "subtract"], [capture("a"), any()]);
+    let unary = op("tanh", [capture("a")]) | tuple([capture("a"), any()]);
+    let keys = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        for pattern in [&calls, &unary] {
+            let mut matcher = Matcher::new(cx, &function.body, pattern, None).map_err(|e| e.to_string())?;
+            for root in matcher.find_all() {
+                let captures = matcher.at(root).ok_or("what is found matches")?;
+                ensure(captures.has("a") && captures.get("a").is_some(), "what matches is captured")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rewritten(module: &mut Module, rules: &mut [Rule<'_>]) -> Result<Vec<Outcome>, String> {
+    let purity = Purity::of_module(module);
+    let options = PatternOptions { purity: Some(&purity), ..PatternOptions::default() };
+    let mut outcomes = Vec::new();
+    each_function(module, |editor| {
+        outcomes.push(rewrite_patterns(editor, rules, &options).map_err(|e| e.to_string())?);
+        Ok(())
+    })?;
+    Ok(outcomes)
+}
+
+fn rewrite_by_patterns(mut module: Module) -> Done {
+    let one = || literal(1) | literal(1.0);
+    let mut rules = [
+        Rule::replace("x * 1", op("multiply", [capture("x"), one()]), capture("x")),
+        Rule::replace("max(x, x)", op("maximum", [capture("x"), capture("x")]), capture("x")),
+        Rule::replace("tanh(x)", op("tanh", [capture("x")]).capture("t"), op("sigmoid", [capture("x")])),
+        Rule::new("x + c", op("add", [capture("x"), any_literal()]), |_, _| Ok(None)),
+    ];
+    rewritten(&mut module, &mut rules)?;
+    verified(&module)
+}
+
+/// A pattern as deep as the program is large, of everything that patterns are made of.
+fn deep_patterns(mut module: Module) -> Done {
+    let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000);
+    let mut pattern = any_of([literal(7), literal(8.0), global("main")]).capture("inner");
+    for i in 0..depth {
+        pattern = match i % 10 {
+            0 => op("add", [pattern, any()]).commutative(),
+            1 => op("tanh", [pattern]).used_once(),
+            2 => tuple([pattern, any()]),
+            3 => proj(pattern, 0),
+            4 => op_where(|row| row.commutative, [pattern, any()]).ordered(),
+            5 => pattern.optional(|p| op("nn.relu", [p])),
+            6 => any_of([pattern, literal(3)]),
+            7 => op("sum", [pattern]).attr("keepdims", true).attrs_where(|_| true),
+            8 => call(any(), [pattern]),
+            _ => pattern.dtype(DType::Float32).rank(1).shape(&[Some(8)]).static_shape().filter(|_| true),
+        };
+    }
+    pattern = pattern.type_where(|_, _| true).same_type_as("inner");
+    let mut rules = [Rule::replace("deep", pattern, literal(15))];
+    let outcomes = rewritten(&mut module, &mut rules)?;
+    ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
+}
+
+/// Moves each binding one block, and out of its region, where that is legal. To move a block takes as long as it is large, so those stay.
+fn hoist_everything(mut module: Module) -> Done {
+    let purity = Purity::of_module(&module);
+    each_function(&mut module, |editor| {
+        let flat = bindings(editor.body, editor.body.root()).filter(|b| !editor.body.expr(b.value).binds());
+        let vars: Vec<VarId> = flat.map(|b| b.var).collect();
+        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
+        for &var in &vars {
+            // A refusal leaves the program as it is.
+            let _: Result<(), HoistError> = hoister.hoist(editor, var);
+        }
+        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
+        for &var in &vars {
+            let _: Result<(), HoistError> = hoister.hoist_from_region(editor, var);
+        }
+        if let Some(&var) = vars.first() {
+            let _: Result<(), HoistError> = hoist(editor, &purity, var);
+        }
+        Ok(())
+    })?;
+    verified(&module)
+}
+
+/// Puts blocks that are values into the chain around them, from the outside in.
+fn splice_values(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        let mut link = Link::Root;
+        while let Some(binding) = Binding::of(editor.body, link.target(editor.body)) {
+            if Binding::of(editor.body, binding.value).is_some() {
+                splice_value(editor.body, link);
+            } else {
+                link = Link::Rest(binding.id);
+            }
+        }
+        Ok(())
+    })?;
+    verified(&module)
+}
+
+fn copy_functions(mut module: Module) -> Done {
+    let keys = module.order().to_vec();
+    for (i, &key) in keys.iter().enumerate() {
+        copy_function(&mut module, key, &format!("copy_{i}")).map_err(|e| e.to_string())?;
+    }
+    ensure(module.order().len() == 2 * keys.len(), "each function has a copy")?;
+    verified(&module)
+}
+
+/// How many expressions there are under one, each node of a graph counted once.
+struct Size<'b> {
+    body: &'b Body,
+    known: Memo<()>,
+}
+
+impl HoldsBody for Size<'_> {
+    fn body(&self) -> &Body {
+        self.body
+    }
+}
+
+impl ExprFunctor for Size<'_> {
+    type Output = usize;
+
+    fn recall(&self, id: ExprId) -> Option<usize> {
+        self.known.get(id).map(|()| 0)
+    }
+
+    fn remember(&mut self, id: ExprId, _: &usize) {
+        self.known.insert(id, ());
+    }
+
+    fn visit_default(&mut self, id: ExprId) -> usize {
+        let mut size = 1;
+        self.recurse_parts(id, |_, part| size += part);
+        size
+    }
+}
+
+fn functor(module: Module) -> Done {
+    for (_, function) in module.functions() {
+        let body = &function.body;
+        let mut size = Size { body, known: Memo::with_room(body) };
+        ensure(size.recurse(body.root()) > 0, "there is something in every body")?;
+    }
+    Ok(())
+}

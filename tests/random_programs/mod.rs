@@ -1,0 +1,114 @@
+//! Random programs for properties, with what all properties ask of them.
+//!
+//! A property that fails shows its smallest program: size, seed and text. `ANFORA_CASES=5000` sets how many programs each is tried on.
+
+#![allow(dead_code, reason = "each test binary uses part of it")]
+
+use std::fmt;
+use std::sync::Arc;
+
+use anfora::interp::{EvalError, Interpreter, Limits, Outcome, ValueId, Values, random_tensor};
+use anfora::ir::{FunctionKey, Literal, Module, Source, parse_module, verify_module};
+use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::programs::Shape;
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+pub(crate) fn config() -> Config {
+    let cases = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(256);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+/// A program of the shape `random`. Shrinking makes it smaller and keeps the seed.
+#[derive(Clone)]
+pub(crate) struct Random {
+    pub(crate) size: usize,
+    pub(crate) seed: u64,
+}
+
+impl Random {
+    pub(crate) fn module(&self) -> Module {
+        let shape: Shape = "random".parse().expect("a shape");
+        shape.build(self.size, self.seed).expect("random programs are well-typed")
+    }
+
+    /// In A-normal form.
+    pub(crate) fn normal(&self) -> Module {
+        let mut module = self.module();
+        run(&anfora::passes::registry(), "ToANormalForm", &mut module);
+        module
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the random program of size {} and seed {}:\n{}", self.size, self.seed, self.module())
+    }
+}
+
+pub(crate) fn programs(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Random> {
+    (sizes, any::<u64>().no_shrink()).prop_map(|(size, seed)| Random { size, seed })
+}
+
+/// The functions that have a body.
+pub(crate) fn definitions(module: &Module) -> Vec<FunctionKey> {
+    module.functions().filter(|(_, f)| f.is_definition()).map(|(key, _)| key).collect()
+}
+
+/// What the parameters of `@main` are given, drawn from a seed.
+pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
+    let main = module.find("main").and_then(|k| module.get(k)).expect("a program has a main");
+    let draw = |(i, p): (usize, &anfora::ir::VarId)| {
+        let ty = main.body.ty(p.expr());
+        let dtype = module.cx.types.as_tensor(ty).expect("inputs are tensors").dtype;
+        let shape = module.cx.types.static_shape(ty).expect("inputs have constant shapes");
+        random_tensor(dtype, &shape, seed ^ i as u64).expect("small inputs can be drawn")
+    };
+    main.body.params().iter().enumerate().map(draw).collect()
+}
+
+/// What `@main` comes to on these arguments.
+pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcome, EvalError> {
+    let mut values = Values::new();
+    let arguments: Vec<ValueId> = arguments.iter().map(|a| values.tensor(a.clone())).collect();
+    let limits = Limits { steps: 1 << 20, ..Limits::default() };
+    Interpreter::new(module).limits(limits).call("main", values, &arguments)
+}
+
+/// What `@main` comes to on arguments drawn from a seed.
+pub(crate) fn meaning(module: &Module, seed: u64) -> Result<Outcome, EvalError> {
+    call_main(module, &arguments(module, seed))
+}
+
+/// If the program succeeds before, it succeeds after, with the same results and effects, bit for bit.
+pub(crate) fn same_meaning(before: &Module, after: &Module, seed: u64, what: &str) {
+    let Ok(expected) = meaning(before, seed) else { return };
+    match meaning(after, seed) {
+        Ok(found) => assert!(expected.same(&found), "{what} changes what the program computes\n{before}\n{after}"),
+        Err(e) => panic!("{what} makes the program fail: {e}\n{before}\n{after}"),
+    }
+}
+
+/// Runs a pipeline; whether it changed anything.
+pub(crate) fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) -> bool {
+    let passes = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
+    let context = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context");
+    match passes.apply(module, &context) {
+        Ok(outcome) => outcome.is_changed(),
+        Err(failure) => panic!("{pipeline}: {failure}\n{module}"),
+    }
+}
+
+pub(crate) fn check(module: &Module, what: &str) {
+    if let Err(errors) = verify_module(module) {
+        panic!("{what}: {}\n{module}", errors[0]);
+    }
+}
+
+/// The module that a text says.
+pub(crate) fn parse(text: &str) -> Module {
+    match parse_module(Source::new("random.anf", text), anfora::ops::standard()) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}\n{text}", errors[0]),
+    }
+}
