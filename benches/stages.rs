@@ -1,5 +1,8 @@
 //! The stages that the benches time, each on a module of its own.
 
+pub mod boxed_tree;
+pub mod rewrites;
+
 use std::sync::Arc;
 
 use anfora::ir::{Module, Source, parse_module, verify_module};
