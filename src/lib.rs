@@ -10,7 +10,8 @@
 //! - [`ops`] and [`interp`]: the standard operators and what they compute;
 //! - [`onnx`]: models in, models out;
 //! - [`programs`]: programs of any size and shape, for benches and stress tests;
-//! - [`stress`]: all that is done with programs, on all of those.
+//! - [`stress`]: all that is done with programs, on all of those;
+//! - [`guide`]: how to write a pass, page by page.
 //!
 //! Text in, the standard pipeline, text out:
 //!
@@ -48,6 +49,7 @@ pub use anfora_ops as ops;
 pub use anfora_passes as passes;
 pub use anfora_visit as visit;
 
+pub mod guide;
 pub mod programs;
 pub mod stress;
 

@@ -279,3 +279,34 @@ fn to_json(cells: &[Cell]) -> Value {
     });
     Value::Array(rows.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_ends_early_did_not_survive_what_it_began() {
+        let shape: Shape = "chain".parse().expect("a shape");
+        let lines = ["print\t10\t1000\t100\t20000".to_string(), "parse\tdoes not hold: this".to_string()];
+        let cells = finished(shape, &lines);
+        assert!(matches!(cells[0].end, End::Survived(t) if t.per_binding() == 200.0 && growth([t].into_iter()) == 2.0));
+        assert!(matches!(&cells[1].end, End::Failed(why) if why == "does not hold: this"));
+
+        let killed = |script: &str| Command::new("sh").args(["-c", script]).status().expect("a shell");
+        assert!(ending(killed("kill -SEGV $$"), "").contains("signal"));
+        assert_eq!(ending(killed("kill -ABRT $$"), "\nthread 'x' has overflowed its stack\n"), "stack overflow");
+        assert!(ending(killed("exit 3"), "\nout of paper").ends_with("3: out of paper"));
+    }
+
+    #[test]
+    fn the_table_counts_what_survived() {
+        let operations: Vec<Operation> = Operation::all().into_iter().filter(|o| o.name() == "print").collect();
+        let times = Times { small_size: 10, small: 100, size: 100, large: 1500 };
+        let cell = |shape, end| Cell { operation: "print".to_string(), shape, end };
+        let cells = [cell("chain", End::Survived(times)), cell("dead", End::Failed("stack overflow".to_string()))];
+        let text = table(&cells, &operations);
+        let row = text.lines().nth(1).expect("a line for the operation");
+        assert!(row.contains(" 1/2 ") && row.contains(" 15.0 ") && row.contains("1.50x  chain"), "{row}");
+        assert_eq!(to_json(&cells)[1]["why"], "stack overflow");
+    }
+}

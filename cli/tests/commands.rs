@@ -227,3 +227,24 @@ fn who_stops_reading_gets_no_complaint() {
     let (_, err) = ends(output, 0);
     assert_eq!(err, "");
 }
+
+#[test]
+fn stress_prints_a_line_an_operation() {
+    let arguments = ["stress", "--depth", "500", "--shape", "chain", "--shape", "nested-if"];
+    let (out, err) =
+        ends(anfora(&[&arguments[..], &["--operation", "print", "--operation", "FoldConstant"]].concat()), 0);
+    assert!(err.contains("4 pairs") && err.contains("500 deep") && err.contains("64 KiB: all survive"), "{err}");
+    let rows: Vec<&str> = out.lines().collect();
+    assert_eq!(rows.len(), 3, "{out}");
+    assert!(rows[0].contains("ns/binding") && rows[0].contains("growth"), "{out}");
+    assert!(rows[1].starts_with("print") && rows[2].starts_with("FoldConstant"), "{out}");
+    assert!(rows[1..].iter().all(|r| r.contains(" 2/2 ")) && rows.iter().all(|r| r.len() <= 80), "{out}");
+
+    let (out, _) = ends(anfora(&[&arguments[..], &["--operation", "print", "--json"]].concat()), 0);
+    let cells: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(cells.as_array().map(Vec::len), Some(2));
+    assert_eq!((&cells[0]["operation"], &cells[0]["size"]), (&"print".into(), &500.into()));
+
+    let (_, err) = ends(anfora(&["stress", "--operation", "FoldConstants"]), 2);
+    assert!(err.contains("did you mean `FoldConstant`?"), "{err}");
+}

@@ -418,6 +418,9 @@ impl<'m> Machine<'m> {
     #[inline]
     fn look_up(&self, var: ExprId) -> Step<Ref> {
         let prepared = &self.codes[self.code].prepared;
+        if prepared.is_floating(var) {
+            return self.look_up_floating(var);
+        }
         let level = prepared.level(var);
         let holder = if level == self.level { self.current()? } else { self.around(self.activation, level)? };
         match holder.slots.get(prepared.slot(var)) {
@@ -426,7 +429,28 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// The value of a variable that is bound inside of a shared node: by the innermost activation that has evaluated the node.
+    #[cold]
+    fn look_up_floating(&self, var: ExprId) -> Step<Ref> {
+        let mut activation = self.activation;
+        loop {
+            let Some(Some(a)) = self.activations.get(activation as usize) else {
+                return ill_formed("there is no activation");
+            };
+            match a.kept.get(&var) {
+                Some(&value) => return Ok(value),
+                None if a.parent == activation => return ill_formed("a variable is used before it is bound"),
+                None => activation = a.parent,
+            }
+        }
+    }
+
     fn bind(&mut self, var: VarId, value: Ref) -> Step<()> {
+        if self.codes[self.code].prepared.is_floating(var.expr()) {
+            self.current_mut()?.kept.insert(var.expr(), value);
+            self.used += 16;
+            return Ok(());
+        }
         let slot = self.codes[self.code].prepared.slot(var.expr());
         match self.current_mut()?.slots.get_mut(slot) {
             Some(place) => {

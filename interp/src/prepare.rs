@@ -1,6 +1,6 @@
 //! What the machine wants to know of a body before it runs it: where variables live, and when they are used for the last time.
 
-use anfora_ir::{BlockKind, Body, Cursor, EntityId, Expr, ExprId, IdSet, LambdaId, Step, SymbolId};
+use anfora_ir::{BlockKind, Body, Cursor, EntityId, Expr, ExprId, IdSet, LambdaId, Step, SymbolId, VarId};
 use rustc_hash::FxHashMap;
 
 /// A variable that is used where its last use cannot be told in advance.
@@ -21,6 +21,8 @@ pub(crate) struct Prepared {
     symbol_levels: FxHashMap<SymbolId, u32>,
     /// Nodes that several others refer to; `None` if there is none.
     shared: Option<IdSet<ExprId>>,
+    /// Variables that are bound inside of such nodes; `None` if there is none.
+    floating: Option<IdSet<ExprId>>,
 }
 
 #[derive(Copy, Clone)]
@@ -47,6 +49,7 @@ impl Prepared {
                 lambdas: FxHashMap::default(),
                 symbol_levels: FxHashMap::default(),
                 shared: None,
+                floating: None,
             },
             scopes: vec![Scope { lambda: None, slots: 0 }],
             operands: Vec::new(),
@@ -90,6 +93,12 @@ impl Prepared {
     #[inline]
     pub(crate) fn is_shared(&self, id: ExprId) -> bool {
         self.shared.as_ref().is_some_and(|s| s.contains(id))
+    }
+
+    /// Whether a variable is bound inside of a shared node, which is evaluated in each activation that needs it: it has no place and no level of its own.
+    #[inline]
+    pub(crate) fn is_floating(&self, var: ExprId) -> bool {
+        self.floating.as_ref().is_some_and(|f| f.contains(var))
     }
 
     /// About how much memory it takes.
@@ -208,6 +217,39 @@ impl Walk<'_> {
         if let Some(Scope { slots, .. }) = self.scopes.pop() {
             self.prepared.slot_count = slots;
         }
+        if let Some(shared) = &self.prepared.shared {
+            self.prepared.floating = bound_within(self.body, shared);
+        }
         self.prepared
     }
+}
+
+/// The variables that are bound inside of some nodes; `None` if there is none.
+fn bound_within(body: &Body, nodes: &IdSet<ExprId>) -> Option<IdSet<ExprId>> {
+    let mut bound: Option<IdSet<ExprId>> = None;
+    let mut visited = IdSet::with_capacity(body.len());
+    let mut stack: Vec<ExprId> = body.exprs().map(|(id, _)| id).filter(|&id| nodes.contains(id)).collect();
+    while let Some(id) = stack.pop() {
+        if !visited.insert(id) {
+            continue;
+        }
+        let mut bind = |var: VarId| {
+            bound.get_or_insert_with(|| IdSet::with_capacity(body.len())).insert(var.expr());
+        };
+        match body.expr(id) {
+            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) => stack.extend(body.operands_of(id)),
+            Expr::Proj { tuple, .. } => stack.push(tuple),
+            Expr::Let { var, value, body: rest, .. } => {
+                bind(var);
+                stack.extend([value, rest]);
+            }
+            Expr::If { cond, then_block, else_block } => stack.extend([cond, then_block, else_block]),
+            Expr::Lambda { lambda, body: block } => {
+                body.lambda_params(lambda).for_each(bind);
+                stack.push(block);
+            }
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
+        }
+    }
+    bound
 }

@@ -345,3 +345,41 @@ fn values_go_in_and_come_out() {
         "argument 0 is a tuple of 2, but (Tensor[(), int32], (Tensor[(n,), int8], Any)) is wanted (in @main)"
     );
 }
+
+#[test]
+fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
+    // Walked first in the closure, where its variables would have other places than outside.
+    check(
+        "def @main(%x: float32) {
+            %s = add(if (less(%x, 1f)) { let %t = tanh(%x); let %u = add(%t, 1f); multiply(%u, %t) } else { %x }, %x);
+            let %a = add(%x, 1f);
+            let %f = fn (%y: float32) { let %b = multiply(%y, %s); let %c = add(%b, %a); %c };
+            let %r = %f(%x);
+            let %q = add(%r, %s);
+            (%q, add(%a, %s))
+        }",
+    );
+    // A closure inside of the shared node, that is called in both.
+    check(
+        "def @main(%x: float32) {
+            %s = add({ let %g = fn (%z: float32) { let %w = add(%z, %x); %w }; %g(%x) }, %x);
+            let %a = add(%x, 1f);
+            let %f = fn (%y: float32) { let %b = multiply(%y, %s); add(%b, %a) };
+            let %r = %f(%s);
+            add(%r, add(%a, %s))
+        }",
+    );
+
+    /// Compares the program with one in which each use of the shared node is a copy of its text, so that nothing is shared.
+    fn check(text: &str) {
+        let (binding, rest) = text.split_once("%s = ").expect("the shared node");
+        let (value, rest) = rest.split_once(";\n            let %a").expect("the end of the shared node");
+        let copied = format!("{binding}let %a{}", rest.replace("%s", &format!("({value})")));
+        let run = |text: &str| {
+            let module = parse(text);
+            let x = Literal::scalar(0.25f32);
+            Interpreter::new(&module).run("main", &[x]).unwrap_or_else(|e| panic!("{e}\n{module}"))
+        };
+        assert!(run(text).same(&run(&copied)), "{text}\n{copied}");
+    }
+}
