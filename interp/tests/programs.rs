@@ -356,7 +356,8 @@ fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
             let %f = fn (%y: float32) { let %b = multiply(%y, %s); let %c = add(%b, %a); %c };
             let %r = %f(%x);
             let %q = add(%r, %s);
-            (%q, add(%a, %s))
+            let %again = %f(%r);
+            (%q, add(%a, %s), %again, %r)
         }",
     );
     // A closure inside of the shared node, that is called in both.
@@ -366,7 +367,8 @@ fn a_shared_node_with_blocks_in_it_runs_in_a_closure_and_outside() {
             let %a = add(%x, 1f);
             let %f = fn (%y: float32) { let %b = multiply(%y, %s); add(%b, %a) };
             let %r = %f(%s);
-            add(%r, add(%a, %s))
+            let %again = %f(%r);
+            (add(%r, add(%a, %s)), %again)
         }",
     );
 

@@ -102,7 +102,11 @@ impl Module {
     }
 
     /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.
-    pub fn get_pair(&mut self, read: FunctionKey, edit: FunctionKey) -> Option<(&Function, &mut Function, &mut Context)> {
+    pub fn get_pair(
+        &mut self,
+        read: FunctionKey,
+        edit: FunctionKey,
+    ) -> Option<(&Function, &mut Function, &mut Context)> {
         let [read, edit] = self.functions.get_disjoint_mut([read, edit])?;
         Some((read, edit, &mut self.cx))
     }

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use anfora_ir::{Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module};
+use anfora_ir::{
+    Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module,
+};
 use anfora_visit::{
     Binding, BindingRewrite, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Site, Visit, Visitor,
     bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, insert_after,
