@@ -194,7 +194,8 @@ pub use analysis::{
     PostDominators, for_each_link, link_counts,
 };
 pub use chain::{
-    insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, splice_value, tail_link, unlink_let,
+    insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, splice_value, tail_link,
+    unlink_let,
 };
 pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
