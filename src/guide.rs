@@ -1,4 +1,52 @@
 //! The guide for authors of passes: the pages of `docs/guide`, whose code runs as tests of this module.
+//!
+//! Each page is a module here; begin with [`start`]. [`parse`] and [`edited`] keep the examples short.
+
+#![allow(clippy::test_attr_in_doctest, reason = "the test on the first page runs in tests/guide.rs")]
+
+use std::error::Error;
+
+use anfora_ir::{
+    Editor, Module, RenderOptions, Source, parse_module, render_diagnostics, render_module_diagnostics, verify_module,
+};
+
+/// The module of a text on the standard operators, for examples: [`parse_module`] with all errors in one.
+///
+/// # Errors
+/// If the text is no program: what is wrong, as its reader sees it.
+pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
+    let source = Source::new("guide.anf", text);
+    parse_module(source.clone(), anfora_ops::standard())
+        .map_err(|errors| render_diagnostics(&errors, Some(&source), &RenderOptions::default()).into())
+}
+
+/// What an edit of its `@main` makes of the text of a program on the standard operators; verified, and printed.
+///
+/// ```
+/// use anfora::guide::edited;
+///
+/// let after = edited("def @main(%x: float32) { let %y = exp(%x); %y }", |editor| {
+///     editor.body.set_root(editor.body.params()[0].expr());
+///     Ok(())
+/// })?;
+/// assert_eq!(after, "def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {\n  %x\n}\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the text is no program with a `@main`, the edit fails, or its result does not verify.
+pub fn edited(
+    text: &str,
+    edit: impl FnOnce(&mut Editor<'_>) -> Result<(), Box<dyn Error>>,
+) -> Result<String, Box<dyn Error>> {
+    let mut module = parse(text)?;
+    let (function, cx) = module.find("main").and_then(|key| module.get_mut(key)).ok_or("there is no @main")?;
+    edit(&mut Editor::new(cx, &mut function.body))?;
+    match verify_module(&module) {
+        Ok(_) => Ok(module.to_text()),
+        Err(errors) => Err(render_module_diagnostics(&errors, &module, &RenderOptions::default()).into()),
+    }
+}
 
 /// The pages, with the links between them as they are here; in the folder itself they are links to files.
 macro_rules! pages {
@@ -8,12 +56,69 @@ macro_rules! pages {
             /// [look]: crate::guide::look
             /// [rewrite]: crate::guide::rewrite
             /// [patterns]: crate::guide::patterns
+            /// [edit]: crate::guide::edit
             /// [expand]: crate::guide::expand
             /// [pass]: crate::guide::pass
             /// [test]: crate::guide::test
             /// [fast]: crate::guide::fast
             /// [raf-and-relay]: crate::guide::raf_and_relay
-            /// [start]: crate::guide::start
+            /// [`chain`]: crate::visit::chain
+            /// [`bindings`]: crate::visit::bindings
+            /// [`pre_order`]: crate::visit::pre_order
+            /// [`post_order`]: crate::visit::post_order
+            /// [`program_order`]: crate::visit::program_order
+            /// [`reverse_order`]: crate::visit::reverse_order
+            /// [`for_each_expr`]: crate::visit::for_each_expr
+            /// [`find_expr`]: crate::visit::find_expr
+            /// [`fold`]: crate::visit::fold
+            /// [`try_fold`]: crate::visit::try_fold
+            /// [`Visitor`]: crate::visit::Visitor
+            /// [`Visit`]: crate::visit::Visit
+            /// [`walk`]: crate::visit::walk
+            /// [`use_counts`]: crate::visit::use_counts
+            /// [`free_variables`]: crate::visit::free_variables
+            /// [`bound_variables`]: crate::visit::bound_variables
+            /// [`DefUse`]: crate::visit::DefUse
+            /// [`Parents`]: crate::visit::Parents
+            /// [`link_counts`]: crate::visit::link_counts
+            /// [`Blocks`]: crate::visit::Blocks
+            /// [`PostDominators`]: crate::visit::PostDominators
+            /// [`Liveness`]: crate::visit::Liveness
+            /// [`CallGraph`]: crate::visit::CallGraph
+            /// [`Mutator`]: crate::visit::Mutator
+            /// [`mutate`]: crate::visit::mutate
+            /// [`post_order_rewrite`]: crate::visit::post_order_rewrite
+            /// [`Link`]: crate::visit::Link
+            /// [`LetList`]: crate::visit::LetList
+            /// [`substitute`]: crate::visit::substitute
+            /// [`copy_fresh`]: crate::visit::copy_fresh
+            /// [`Copier`]: crate::visit::Copier
+            /// [`splice_before`]: crate::visit::splice_before
+            /// [`hoist`]: crate::visit::hoist
+            /// [`Hoister`]: crate::visit::Hoister
+            /// [`ExprFunctor`]: crate::visit::ExprFunctor
+            /// [`Memo`]: crate::visit::Memo
+            /// [`expand_a_normal_form`]: crate::visit::expand_a_normal_form
+            /// [`expand_every_chain`]: crate::visit::expand_every_chain
+            /// [`Editor`]: crate::ir::Editor
+            /// [`FunctionBuilder`]: crate::ir::FunctionBuilder
+            /// [`Cursor`]: crate::ir::Cursor
+            /// [`Expr`]: crate::ir::Expr
+            /// [`Body`]: crate::ir::Body
+            /// [`Purity`]: crate::ir::Purity
+            /// [`BodyPurity`]: crate::ir::BodyPurity
+            /// [`Context`]: crate::ir::Context
+            /// [`SideTable`]: crate::ir::SideTable
+            /// [`IdSet`]: crate::ir::IdSet
+            /// [`FunctionPass`]: crate::manager::FunctionPass
+            /// [`ModulePass`]: crate::manager::ModulePass
+            /// [`PassContext`]: crate::manager::PassContext
+            /// [`PassRegistry`]: crate::manager::PassRegistry
+            /// [`Instrument`]: crate::manager::Instrument
+            /// [`Matcher`]: crate::visit::pattern::Matcher
+            /// [`Shape`]: crate::programs::Shape
+            /// [`on_stack`]: crate::stress::on_stack
+            /// [`Interpreter`]: crate::interp::Interpreter
             ///
             $(#[doc = $page])+
             pub mod $name {}
@@ -32,6 +137,8 @@ pages! {
     rewrite;
     #[doc = include_str!("../docs/guide/patterns.md")]
     patterns;
+    #[doc = include_str!("../docs/guide/edit.md")]
+    edit;
     #[doc = include_str!("../docs/guide/expand.md")]
     expand;
     #[doc = include_str!("../docs/guide/pass.md")]
