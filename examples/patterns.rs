@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         parse_module(Source::new("example.anf", text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
     let pass = FunctionPass::new("Patterns", 1, |function, _module, _cx| {
         let outcome = rewrite_patterns(&mut function.editor(), &mut rules(), &PatternOptions::default())
-            .map_err(|e| PassError::new("a rule failed").with_cause(e))?;
+            .map_err(PassError::from_error)?;
         for rule in &outcome.rules {
             println!("{}: {}", rule.name, rule.rewrites);
         }

@@ -3,7 +3,6 @@
 //! `cargo run --release -p anfora --example write_a_pass`
 
 use anfora::prelude::*;
-use anfora::visit::{RewriteError, Site};
 
 /// Rewrites one node; the mutator sees to the walk, the operands, the types and what no longer changes.
 struct MultiplyByOne;
@@ -29,8 +28,7 @@ impl Mutator for MultiplyByOne {
 /// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled back like any other.
 fn multiply_by_one() -> FunctionPass {
     FunctionPass::new("MultiplyByOne", 1, |function, _module, _cx| {
-        mutate(&mut function.editor(), &mut MultiplyByOne)
-            .map_err(|e| PassError::new("the rewrite does not fit").with_cause(e))
+        mutate(&mut function.editor(), &mut MultiplyByOne).map_err(PassError::from_error)
     })
 }
 

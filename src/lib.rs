@@ -56,13 +56,14 @@ pub mod stress;
 /// What most programs that use anfora name.
 pub mod prelude {
     pub use anfora_ir::{
-        Body, Context, Cursor, DType, Diagnostic, Editor, Expr, ExprId, FunctionBuilder, Literal, Module, Source, Step,
-        VarId, parse_module, print_module, verify_module,
+        Body, Context, Cursor, DType, Diagnostic, Editor, Expr, ExprId, FunctionBuilder, LetFlags, Literal, Module,
+        Source, Step, VarFlags, VarId, parse_module, print_module, verify_module,
     };
     pub use anfora_manager::{
         FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential, parse_pipeline,
     };
     pub use anfora_visit::{
-        LetList, Mutator, Rewrite, Visitor, expand_a_normal_form, mutate, post_order_rewrite, walk,
+        Binding, BindingRewrite, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, chain,
+        expand_a_normal_form, mutate, post_order_rewrite, walk,
     };
 }

@@ -37,6 +37,30 @@ impl PassError {
         PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
     }
 
+    /// Another error, such as one of a rewrite, in its own words: those of it and of up to [`MAX_NESTING`] causes behind it, as one message.
+    ///
+    /// ```
+    /// use anfora_manager::PassError;
+    ///
+    /// let number: Result<u32, PassError> = "many".parse().map_err(PassError::from_error);
+    /// assert_eq!(number.unwrap_err().message(), "invalid digit found in string");
+    /// ```
+    pub fn from_error(error: impl Into<Cause>) -> PassError {
+        let error = error.into();
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        for _ in 0..MAX_NESTING {
+            let Some(behind) = cause else { break };
+            let text = behind.to_string();
+            // Many errors say in their own words what is behind them.
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = behind.source();
+        }
+        PassError::new(message)
+    }
+
     /// The error that stands for a panic.
     pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> PassError {
         let mut error = PassError::new(crate::run::panic_text(payload));

@@ -7,7 +7,7 @@ pub fn multiply_by_one() -> FunctionPass {
         let one = literal(1) | literal(1.0);
         let mut rules = [Rule::replace("x * 1", op("multiply", [capture("x"), one]), capture("x"))];
         rewrite_patterns(&mut function.editor(), &mut rules, &PatternOptions::default())
-            .map_err(|e| PassError::new("the rules do not fit").with_cause(e))?;
+            .map_err(PassError::from_error)?;
         Ok(())
     })
 }
