@@ -65,8 +65,7 @@ fn the_benchmark_program_fits() {
     assert!(parsed <= PARSED, "a module takes {parsed:.1} bytes a binding, more than {PARSED}");
 
     let registry = anfora::passes::registry();
-    let pipeline = parse_pipeline(&registry, "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination");
-    let pipeline = pipeline.expect("registered passes");
+    let pipeline = parse_pipeline(&registry, "O2").expect("a registered pipeline");
     let context = PassContext::builder().registry(registry).opt_level(3).build().expect("an empty context");
     bounded("the pipeline", n, PEAK, || pipeline.apply(&mut module, &context).map(drop)).expect("no pass fails");
     bounded("verifying", n, PEAK, || verify_module(&module).map(drop)).expect("what passes leave is well-formed");

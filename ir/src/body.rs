@@ -7,6 +7,7 @@ use crate::entity::{
 };
 use crate::expr::{Expr, LambdaData, OperandList, VarFlags, VarId};
 use crate::journal::Journal;
+use crate::link_watch::LinkWatch;
 use crate::types::Types;
 use crate::work;
 
@@ -38,14 +39,6 @@ pub struct Body {
     generation: u32,
     journal: Option<Box<Journal>>,
     watch: LinkWatch,
-}
-
-/// Which links of a body are watched, and how many of them were overwritten since: see [`Body::watch_links`].
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct LinkWatch {
-    exprs: u32,
-    operands: u32,
-    overwritten: u32,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
@@ -367,8 +360,8 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.expr(id, old);
         }
-        if id.index() < self.watch.exprs as usize && !matches!(old, Expr::Var { .. }) {
-            self.watch.overwritten += 1;
+        if !matches!(old, Expr::Var { .. }) {
+            self.watch.expr(id.index());
         }
         self.exprs[id] = expr;
     }
@@ -389,9 +382,7 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.operand(at, old);
         }
-        if at < self.watch.operands as usize {
-            self.watch.overwritten += 1;
-        }
+        self.watch.operand(at);
         self.operands[at] = operand;
     }
 
@@ -416,9 +407,7 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.root(self.root);
         }
-        if self.watch.exprs > 0 {
-            self.watch.overwritten += 1;
-        }
+        self.watch.expr(0);
         self.root = root;
     }
 
@@ -482,28 +471,27 @@ impl Body {
 
     // ---- Watching ----
 
-    /// From here to [`Body::end_watch`], counts how often a link of the nodes that there are now is overwritten: a walk can tell whether
-    /// somebody else edited what it walks. Names and flags of variables, types, parameters and metadata are no links.
+    /// A watch over the links of the nodes that there are now, for [`Body::watch_links`].
+    pub fn new_watch(&self) -> LinkWatch {
+        LinkWatch::new(self.exprs.len(), self.operands.len())
+    }
+
+    /// From here to [`Body::end_watch`], notes whether a link of the nodes that the watch is over is overwritten: a walk can tell whether somebody else
+    /// edits what it walks. Names and flags of variables, types, parameters and metadata are no links.
     ///
-    /// Returns what was watched before, to be handed to [`Body::end_watch`].
-    pub fn watch_links(&mut self) -> LinkWatch {
-        let now = LinkWatch {
-            exprs: u32::try_from(self.exprs.len()).expect("ids have 4 bytes"),
-            operands: u32::try_from(self.operands.len()).expect("operand lists start at 4-byte positions"),
-            overwritten: self.watch.overwritten,
-        };
-        std::mem::replace(&mut self.watch, now)
-    }
-
-    /// What is watched and was overwritten so far: equal before and after something that overwrote no watched link.
+    /// Returns the watch that this one takes the place of, to be handed to [`Body::end_watch`].
     #[inline(always)]
-    pub fn link_watch(&self) -> LinkWatch {
-        self.watch
+    pub fn watch_links(&mut self, watch: LinkWatch) -> LinkWatch {
+        std::mem::replace(&mut self.watch, watch)
     }
 
-    /// Ends a watch; the one that was there before goes on.
-    pub fn end_watch(&mut self, outer: LinkWatch) {
-        self.watch = LinkWatch { overwritten: self.watch.overwritten, ..outer };
+    /// Ends a watch, and says whether a link was overwritten during it. The one before it goes on, and hears of what it is over as well.
+    #[inline(always)]
+    pub fn end_watch(&mut self, mut outer: LinkWatch) -> bool {
+        let inner = self.watch;
+        outer.hear_of(&inner);
+        self.watch = outer;
+        inner.has_seen()
     }
 
     // ---- Taking back ----

@@ -48,6 +48,7 @@ mod infer;
 mod infer_module;
 mod intern;
 mod journal;
+mod link_watch;
 mod literal;
 mod module;
 mod names;
@@ -68,7 +69,7 @@ pub use alpha::{
     first_difference_with, module_hash,
 };
 pub use attrs::{Attr, AttrTable, attr_depths};
-pub use body::{Body, LinkWatch, Span};
+pub use body::{Body, Span};
 pub use builder::{BuildError, FunctionBuilder};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use components::Components;
@@ -87,6 +88,7 @@ pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use function::{Function, FunctionKind, Visibility};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use infer_module::infer_module;
+pub use link_watch::LinkWatch;
 pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;

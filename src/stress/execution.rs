@@ -20,6 +20,7 @@ pub(super) const ROWS: &[Row] = &[
             "manager::FunctionPass::new",
             "manager::ModulePass::new",
             "manager::parse_pipeline",
+            "manager::Pass::apply",
         ],
         kind: Kind::Module(instruments),
     },
@@ -30,7 +31,17 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "interpret",
-        covers: &["interp::Interpreter::new", "interp::Interpreter::run", "interp::Interpreter::call"],
+        covers: &[
+            "interp::Interpreter::new",
+            "interp::Interpreter::run",
+            "interp::Interpreter::call",
+            "interp::Values::tensor",
+            "interp::Values::tuple",
+            "interp::Values::text",
+            "interp::Values::tensors",
+            "interp::Values::same",
+            "interp::Effect::same",
+        ],
         kind: Kind::Module(interpret),
     },
     Row { name: "onnx", covers: &["onnx::export", "onnx::import"], kind: Kind::Module(onnx) },
@@ -134,6 +145,7 @@ fn interpret(module: Module) -> Done {
     };
     let text = outcome.values.text(outcome.result, 16);
     ensure(!text.is_empty() && outcome.same(&outcome), "a result can be shown, and equals itself")?;
+    ensure(outcome.values.tensors(outcome.result, 16).len() <= 16, "no more tensors are listed than are asked for")?;
     match interpreter.run("main", &[]) {
         Ok(_) => ensure(arguments.is_empty(), "a function without arguments needs none"),
         Err(e) => ensure(!arguments.is_empty() && !format!("{e} {e:?}").is_empty(), "missing arguments are an error"),

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use anfora_ir::{
-    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, Diagnostic, Editor, Expr, Module, PrintOptions,
-    Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal, alpha_equal_exprs, compact_body,
-    diagnostics_json, expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse,
-    live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function, print_module, render_diagnostics,
-    render_module_diagnostics, retype_from, verify_function, verify_module, write_module,
+    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, Diagnostic, DimOp, Editor, Expr, Module,
+    PrintOptions, Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal, alpha_equal_exprs,
+    compact_body, diagnostics_json, expr_extent, first_difference, first_difference_with, infer_expr, infer_module,
+    is_sparse, live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function, print_module,
+    render_diagnostics, render_module_diagnostics, retype_from, verify_function, verify_module, write_module,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -129,6 +129,22 @@ pub(super) const ROWS: &[Row] = &[
             "ir::parse_type",
         ],
         kind: Kind::Module(types),
+    },
+    Row {
+        name: "dimensions",
+        covers: &[
+            "ir::Dims::add",
+            "ir::Dims::sub",
+            "ir::Dims::mul",
+            "ir::Dims::op",
+            "ir::Dims::substitute",
+            "ir::Dims::for_each_symbol",
+            "ir::Dims::is_symbolic",
+            "ir::Dims::as_constant",
+            "ir::Dims::symbol",
+            "ir::Context::dim_text",
+        ],
+        kind: Kind::Module(dimensions),
     },
     Row {
         name: "attributes",
@@ -426,6 +442,32 @@ fn types(mut module: Module) -> Done {
     let ty = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
     let again = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
     ensure(ty == again && module.cx.types.as_tuple(ty).is_some() == (depth > 0), "equal types are one")
+}
+
+/// A dimension that nests as deep as the program is large: a quotient of a product of a sum of a quotient and so on.
+fn dimensions(mut module: Module) -> Done {
+    let depth = deepest(&module);
+    let name = module.cx.names.intern("n");
+    let dims = &mut module.cx.types.dims;
+    let symbol = dims.new_symbol(name);
+    let (n, two) = (dims.symbol(symbol), dims.constant(2));
+    let mut dim = n;
+    for i in 0..depth {
+        let more = if i % 2 == 0 { dims.add(dim, n) } else { dims.sub(dim, two) };
+        let scaled = dims.mul(more, two);
+        let op = if i % 2 == 0 { DimOp::FloorDiv } else { DimOp::Max };
+        let three = dims.constant(3);
+        dim = dims.op(op, scaled, three);
+    }
+    ensure(dims.is_symbolic(dim), "a dimension with a symbol is symbolic")?;
+    let mut symbols = 0;
+    dims.for_each_symbol(dim, |_| symbols += 1);
+    ensure(symbols > 0, "the symbol is found")?;
+    ensure(dims.substitute(dim, |_, _| None) == dim, "substituting nothing changes nothing")?;
+    let constant = dims.substitute(dim, |dims, _| Some(dims.constant(5)));
+    ensure(!dims.is_symbolic(constant), "without its symbol, a dimension has none")?;
+    let _ = dims.as_constant(constant);
+    ensure(!module.cx.dim_text(dim).is_empty(), "a dimension can be shown")
 }
 
 /// How deep to nest a type or an attribute that goes with a module: as deep as the module is large, up to 100,000.

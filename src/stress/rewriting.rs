@@ -6,7 +6,8 @@ use anfora_visit::pattern::{
     op_where, proj, rewrite_patterns, tuple,
 };
 use anfora_visit::{
-    Binding, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, hoist, splice_value,
+    Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, hoist,
+    splice_value,
 };
 
 use super::visiting::{each_function, verified};
@@ -73,7 +74,17 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["visit::copy_function", "visit::Copier::copy_between"],
         kind: Kind::Module(copy_functions),
     },
-    Row { name: "functor", covers: &[], kind: Kind::Module(functor) },
+    Row {
+        name: "functor",
+        covers: &[
+            "visit::ExprFunctor::recurse",
+            "visit::ExprFunctor::recurse_parts",
+            "visit::ExprFunctor::recall",
+            "visit::ExprFunctor::remember",
+            "visit::ExprFunctor::visit_default",
+        ],
+        kind: Kind::Module(functor),
+    },
 ];
 
 fn match_patterns(mut module: Module) -> Done {
@@ -185,6 +196,18 @@ fn copy_functions(mut module: Module) -> Done {
         copy_function(&mut module, key, &format!("copy_{i}")).map_err(|e| e.to_string())?;
     }
     ensure(module.order().len() == 2 * keys.len(), "each function has a copy")?;
+    // The block of each once more, at the end of its copy's arenas, in place of the copy's own.
+    for (&key, &copy) in keys.iter().zip(&module.order()[keys.len()..].to_vec()) {
+        let params = |key| module.get(key).map(|f| f.body.params().to_vec()).ok_or("a function is there");
+        let (from, to) = (params(key)?, params(copy)?);
+        let root = module.get(key).map(|f| f.body.root()).ok_or("a function is there")?;
+        let mut copier = Copier::between_functions();
+        for (&old, new) in from.iter().zip(to) {
+            copier.replace_var(old, new.expr());
+        }
+        let block = copier.copy_between(&mut module, key, root, copy).map_err(|e| e.to_string())?;
+        ensure(copier.copied(root).is_none_or(|c| c == block), "the copier knows what it made")?;
+    }
     verified(&module)
 }
 

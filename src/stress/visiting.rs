@@ -310,6 +310,17 @@ fn edit_chains(mut module: Module) -> Done {
             link = Link::Rest(binding.id);
         }
         ensure(tail_link(editor.body, Link::Root) == link, "the tail hangs at the last binding")?;
+        // A list of Lets from elsewhere, in a region of its own, that hangs nowhere.
+        let mut list = LetList::new();
+        list.begin_region();
+        let vars: Vec<VarId> = (0..8).map(|_| editor.var(None, Default::default(), unit)).collect();
+        for &var in &vars {
+            let lone = editor.let_(var, nothing, var.expr(), Default::default());
+            list.push_let(editor.body, lone);
+        }
+        list.end_region(editor.body, &vars[..1]);
+        let block = list.finish(editor, nothing);
+        ensure(chain(editor.body, block).count() == vars.len(), "a list has what is put into it")?;
         // The chain in a list, and back where it was.
         let root = editor.body.root();
         let mut list = LetList::new();

@@ -1,6 +1,6 @@
 //! The state of a rewriting walk: results, open blocks, what variables and nodes have become, and whose types changed.
 
-use anfora_ir::{BlockKind, Body, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, OperandList, Step, VarFlags, VarId};
+use anfora_ir::{BlockKind, Body, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, LinkWatch, OperandList, Step, VarFlags, VarId};
 use smallvec::SmallVec;
 
 use crate::chain::{set_let_flags, set_var_flags};
@@ -30,6 +30,8 @@ pub(crate) struct Engine {
     copies: Vec<(ExprId, ExprId)>,
     /// What variables are assumed to be in the open blocks; never in a circle, since what is stored is resolved.
     known: Memo<ExprId>,
+    /// What the author's callbacks may not overwrite.
+    pub(crate) watch: LinkWatch,
 }
 
 /// A block that is being rewritten: the chain of what stays, as far as it goes.
@@ -64,6 +66,7 @@ impl Engine {
             shared: IdSet::with_capacity(0),
             copies: Vec::new(),
             known: Memo::new(),
+            watch: LinkWatch::default(),
         }
     }
 

@@ -199,6 +199,8 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 
 /// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of what is around it is not inferred again.
 ///
+/// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole body): rewrite many small parts of one body in one walk of it.
+///
 /// # Errors
 /// As [`mutate`].
 pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
@@ -213,10 +215,8 @@ pub(crate) fn run<M: Mutator>(
 ) -> Result<(), M::Error> {
     let start = at.target(editor.body);
     engine.prepare(editor.body, start);
-    let outer = editor.body.watch_links();
-    let result = run_watched(editor, start, mutator, &mut engine);
-    editor.body.end_watch(outer);
-    let result = result?;
+    engine.watch = editor.body.new_watch();
+    let result = run_watched(editor, start, mutator, &mut engine)?;
     if result != start {
         at.set(editor.body, result);
     }
@@ -231,12 +231,14 @@ fn ask<'e, M: Mutator, T>(
     id: ExprId,
     call: impl FnOnce(&mut Site<'_, 'e>) -> Result<T, M::Error>,
 ) -> Result<T, M::Error> {
-    let before = editor.body.link_watch();
-    let answer = call(&mut Site::new(editor, engine, id))?;
-    if editor.body.link_watch() != before {
+    let outer = editor.body.watch_links(engine.watch);
+    let answer = call(&mut Site::new(editor, engine, id));
+    let trespassed = editor.body.end_watch(outer);
+    if trespassed {
+        answer?;
         return Err(RewriteError::OverwrittenLink.into());
     }
-    Ok(answer)
+    answer
 }
 
 fn run_watched<M: Mutator>(

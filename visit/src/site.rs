@@ -93,8 +93,7 @@ impl<'s, 'e> Site<'s, 'e> {
 
     /// Lets the engine overwrite links, as it does between callbacks.
     fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Engine, &mut Body) -> T) -> T {
-        let watch = self.editor.body.link_watch();
-        self.editor.body.end_watch(LinkWatch::default());
+        let watch = self.editor.body.watch_links(LinkWatch::default());
         let result = edit(self.engine, self.editor.body);
         self.editor.body.end_watch(watch);
         result

@@ -20,6 +20,8 @@ impl Mutator for Nothing {
 /// outside the link as well; branches, lambdas and Lets, which have one parent, are overwritten. A Let whose value becomes an atom
 /// disappears. Types are inferred again where an atom is of a more specific type than the variable.
 ///
+/// A call keeps a table of the whole body: substitute many variables at once.
+///
 /// # Errors
 /// If a replacement is not an atom, or of a type that its variable's does not accept; nothing is then changed. Or if a node's operator does not accept
 /// its new operands.

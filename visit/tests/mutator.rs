@@ -3,7 +3,7 @@
 use anfora_ir::{BlockKind, Editor, Expr, ExprId, LinkWatch, Literal};
 use anfora_visit::{
     Binding, BindingRewrite, Edits, Link, Mutator, Rewrite, RewriteError, Site, copy_fresh, mutate, mutate_at,
-    post_order_rewrite, unlink_let,
+    post_order_rewrite, substitute, unlink_let,
 };
 use expect_test::{Expect, expect};
 
@@ -630,9 +630,8 @@ fn a_link_that_is_overwritten_during_the_walk_is_reported() {
             let root = editor.body.root();
             let result = mutate(editor, &mut Trespasser(trespass));
             assert_eq!(result, Err(RewriteError::OverwrittenLink));
-            let watch = editor.body.link_watch();
-            editor.body.end_watch(LinkWatch::default());
-            assert_eq!(editor.body.link_watch(), watch, "the watch has ended");
+            let left = editor.body.watch_links(LinkWatch::default());
+            assert_eq!(left, LinkWatch::default(), "the watch has ended");
             // As the caller of a failing edit does.
             editor.body.rollback_journal();
             assert_eq!(editor.body.root(), root);
@@ -654,5 +653,32 @@ fn what_was_made_during_the_walk_may_be_overwritten_and_renamed() {
     edited("def @main(%x: float32) { let %a = negative(%x); %a }", |editor| {
         mutate(editor, &mut Trespasser(edit)).unwrap();
         assert_eq!(anfora_visit::chain(editor.body, editor.body.root()).count(), 2);
+    });
+}
+
+/// Puts a copy of each lambda's block, rewritten once more, in its place.
+struct CopyLambdas(anfora_ir::VarId, ExprId);
+
+impl Mutator for CopyLambdas {
+    type Error = RewriteError;
+    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        let Expr::Lambda { body: block, .. } = site.editor.body.expr(id) else { return Ok(Rewrite::Keep) };
+        let lambda = copy_fresh(site.editor, id);
+        assert_ne!(lambda, block);
+        // A walk inside the walk, with edits of its own, of what does not hang anywhere yet.
+        substitute(site.editor, Link::Lambda(lambda), &[(self.0, self.1)])?;
+        mutate_at(site.editor, Link::Lambda(lambda), &mut Trespasser(|_, _| {}))?;
+        Ok(Rewrite::Replace(lambda))
+    }
+}
+
+#[test]
+fn a_walk_of_what_was_made_during_the_walk_may_rewrite_it() {
+    edited("def @main(%x: float32) { let %f = fn (%y: float32) { let %a = add(%y, %x); %a }; %f(%x) }", |editor| {
+        let two = editor.literal(Literal::scalar(2f32));
+        let x = editor.body.params()[0];
+        mutate(editor, &mut CopyLambdas(x, two)).unwrap();
+        let uses = anfora_visit::use_counts(editor.body);
+        assert_eq!(uses[x.expr()], 1, "only the argument is left");
     });
 }

@@ -1,0 +1,57 @@
+//! Noticing that links are overwritten under a walk.
+
+/// A watch over the links of the nodes that there were at some time: see [`Body::watch_links`](crate::Body::watch_links). The default is over none.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LinkWatch {
+    /// How many nodes and operands it is over.
+    exprs: u32,
+    operands: u32,
+    /// The first of each that was overwritten.
+    first_expr: u32,
+    first_operand: u32,
+}
+
+impl Default for LinkWatch {
+    fn default() -> LinkWatch {
+        LinkWatch { exprs: 0, operands: 0, first_expr: u32::MAX, first_operand: u32::MAX }
+    }
+}
+
+impl LinkWatch {
+    pub(crate) fn new(exprs: usize, operands: usize) -> LinkWatch {
+        LinkWatch {
+            exprs: u32::try_from(exprs).expect("ids have 4 bytes"),
+            operands: u32::try_from(operands).expect("operand lists start at 4-byte positions"),
+            ..LinkWatch::default()
+        }
+    }
+
+    /// A node is overwritten.
+    #[inline(always)]
+    pub(crate) fn expr(&mut self, index: usize) {
+        if index < self.exprs as usize {
+            self.first_expr = self.first_expr.min(index as u32);
+        }
+    }
+
+    /// An operand is overwritten.
+    #[inline(always)]
+    pub(crate) fn operand(&mut self, index: usize) {
+        if index < self.operands as usize {
+            self.first_operand = self.first_operand.min(index as u32);
+        }
+    }
+
+    /// Whether something that it is over was overwritten.
+    #[inline(always)]
+    pub(crate) fn has_seen(&self) -> bool {
+        self.first_expr != u32::MAX || self.first_operand != u32::MAX
+    }
+
+    /// Notes what a watch inside of it has seen.
+    #[inline(always)]
+    pub(crate) fn hear_of(&mut self, inner: &LinkWatch) {
+        self.expr(inner.first_expr as usize);
+        self.operand(inner.first_operand as usize);
+    }
+}
