@@ -1,6 +1,10 @@
 //! The state of a rewriting walk: results, open blocks, what variables and nodes have become, and whose types changed.
 
-use anfora_ir::{BlockKind, Body, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, LinkWatch, OperandList, Step, VarFlags, VarId};
+use std::ops::ControlFlow;
+
+use anfora_ir::{
+    BlockKind, Body, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, LinkWatch, OperandList, Step, VarFlags, VarId,
+};
 use smallvec::SmallVec;
 
 use crate::chain::{set_let_flags, set_var_flags};
@@ -9,6 +13,7 @@ use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
 use crate::memo::Memo;
 use crate::mutator::{BindingRewrite, Edits};
+use crate::visitor::{Visit, Visitor, walk_from};
 
 /// The state of a rewriting walk.
 pub(crate) struct Engine {
@@ -30,6 +35,8 @@ pub(crate) struct Engine {
     copies: Vec<(ExprId, ExprId)>,
     /// What variables are assumed to be in the open blocks; never in a circle, since what is stored is resolved.
     known: Memo<ExprId>,
+    /// Variables whose bindings were dropped.
+    dropped: Option<IdSet<ExprId>>,
     /// What the author's callbacks may not overwrite.
     pub(crate) watch: LinkWatch,
 }
@@ -66,6 +73,7 @@ impl Engine {
             shared: IdSet::with_capacity(0),
             copies: Vec::new(),
             known: Memo::new(),
+            dropped: None,
             watch: LinkWatch::default(),
         }
     }
@@ -458,7 +466,10 @@ impl Engine {
                 }
                 tail
             }
-            BindingRewrite::Drop => return Ok(()),
+            BindingRewrite::Drop => {
+                self.dropped.get_or_insert_with(|| IdSet::with_capacity(editor.body.len())).insert(old.var.expr());
+                return Ok(());
+            }
         };
         if value != old.value || self.is_retyped(editor.body, value) {
             let (wanted, found) = (editor.body.ty(old.var.expr()), editor.body.type_of(value));
@@ -473,7 +484,13 @@ impl Engine {
         Ok(())
     }
 
-    fn replace_var(&mut self, editor: &mut Editor<'_>, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
+    /// From here on, uses of a variable become an atom, which is visible where it was.
+    pub(crate) fn replace_var(
+        &mut self,
+        editor: &mut Editor<'_>,
+        var: VarId,
+        atom: ExprId,
+    ) -> Result<(), RewriteError> {
         check_atom(editor, var, atom)?;
         if let Some(by) = editor.body.as_var(atom)
             && editor.body.is_dataflow_var(by)
@@ -486,8 +503,27 @@ impl Engine {
         Ok(())
     }
 
-    /// From here on, uses of a variable become an expression.
-    pub(crate) fn bind_var(&mut self, body: &Body, var: VarId, by: ExprId) {
+    /// Checks that what is left under `root` uses no variable whose binding was dropped. A walk, if one was.
+    pub(crate) fn check_dropped(&self, editor: &Editor<'_>, root: ExprId) -> Result<(), RewriteError> {
+        struct Uses<'a>(&'a IdSet<ExprId>);
+        impl Visitor for Uses<'_> {
+            type Break = VarId;
+            #[inline(always)]
+            fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<VarId> {
+                if self.0.contains(var.expr()) { Visit::Stop(var) } else { Visit::Continue }
+            }
+        }
+        let Some(dropped) = &self.dropped else { return Ok(()) };
+        match walk_from(editor.body, root, &mut Uses(dropped)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(var) => {
+                let name = editor.body.var_name(var).map(|name| editor.cx.names.get(name).to_string());
+                Err(RewriteError::DroppedUsed { name: name.unwrap_or_default() })
+            }
+        }
+    }
+
+    fn bind_var(&mut self, body: &Body, var: VarId, by: ExprId) {
         if var.expr() != by {
             if !self.has_vars {
                 self.has_vars = true;

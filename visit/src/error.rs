@@ -20,6 +20,12 @@ pub enum RewriteError {
     /// A variable was to be replaced by something that is evaluated.
     #[error("a variable can be replaced only by an atom: a variable, literal, global, operator or none")]
     NotAnAtom,
+    /// A binding was dropped, and its variable is used in what is left.
+    #[error("the binding of `%{name}` was dropped, and `%{name}` is used")]
+    DroppedUsed {
+        /// The name of the variable; empty if it has none.
+        name: String,
+    },
     /// A callback overwrote a link of the program that was being walked.
     #[error(
         "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"

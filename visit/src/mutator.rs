@@ -49,7 +49,7 @@ pub enum BindingRewrite {
     /// The bindings of this block take its place, and the block's tail is the value, as by [`BindingRewrite::Keep`]. The block must hang nowhere else
     /// afterwards.
     Splice(ExprId),
-    /// It disappears; nothing uses its variable.
+    /// It disappears. If what is left of the walked part uses its variable, the walk ends with [`RewriteError::DroppedUsed`].
     Drop,
 }
 
@@ -217,6 +217,7 @@ pub(crate) fn run<M: Mutator>(
     engine.prepare(editor.body, start);
     engine.watch = editor.body.new_watch();
     let result = run_watched(editor, start, mutator, &mut engine)?;
+    engine.check_dropped(editor, result)?;
     if result != start {
         at.set(editor.body, result);
     }

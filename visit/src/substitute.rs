@@ -18,7 +18,7 @@ impl Mutator for Nothing {
 ///
 /// Every binder has a variable of its own, so nothing is captured. Nodes that change become new nodes, since the old ones may be used from
 /// outside the link as well; branches, lambdas and Lets, which have one parent, are overwritten. A Let whose value becomes an atom
-/// disappears. Types are inferred again where an atom is of a more specific type than the variable.
+/// disappears. A variable of a dataflow region that takes the place of one that is visible outside of it becomes an output. Types are inferred again where an atom is of a more specific type than the variable.
 ///
 /// A call keeps a table of the whole body: substitute many variables at once.
 ///
@@ -48,7 +48,9 @@ pub fn substitute(editor: &mut Editor<'_>, at: Link, replacements: &[(VarId, Exp
     let mut engine = Engine::new(Edits::Scoped);
     for &(var, atom) in replacements {
         check_atom(editor, var, atom)?;
-        engine.bind_var(editor.body, var, atom);
+    }
+    for &(var, atom) in replacements {
+        engine.replace_var(editor, var, atom)?;
     }
     run(editor, at, &mut Nothing, engine)
 }

@@ -682,3 +682,33 @@ fn a_walk_of_what_was_made_during_the_walk_may_rewrite_it() {
         assert_eq!(uses[x.expr()], 1, "only the argument is left");
     });
 }
+
+#[test]
+fn a_binding_that_is_dropped_and_used_is_reported() {
+    let text = "def @main(%x: float32) { let %a = negative(%x); let %b = negative(%a); let %c = negative(%b); %c }";
+    let dropping = |names: &[&str]| {
+        let mut result = Ok(());
+        edited(text, |editor| {
+            let mut dropper = Dropper(names.iter().map(|n| n.to_string()).collect());
+            result = mutate(editor, &mut dropper);
+            editor.body.rollback_journal();
+            editor.body.begin_journal();
+        });
+        result
+    };
+    let used = |name: &str| Err(RewriteError::DroppedUsed { name: name.to_string() });
+    assert_eq!(dropping(&["a"]), used("a"));
+    assert_eq!(dropping(&["c"]), used("c"));
+    // What uses it is dropped as well, but for the tail.
+    assert_eq!(dropping(&["a", "b"]), used("b"));
+}
+
+struct Dropper(Vec<String>);
+
+impl Mutator for Dropper {
+    type Error = RewriteError;
+    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+        let name = site.editor.body.var_name(binding.var).map(|n| site.editor.cx.names.get(n).to_string());
+        Ok(if name.is_some_and(|n| self.0.contains(&n)) { BindingRewrite::Drop } else { BindingRewrite::Keep })
+    }
+}

@@ -209,3 +209,26 @@ fn variables_of_a_name_are_found() {
         assert_eq!(ExprId::from_index(q.index()), q.expr());
     });
 }
+
+#[test]
+fn what_is_substituted_for_an_output_becomes_one() {
+    let text = "def @main(%x: float32) {
+        dataflow { let %a = negative(%x); let %b = negative(%a); output(%b) }
+        negative(%b)
+    }";
+    let after = edited(text, |editor| {
+        let (a, b) = (var(editor, "a"), var(editor, "b"));
+        substitute(editor, Link::Root, &[(b, a.expr())]).unwrap();
+    });
+    expect![[r#"
+        def @main(%x: float32) -> float32 {
+          dataflow {
+            let %a = negative(%x);
+            let %b = negative(%a);
+            output(%a, %b);
+          }
+          negative(%a)
+        }
+    "#]]
+    .assert_eq(&after);
+}
