@@ -16,7 +16,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 const PEAK: f64 = 250.0;
 
 /// The module that was parsed, its source let go: 16-byte nodes (three a binding) with types, spans and operands, names, and room to grow.
-const PARSED: f64 = 135.0;
+const PARSED: f64 = 140.0;
 
 fn bindings() -> usize {
     match std::env::var("ANFORA_BINDINGS") {

@@ -27,7 +27,6 @@
 //! dataflow regions right as it goes, and enters branches and lambdas with an explicit stack. None of them recurses, builds lists of uses or
 //! infers a whole program again.
 
-mod block_tree;
 mod canonicalize_bindings;
 mod catalogue;
 mod dead_code_elimination;

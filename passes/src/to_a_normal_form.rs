@@ -24,9 +24,7 @@ use std::sync::Arc;
 
 use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Step, VarFlags, VarId};
 use anfora_manager::{FunctionPass, PassEntry};
-use anfora_visit::{Link, set_let_flags, set_var_flags};
-
-use crate::block_tree::BlockTree;
+use anfora_visit::{AncestorTree, Link, set_let_flags, set_var_flags};
 
 /// The pass as pipelines name it.
 pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
@@ -80,7 +78,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// The block in which each compound node is evaluated.
 struct Blocks {
-    tree: BlockTree,
+    tree: AncestorTree,
     /// By node.
     home: Vec<u32>,
     /// By If: the block of its first branch, that of the second being the next; by lambda: its block.
@@ -93,7 +91,7 @@ impl Blocks {
     /// Goes from users to what they use, so that all uses of a node are known when it is come to.
     fn assign(body: &Body) -> Blocks {
         let mut blocks = Blocks {
-            tree: BlockTree::new(),
+            tree: AncestorTree::new(),
             home: vec![NOWHERE; body.len()],
             inner: vec![NOWHERE; body.len()],
             shared: IdSet::with_capacity(body.len()),

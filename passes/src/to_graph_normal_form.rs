@@ -33,9 +33,8 @@ use std::sync::Arc;
 
 use anfora_ir::{Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, Step, VarFlags};
 use anfora_manager::{FunctionPass, PassEntry};
-use anfora_visit::{Binding, Link, Memo, chain, set_var_flags};
+use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
-use crate::block_tree::BlockTree;
 use crate::effects::OpFlags;
 use crate::to_a_normal_form::to_a_normal_form;
 
@@ -171,7 +170,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// Who uses each node and variable once the bindings that were looked at are dissolved.
 struct Uses {
-    tree: BlockTree,
+    tree: AncestorTree,
     /// By block: the outermost one that is evaluated with it, which is that of a lambda or of the function.
     callable: Vec<u32>,
     /// By node, Let and variable: the innermost block that encloses the uses (for a Let, the block that it is in).
@@ -185,7 +184,7 @@ struct Uses {
 impl Uses {
     fn new(body: &Body) -> Uses {
         Uses {
-            tree: BlockTree::new(),
+            tree: AncestorTree::new(),
             callable: vec![0],
             home: vec![NOWHERE; body.len()],
             count: vec![0; body.len()],

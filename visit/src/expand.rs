@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 
 use anfora_ir::{BlockKind, Body, Cursor, Editor, Expr, ExprId, Function, Step};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
@@ -82,6 +83,10 @@ pub struct ChainLink {
 /// Both callbacks may overwrite the value of their Let, take the Let out of the chain with [`unlink_let`](crate::unlink_let) at the link that they are given, put
 /// bindings in front of it there ([`insert_before`](crate::insert_before), [`splice_before`](crate::splice_before)), and edit anything that
 /// comes after it. What `pre` does to what comes after is walked as it has become; a Let that it took out has its value and its `post` all the same.
+/// A `pre` that takes out its own Let may take out any number of those after it too, before or afterwards, at the same link: what is left of them, or the tail, goes on being the
+/// same expression.
+///
+/// To find out where a Let is after its `pre` takes time in proportion to what `pre` put in and took out, or to the chain where that ends the walk.
 ///
 /// Neither may take out, move or put in Lets before its own (but right in front of it), and the `post` of a Let that `pre` took out may edit nothing at the
 /// link where it was. Where that was done the walk breaks with [`RewriteError::MovedLet`].
@@ -199,8 +204,7 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
 ) -> ControlFlow<B> {
     let mut cursor = Cursor::at(context.body(), at.target(context.body()));
     let mut open: Vec<Open<T>> = Vec::new();
-    // For each open block, where its Lets begin in `open`, and the link of what comes next in it.
-    let mut blocks: Vec<(usize, Link)> = Vec::new();
+    let mut blocks: Vec<OpenBlock> = Vec::new();
     // For each node that was entered, the operand that holds the last block.
     let mut nodes: Vec<u32> = Vec::new();
     while let Some(step) = cursor.next(context.body()) {
@@ -219,22 +223,31 @@ pub fn expand_every_chain<C: HoldsBody, T, B: From<RewriteError>>(
                         }
                     }
                 };
-                blocks.push((open.len(), link));
+                blocks.push(OpenBlock { mark: open.len(), link, passing: false });
             }
             Step::Let(id) => {
-                let (Some(binding), Some((_, link))) = (Binding::of(context.body(), id), blocks.last_mut()) else {
+                let (Some(binding), Some(block)) = (Binding::of(context.body(), id), blocks.last_mut()) else {
                     return moved();
                 };
-                if link.target(context.body()) != id {
-                    return moved();
+                if block.link.target(context.body()) != id {
+                    if !block.passing {
+                        return moved();
+                    }
+                    cursor.skip();
+                    continue;
                 }
-                let carried = pre(context, ChainLink { link: *link, binding })?;
-                let place = Place::after_pre(context.body(), *link, id)?;
-                *link = place.next(id);
+                let link = block.link;
+                let carried = pre(context, ChainLink { link, binding })?;
+                let place = Place::after_pre(context.body(), link, id)?;
+                block.link = place.next(id);
+                block.passing = block.link.target(context.body()) != Link::Rest(id).target(context.body());
                 open.push(Open { id, place, carried });
             }
             Step::ExitBlock(..) => {
-                let mark = blocks.pop().map_or(0, |(mark, _)| mark);
+                let Some(OpenBlock { mark, link, passing }) = blocks.pop() else { return moved() };
+                if passing && Binding::of(context.body(), link.target(context.body())).is_some() {
+                    return moved();
+                }
                 while open.len() > mark
                     && let Some(let_) = open.pop()
                 {
@@ -261,6 +274,16 @@ pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u3
     Some(Link::Operand(id, *from))
 }
 
+/// A block of which Lets are still to come.
+struct OpenBlock {
+    /// Where its Lets begin among the open ones.
+    mark: usize,
+    /// The link of what comes next in it.
+    link: Link,
+    /// Whether the cursor passes Lets that were taken out together with the one before them.
+    passing: bool,
+}
+
 /// A Let between its `pre` and its `post`.
 struct Open<T> {
     id: ExprId,
@@ -280,21 +303,48 @@ enum Place {
 impl Place {
     /// Looks for a Let that hung at `link`. What `pre` put in front of it is walked over.
     #[inline]
-    fn after_pre<B: From<RewriteError>>(body: &Body, mut link: Link, id: ExprId) -> ControlFlow<B, Place> {
-        let followed_by = Link::Rest(id).target(body);
-        loop {
-            let found = link.target(body);
-            if found == id {
-                return ControlFlow::Continue(Place::At(link));
+    fn after_pre<B: From<RewriteError>>(body: &Body, link: Link, id: ExprId) -> ControlFlow<B, Place> {
+        let found = link.target(body);
+        if found == id {
+            return ControlFlow::Continue(Place::At(link));
+        }
+        if found == Link::Rest(id).target(body) {
+            return ControlFlow::Continue(Place::Out(link));
+        }
+        match Place::search(body, link, id) {
+            Some(place) => ControlFlow::Continue(place),
+            None => moved(),
+        }
+    }
+
+    /// Walks in turn down what hangs at `link` now and down what followed the Let, which it still links to when it was taken out, until it comes to the Let
+    /// or both are at the same: in as many steps as there are Lets before that.
+    fn search(body: &Body, link: Link, id: ExprId) -> Option<Place> {
+        let mut here: FxHashMap<ExprId, Link> = FxHashMap::default();
+        let mut after: FxHashSet<ExprId> = FxHashSet::default();
+        let rest = |of: ExprId| Binding::of(body, of).map(|_| Link::Rest(of));
+        let (mut at, mut behind) = (Some(link), Some(Link::Rest(id)));
+        while at.is_some() || behind.is_some() {
+            if let Some(link) = at {
+                let found = link.target(body);
+                if found == id {
+                    return Some(Place::At(link));
+                }
+                if after.contains(&found) {
+                    return Some(Place::Out(link));
+                }
+                // What comes around to itself is no chain.
+                at = if here.insert(found, link).is_none() { rest(found) } else { None };
             }
-            if found == followed_by {
-                return ControlFlow::Continue(Place::Out(link));
-            }
-            match body.expr(found) {
-                Expr::Let { .. } => link = Link::Rest(found),
-                _ => return moved(),
+            if let Some(link) = behind {
+                let found = link.target(body);
+                if let Some(&link) = here.get(&found) {
+                    return Some(Place::Out(link));
+                }
+                behind = if after.insert(found) { rest(found) } else { None };
             }
         }
+        None
     }
 
     /// The link of what comes next in the chain.

@@ -542,6 +542,82 @@ fn edits_that_are_legal() {
 }
 
 #[test]
+fn pre_may_take_out_its_own_let_and_those_after_it() {
+    let nothing = |_: &mut Editor<'_>, _: ChainLink| {};
+    // Its own and the next one, in either order; all three; its own and the last.
+    let own_first = |editor: &mut Editor<'_>, at: ChainLink| {
+        if is(editor, at, "a") {
+            unlink_let(editor.body, at.link);
+            unlink_let(editor.body, at.link);
+        }
+    };
+    let next_first = |editor: &mut Editor<'_>, at: ChainLink| {
+        if is(editor, at, "a") {
+            unlink_let(editor.body, Link::Rest(at.binding.id));
+            unlink_let(editor.body, at.link);
+        }
+    };
+    let all = |editor: &mut Editor<'_>, at: ChainLink| {
+        for _ in 0..3 {
+            unlink_let(editor.body, at.link);
+        }
+        assert!(is(editor, at, "a"));
+    };
+    let replaced = |editor: &mut Editor<'_>, at: ChainLink| {
+        if is(editor, at, "a") {
+            unlink_let(editor.body, at.link);
+            unlink_let(editor.body, at.link);
+            put_before(editor, at.link);
+            put_before(editor, at.link);
+        }
+    };
+    for every in [false, true] {
+        let c = "def @main(%x: float32) -> float32 {\n  let %c = negative(%x);\n  %x\n}\n";
+        assert_eq!(walked(every, own_first, nothing).unwrap(), c);
+        assert_eq!(walked(every, next_first, nothing).unwrap(), c);
+        // The last one has its `post`, and the link that it hangs at is right.
+        let last = |editor: &mut Editor<'_>, at: ChainLink| {
+            if is(editor, at, "c") {
+                unlink_let(editor.body, at.link);
+            }
+        };
+        let empty = "def @main(%x: float32) -> float32 {\n  %x\n}\n";
+        assert_eq!(walked(every, own_first, last).unwrap(), empty);
+        assert_eq!(walked(every, all, nothing).unwrap(), empty);
+        let replaced = walked(every, replaced, nothing).unwrap();
+        assert_eq!((replaced.matches("add").count(), replaced.matches("negative").count()), (2, 1), "{replaced}");
+    }
+}
+
+#[test]
+fn taking_out_in_pairs_is_linear() {
+    let n = 200_000;
+    for every in [false, true] {
+        let mut module = programs::deep(programs::Shape::Chain, n);
+        let key = programs::first(&module);
+        let (function, cx) = module.get_mut(key).unwrap();
+        let lets = chain(&function.body, function.body.root()).count();
+        let mut context = (Editor::new(cx, &mut function.body), 0);
+        let pre = |(editor, seen): &mut (Editor<'_>, usize), at: ChainLink| {
+            *seen += 1;
+            unlink_let(editor.body, at.link);
+            if Binding::of(editor.body, at.link.target(editor.body)).is_some() {
+                unlink_let(editor.body, at.link);
+            }
+            ControlFlow::<RewriteError>::Continue(())
+        };
+        let post = |_: &mut (Editor<'_>, usize), _: ChainLink, ()| ControlFlow::Continue(());
+        let ended = match every {
+            true => expand_every_chain(&mut context, Link::Root, pre, post).is_continue(),
+            false => expand_a_normal_form(&mut context, Link::Root, pre, post).is_continue(),
+        };
+        assert!(ended);
+        assert_eq!(context.1, lets.div_ceil(2));
+        assert_eq!(chain(&function.body, function.body.root()).count(), 0);
+    }
+}
+
+#[test]
 fn edits_that_are_not_legal_are_reported() {
     let nothing = |_: &mut Editor<'_>, _: ChainLink| {};
     for every in [false, true] {
@@ -568,11 +644,11 @@ fn edits_that_are_not_legal_are_reported() {
             }
         };
         assert_eq!(walked(every, own, own), Err(RewriteError::MovedLet));
-        // One cuts itself and the rest off.
+        // One cuts itself and the rest off, with the tail.
         let cut = |editor: &mut Editor<'_>, at: ChainLink| {
-            let x = editor.body.params()[0].expr();
             if is(editor, at, "b") {
-                at.link.set(editor.body, x);
+                let a = var(editor, "a").expr();
+                at.link.set(editor.body, a);
             }
         };
         assert_eq!(walked(every, cut, nothing), Err(RewriteError::MovedLet));

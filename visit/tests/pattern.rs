@@ -1,9 +1,11 @@
 //! Patterns: what they match, and what they do not.
 
-use anfora_ir::{DType, ExprId, FusionPattern, Module, Source, parse_module};
+use anfora_ir::{
+    DType, Editor, ExprId, FunctionBuilder, FusionPattern, Literal, Module, Source, parse_module, verify_module,
+};
 use anfora_visit::pattern::{
-    Matcher, Pattern, any, any_literal, any_of, call, capture, global, literal, literal_where, none, op, op_in,
-    op_where, proj, rest, tuple,
+    Matcher, Pattern, PatternError, PatternOptions, PatternRewriteError, Rule, StopReason, any, any_literal, any_of,
+    call, capture, global, literal, literal_where, none, op, op_in, op_where, proj, rest, rewrite_patterns, tuple,
 };
 
 mod programs;
@@ -261,4 +263,130 @@ fn deep_names_conditions_and_optional_parts() {
         let root = function.body.root();
         assert!(Matcher::new(cx, &function.body, &pattern, None).unwrap().at(root).is_some());
     });
+}
+
+#[test]
+fn a_float_is_rounded_to_the_type_of_the_literal() {
+    let times = |number: f64| op("multiply", [any(), literal(number)]);
+    assert!(matches("multiply(%x, 0.1f)", times(0.1)));
+    assert!(matches("multiply(%x, 0.1f)", op("multiply", [any(), literal(0.1f32)])));
+    assert!(!matches("multiply(%x, 0.1f)", times(0.1001)));
+    assert!(matches("multiply(%x, dense<Tensor[(2, 3), float32]>[0.3])", times(0.3)));
+    // What is not zero, and not infinite, is neither in a narrow type.
+    assert!(!matches("multiply(%x, 0f)", times(1e-300)));
+    assert!(!matches("multiply(%x, dense<Tensor[(2, 3), float32]>[inf])", times(1e300)));
+    assert!(matches("multiply(%x, dense<Tensor[(2, 3), float32]>[inf])", times(f64::INFINITY)));
+    for ty in ["float16", "bfloat16", "float64"] {
+        let text = |number: &str| {
+            format!("def @main(%h: Tensor[(2,), {ty}]) {{ multiply(%h, dense<Tensor[(2,), {ty}]>[{number}]) }}")
+        };
+        assert_eq!(count(&text("0.1"), &times(0.1)), 1, "{ty}");
+        assert_eq!(count(&text("0.2"), &times(0.1)), 0, "{ty}");
+    }
+}
+
+#[test]
+fn a_pattern_that_no_operator_passes_is_refused_for_that() {
+    let mut module = parse("def @main(%x: float32) { exp(%x) }");
+    let key = module.find("main").unwrap();
+    let (function, cx) = module.get_mut(key).unwrap();
+    let mut error = |pattern: Pattern| Matcher::new(cx, &function.body, &pattern, None).err();
+    assert_eq!(error(op_where(|_| false, [any()])), Some(PatternError::NoOperator));
+    assert_eq!(error(op_in([], [any()]).capture("r")), Some(PatternError::NoOperator));
+    assert_eq!(error(literal(1)), Some(PatternError::AtomRoot));
+    assert_eq!(error(op_in([], [any()]) | op("exp", [any()])), None);
+    let text = PatternError::AtomRoot.to_string();
+    assert!(!text.contains("rewritten"), "{text}");
+}
+
+/// Rewrites `@main` of a module; how it ended.
+fn rewrite(module: &mut Module, rules: &mut [Rule<'_>]) -> Result<anfora_visit::pattern::Outcome, PatternRewriteError> {
+    let key = module.find("main").unwrap();
+    let (function, cx) = module.get_mut(key).unwrap();
+    rewrite_patterns(&mut Editor::new(cx, &mut function.body), rules, &PatternOptions::default())
+}
+
+#[test]
+fn a_list_and_an_expression_are_not_exchanged_on_the_right_side() {
+    let refused = |left: Pattern, right: Pattern| {
+        let mut module = parse("def @main(%x: float32) { (%x, %x) }");
+        match rewrite(&mut module, &mut [Rule::replace("r", left, right)]) {
+            Err(PatternRewriteError::Pattern { error, .. }) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let list = || tuple([rest().capture("xs")]);
+    let mixed = PatternError::MixedCapture("xs".into());
+    assert_eq!(refused(list(), capture("xs")), mixed);
+    assert_eq!(refused(list(), tuple([capture("xs")])), mixed);
+    assert_eq!(refused(tuple([capture("xs"), any()]), tuple([rest().capture("xs")])), mixed);
+    assert_eq!(refused(list(), proj(rest().capture("xs"), 0)), PatternError::Rest);
+    assert_eq!(refused(list(), rest().capture("xs")), PatternError::Rest);
+    assert!(matches!(refused(list(), capture("xz")), PatternError::UnknownCapture { .. }));
+}
+
+#[test]
+fn a_long_row_of_aliases_is_followed_in_constant_work() {
+    for n in [10, 100_000] {
+        let mut module = Module::new(anfora_ops::standard());
+        let float = module.cx.types.scalar(DType::Float32);
+        let mut f = FunctionBuilder::new(&mut module, "main");
+        let x = f.param("x", float);
+        let one = f.literal(Literal::scalar(1f32));
+        let log = f.call_op("log", &[x], &[]).unwrap();
+        let log = f.bind("a", log);
+        let mut alias = f.call_op("multiply", &[log, one], &[]).unwrap();
+        let mut last = x;
+        for _ in 0..n {
+            alias = f.bind("a", alias);
+            let exp = f.call_op("exp", &[alias], &[]).unwrap();
+            let exp = f.bind("e", exp);
+            last = f.call_op("add", &[last, exp], &[]).unwrap();
+            last = f.bind("s", last);
+        }
+        f.finish(last).unwrap();
+        let mut looked = 0;
+        let mut rules = [
+            Rule::new("exp log", op("exp", [op("log", [capture("x")])]), |rw, c| {
+                let (_, body) = rw.program();
+                let operand = body.operands_of(c.root())[0];
+                looked += usize::from(rw.op_of(operand).is_some_and(|row| row.name == "log"));
+                Ok(Some(c["x"]))
+            }),
+            // The end of the row becomes another one.
+            Rule::replace("x * 1", op("multiply", [capture("x"), literal(1.0)]), capture("x")),
+        ];
+        let outcome = rewrite(&mut module, &mut rules).unwrap();
+        assert_eq!(outcome.stop, StopReason::Fixpoint);
+        assert_eq!((outcome.rules[0].rewrites, outcome.rules[0].gave_up, outcome.rules[0].declined), (n, 0, 0));
+        drop(rules);
+        assert_eq!(looked as u64, n);
+        verify_module(&module).unwrap_or_else(|e| panic!("{e:?}"));
+    }
+}
+
+#[test]
+fn a_captured_list_is_looked_at_where_it_stands() {
+    // So many projections of a tuple of so many fields: a copy of the fields for each would take hours.
+    let n = 200_000;
+    let mut module = Module::new(anfora_ops::standard());
+    let float = module.cx.types.scalar(DType::Float32);
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let x = f.param("x", float);
+    let fields = f.tuple(&vec![x; n]);
+    let fields = f.bind("t", fields);
+    let mut last = x;
+    for i in 0..n {
+        last = f.proj(fields, i as u32).unwrap();
+        last = f.bind("p", last);
+    }
+    f.finish(last).unwrap();
+    let key = module.find("main").unwrap();
+    let (function, cx) = module.get_mut(key).unwrap();
+    let pattern = proj(tuple([any(), rest().capture("xs")]), None);
+    let mut matcher = Matcher::new(cx, &function.body, &pattern, None).unwrap();
+    let roots = matcher.find_all();
+    assert_eq!(roots.len(), n);
+    let captures = matcher.at(roots[n - 1]).unwrap();
+    assert_eq!(captures.list(&function.body, "xs").len(), n - 1);
 }

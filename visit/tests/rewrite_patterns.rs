@@ -530,7 +530,7 @@ fn mistakes_in_rules_are_refused_with_a_suggestion() {
         .assert_eq(&rule(op("exp", [capture("x").attr("axes", 1)]), capture("x")));
     expect!["the rule `r`: `rest()` has to be the last operand, argument or field, without conditions"]
         .assert_eq(&rule(tuple([rest(), any()]), capture("x")));
-    expect!["the rule `r`: only a call, tuple, projection, `if` or `fn` can be rewritten, not an atom"]
+    expect!["the rule `r`: a match begins at a call, tuple, projection, `if` or `fn`, not at an atom"]
         .assert_eq(&rule(literal(1), literal(1)));
     expect!["the rule `r`: operands can be exchanged only where there are two of them, not 1"]
         .assert_eq(&rule(op("exp", [capture("x")]).commutative(), capture("x")));
@@ -607,8 +607,8 @@ fn lists_are_captured_and_put_back() {
         tuple([rest().capture("others")]),
     );
     let exps = Rule::new("log", op_in(["exp", "log"], [rest().capture("all")]), |rw, c| {
-        assert_eq!((c.list("all").len(), c.get("all"), c.has("all")), (1, None, true));
-        Ok(Some(rw.op("tanh", c.list("all"))?))
+        assert_eq!((rw.list(c, "all").len(), c.get("all"), c.has("all")), (1, None, true));
+        Ok(Some(rw.op("tanh", &rw.list(c, "all"))?))
     });
     let text = after(
         "def @main(%x: Tensor[(2,), float32]) { let %l = log(%x); let %j = concat(%l, axis=0); abs(%j) }",

@@ -1,6 +1,6 @@
 //! Definitions and uses, kept up to date as links change.
 
-use anfora_ir::{Body, EntityId, Expr, ExprId, VarId};
+use anfora_ir::{Body, EntityId, Expr, ExprId, VarId, work};
 
 use crate::link::Link;
 
@@ -49,6 +49,8 @@ const UNKNOWN: Node = Node { first: NONE, head: NONE, tail: NONE, uses: 0 };
 /// Lists of uses are threaded through two dense vectors (16 bytes a link, 16 bytes a node). Making it takes one walk; a change costs what
 /// it changes: see [`DefUse::set`], [`DefUse::sync`] and [`DefUse::refresh`]. Who overwrites links in another way tells by one of the latter two; a body that was compacted needs
 /// a new one ([`DefUse::check`]).
+///
+/// To look at a body as it is, without changing links, [`Parents`](crate::Parents) says the same of the uses in half the memory.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -177,7 +179,10 @@ impl DefUse {
     fn slots_of(&self, id: ExprId) -> impl Iterator<Item = u32> + '_ {
         let head = self.nodes.get(id.index()).map_or(NONE, |n| n.head);
         let some = |slot: u32| (slot != NONE).then_some(slot);
-        std::iter::successors(some(head), move |&slot| some(self.slots[slot as usize].next))
+        std::iter::successors(some(head), move |&slot| {
+            work::tick();
+            some(self.slots[slot as usize].next)
+        })
     }
 
     /// Asserts that it was made for the present generation of the body.
@@ -291,6 +296,7 @@ impl DefUse {
     /// Puts a slot at the end of the list of an expression; whether it has to be registered: it has links and they are not known.
     #[inline]
     fn thread(&mut self, body: &Body, slot: u32, target: ExprId) -> bool {
+        work::tick();
         let node = self.node(target);
         let previous = std::mem::replace(&mut node.tail, slot);
         if previous == NONE {
@@ -308,6 +314,7 @@ impl DefUse {
 
     /// Takes a slot out of the list that it is in, and returns whose that is.
     fn unthread(&mut self, slot: u32) -> Option<ExprId> {
+        work::tick();
         let Slot { target, previous, next, .. } = self.slots[slot as usize];
         if target == NONE {
             return None;

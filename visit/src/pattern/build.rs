@@ -387,7 +387,8 @@ pub fn any_of(alternatives: impl IntoIterator<Item = Pattern>) -> Pattern {
 /// A tensor literal, of any shape, whose elements all have this value.
 ///
 /// An integer is that number in any integer type, and no float; a float that number in any float type, and no integer: `literal(1) | literal(1.0)` is one in
-/// any type. Zeros have signs: `literal(0.0)` does not match `-0f`. Any NaN matches a NaN. A [`Literal`] is just itself.
+/// any type. A float is rounded to the type of the literal, as where a program is read: `literal(0.1)` matches `0.1f`; one that becomes zero or infinite there
+/// matches nothing. Zeros have signs: `literal(0.0)` does not match `-0f`. Any NaN matches a NaN. A [`Literal`] is just itself.
 pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
     Pattern::leaf(Node::Literal(value.into().0))
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use anfora_ir::ExprId;
-use smallvec::SmallVec;
+use anfora_ir::{Body, ExprId};
+
+use crate::pattern::search::tail;
 
 /// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the variable, not what is bound to it.
 #[derive(Copy, Clone)]
@@ -13,12 +14,13 @@ pub struct Captures<'m> {
     pub(crate) root: ExprId,
 }
 
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub(crate) enum Found {
     #[default]
     Nothing,
     One(ExprId),
-    Many(SmallVec<[ExprId; 4]>),
+    /// The operands of a node from a number on.
+    Tail(ExprId, u32),
 }
 
 impl<'m> Captures<'m> {
@@ -40,10 +42,11 @@ impl<'m> Captures<'m> {
         self.found(name).is_some_and(|f| *f != Found::Nothing)
     }
 
-    /// The list that a [`rest`](crate::pattern::rest) captured; empty where it stands in an alternative that was not taken.
-    pub fn list(&self, name: &str) -> &'m [ExprId] {
+    /// The list that a [`rest`](crate::pattern::rest) captured, in the body that was matched; empty where it stands in an alternative that was not taken. In
+    /// constant time: it is where it was found. While a rule builds, [`Rewriter::list`](crate::pattern::Rewriter::list) says it in a copy.
+    pub fn list<'a>(&'a self, body: &'a Body, name: &str) -> &'a [ExprId] {
         match self.found(name) {
-            Some(Found::Many(list)) => list,
+            Some(&Found::Tail(id, from)) => tail(body, id, from),
             Some(Found::One(id)) => std::slice::from_ref(id),
             _ => &[],
         }

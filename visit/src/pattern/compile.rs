@@ -22,6 +22,8 @@ pub(crate) struct Compiled {
     pub(crate) root: u32,
     /// Names of captures, in the order in which they stand in the pattern.
     pub(crate) captures: Vec<Arc<str>>,
+    /// Whether each capture is a list.
+    kinds: Vec<CaptureKind>,
     pub(crate) roots: Roots,
     /// How many values deep it looks: how far from a change it may match anew.
     pub(crate) depth: u32,
@@ -126,7 +128,7 @@ pub(crate) enum Test {
 }
 
 #[derive(Copy, Clone, PartialEq)]
-enum CaptureKind {
+pub(crate) enum CaptureKind {
     Expression,
     List,
 }
@@ -141,6 +143,7 @@ impl Compiled {
             slots: FxHashMap::default(),
             root: 0,
             captures: Vec::new(),
+            kinds: Vec::new(),
             roots: Roots::default(),
             depth: 0,
             asks_for_uses: false,
@@ -153,9 +156,9 @@ impl Compiled {
         for (i, node) in pattern.nodes.iter().enumerate() {
             compiled.nodes[i] = compiled.step(cx, pattern, node)?;
         }
-        compiled.find_roots();
+        let asks_for_none = compiled.find_roots();
         if compiled.roots == Roots::default() {
-            return Err(PatternError::AtomRoot);
+            return Err(if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot });
         }
         compiled.depth = compiled.find_depth();
         Ok(compiled)
@@ -176,7 +179,6 @@ impl Compiled {
 
     /// Numbers the captures in the order of a walk from the root.
     fn name_captures(&mut self, pattern: &Pattern) -> Result<(), PatternError> {
-        let mut kinds: Vec<CaptureKind> = Vec::new();
         let mut seen = vec![false; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
         while let Some(at) = stack.pop() {
@@ -190,12 +192,14 @@ impl Compiled {
                     _ => CaptureKind::Expression,
                 };
                 match self.slots.get(name) {
-                    Some(&i) if kinds[i as usize] != kind => return Err(PatternError::MixedCapture(name.to_string())),
+                    Some(&i) if self.kinds[i as usize] != kind => {
+                        return Err(PatternError::MixedCapture(name.to_string()));
+                    }
                     Some(_) => {}
                     None => {
-                        self.slots.insert(Arc::clone(name), kinds.len() as u32);
+                        self.slots.insert(Arc::clone(name), self.kinds.len() as u32);
                         self.captures.push(Arc::clone(name));
-                        kinds.push(kind);
+                        self.kinds.push(kind);
                     }
                 }
             }
@@ -204,6 +208,11 @@ impl Compiled {
             stack[start..].reverse();
         }
         Ok(())
+    }
+
+    /// Whether a capture is a list.
+    pub(crate) fn kind(&self, name: &str) -> Result<CaptureKind, PatternError> {
+        Ok(self.kinds[self.known_slot(name)? as usize])
     }
 
     fn known_slot(&self, name: &str) -> Result<u32, PatternError> {
@@ -350,7 +359,9 @@ impl Compiled {
         Ok((Ops::Set(self.sets.len() as u32 - 1), commutative))
     }
 
-    fn find_roots(&mut self) {
+    /// Finds what it can begin at; whether it would begin at an operator where none is asked for.
+    fn find_roots(&mut self) -> bool {
+        let mut asks_for_none = false;
         let mut roots = Roots::default();
         let mut seen = vec![false; self.nodes.len()];
         let mut stack = vec![self.root];
@@ -362,7 +373,11 @@ impl Compiled {
                 Step::Any => roots.all = true,
                 Step::Literal(_) | Step::Global(_) | Step::NoneValue | Step::Nothing => {}
                 Step::Op { ops: Ops::One(op), .. } => roots.ops.push(op),
-                Step::Op { ops: Ops::Set(set), .. } => roots.ops.extend(&self.sets[set as usize].ops),
+                Step::Op { ops: Ops::Set(set), .. } => {
+                    let ops = &self.sets[set as usize].ops;
+                    asks_for_none |= ops.is_empty();
+                    roots.ops.extend(ops);
+                }
                 Step::Call(_) => roots.calls = true,
                 Step::Tuple(_) => roots.tuples = true,
                 Step::Proj { .. } => roots.projections = true,
@@ -375,6 +390,7 @@ impl Compiled {
         roots.ops.sort_unstable_by_key(|op| op.index());
         roots.ops.dedup();
         self.roots = roots;
+        asks_for_none
     }
 
     /// The longest way from the root, counted in calls, tuples and projections.

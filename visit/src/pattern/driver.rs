@@ -1,6 +1,6 @@
 //! Rewriting to a fixpoint over a work list.
 
-use anfora_ir::{Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, Step, TypeId, VarFlags, VarId};
+use anfora_ir::{Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, Step, TypeId, VarFlags, VarId};
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
@@ -71,7 +71,7 @@ pub fn rewrite_patterns(
         let refused = |error| PatternRewriteError::Pattern { rule: rule.name.clone(), error };
         let pattern = Compiled::new(editor.cx, &rule.pattern).map_err(refused)?;
         let template = match &rule.right {
-            RightSide::Written(by) => Some(Template::new(editor.cx, by, &pattern.captures).map_err(refused)?),
+            RightSide::Written(by) => Some(Template::new(editor.cx, by, &pattern).map_err(refused)?),
             RightSide::Built(_) => None,
         };
         let budget = options.steps.unwrap_or_else(|| default_budget(&pattern));
@@ -256,8 +256,12 @@ impl Driver {
                     .map_err(|error| PatternRewriteError::Rule { rule: rule.name.clone(), error })?,
                 (None, RightSide::Written(_)) => None,
             };
-            for range in rewriter.closed() {
+            let (closed, pure) = rewriter.finish();
+            for range in closed {
                 self.facts.close(range);
+            }
+            for function in pure {
+                self.facts.note_pure(editor.body, function);
             }
             let Some(new) = new else {
                 self.counts[number].declined += 1;
@@ -296,35 +300,29 @@ impl Driver {
         }
         check_type(editor.cx, body.type_of(node), body.type_of(new)).map_err(|_| Refusal::Mistyped)?;
         if facts.is_anf {
-            let parts = New { from: mark, start: mark, root: node };
+            let parts = New { from: mark, start: mark, root: node, scopes: &[] };
             if named(body, facts, new, parts)? == node {
                 return Err(Refusal::Declined);
             }
-            return Ok(self.nested.find(editor, facts, new, parts)?);
+            let top = self.nested.find(editor, facts, new, parts)?;
+            for &(var, value) in &self.nested.bindings {
+                if self.facts.is_noted_pure(value) {
+                    self.facts.note_pure(editor.body, var.expr());
+                }
+            }
+            if self.facts.place(node).region != 0 {
+                let mut parts = self.nested.bindings.iter().map(|&(_, value)| value).chain([top]);
+                if parts.any(|id| id.index() >= mark && self.facts.call_is_barred(editor.cx, editor.body, id)) {
+                    return Err(IllegalEdit::Impure.into());
+                }
+            }
+            return Ok(top);
         }
         // Parts of a graph may be shared, but not those that hold blocks.
         if new.index() < mark && body.expr(new).binds() {
             return Err(IllegalEdit::Elsewhere.into());
         }
-        for i in mark..body.len() {
-            let id = ExprId::from_index(i);
-            let parts = match body.expr(id) {
-                Expr::Proj { tuple, .. } => SmallVec::from_slice(&[tuple]),
-                Expr::Lambda { body: block, .. } => SmallVec::from_slice(&[block]),
-                _ => SmallVec::<[ExprId; 8]>::from_slice(body.operands_of(id)),
-            };
-            for part in parts {
-                if part.index() < mark && body.expr(part).binds() {
-                    return Err(IllegalEdit::Elsewhere.into());
-                }
-                if let Some(var) = body.as_var(part)
-                    && part.index() < mark
-                    && facts.def_use.definition(body, var).is_none()
-                {
-                    return Err(IllegalEdit::Unbound.into());
-                }
-            }
-        }
+        check_parts(editor.cx, body, facts, node, new, mark)?;
         if body.expr(new).binds() && facts.def_use.use_count(node) > 1 {
             return Err(IllegalEdit::Shared.into());
         }
@@ -358,6 +356,7 @@ impl Driver {
                     {
                         set_var_flags(editor.body, by, VarFlags::PLAIN);
                     }
+                    self.facts.set_alias(binding.var, new);
                     self.unlink(editor, binding.id);
                     changed.extend(uses);
                 }
@@ -384,6 +383,7 @@ impl Driver {
 
     /// Makes what was appended known, and lets variables of other dataflow regions out of them.
     fn take_in(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) {
+        self.facts.add_all(editor.cx, editor.body, new, mark, node);
         let place = self.facts.place(node);
         let mut foreign: SmallVec<[VarId; 4]> = SmallVec::new();
         let body = &*editor.body;
@@ -400,7 +400,6 @@ impl Driver {
         for i in mark..body.len() {
             let id = ExprId::from_index(i);
             if !body.expr(id).is_atom() {
-                self.facts.add(editor.cx, body, id, place);
                 match body.expr(id) {
                     Expr::Proj { tuple, .. } => look(&self.facts, tuple),
                     Expr::Lambda { body: block, .. } => look(&self.facts, block),
@@ -435,6 +434,7 @@ impl Driver {
             }
         }
         self.facts.def_use.sync(editor.body, before);
+        self.facts.label_inserted(editor.body, before, self.nested.bindings.len());
         match link {
             Link::Value(_) => link,
             _ => after,
@@ -555,6 +555,48 @@ impl Driver {
             }
         }
     }
+}
+
+/// Checks the parts of a replacement in a graph: what is new of it, and what of the program it shares.
+fn check_parts(
+    cx: &Context,
+    body: &Body,
+    facts: &Facts,
+    node: ExprId,
+    new: ExprId,
+    mark: usize,
+) -> Result<(), IllegalEdit> {
+    let in_region = facts.place(node).region != 0;
+    let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
+    let mut stack = vec![new];
+    while let Some(id) = stack.pop() {
+        let expr = body.expr(id);
+        if let Some(var) = body.as_var(id) {
+            if id.index() < mark && facts.def_use.definition(body, var).is_none() {
+                return Err(IllegalEdit::Unbound);
+            }
+            if id.index() < mark && !facts.is_visible(body, var, node) {
+                return Err(IllegalEdit::NotVisible);
+            }
+            continue;
+        }
+        if id.index() < mark && expr.binds() {
+            return Err(IllegalEdit::Elsewhere);
+        }
+        // What is evaluated where it is visible from here has only such variables in it.
+        if expr.is_atom() || id.index() < mark && facts.is_evaluated_before(id, node) || !seen.insert(id) {
+            continue;
+        }
+        if in_region && id.index() >= mark && facts.call_is_barred(cx, body, id) {
+            return Err(IllegalEdit::Impure);
+        }
+        match expr {
+            Expr::Proj { tuple, .. } => stack.push(tuple),
+            Expr::Lambda { body: block, .. } => stack.push(block),
+            _ => stack.extend(body.operands_of(id)),
+        }
+    }
+    Ok(())
 }
 
 fn link_owner(link: Link) -> Option<ExprId> {

@@ -65,9 +65,12 @@ pub enum PatternError {
     /// What is passed to the wrapping of `optional` is used outside of it.
     #[error("what `optional` passes to its wrapping is used outside of it")]
     Hole,
-    /// It can match only an atom, and rewriting begins at calls, tuples and projections.
-    #[error("only a call, tuple, projection, `if` or `fn` can be rewritten, not an atom")]
+    /// It can match only an atom, and a match begins at calls, tuples and projections.
+    #[error("a match begins at a call, tuple, projection, `if` or `fn`, not at an atom")]
     AtomRoot,
+    /// No operator is in the list, or passes the test, with that many operands.
+    #[error("no operator is asked for, or none that takes that many operands passes the test")]
+    NoOperator,
     /// The right side of a rule does not say what to build.
     #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
     NotBuildable(&'static str),

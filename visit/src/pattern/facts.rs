@@ -1,11 +1,17 @@
 //! What matching has to know of a body: definitions and uses, effects, blocks and regions.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use anfora_ir::work::tick;
 use anfora_ir::{
-    Attr, AttrsId, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, OpPurity, Purity, Step,
-    VarId,
+    Attr, AttrsId, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, GlobalId, IdSet, OpPurity,
+    Purity, Step, VarId,
 };
 
 use crate::analysis::{DefUse, Definition};
+use crate::link::{Binding, Link};
+use crate::pattern::scopes::{END, Scopes};
 
 /// Where an expression is evaluated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -16,6 +22,11 @@ pub(crate) struct Place {
     pub(crate) region: u32,
 }
 
+const NO_ALIAS: u32 = u32::MAX;
+
+/// How far the labels of Lets are apart at first.
+const GAP: u64 = 1 << 32;
+
 /// What is known of a body, kept up to date while it is rewritten.
 pub(crate) struct Facts {
     pub(crate) def_use: DefUse,
@@ -23,6 +34,13 @@ pub(crate) struct Facts {
     impure: IdSet<ExprId>,
     /// Places of Lets and of what is not an atom.
     places: Vec<Place>,
+    /// Which block is in which, and where.
+    pub(crate) scopes: Scopes,
+    /// Functions that the program calls in regions, or that have nothing in them that can be observed.
+    pure_functions: IdSet<ExprId>,
+    pure_globals: IdSet<GlobalId>,
+    /// What each variable that is bound to an atom, or was replaced by one, stands for; shortened as it is followed.
+    aliases: Vec<AtomicU32>,
     /// What stands in a `fn` with the attribute `Primitive=1`.
     closed: IdSet<ExprId>,
     /// Whether operands are atoms, and blocks stand only where they are the block of something.
@@ -40,6 +58,10 @@ impl Facts {
             def_use: DefUse::new(body),
             impure: IdSet::with_capacity(0),
             places: vec![Place::default(); body.len()],
+            scopes: Scopes::new(body.len()),
+            pure_functions: IdSet::with_capacity(0),
+            pure_globals: IdSet::with_capacity(0),
+            aliases: Vec::new(),
             closed: IdSet::with_capacity(0),
             is_anf: true,
             purity: purity.cloned(),
@@ -57,8 +79,14 @@ impl Facts {
             block: u32,
             running: u32,
             current: u32,
+            /// The label of the last Let.
+            last: u64,
+            /// The label of the Let whose value comes now.
+            now: u64,
         }
-        let (mut blocks, mut regions) = (0u32, 0u32);
+        let mut regions = 0u32;
+        // Parts before what they are parts of, where parts may be shared.
+        let mut order: Vec<ExprId> = Vec::new();
         let mut open: Vec<Open> = Vec::new();
         let mut primitive = 0u32;
         let mut cursor = Cursor::new(body);
@@ -68,8 +96,16 @@ impl Facts {
                     if let BlockKind::Lambda(id) = kind {
                         primitive += u32::from(is_primitive(cx, body, id));
                     }
-                    blocks += 1;
-                    open.push(Open { block: blocks, running: 0, current: 0 });
+                    let outer = open.last().map_or((0, END), |top| (top.block, top.now));
+                    let holder = match kind {
+                        BlockKind::Lambda(id) | BlockKind::Then(id) | BlockKind::Else(id) => Some(id),
+                        _ => None,
+                    };
+                    let block = self.scopes.open(outer.0, outer.1, holder);
+                    if let BlockKind::Lambda(id) = kind {
+                        self.scopes.set_block_of(id, block);
+                    }
+                    open.push(Open { block, running: 0, current: 0, last: 0, now: END });
                     self.is_anf &= !matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
                 }
                 Step::ExitBlock(_, kind) => {
@@ -80,7 +116,10 @@ impl Facts {
                 }
                 Step::Let(id) => {
                     let Some(top) = open.last_mut() else { continue };
-                    if let Expr::Let { flags, .. } = body.expr(id) {
+                    if let Expr::Let { var, value, flags, .. } = body.expr(id) {
+                        if body.expr(value).is_atom() {
+                            self.set_alias(var, value);
+                        }
                         if flags.starts_region() || flags.is_dataflow() && top.running == 0 {
                             regions += 1;
                             top.running = regions;
@@ -88,6 +127,9 @@ impl Facts {
                             top.running = 0;
                         }
                         top.current = top.running;
+                        top.last += GAP;
+                        top.now = top.last;
+                        self.scopes.set_label(id, top.now);
                         self.places[id.index()] = Place { block: top.block, region: top.current };
                     }
                 }
@@ -95,6 +137,7 @@ impl Facts {
                     if let Some(top) = open.last_mut() {
                         // What comes next is a Let, which says so itself, or the tail, which is in no region.
                         top.current = 0;
+                        top.now = END;
                     }
                 }
                 Step::Flat(id) | Step::Enter(id) => {
@@ -104,15 +147,32 @@ impl Facts {
                     }
                     if let Some(top) = open.last() {
                         self.places[id.index()] = Place { block: top.block, region: top.current };
+                        self.scopes.set_label(id, top.now);
                     }
                     match step {
-                        Step::Flat(_) => self.note_effects(cx, body, id, known),
+                        Step::Flat(_) => {
+                            self.note_effects(cx, body, id, known);
+                            order.push(id);
+                        }
                         _ => self.is_anf &= parts_are_atoms(body, id),
                     }
                 }
-                Step::Exit(id) => self.note_effects(cx, body, id, known),
-                Step::Seen(_) => self.is_anf = false,
+                Step::Exit(id) => {
+                    self.note_effects(cx, body, id, known);
+                    order.push(id);
+                }
+                Step::Seen(id) => {
+                    self.is_anf = false;
+                    if let Some(top) = open.last() {
+                        self.meet(id, Place { block: top.block, region: top.current }, top.now);
+                    }
+                }
                 Step::Atom(_) => {}
+            }
+        }
+        if !self.is_anf {
+            for &id in order.iter().rev() {
+                self.hand_on(body, id);
             }
         }
     }
@@ -122,6 +182,18 @@ impl Facts {
             Some(known) => known.is_impure_call(id),
             None => self.call_is_impure(cx, body, id),
         };
+        if let Expr::Call { operands, .. } = body.expr(id)
+            && (!own || self.place(id).region != 0)
+            && let Some(&function) = body.operands(operands).first()
+        {
+            // A program that is well-formed calls only what is pure in a region.
+            self.note_pure(body, function);
+        }
+        if let (Expr::Lambda { lambda, .. }, Some(known)) = (body.expr(id), known)
+            && !known.is_impure_lambda(lambda)
+        {
+            self.pure_functions.insert(id);
+        }
         if own || self.parts_are_impure(body, id) {
             self.impure.insert(id);
         }
@@ -152,6 +224,193 @@ impl Facts {
         }
     }
 
+    /// Says that calls of a function cannot be observed.
+    pub(crate) fn note_pure(&mut self, body: &Body, function: ExprId) {
+        match body.expr(function) {
+            Expr::Global(global) => {
+                self.pure_globals.insert(global);
+            }
+            _ => {
+                self.pure_functions.insert(function);
+            }
+        }
+    }
+
+    pub(crate) fn is_noted_pure(&self, function: ExprId) -> bool {
+        self.pure_functions.contains(function)
+    }
+
+    /// Whether a new node is a call that must not stand in a dataflow region.
+    pub(crate) fn call_is_barred(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
+        if !self.call_is_impure(cx, body, id) {
+            return false;
+        }
+        let Expr::Call { operands, .. } = body.expr(id) else { return true };
+        let Some(&function) = body.operands(operands).first() else { return true };
+        let value = body.as_var(function).and_then(|var| self.def_use.value(body, var));
+        let is_pure = |f: ExprId| match body.expr(f) {
+            Expr::Global(global) => self.pure_globals.contains(global),
+            _ => self.pure_functions.contains(f),
+        };
+        !is_pure(function) && !value.is_some_and(is_pure)
+    }
+
+    /// Takes account of another place at which a shared node is evaluated: what is visible at its place is visible at all of them.
+    pub(crate) fn meet(&mut self, id: ExprId, place: Place, label: u64) {
+        let old = self.place(id);
+        let (block, label) = self.scopes.meet((old.block, self.scopes.label(id)), (place.block, label));
+        let region = if old.region == place.region { old.region } else { 0 };
+        self.set_place(id, Place { block, region });
+        self.scopes.set_label(id, label);
+    }
+
+    /// Its parts are evaluated where a node is.
+    fn hand_on(&mut self, body: &Body, id: ExprId) {
+        let (place, label) = (self.place(id), self.scopes.label(id));
+        let mut look = |part: ExprId| {
+            let expr = body.expr(part);
+            if !expr.is_atom() && !expr.binds() && (self.place(part), self.scopes.label(part)) != (place, label) {
+                self.meet(part, place, label);
+            }
+        };
+        match body.expr(id) {
+            Expr::Proj { tuple, .. } => look(tuple),
+            Expr::If { cond, .. } => look(cond),
+            _ => body.operands_of(id).iter().for_each(|&o| look(o)),
+        }
+    }
+
+    /// Whether all variables that are visible where `id` is evaluated are visible where `at` is.
+    pub(crate) fn is_evaluated_before(&self, id: ExprId, at: ExprId) -> bool {
+        let place = (self.place(id).block, self.scopes.label(id));
+        self.scopes.meet(place, (self.place(at).block, self.scopes.label(at))) == place
+    }
+
+    /// Parts of the program that a replacement shares are evaluated where `root` is, too.
+    fn spread(&mut self, body: &Body, new: ExprId, mark: usize, root: ExprId) {
+        let (place, label) = (self.place(root), self.scopes.label(root));
+        let mut stack = vec![new];
+        let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
+        while let Some(id) = stack.pop() {
+            if body.expr(id).is_atom() || !seen.insert(id) {
+                continue;
+            }
+            if id.index() < mark {
+                let old = (self.place(id), self.scopes.label(id));
+                self.meet(id, place, label);
+                if old == (self.place(id), self.scopes.label(id)) {
+                    continue;
+                }
+            }
+            match body.expr(id) {
+                Expr::Proj { tuple, .. } => stack.push(tuple),
+                Expr::Lambda { body: block, .. } if id.index() >= mark => stack.push(block),
+                _ => stack.extend(body.operands_of(id)),
+            }
+        }
+    }
+
+    /// Where in its block a node is evaluated, as a label to compare.
+    fn label_of_node(&self, body: &Body, id: ExprId) -> u64 {
+        match self.def_use.only_use(body, id) {
+            _ if !self.is_anf => self.scopes.label(id),
+            Some(Link::Value(link)) => self.scopes.label(link),
+            _ => END,
+        }
+    }
+
+    /// Whether a variable that the program binds can be used where a node stands.
+    pub(crate) fn is_visible(&self, body: &Body, var: VarId, at: ExprId) -> bool {
+        let block = self.place(at).block;
+        match self.def_use.definition(body, var) {
+            None => false,
+            Some(Definition::Param) => true,
+            Some(Definition::LambdaParam(id)) => {
+                let inner = self.scopes.block_of(id);
+                inner == block || self.scopes.below(block, inner).is_some()
+            }
+            Some(Definition::Let(id)) => {
+                let (outer, label) = (self.place(id).block, self.scopes.label(id));
+                if outer == block {
+                    return label < self.label_of_node(body, at);
+                }
+                let Some(below) = self.scopes.below(block, outer) else { return false };
+                let (holder, fixed) = self.scopes.holder(below);
+                label < holder.filter(|_| self.is_anf).map_or(fixed, |holder| self.label_of_node(body, holder))
+            }
+        }
+    }
+
+    /// Gives labels to Lets that were put at `before`; `count` of them.
+    pub(crate) fn label_inserted(&mut self, body: &Body, before: Link, count: usize) {
+        let low = match before {
+            Link::Rest(id) => self.scopes.label(id),
+            _ => 0,
+        };
+        let mut lets: Vec<ExprId> = Vec::with_capacity(count + 1);
+        let mut at = before.target(body);
+        while let Some(binding) = Binding::of(body, at) {
+            if lets.len() >= count {
+                let (room, steps) = (self.scopes.label(at).saturating_sub(low), lets.len() as u64 + 1);
+                // Labels near here may be used up: then the next Lets get new ones with them.
+                let step = if lets.len() == count { room / (4 * steps) } else { room / steps };
+                if step >= 1 << 16 || lets.len() == count && step >= 1 {
+                    self.scopes.set_labels(&lets, low, step);
+                    return;
+                }
+            }
+            lets.push(at);
+            at = binding.rest;
+        }
+        self.scopes.set_labels(&lets, low, GAP);
+    }
+
+    /// Finds the place of each new node, from that of the node that is replaced.
+    pub(crate) fn add_all(&mut self, cx: &Context, body: &Body, new: ExprId, mark: usize, root: ExprId) {
+        let (place, label) = (self.place(root), self.scopes.label(root));
+        for i in mark..body.len() {
+            let id = ExprId::from_index(i);
+            if !body.expr(id).is_atom() {
+                self.add(cx, body, id, place);
+                self.scopes.set_label(id, label);
+            }
+        }
+        if !self.is_anf {
+            self.spread(body, new, mark, root);
+        }
+        // A `fn` is made after what is in it.
+        for i in (mark..body.len()).rev() {
+            let id = ExprId::from_index(i);
+            let Expr::Lambda { body: mut at, .. } = body.expr(id) else { continue };
+            let outer = self.place(id).block;
+            let block = self.scopes.open(outer, self.scopes.label(id), Some(id));
+            self.scopes.set_block_of(id, block);
+            let inner = Place { block, region: 0 };
+            let mut label = 0;
+            let mut stack: Vec<(ExprId, u64)> = Vec::new();
+            while let Some(binding) = Binding::of(body, at).filter(|b| b.id.index() >= mark) {
+                label += GAP;
+                self.set_place(at, inner);
+                self.scopes.set_label(at, label);
+                stack.push((binding.value, label));
+                at = binding.rest;
+            }
+            stack.push((at, END));
+            while let Some((id, label)) = stack.pop() {
+                // What is shared with the outside was made before: it is evaluated there.
+                if id.index() < mark || body.expr(id).is_atom() || self.place(id) == inner {
+                    continue;
+                }
+                self.set_place(id, inner);
+                self.scopes.set_label(id, label);
+                match body.expr(id) {
+                    Expr::Proj { tuple, .. } => stack.push((tuple, label)),
+                    _ => stack.extend(body.operands_of(id).iter().map(|&o| (o, label))),
+                }
+            }
+        }
+    }
+
     fn attrs_are_pure(&self, cx: &Context, attrs: AttrsId) -> bool {
         if let Some(purity) = &self.purity {
             return purity.attrs_are_pure(cx, attrs);
@@ -165,6 +424,47 @@ impl Facts {
             }
         }
         true
+    }
+
+    /// Says that a variable stands for an atom from now on.
+    pub(crate) fn set_alias(&mut self, var: VarId, atom: ExprId) {
+        let end = self.atom(atom);
+        if end == var.expr() {
+            return;
+        }
+        if var.index() >= self.aliases.len() {
+            self.aliases.resize_with(var.index() + 1, || AtomicU32::new(NO_ALIAS));
+        }
+        self.aliases[var.index()] = AtomicU32::new(end.index() as u32);
+    }
+
+    /// The end of a row of aliases: a variable that is bound to no atom, or another atom. Near-constant time: the row is shortened.
+    #[inline]
+    pub(crate) fn atom(&self, id: ExprId) -> ExprId {
+        let next = |id: ExprId| {
+            tick();
+            let to = self.aliases.get(id.index())?.load(Relaxed);
+            (to != NO_ALIAS).then(|| ExprId::from_index(to as usize))
+        };
+        let Some(mut end) = next(id) else { return id };
+        let mut is_long = false;
+        while let Some(to) = next(end) {
+            end = to;
+            is_long = true;
+        }
+        let mut at = id;
+        while is_long && let Some(to) = next(at) {
+            self.aliases[at.index()].store(end.index() as u32, Relaxed);
+            at = to;
+        }
+        end
+    }
+
+    /// What an operand is bound to, if it is a variable that can be looked through; else itself, aliases looked through.
+    #[inline]
+    pub(crate) fn value(&self, body: &Body, id: ExprId) -> ExprId {
+        let atom = self.atom(id);
+        body.as_var(atom).and_then(|var| self.visible_value(body, var)).unwrap_or(atom)
     }
 
     /// Takes in a node that was appended, evaluated at `place`. Its parts come first.

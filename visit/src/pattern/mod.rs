@@ -43,6 +43,7 @@ mod matcher;
 mod outcome;
 mod rewriter;
 mod rule;
+mod scopes;
 mod search;
 mod template;
 mod value;

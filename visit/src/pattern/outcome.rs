@@ -33,7 +33,8 @@ pub enum StopReason {
     Fixpoint,
     /// There were as many rewrites as there may be, and a rule still applied.
     OutOfFuel,
-    /// There were as many sweeps as there may be, and the last one still changed something.
+    /// There were as many sweeps as there may be, and the last one still changed something. A rule that applies to what it makes is the usual reason: one that
+    /// wraps a match in a `fn` without the attribute `Primitive=1` applies again in there.
     OutOfSweeps,
 }
 

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::let_list::LetList;
 use crate::link::Link;
+use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
 use crate::pattern::value::{AttrValue, Number};
 
@@ -27,17 +28,21 @@ pub struct Rewriter<'r, 'e> {
     start: usize,
     /// Numbers of the nodes in each `fn` with the attribute `Primitive=1`.
     closed: Vec<Range<usize>>,
+    /// Functions that it made in which nothing can be observed.
+    pure: Vec<ExprId>,
+    /// Numbers of the parameters of the functions that are being made.
+    scopes: Vec<Range<usize>>,
 }
 
 impl<'r, 'e> Rewriter<'r, 'e> {
     pub(crate) fn new(editor: &'r mut Editor<'e>, facts: &'r Facts, root: ExprId) -> Rewriter<'r, 'e> {
         let start = editor.body.len();
-        Rewriter { editor, facts, root, start, closed: Vec::new() }
+        Rewriter { editor, facts, root, start, closed: Vec::new(), pure: Vec::new(), scopes: Vec::new() }
     }
 
-    /// What it made in functions that are not to be looked into.
-    pub(crate) fn closed(self) -> Vec<Range<usize>> {
-        self.closed
+    /// What it made in functions that are not to be looked into, and the functions that are pure.
+    pub(crate) fn finish(self) -> (Vec<Range<usize>>, Vec<ExprId>) {
+        (self.closed, self.pure)
     }
 
     // ---- Looking ----
@@ -59,17 +64,12 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     /// What a variable is bound to, as far as it can be looked through; any other expression is its own value.
     pub fn value(&self, id: ExprId) -> ExprId {
-        let body = &*self.editor.body;
-        let mut at = id;
-        let mut steps = 0;
-        while let Some(value) = body.as_var(at).and_then(|var| self.facts.visible_value(body, var)) {
-            at = value;
-            steps += 1;
-            if steps > body.len() {
-                break;
-            }
-        }
-        at
+        self.facts.value(self.editor.body, id)
+    }
+
+    /// The list that a [`rest`](crate::pattern::rest) captured, as [`Captures::list`]; in a copy, so that expressions can be made of it.
+    pub fn list(&self, captures: &Captures<'_>, name: &str) -> SmallVec<[ExprId; 4]> {
+        SmallVec::from_slice(captures.list(self.editor.body, name))
     }
 
     /// The type of an expression.
@@ -194,7 +194,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// A `fn` with parameters of these types and these attributes; `block` makes what it returns from the parameters. What it makes nested is bound inside the
-    /// `fn`, in a program in A-normal form. With the attribute `Primitive=1`, nothing in it is rewritten.
+    /// `fn`, in a program in A-normal form. With the attribute `Primitive=1`, nothing in it is rewritten; without it, the rules go on in it: one that wraps what
+    /// it matches in a `fn` matches again in there, without end ([`StopReason::OutOfSweeps`](crate::pattern::StopReason)).
     ///
     /// # Errors
     /// What `block` returns, and if it uses a part of the program that is not an atom.
@@ -209,20 +210,42 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         let uses: SmallVec<[ExprId; 4]> = vars.iter().map(|v| v.expr()).collect();
         let attrs = self.intern_attrs(attrs.iter().map(|(name, value)| (*name, value)));
         let lambda = self.editor.body.push_lambda(&vars, None, attrs);
-        let mut tail = block(self, &uses)?;
+        self.scopes.push(mark..mark + uses.len());
+        let tail = block(self, &uses);
+        let mut tail = tail.inspect_err(|_| {
+            self.scopes.pop();
+        })?;
         if self.facts.is_anf {
             let mut nested = Nested::default();
-            tail = nested
-                .find(self.editor, self.facts, tail, New { from: mark, start: self.start, root: self.root })
+            let new = New { from: mark, start: self.start, root: self.root, scopes: &self.scopes };
+            let found = nested.find(self.editor, self.facts, tail, new);
+            tail = found
+                .inspect_err(|_| {
+                    self.scopes.pop();
+                })
                 .map_err(|illegal| TypeError::new(illegal.to_string()))?;
             let mut list = LetList::new();
             for (var, value) in nested.bindings {
+                if self.pure.contains(&value) {
+                    self.pure.push(var.expr());
+                }
                 list.push(self.editor, var, value);
             }
             tail = list.finish(self.editor, tail);
         }
+        self.scopes.pop();
         let made = mark..self.editor.body.len();
+        let (cx, body) = (&*self.editor.cx, &*self.editor.body);
+        let is_pure = made.clone().all(|i| match ExprId::from_index(i) {
+            id if !self.facts.call_is_barred(cx, body, id) => true,
+            id => {
+                matches!(body.expr(id), Expr::Call { operands, .. } if self.pure.contains(&body.operands(operands)[0]))
+            }
+        });
         let function = self.editor.lambda(lambda, tail);
+        if is_pure {
+            self.pure.push(function);
+        }
         if is_primitive(self.editor.cx, self.editor.body, function) {
             self.closed.push(made);
         }
@@ -242,6 +265,12 @@ pub enum IllegalEdit {
     /// A part of it is a variable that nothing binds.
     #[error("what a rule returns uses a variable that nothing binds")]
     Unbound,
+    /// A part of it is a variable that is bound in another block, or later.
+    #[error("what a rule returns uses a variable that is not visible where it is to stand")]
+    NotVisible,
+    /// It has a call in it that can be observed, and it is to stand in a dataflow region.
+    #[error("what a rule returns has an impure call in it, and what it replaces stands in a dataflow region")]
+    Impure,
     /// It has a `fn` in it that would have to stand in several places.
     #[error("a `fn` that a rule returns would have to stand in several places")]
     Shared,
@@ -249,12 +278,14 @@ pub enum IllegalEdit {
 
 /// What is new in a replacement, and what it replaces.
 #[derive(Copy, Clone)]
-pub(crate) struct New {
+pub(crate) struct New<'a> {
     /// Nodes from here on may be taken apart.
     pub(crate) from: usize,
     /// Variables before this one have to be bound.
     pub(crate) start: usize,
     pub(crate) root: ExprId,
+    /// Numbers of the parameters that are visible in it.
+    pub(crate) scopes: &'a [Range<usize>],
 }
 
 /// Finds the parts of a new expression that are not atoms, and gives them variables.
@@ -281,7 +312,7 @@ impl Nested {
         editor: &mut Editor<'_>,
         facts: &Facts,
         top: ExprId,
-        new: New,
+        new: New<'_>,
     ) -> Result<ExprId, IllegalEdit> {
         let mark = new.from;
         let top = named(editor.body, facts, top, new)?;
@@ -344,18 +375,24 @@ impl Nested {
 }
 
 /// An expression as it may be a part of a new one in A-normal form: a new node, the root, or an atom; of what is bound elsewhere, the variable.
-pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New) -> Result<ExprId, IllegalEdit> {
-    if id.index() >= new.from || id == new.root {
-        return Ok(id);
-    }
+pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New<'_>) -> Result<ExprId, IllegalEdit> {
     if let Some(var) = body.as_var(id) {
         // The variable that is being rewritten would be bound to itself: what it was bound to is meant.
         if facts.def_use.value(body, var) == Some(new.root) {
             return Ok(new.root);
         }
-        if id.index() < new.start && facts.def_use.definition(body, var).is_none() {
+        if id.index() >= new.start {
+            return match new.scopes.iter().any(|scope| scope.contains(&id.index())) {
+                true => Ok(id),
+                false => Err(IllegalEdit::NotVisible),
+            };
+        }
+        if facts.def_use.definition(body, var).is_none() {
             return Err(IllegalEdit::Unbound);
         }
+        return if facts.is_visible(body, var, new.root) { Ok(id) } else { Err(IllegalEdit::NotVisible) };
+    }
+    if id.index() >= new.from || id == new.root {
         return Ok(id);
     }
     if body.expr(id).is_atom() {
@@ -363,7 +400,8 @@ pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New) -> Result<
     }
     match facts.def_use.only_use(body, id) {
         Some(Link::Value(link)) => match body.expr(link) {
-            Expr::Let { var, .. } => Ok(var.expr()),
+            Expr::Let { var, .. } if facts.is_visible(body, var, new.root) => Ok(var.expr()),
+            Expr::Let { .. } => Err(IllegalEdit::NotVisible),
             _ => Err(IllegalEdit::Elsewhere),
         },
         _ => Err(IllegalEdit::Elsewhere),

@@ -1,5 +1,6 @@
 //! Matching: an explicit stack of goals, and of choices to come back to.
 
+use anfora_ir::work::tick;
 use anfora_ir::{AttrReader, Body, Context, Expr, ExprId};
 
 use crate::pattern::build::{Candidate, Children};
@@ -16,26 +17,6 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// The end of a row of aliases: a variable that is not bound to a variable, or another atom. Each step takes from `budget`.
-    #[inline]
-    fn atom(&self, mut id: ExprId, budget: &mut u64) -> ExprId {
-        while let Some(value) = self.body.as_var(id).and_then(|var| self.facts.def_use.value(self.body, var))
-            && self.body.expr(value).is_atom()
-            && *budget > 0
-        {
-            *budget -= 1;
-            id = value;
-        }
-        id
-    }
-
-    /// What an operand is bound to, if it is a variable that can be looked through; else itself, aliases looked through.
-    #[inline]
-    fn value(&self, id: ExprId, budget: &mut u64) -> ExprId {
-        let atom = self.atom(id, budget);
-        self.body.as_var(atom).and_then(|var| self.facts.visible_value(self.body, var)).unwrap_or(atom)
-    }
-
     /// Whether an expression is used once, and in the block in which it is computed.
     fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
         let (body, def_use) = (self.body, &self.facts.def_use);
@@ -152,7 +133,7 @@ impl Search {
             let after = match next {
                 END => {
                     if self.deferred.iter().all(|&(test, expr)| self.passes_deferred(sight, pattern, test, expr)) {
-                        self.keep(sight.body);
+                        self.keep();
                         return Attempt::Matched;
                     }
                     None
@@ -163,6 +144,7 @@ impl Search {
                 return Attempt::GaveUp;
             }
             budget -= 1;
+            tick();
             next = match after.or_else(|| self.backtrack(sight.body, pattern)) {
                 Some(next) => next,
                 None => return Attempt::Failed,
@@ -176,12 +158,12 @@ impl Search {
         Captures { names: &pattern.captures, found: &self.found, root }
     }
 
-    fn keep(&mut self, body: &Body) {
+    fn keep(&mut self) {
         self.found.clear();
         self.found.extend(self.bound.iter().map(|bound| match *bound {
             Bound::Nothing => Found::Nothing,
             Bound::One(id) => Found::One(id),
-            Bound::Tail(id, from) => Found::Many(tail(body, id, from).into()),
+            Bound::Tail(id, from) => Found::Tail(id, from),
         }));
     }
 
@@ -264,7 +246,7 @@ impl Search {
                 Step::Either(children) => return Some(self.alternative(pattern, children, 0, expr, next)),
                 Step::Nothing => return None,
                 Step::Literal(test) => {
-                    let literal = body.as_literal(sight.atom(expr, budget))?;
+                    let literal = body.as_literal(sight.facts.atom(expr))?;
                     let literal = sight.cx.literals.get(literal);
                     let passes = match &pattern.tests[test as usize] {
                         Test::AnyLiteral => true,
@@ -276,36 +258,38 @@ impl Search {
                     return passes.then_some(next);
                 }
                 Step::Global(wanted) => {
-                    let found = body.expr(sight.atom(expr, budget));
+                    let found = body.expr(sight.facts.atom(expr));
                     return matches!(found, Expr::Global(g) if g == wanted).then_some(next);
                 }
                 Step::NoneValue => {
-                    return matches!(body.expr(sight.atom(expr, budget)), Expr::None).then_some(next);
+                    return matches!(body.expr(sight.facts.atom(expr)), Expr::None).then_some(next);
                 }
                 Step::Op { ops, operands, swap } => {
-                    let value = sight.value(expr, budget);
+                    let value = sight.facts.value(sight.body, expr);
                     let Expr::CallOp { op, operands: list, .. } = body.expr(value) else { return None };
                     if !pattern.contains(ops, op) {
                         return None;
                     }
                     let list = body.operands(list);
                     if swap && let &[a, b] = list {
-                        return self.either_order(sight, pattern, operands, value, [a, b], next, budget);
+                        return self.either_order(sight, pattern, operands, value, [a, b], next);
                     }
                     return self.operands(sight, pattern, operands, value, list, next, budget);
                 }
                 Step::Call(operands) => {
-                    let value = sight.value(expr, budget);
+                    let value = sight.facts.value(sight.body, expr);
                     let Expr::Call { operands: list, .. } = body.expr(value) else { return None };
                     return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
                 }
                 Step::Tuple(operands) => {
-                    let value = sight.value(expr, budget);
+                    let value = sight.facts.value(sight.body, expr);
                     let Expr::Tuple(list) = body.expr(value) else { return None };
                     return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
                 }
                 Step::Proj { tuple: inner, index } => {
-                    let Expr::Proj { tuple, index: found } = body.expr(sight.value(expr, budget)) else { return None };
+                    let Expr::Proj { tuple, index: found } = body.expr(sight.facts.value(sight.body, expr)) else {
+                        return None;
+                    };
                     if index.is_some_and(|wanted| wanted != found) {
                         return None;
                     }
@@ -351,11 +335,10 @@ impl Search {
         value: ExprId,
         [a, b]: [ExprId; 2],
         next: u32,
-        budget: &mut u64,
     ) -> Option<u32> {
         let start = operands.start as usize;
         let (first, second) = (pattern.children[start], pattern.children[start + 1]);
-        let mut fits = |step, expr| may_match(sight, pattern, step, expr, budget);
+        let fits = |step, expr| may_match(sight, pattern, step, expr);
         let straight = fits(first, a) && fits(second, b);
         let swapped = a != b && fits(first, b) && fits(second, a);
         match (straight, swapped) {
@@ -378,14 +361,13 @@ impl Search {
                 Some(())
             }
             (Bound::One(old), Bound::One(new)) => {
-                (old == new || sight.atom(old, budget) == sight.atom(new, budget)).then_some(())
+                (old == new || sight.facts.atom(old) == sight.facts.atom(new)).then_some(())
             }
             (Bound::Tail(a, i), Bound::Tail(b, j)) => {
                 let (a, b) = (tail(sight.body, a, i), tail(sight.body, b, j));
                 *budget = budget.saturating_sub(a.len() as u64);
                 let mut pairs = a.iter().zip(b);
-                (a.len() == b.len() && pairs.all(|(&a, &b)| sight.atom(a, budget) == sight.atom(b, budget)))
-                    .then_some(())
+                (a.len() == b.len() && pairs.all(|(&a, &b)| sight.facts.atom(a) == sight.facts.atom(b))).then_some(())
             }
             _ => None,
         }
@@ -403,7 +385,7 @@ impl Search {
         let Sight { cx, body, .. } = sight;
         let types = &cx.types;
         let ty = || body.type_of(expr);
-        let mut attrs = || match body.expr(sight.value(expr, budget)) {
+        let attrs = || match body.expr(sight.facts.value(sight.body, expr)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
             _ => None,
         };
@@ -426,7 +408,7 @@ impl Search {
                 true
             }
             Test::TypeWhere(test) => test(types, ty()),
-            Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.value(expr, budget) }),
+            Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.facts.value(sight.body, expr) }),
             Test::AnyLiteral | Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) => false,
         };
         passes.then_some(())
@@ -441,21 +423,21 @@ impl Search {
     }
 }
 
-fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {
+pub(crate) fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {
     body.operands_of(id).get(from as usize..).unwrap_or(&[])
 }
 
 /// A quick look at whether a step may be met at all: false only if it cannot.
-fn may_match(sight: Sight<'_>, pattern: &Compiled, mut step: u32, expr: ExprId, budget: &mut u64) -> bool {
+fn may_match(sight: Sight<'_>, pattern: &Compiled, mut step: u32, expr: ExprId) -> bool {
     // What stands behind more names and conditions than this is looked at properly.
     for _ in 0..8 {
         match pattern.nodes[step as usize] {
             Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
-            Step::Literal(_) => return matches!(sight.body.expr(sight.atom(expr, budget)), Expr::Literal(_)),
+            Step::Literal(_) => return matches!(sight.body.expr(sight.facts.atom(expr)), Expr::Literal(_)),
             Step::Op { ops, .. } => {
-                return matches!(sight.body.expr(sight.value(expr, budget)), Expr::CallOp { op, .. } if pattern.contains(ops, op));
+                return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::CallOp { op, .. } if pattern.contains(ops, op));
             }
-            Step::Tuple(_) => return matches!(sight.body.expr(sight.value(expr, budget)), Expr::Tuple(_)),
+            Step::Tuple(_) => return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::Tuple(_)),
             Step::Nothing => return false,
             _ => return true,
         }

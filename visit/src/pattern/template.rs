@@ -6,7 +6,7 @@ use anfora_ir::{Context, ExprId, Literal, OpId, TypeError};
 
 use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern};
 use crate::pattern::captures::Captures;
-use crate::pattern::compile::{check_attr_of, for_each_child, rest_of, through_links, unknown_capture};
+use crate::pattern::compile::{CaptureKind, Compiled, check_attr_of, for_each_child, rest_of, through_links};
 use crate::pattern::error::PatternError;
 use crate::pattern::rewriter::Rewriter;
 use crate::pattern::value::{AttrValue, Number};
@@ -46,8 +46,8 @@ enum Part {
 }
 
 impl Template {
-    /// Makes a right side ready; `names` are the captures of the left side.
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &[Arc<str>]) -> Result<Template, PatternError> {
+    /// Makes a right side ready.
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, left: &Compiled) -> Result<Template, PatternError> {
         let mut template = Template { parts: Vec::new(), operands: Vec::new() };
         let mut numbers: Vec<Option<u32>> = vec![None; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
@@ -68,7 +68,7 @@ impl Template {
                 stack[height..].reverse();
             }
             if stack.len() == height {
-                numbers[at as usize] = Some(template.part(cx, pattern, at, &numbers, names)?);
+                numbers[at as usize] = Some(template.part(cx, pattern, at, &numbers, left)?);
                 stack.pop();
             }
         }
@@ -84,17 +84,16 @@ impl Template {
         pattern: &Pattern,
         at: u32,
         numbers: &[Option<u32>],
-        names: &[Arc<str>],
+        left: &Compiled,
     ) -> Result<u32, PatternError> {
         let number = |child: u32| numbers[child as usize].expect("parts are made before what they are parts of");
         let part = match &pattern.nodes[at as usize] {
             Node::Capture { name, .. } => {
-                if !names.contains(name) {
-                    return Err(unknown_capture(name, names));
-                }
+                let kind = left.kind(name)?;
                 match rest_of(pattern, through_links(pattern, at)) {
-                    Some(_) => Part::List(Arc::clone(name)),
-                    None => Part::Capture(Arc::clone(name)),
+                    Some(_) if kind == CaptureKind::List => Part::List(Arc::clone(name)),
+                    None if kind == CaptureKind::Expression => Part::Capture(Arc::clone(name)),
+                    _ => return Err(PatternError::MixedCapture(name.to_string())),
                 }
             }
             Node::Link(inner) => return Ok(number(*inner)),
@@ -114,6 +113,9 @@ impl Template {
             Node::Tuple(children) => {
                 let (start, len) = self.list(pattern, children.start, children.len, number);
                 Part::Tuple { start, len }
+            }
+            Node::Proj { tuple, .. } if rest_of(pattern, through_links(pattern, *tuple)).is_some() => {
+                return Err(PatternError::Rest);
             }
             Node::Proj { tuple, index: Some(index) } => Part::Proj { tuple: number(*tuple), index: *index },
             Node::Filter { condition: Condition::Attr { name, value }, inner } => {
@@ -161,7 +163,7 @@ impl Template {
                 operands.clear();
                 for &number in &self.operands[start as usize..][..len as usize] {
                     match &self.parts[number as usize] {
-                        Part::List(name) => operands.extend_from_slice(captures.list(name)),
+                        Part::List(name) => operands.extend_from_slice(captures.list(rewriter.program().1, name)),
                         _ => operands.push(built[number as usize]),
                     }
                 }

@@ -41,13 +41,23 @@ impl Number {
                 ((raw << unused) as i64) >> unused == wanted
             }
             (Number::Float(wanted), DTypeClass::Float) => {
-                let found = match literal.dtype() {
-                    DType::Float16 => f16::from_bits(raw as u16).to_f64(),
-                    DType::BFloat16 => bf16::from_bits(raw as u16).to_f64(),
-                    DType::Float32 => f64::from(f32::from_bits(raw as u32)),
-                    _ => f64::from_bits(raw),
+                let (found, nearest, bits) = match literal.dtype() {
+                    DType::Float16 => {
+                        let nearest = f16::from_f64(wanted);
+                        (f16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
+                    }
+                    DType::BFloat16 => {
+                        let nearest = bf16::from_f64(wanted);
+                        (bf16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
+                    }
+                    DType::Float32 => {
+                        let nearest = wanted as f32;
+                        (f64::from(f32::from_bits(raw as u32)), f64::from(nearest), u64::from(nearest.to_bits()))
+                    }
+                    _ => (f64::from_bits(raw), wanted, wanted.to_bits()),
                 };
-                found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan()
+                let exists = wanted.is_finite() == nearest.is_finite() && (wanted == 0.0) == (nearest == 0.0);
+                raw == bits && exists || found.is_nan() && wanted.is_nan()
             }
             _ => false,
         }
