@@ -48,6 +48,9 @@ pub enum HoistError {
     /// The binding, or one that it needs, is evaluated by control flow, which the dataflow region that it would go to does not hold.
     #[error("%{0} holds an `if`, and would be evaluated in a dataflow region")]
     ControlFlow(String),
+    /// The bindings are not where the [`Hoister`] saw or left them.
+    #[error("the program was edited since the hoister looked at it")]
+    Moved,
 }
 
 /// Moves a binding, and those that it needs, out of the block that it is in: [`Hoister::hoist`] for a single one. Takes time linear in the body.
@@ -89,7 +92,18 @@ pub fn hoist(editor: &mut Editor<'_>, purity: &Purity, var: VarId) -> Result<(),
 
 /// Moves any number of bindings of a body outwards, each if that is legal. It looks at the body once, and keeps up with what it moves; in between,
 /// bindings are put in, taken out and moved by it alone.
+///
+/// Where somebody else did, it says so ([`HoistError::Moved`]) if it can see it from what it would touch: the bindings that are to be moved, those
+/// directly after them, a few before them in their chain, and the place where they would go. What it cannot see is that more than sixteen bindings in a row,
+/// directly before one of these, were taken out.
+///
+/// What it found out about a binding is kept: to be told that binding after binding of a block stays where it is takes time linear in the block and its
+/// values, in whatever order they are asked for. Only for a `fn` in a dataflow region is that found out again: when it comes into
+/// the region or leaves it, and when a binding with an `if` in it comes into its block. So what was refused for what is in the value of another binding
+/// stays refused when that has left the value, and a new `Hoister` might move it.
 pub struct Hoister {
+    generation: u32,
+    nodes: usize,
     blocks: Vec<Block>,
     regions: Vec<Region>,
     /// By variable.
@@ -101,6 +115,74 @@ pub struct Hoister {
     chooses: IdSet<ExprId>,
     /// What binds a symbol: a `match_cast`, or the parameters of a `fn`.
     symbols: FxHashMap<SymbolId, Home>,
+    /// By Let: whether it may leave its block.
+    leaves_block: SideTable<ExprId, Verdict>,
+    /// By Let: whether it may leave its region.
+    leaves_region: SideTable<ExprId, Verdict>,
+    refusals: Vec<Refusal>,
+}
+
+/// How many Lets before one are looked at, to see whether it is where it was left.
+const LOOK_BACK: usize = 16;
+
+/// Whether a Let may be moved with all that it needs, as far as that is known.
+#[derive(Copy, Clone)]
+struct Verdict {
+    /// That of its block when it was found.
+    epoch: u32,
+    answer: Answer,
+}
+
+#[derive(Copy, Clone)]
+enum Answer {
+    Unknown,
+    /// What it needs is being looked at.
+    Open,
+    Free,
+    /// The number of the refusal.
+    Refused(u32),
+}
+
+const UNKNOWN: Verdict = Verdict { epoch: 0, answer: Answer::Unknown };
+
+/// What keeps a binding where it is.
+#[derive(Copy, Clone)]
+enum Refusal {
+    Impure(VarId),
+    MayFail(VarId),
+    NotVisible { binding: VarId, needs: VarId },
+    Symbol(VarId),
+    ControlFlow(VarId),
+}
+
+impl Refusal {
+    fn error(self, editor: &Editor<'_>) -> HoistError {
+        match self {
+            Refusal::Impure(var) => HoistError::Impure(name(editor, var)),
+            Refusal::MayFail(var) => HoistError::MayFail(name(editor, var)),
+            Refusal::NotVisible { binding, needs } => {
+                HoistError::NotVisible { binding: name(editor, binding), needs: name(editor, needs) }
+            }
+            Refusal::Symbol(var) => HoistError::Symbol(name(editor, var)),
+            Refusal::ControlFlow(var) => HoistError::ControlFlow(name(editor, var)),
+        }
+    }
+}
+
+/// What bindings would be moved out of.
+#[derive(Copy, Clone)]
+enum Scope {
+    Block {
+        block: u32,
+        /// Whether it is evaluated whenever what encloses it is.
+        always: bool,
+        /// Whether what encloses it is evaluated as part of a dataflow region, and it is not.
+        in_region: bool,
+    },
+    Region {
+        block: u32,
+        region: u32,
+    },
 }
 
 /// Where a variable or symbol is bound.
@@ -124,6 +206,7 @@ struct Region {
     len: u32,
 }
 
+#[derive(Copy, Clone)]
 struct Block {
     kind: BlockKind,
     /// The Let that it is in the value of; `None` if it is in the tail of its parent.
@@ -138,6 +221,10 @@ struct Block {
     current: Option<ExprId>,
     fails: bool,
     chooses: bool,
+    /// Goes up when what was found out about its Lets may not hold any more.
+    epoch: u32,
+    /// Whether that was found out for a `fn` whose `if`s may not go where they would be part of a dataflow region.
+    in_region: bool,
 }
 
 impl Hoister {
@@ -145,6 +232,8 @@ impl Hoister {
     pub fn new(cx: &Context, body: &Body, purity: &Purity) -> Hoister {
         let nowhere = Place { link: Link::Root, block: 0, region: None, order: 0 };
         let mut hoister = Hoister {
+            generation: body.generation(),
+            nodes: body.len(),
             blocks: Vec::new(),
             regions: Vec::new(),
             homes: body.side_table(None),
@@ -153,6 +242,9 @@ impl Hoister {
             fails: IdSet::with_capacity(body.len()),
             chooses: IdSet::with_capacity(0),
             symbols: FxHashMap::default(),
+            leaves_block: body.side_table(UNKNOWN),
+            leaves_region: body.side_table(UNKNOWN),
+            refusals: Vec::new(),
         };
         for &param in body.params() {
             hoister.homes.set(param.expr(), Some(Home::Param { block: 0 }));
@@ -263,6 +355,8 @@ impl Hoister {
             current: None,
             fails: false,
             chooses: false,
+            epoch: 0,
+            in_region: false,
         });
     }
 
@@ -320,10 +414,12 @@ impl Hoister {
     /// fail: no call of a function value, and no operator that may fail. A binding in front of one in a dataflow region becomes part of the region,
     /// in front of any other it is outside of any.
     ///
-    /// Takes time linear in the bindings that are moved and their values.
+    /// Takes time linear in the bindings that are moved and their values. A refusal takes time linear in the bindings that were looked at for it, and their
+    /// values, and none of these is looked at for another refusal; see [`Hoister`].
     ///
     /// # Errors
-    /// If it is not legal; nothing is then changed.
+    /// If it is not legal; nothing is then changed. Of several reasons it is the one that was found first. [`HoistError::Moved`] if
+    /// somebody else edited the chains that are concerned, or the body was compacted.
     pub fn hoist(&mut self, editor: &mut Editor<'_>, var: VarId) -> Result<(), HoistError> {
         let id = self.let_of(editor, var)?;
         let number = self.places[id].block;
@@ -339,15 +435,26 @@ impl Hoister {
         let parent = statement.map_or(block.parent, |let_| self.places[let_].block);
         let always = matches!(block.kind, BlockKind::Value(_));
         let region = statement.and_then(|let_| self.places[let_].region);
-        let moved = self.gather(editor, id, None, |hoister, binding, editor| {
-            if !always && hoister.fails.contains(binding.value) {
-                return Err(HoistError::MayFail(name(editor, binding.var)));
-            }
-            if region.is_some() && hoister.chooses.contains(binding.value) {
-                return Err(HoistError::ControlFlow(name(editor, binding.var)));
-            }
-            Ok(())
-        })?;
+        let kind = block.kind;
+        // Control flow that a region evaluates can only come out of a `fn`.
+        let in_region = block.chooses
+            && !self.regions.is_empty()
+            && matches!(kind, BlockKind::Lambda(_))
+            && (region.is_some() || self.is_in_region(parent));
+        if block.in_region != in_region {
+            let block = &mut self.blocks[number as usize];
+            (block.in_region, block.epoch) = (in_region, block.epoch + 1);
+        }
+        let moved = self.gather(editor, id, Scope::Block { block: number, always, in_region })?;
+        if !self.are_in_place(editor.body, &moved) || !self.is_goal_in_place(editor.body, kind, parent, statement) {
+            return Err(HoistError::Moved);
+        }
+        if let Some(let_) = statement
+            && matches!(self.leaves_block[let_].answer, Answer::Refused(_))
+        {
+            // What leaves it may have been the reason.
+            self.leaves_block.set(let_, UNKNOWN);
+        }
         for id in moved {
             self.unlink(editor.body, id);
             let mut flags = LetFlags::PLAIN;
@@ -370,17 +477,21 @@ impl Hoister {
     ///
     /// Whatever a region holds is evaluated whenever the region is, so that only what can be observed stays.
     ///
-    /// Takes time linear in the bindings that are moved and their values.
+    /// Takes time as [`Hoister::hoist`] does.
     ///
     /// # Errors
-    /// If it is not in a region, or not legal; nothing is then changed.
+    /// If it is not in a region, or not legal; nothing is then changed. [`HoistError::Moved`] as for [`Hoister::hoist`].
     pub fn hoist_from_region(&mut self, editor: &mut Editor<'_>, var: VarId) -> Result<(), HoistError> {
         let id = self.let_of(editor, var)?;
         let Place { block, region: Some(number), .. } = self.places[id] else {
             return Err(HoistError::NotInRegion(name(editor, var)));
         };
-        let moved = self.gather(editor, id, Some(number), |_, _, _| Ok(()))?;
-        let link = self.places[self.regions[number as usize].first].link;
+        let moved = self.gather(editor, id, Scope::Region { block, region: number })?;
+        let first = self.regions[number as usize].first;
+        if !self.are_in_place(editor.body, &moved) || !self.is_in_place(editor.body, first) {
+            return Err(HoistError::Moved);
+        }
+        let link = self.places[first].link;
         for &id in &moved {
             self.unlink(editor.body, id);
         }
@@ -393,63 +504,207 @@ impl Hoister {
     }
 
     fn let_of(&self, editor: &Editor<'_>, var: VarId) -> Result<ExprId, HoistError> {
+        if editor.body.generation() != self.generation || editor.body.len() < self.nodes {
+            return Err(HoistError::Moved);
+        }
         match self.homes[var.expr()] {
             Some(Home::Let(id)) => Ok(id),
             _ => Err(HoistError::NotBound(name(editor, var))),
         }
     }
 
-    /// The Let with those that it needs of its block, or of a region of its block, in order, if each of them may be moved.
-    fn gather(
-        &self,
-        editor: &Editor<'_>,
-        id: ExprId,
-        region: Option<u32>,
-        check: impl Fn(&Hoister, Binding, &Editor<'_>) -> Result<(), HoistError>,
-    ) -> Result<Vec<ExprId>, HoistError> {
-        let from = self.places[id];
-        let block = &self.blocks[from.block as usize];
-        let mut moved = vec![id];
-        let mut found: FxHashSet<ExprId> = FxHashSet::from_iter([id]);
-        let mut next = 0;
-        while let Some(&id) = moved.get(next) {
-            next += 1;
-            let Some(binding) = Binding::of(editor.body, id) else { continue };
-            if self.purity.is_impure(binding.value) {
-                return Err(HoistError::Impure(name(editor, binding.var)));
+    /// Whether a block is evaluated as part of a dataflow region. Takes time linear in the blocks around it, up to that of a `fn`.
+    fn is_in_region(&self, mut block: u32) -> bool {
+        loop {
+            let Block { kind, statement, parent, .. } = self.blocks[block as usize];
+            if matches!(kind, BlockKind::Root | BlockKind::Lambda(_)) {
+                return false;
             }
-            check(self, binding, editor)?;
-            let mut needs = |home: Option<Home>| match home {
-                Some(Home::Let(of)) => {
-                    let place = self.places[of];
-                    if place.block == from.block && region.is_none_or(|r| place.region == Some(r)) && found.insert(of) {
-                        moved.push(of);
-                    }
-                    region.is_some() || Some(of) != block.statement
-                }
-                Some(Home::Param { block }) => region.is_some() || block != from.block,
-                None => true,
+            let place = statement.map(|let_| self.places[let_]);
+            if place.is_some_and(|p| p.region.is_some()) {
+                return true;
+            }
+            block = place.map_or(parent, |p| p.block);
+        }
+    }
+
+    /// Whether each of these Lets is where it was left, and so is what comes after it.
+    fn are_in_place(&self, body: &Body, lets: &[ExprId]) -> bool {
+        lets.iter().all(|&id| {
+            let Some(binding) = Binding::of(body, id) else { return false };
+            let after = match body.expr(binding.rest) {
+                Expr::Let { .. } => self.places[binding.rest].link,
+                _ => self.blocks[self.places[id].block as usize].end,
             };
-            for var in uses(editor.body, binding.value) {
-                if !needs(self.homes[var.expr()]) {
-                    let (binding, needs) = (name(editor, binding.var), name(editor, var));
-                    return Err(HoistError::NotVisible { binding, needs });
+            after == Link::Rest(id) && self.is_in_place(body, id)
+        })
+    }
+
+    /// Whether a Let hangs where it was left, as far as can be seen from it and those before it.
+    fn is_in_place(&self, body: &Body, mut id: ExprId) -> bool {
+        for _ in 0..LOOK_BACK {
+            let link = self.places[id].link;
+            if hangs_at(body, link) != Some(id) {
+                return false;
+            }
+            match link {
+                Link::Rest(before) => id = before,
+                _ => return true,
+            }
+        }
+        true
+    }
+
+    /// Whether the Let, or the tail, in front of which what leaves a block would go is where it was left, and still has the block.
+    fn is_goal_in_place(&self, body: &Body, kind: BlockKind, parent: u32, statement: Option<ExprId>) -> bool {
+        let (value, in_place) = match statement {
+            Some(let_) => (hangs_at(body, Link::Value(let_)), self.is_in_place(body, let_)),
+            None => {
+                let end = self.blocks[parent as usize].end;
+                let before = match end {
+                    Link::Rest(id) => self.is_in_place(body, id),
+                    _ => true,
+                };
+                (hangs_at(body, end), before)
+            }
+        };
+        in_place
+            && match kind {
+                BlockKind::Then(id) | BlockKind::Else(id) | BlockKind::Lambda(id) => value == Some(id),
+                BlockKind::Root | BlockKind::Value(_) | BlockKind::Operand(_) => true,
+            }
+    }
+
+    fn verdicts(&mut self, scope: Scope) -> &mut SideTable<ExprId, Verdict> {
+        match scope {
+            Scope::Block { .. } => &mut self.leaves_block,
+            Scope::Region { .. } => &mut self.leaves_region,
+        }
+    }
+
+    fn answer(&self, id: ExprId, scope: Scope) -> Answer {
+        let (table, block) = match scope {
+            Scope::Block { block, .. } => (&self.leaves_block, block),
+            Scope::Region { block, .. } => (&self.leaves_region, block),
+        };
+        let verdict = table[id];
+        if verdict.epoch == self.blocks[block as usize].epoch { verdict.answer } else { Answer::Unknown }
+    }
+
+    fn set_answer(&mut self, id: ExprId, scope: Scope, answer: Answer) {
+        let (Scope::Block { block, .. } | Scope::Region { block, .. }) = scope;
+        let epoch = self.blocks[block as usize].epoch;
+        self.verdicts(scope).set(id, Verdict { epoch, answer });
+    }
+
+    /// The Let with those that it needs of its block, or of a region of its block, in order, if each of them may be moved.
+    fn gather(&mut self, editor: &Editor<'_>, id: ExprId, scope: Scope) -> Result<Vec<ExprId>, HoistError> {
+        // Each is looked at after what it needs: then it is free, or all that are open are refused.
+        let mut open: Vec<(ExprId, usize)> = Vec::new();
+        let (mut needs, mut moved, mut known) = (vec![id], Vec::new(), Vec::new());
+        let refused = loop {
+            let mark = open.last().map_or(0, |&(_, mark)| mark);
+            if needs.len() == mark {
+                let Some((id, _)) = open.pop() else { break None };
+                self.set_answer(id, scope, Answer::Free);
+                moved.push(id);
+                continue;
+            }
+            let Some(of) = needs.pop() else { break None };
+            match self.answer(of, scope) {
+                Answer::Open => {}
+                Answer::Free => known.push(of),
+                Answer::Refused(number) => break Some(number),
+                Answer::Unknown => {
+                    let Some(binding) = Binding::of(editor.body, of) else {
+                        open.iter().for_each(|&(id, _)| self.set_answer(id, scope, Answer::Unknown));
+                        return Err(HoistError::Moved);
+                    };
+                    open.push((of, needs.len()));
+                    self.set_answer(of, scope, Answer::Open);
+                    if let Err(refusal) = self.needs(editor, binding, scope, &mut needs) {
+                        self.refusals.push(refusal);
+                        break Some(self.refusals.len() as u32 - 1);
+                    }
                 }
             }
-            if !self.symbols.is_empty() {
-                let mut visible = true;
-                for_each_symbol_within(editor.cx, editor.body, binding, &mut |symbol| {
-                    if let Some(&home) = self.symbols.get(&symbol) {
-                        visible &= needs(Some(home));
-                    }
-                });
-                if !visible {
-                    return Err(HoistError::Symbol(name(editor, binding.var)));
+        };
+        if let Some(number) = refused {
+            open.iter().for_each(|&(id, _)| self.set_answer(id, scope, Answer::Refused(number)));
+            return Err(self.refusals[number as usize].error(editor));
+        }
+        // What was known to be free is moved with all that it needs, too.
+        if !known.is_empty() {
+            let mut found: FxHashSet<ExprId> = moved.iter().copied().collect();
+            while let Some(of) = known.pop() {
+                if !found.insert(of) {
+                    continue;
                 }
+                let Some(binding) = Binding::of(editor.body, of) else { return Err(HoistError::Moved) };
+                moved.push(of);
+                self.needs(editor, binding, scope, &mut known).map_err(|refusal| refusal.error(editor))?;
             }
         }
         moved.sort_unstable_by_key(|&id| self.places[id].order);
         Ok(moved)
+    }
+
+    /// Appends the Lets of the block or region that a binding needs, the first last, unless it has to stay for a reason of its own.
+    fn needs(
+        &self,
+        editor: &Editor<'_>,
+        binding: Binding,
+        scope: Scope,
+        found: &mut Vec<ExprId>,
+    ) -> Result<(), Refusal> {
+        let Binding { id, var, value, .. } = binding;
+        if self.purity.is_impure(value) {
+            return Err(Refusal::Impure(var));
+        }
+        if let Scope::Block { always, in_region, .. } = scope {
+            if !always && self.fails.contains(value) {
+                return Err(Refusal::MayFail(var));
+            }
+            if in_region && self.chooses.contains(value) {
+                return Err(Refusal::ControlFlow(var));
+            }
+        }
+        let from = found.len();
+        let mut is_visible = |home: Option<Home>| match (home, scope) {
+            (Some(Home::Let(of)), Scope::Block { block, .. }) => {
+                if self.places[of].block == block && of != id {
+                    found.push(of);
+                }
+                Some(of) != self.blocks[block as usize].statement
+            }
+            (Some(Home::Param { block: of }), Scope::Block { block, .. }) => of != block,
+            (Some(Home::Let(of)), Scope::Region { block, region }) => {
+                let place = self.places[of];
+                if place.block == block && place.region == Some(region) && of != id {
+                    found.push(of);
+                }
+                true
+            }
+            (Some(Home::Param { .. }), Scope::Region { .. }) | (None, _) => true,
+        };
+        for needs in uses(editor.body, value) {
+            if !is_visible(self.homes[needs.expr()]) {
+                return Err(Refusal::NotVisible { binding: var, needs });
+            }
+        }
+        if !self.symbols.is_empty() {
+            let mut visible = true;
+            for_each_symbol_within(editor.cx, editor.body, binding, &mut |symbol| {
+                if let Some(&home) = self.symbols.get(&symbol) {
+                    visible &= is_visible(Some(home));
+                }
+            });
+            if !visible {
+                return Err(Refusal::Symbol(var));
+            }
+        }
+        found[from..].reverse();
+        Ok(())
     }
 
     fn unlink(&mut self, body: &mut Body, id: ExprId) {
@@ -491,6 +746,13 @@ impl Hoister {
         self.set_link(block, next, Link::Rest(id));
         let place = self.places.get_mut(id);
         (place.link, place.block, place.region) = (link, block, region);
+        self.leaves_block.set(id, UNKNOWN);
+        self.leaves_region.set(id, UNKNOWN);
+        if self.chooses.contains(binding.value) {
+            // What needs it may have been free while it was in a `fn` in this block.
+            let into = &mut self.blocks[block as usize];
+            (into.chooses, into.epoch) = (true, into.epoch + u32::from(into.in_region));
+        }
     }
 
     fn set_link(&mut self, block: u32, of: Option<ExprId>, link: Link) {
@@ -498,6 +760,30 @@ impl Hoister {
             Some(let_) => self.places.get_mut(let_).link = link,
             None => self.blocks[block as usize].end = link,
         }
+    }
+}
+
+/// What hangs at a link, if there still is such a link.
+fn hangs_at(body: &Body, link: Link) -> Option<ExprId> {
+    match (
+        link,
+        body.expr(match link {
+            Link::Root => return Some(body.root()),
+            Link::Rest(id) | Link::Value(id) | Link::Cond(id) | Link::Then(id) | Link::Else(id) | Link::Lambda(id) => {
+                id
+            }
+            Link::Operand(id, _) => id,
+        }),
+    ) {
+        (Link::Rest(_), Expr::Let { body: rest, .. }) => Some(rest),
+        (Link::Value(_), Expr::Let { value, .. }) => Some(value),
+        (Link::Cond(_), Expr::If { cond, .. }) => Some(cond),
+        (Link::Then(_), Expr::If { then_block, .. }) => Some(then_block),
+        (Link::Else(_), Expr::If { else_block, .. }) => Some(else_block),
+        (Link::Lambda(_), Expr::Lambda { body: block, .. }) => Some(block),
+        (Link::Operand(_, 0), Expr::Proj { tuple, .. }) => Some(tuple),
+        (Link::Operand(_, i), expr) => body.operands(expr.operand_list()?).get(i as usize).copied(),
+        _ => None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Moving bindings outwards, and what is refused.
 
 use anfora_ir::{
-    DType, Editor, ExprId, FunctionBuilder, IdSet, Module, Purity, Source, VarId, parse_module, verify_module,
+    Body, DType, Editor, EntityId, Expr, ExprId, FunctionBuilder, IdSet, Module, Purity, Source, VarId, parse_module,
+    verify_module,
 };
-use anfora_visit::{HoistError, Hoister, Link, bound_variables, hoist, splice_value};
+use anfora_visit::{Binding, HoistError, Hoister, Link, bound_variables, chain, hoist, splice_value, unlink_let};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -325,6 +326,202 @@ fn a_value_is_spliced_into_its_chain() {
     .assert_eq(&module.to_string());
 }
 
+#[test]
+fn what_was_edited_in_between_is_refused_and_left_alone() {
+    let text = format!(
+        "def @main({X}) {{
+            let %o = exp(%x);
+            let %p = exp(%x);
+            let %r = if (%c) {{
+                let %a = exp(%x);
+                let %b = tanh(%x);
+                let %d = exp(%x);
+                let %e = tanh(%d);
+                %e
+            }} else {{ %x }};
+            let %s = {{ let %t = exp(%x); %t }};
+            let %q = if (%c) {{ let %u = exp(%x); %u }} else {{ %x }};
+            %q
+        }}"
+    );
+    type Edit = fn(&mut Body, &dyn Fn(&str) -> Binding);
+    let take_out: [(&str, &str, Edit); 8] = [
+        // The one directly before, two before, and the one directly after.
+        ("b", "directly before", |body, _| {
+            unlink_let(body, Link::Then(first_if(body)));
+        }),
+        ("d", "two before", |body, _| {
+            unlink_let(body, Link::Then(first_if(body)));
+            unlink_let(body, Link::Then(first_if(body)));
+        }),
+        ("a", "directly after", |body, of| take_out_after(body, of("a"))),
+        // Itself, what it needs, and what it would go in front of, or what is before that.
+        ("e", "itself", |body, of| take_out_after(body, of("d"))),
+        ("e", "what it needs", |body, of| take_out_after(body, of("b"))),
+        ("a", "the goal", |body, of| take_out_after(body, of("p"))),
+        ("a", "before the goal", |body, of| take_out_after(body, of("o"))),
+        ("u", "the block", |body, of| Link::Value(of("q").id).set(body, body.params()[0].expr())),
+    ];
+    for (name, what, edit) in take_out {
+        let mut module = parse(&text);
+        let purity = Purity::of_module(&module);
+        let key = first(&module);
+        let (function, cx) = module.get_mut(key).unwrap();
+        let mut editor = Editor::new(cx, &mut function.body);
+        let vars: Vec<(String, Binding)> = (0..editor.body.len())
+            .filter_map(|i| Binding::of(editor.body, EntityId::from_index(i)))
+            .map(|b| (editor.cx.names.get(editor.body.var_name(b.var).unwrap()).to_string(), b))
+            .collect();
+        let of = |name: &str| vars.iter().find(|(n, _)| n == name).unwrap().1;
+        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
+        edit(editor.body, &of);
+        editor.body.begin_journal();
+        assert_eq!(hoister.hoist(&mut editor, of(name).var), Err(HoistError::Moved), "{name}: {what}");
+        assert!(!editor.body.is_edited(), "{name}: {what}");
+        // What has nothing to do with it goes.
+        if !what.ends_with("the goal") {
+            assert_eq!(hoister.hoist(&mut editor, of("t").var), Ok(()), "{name}: {what}");
+        }
+    }
+}
+
+fn take_out_after(body: &mut Body, before: Binding) {
+    unlink_let(body, Link::Rest(before.id));
+}
+
+/// The If of the first Let that has one.
+fn first_if(body: &Body) -> ExprId {
+    let is_if = |id: &ExprId| matches!(body.expr(*id), Expr::If { .. });
+    chain(body, body.root()).map(|b| b.value).find(is_if).unwrap()
+}
+
+#[test]
+fn a_hoister_ends_with_the_generation_of_its_body() {
+    let text = format!("def @main({X}) {{ let %r = if (%c) {{ let %a = exp(%x); %a }} else {{ %x }}; %r }}");
+    let mut module = parse(&text);
+    let purity = Purity::of_module(&module);
+    let key = first(&module);
+    let (function, cx) = module.get_mut(key).unwrap();
+    let mut hoister = Hoister::new(cx, &function.body, &purity);
+    let same = function.body.clone();
+    function.body.replace(same);
+    let mut editor = Editor::new(cx, &mut function.body);
+    let a = var(&editor, "a");
+    assert_eq!(hoister.hoist(&mut editor, a), Err(HoistError::Moved));
+    assert_eq!(hoister.hoist_from_region(&mut editor, a), Err(HoistError::Moved));
+    assert_eq!(hoist(&mut editor, &purity, a), Ok(()));
+}
+
+/// A `fn` with a chain of bindings, each of which needs the one before it and one that may leave. The first is one of the parameter.
+fn long_fn(n: usize) -> Module {
+    let mut text = format!("def @main({X}) {{ let %f = fn (%y: Tensor[(8,), float32]) {{ let %v0 = exp(%y);\n");
+    for i in 1..n {
+        text += &format!("let %w{i} = exp(%x); let %v{i} = add(%w{i}, %v{});\n", i - 1);
+    }
+    text += &format!("%v{} }}; let %r = %f(%x); %r }}", n - 1);
+    parse(&text)
+}
+
+#[test]
+fn refusals_of_a_long_chain_are_linear() {
+    let n = 100_000;
+    for backwards in [false, true] {
+        let mut module = long_fn(n);
+        let purity = Purity::of_module(&module);
+        let key = first(&module);
+        let (function, cx) = module.get_mut(key).unwrap();
+        let mut vars = bound_variables(&function.body, function.body.root());
+        if backwards {
+            vars.reverse();
+        }
+        let mut editor = Editor::new(cx, &mut function.body);
+        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
+        // Those that may leave do, in between: it makes no difference to what is known of the others.
+        let (mut moved, mut refused) = (0, 0);
+        for &var in &vars {
+            match hoister.hoist(&mut editor, var) {
+                Ok(()) => moved += 1,
+                Err(HoistError::NotVisible { binding, needs }) => {
+                    assert_eq!((binding.as_str(), needs.as_str()), ("v0", "y"));
+                    refused += 1;
+                }
+                Err(HoistError::Outermost(_) | HoistError::NotBound(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!((moved, refused), (n - 1, n));
+        verified(&module);
+    }
+}
+
+#[test]
+fn what_comes_into_a_block_is_taken_into_account() {
+    let text = format!(
+        "def @main({X}) {{
+            dataflow {{
+                let %f = fn (%y: Tensor[(8,), float32]) {{
+                    let %j = if (%c) {{ %y }} else {{ %x }};
+                    let %g = fn (%z: Tensor[(8,), float32]) {{
+                        let %i = if (%c) {{ %x }} else {{ %x }};
+                        add(%i, %z)
+                    }};
+                    let %k = (%g, %x);
+                    let %l = (%k, %y);
+                    %l
+                }};
+                output(%f)
+            }}
+            %f
+        }}"
+    );
+    // While the `if` is in the inner `fn`, that may go to the region; when it is beside it, it may not.
+    let mut answers = Vec::new();
+    moved(&text, |hoister, editor| {
+        let mut ask = |hoister: &mut Hoister, editor: &mut Editor<'_>, name: &str| {
+            answers.push(hoister.hoist(editor, var(editor, name)).map_err(|e| e.to_string()));
+        };
+        for name in ["j", "l", "i", "i", "k", "g"] {
+            ask(hoister, editor, name);
+        }
+        hoister.hoist_from_region(editor, var(editor, "f"))?;
+        for name in ["l", "i", "k"] {
+            ask(hoister, editor, name);
+        }
+        Ok(())
+    })
+    .unwrap();
+    let control = |name: &str| Err(HoistError::ControlFlow(name.to_string()).to_string());
+    let uses = |b: &str| Err(HoistError::NotVisible { binding: b.to_string(), needs: "y".to_string() }.to_string());
+    let before = [control("j"), uses("l"), Ok(()), control("i"), control("i"), control("i")];
+    assert_eq!(answers[..6], before);
+    assert_eq!(answers[6..], [uses("l"), Ok(()), Ok(())]);
+}
+
+#[test]
+fn control_flow_does_not_come_out_of_a_fn_into_a_block_in_a_region() {
+    let text = format!(
+        "def @main({X}) {{
+            dataflow {{
+                let %r = {{
+                    let %g = fn (%y: Tensor[(8,), float32]) {{
+                        let %i = if (%c) {{ %x }} else {{ %x }};
+                        add(%i, %y)
+                    }};
+                    %g
+                }};
+                output(%r)
+            }}
+            %r
+        }}"
+    );
+    assert_eq!(out(&text, "i"), Err(HoistError::ControlFlow("i".to_string())));
+    let outside = moved(&text, |hoister, editor| {
+        hoister.hoist_from_region(editor, var(editor, "r"))?;
+        hoister.hoist(editor, var(editor, "i"))
+    });
+    assert!(outside.unwrap().contains("let %r = {\n    let %i = if"));
+}
+
 /// Every variable of a body, as often as it goes.
 fn hoist_all(module: &mut Module) {
     let purity = Purity::of_module(module);
@@ -349,6 +546,39 @@ proptest! {
         hoist_all(&mut module);
         verified(&module);
         prop_assert_eq!(bindings(&module), before);
+    }
+
+    /// What was found out before some moves holds after them.
+    #[test]
+    fn a_kept_hoister_moves_nothing_that_a_new_one_does_not(choices in programs::random::choices()) {
+        let mut module = programs::random::program(&choices);
+        let purity = Purity::of_module(&module);
+        let key = first(&module);
+        let (function, cx) = module.get_mut(key).unwrap();
+        let vars: Vec<VarId> = bound_variables(&function.body, function.body.root());
+        let mut kept = Hoister::new(cx, &function.body, &purity);
+        let mut is_edited = false;
+        for &var in vars.iter().rev().chain(&vars).chain(&vars) {
+            let mut copy = function.body.clone();
+            let mut editor = Editor::new(cx, &mut copy);
+            let mut new = Hoister::new(editor.cx, editor.body, &purity);
+            let from_block = new.hoist(&mut editor, var);
+            let mut copy = function.body.clone();
+            let mut editor = Editor::new(cx, &mut copy);
+            let from_region = Hoister::new(editor.cx, editor.body, &purity).hoist_from_region(&mut editor, var);
+            let mut editor = Editor::new(cx, &mut function.body);
+            // Once something was moved, the one that is kept may be more careful, but no less.
+            let answer = kept.hoist(&mut editor, var);
+            let is_same = answer.is_ok() == from_block.is_ok();
+            prop_assert!(is_same || is_edited && answer.is_err(), "{:?} {:?}", answer, from_block);
+            is_edited |= answer.is_ok();
+            if answer.is_err() {
+                let answer = kept.hoist_from_region(&mut editor, var);
+                prop_assert_eq!(answer.is_ok(), from_region.is_ok());
+                is_edited |= answer.is_ok();
+            }
+        }
+        verified(&module);
     }
 }
 
