@@ -6,8 +6,8 @@ use anfora_visit::pattern::{
     op_where, proj, rewrite_patterns, tuple,
 };
 use anfora_visit::{
-    Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, hoist,
-    splice_value,
+    Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, free_variables,
+    hoist, splice_value,
 };
 
 use super::visiting::{each_function, verified};
@@ -202,11 +202,13 @@ fn copy_functions(mut module: Module) -> Done {
         let (from, to) = (params(key)?, params(copy)?);
         let root = module.get(key).map(|f| f.body.root()).ok_or("a function is there")?;
         let mut copier = Copier::between_functions();
-        for (&old, new) in from.iter().zip(to) {
+        for (&old, new) in from.iter().zip(&to) {
             copier.replace_var(old, new.expr());
         }
         let block = copier.copy_between(&mut module, key, root, copy).map_err(|e| e.to_string())?;
-        ensure(copier.copied(root).is_none_or(|c| c == block), "the copier knows what it made")?;
+        let body = module.get(copy).map(|f| &f.body).ok_or("a function is there")?;
+        let free = free_variables(body, block);
+        ensure(free.iter().all(|v| to.contains(v)), "a copy mentions nothing of the function that it is from")?;
     }
     verified(&module)
 }
