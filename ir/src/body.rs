@@ -129,6 +129,17 @@ impl Body {
         &self.operands[list.start as usize..list.start as usize + list.len()]
     }
 
+    /// One operand of a list.
+    ///
+    /// # Panics
+    /// If the list has no more than `index`.
+    #[inline(always)]
+    pub fn operand(&self, list: OperandList, index: usize) -> ExprId {
+        assert!(index < list.len(), "operand {index} of {}", list.len());
+        work::tick();
+        self.operands[list.start as usize + index]
+    }
+
     /// The operands of a call (of a function value: it first), the fields of a tuple; empty for others.
     #[inline]
     pub fn operands_of(&self, id: ExprId) -> &[ExprId] {

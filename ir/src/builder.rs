@@ -22,6 +22,13 @@ pub struct FunctionBuilder<'m> {
     blocks: Vec<OpenBlock>,
 }
 
+/// A function that is put aside unfinished while others of its module are built: see [`FunctionBuilder::set_aside`].
+pub struct UnfinishedFunction {
+    function: Function,
+    name: String,
+    blocks: Vec<OpenBlock>,
+}
+
 struct OpenBlock {
     first: Option<ExprId>,
     last: Option<ExprId>,
@@ -61,6 +68,17 @@ impl<'m> FunctionBuilder<'m> {
     pub fn new(module: &'m mut Module, name: &str) -> FunctionBuilder<'m> {
         let function = Function::new(&module.cx.types, module.cx.attrs.empty());
         FunctionBuilder { module, function, name: name.to_string(), blocks: vec![OpenBlock::new()] }
+    }
+
+    /// Puts the function aside, so that others of the module, which it may call, can be built first.
+    pub fn set_aside(self) -> UnfinishedFunction {
+        UnfinishedFunction { function: self.function, name: self.name, blocks: self.blocks }
+    }
+
+    /// Goes on with a function of the same module that was put aside.
+    pub fn resume(module: &'m mut Module, unfinished: UnfinishedFunction) -> FunctionBuilder<'m> {
+        let UnfinishedFunction { function, name, blocks } = unfinished;
+        FunctionBuilder { module, function, name, blocks }
     }
 
     /// The tables of the module.

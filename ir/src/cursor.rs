@@ -174,7 +174,7 @@ impl Cursor {
                     *child += 1;
                     let (next, kind) = match body.expr(id) {
                         Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                            (body.operands(operands).get(i).copied(), BlockKind::Operand(id))
+                            ((i < operands.len()).then(|| body.operand(operands, i)), BlockKind::Operand(id))
                         }
                         Expr::Proj { tuple, .. } => ((i == 0).then_some(tuple), BlockKind::Operand(id)),
                         Expr::If { cond, then_block, else_block } => match i {

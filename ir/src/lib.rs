@@ -70,7 +70,7 @@ pub use alpha::{
 };
 pub use attrs::{Attr, AttrTable, attr_depths};
 pub use body::{Body, Span};
-pub use builder::{BuildError, FunctionBuilder};
+pub use builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use components::Components;
 pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};

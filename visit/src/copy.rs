@@ -412,7 +412,8 @@ impl Copier {
         copy
     }
 
-    fn map_type(&mut self, editor: &mut Editor<'_>, ty: TypeId) -> TypeId {
+    /// A type with symbols replaced as in copies.
+    pub fn map_type(&mut self, editor: &mut Editor<'_>, ty: TypeId) -> TypeId {
         if self.keeps_symbols() || !editor.cx.types.is_symbolic(ty) {
             return ty;
         }
@@ -456,7 +457,8 @@ impl Copier {
         }
     }
 
-    fn map_attrs(&mut self, editor: &mut Editor<'_>, attrs: AttrsId) -> AttrsId {
+    /// Attributes with symbols replaced as in copies.
+    pub fn map_attrs(&mut self, editor: &mut Editor<'_>, attrs: AttrsId) -> AttrsId {
         if self.keeps_symbols() || attrs == editor.cx.attrs.empty() {
             return attrs;
         }

@@ -211,7 +211,7 @@ impl Engine {
             expr => {
                 let Some(list) = expr.operand_list() else { return Ok(id) };
                 for i in 0..list.len() {
-                    look(body.operands(list)[i]);
+                    look(body.operand(list, i));
                 }
                 if !changed && !infer {
                     return Ok(id);

@@ -269,8 +269,7 @@ pub(crate) fn operand_link(body: &Body, id: ExprId, start: ExprId, from: &mut u3
     let Some(operands) = body.expr(id).operand_list() else {
         return Some(if matches!(body.expr(id), Expr::If { .. }) { Link::Cond(id) } else { Link::Operand(id, 0) });
     };
-    let further = body.operands(operands)[*from as usize..].iter().position(|&o| o == start)?;
-    *from += further as u32;
+    *from += (*from as usize..operands.len()).position(|i| body.operand(operands, i) == start)? as u32;
     Some(Link::Operand(id, *from))
 }
 

@@ -106,7 +106,7 @@ pub trait ExprFunctor: HoldsBody + Sized {
             Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
             Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
                 for i in 0..operands.len() {
-                    let operand = self.body().operands(operands)[i];
+                    let operand = self.body().operand(operands, i);
                     part(self, operand);
                 }
             }

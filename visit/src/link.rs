@@ -52,7 +52,7 @@ impl Link {
             Link::Operand(id, i) => match body.expr(id) {
                 Expr::Proj { tuple, .. } if i == 0 => tuple,
                 other => match other.operand_list() {
-                    Some(list) => body.operands(list)[i as usize],
+                    Some(list) => body.operand(list, i as usize),
                     None => self.mismatch(other),
                 },
             },

@@ -248,8 +248,10 @@ impl<P: Pairing> Walk<'_, '_, P> {
         match (a, b) {
             (Expr::Proj { tuple, .. }, Expr::Proj { tuple: other, .. }) => self.atoms(tuple, other)?,
             _ => {
-                for i in 0..self.left.operands_of(l).len() {
-                    self.atoms(self.left.operands_of(l)[i], self.right.operands_of(r)[i])?;
+                if let (Some(x), Some(y)) = (a.operand_list(), b.operand_list()) {
+                    for i in 0..x.len() {
+                        self.atoms(self.left.operand(x, i), self.right.operand(y, i))?;
+                    }
                 }
             }
         }

@@ -138,6 +138,10 @@ impl<'a> Verifier<'a> {
             let message = e.message(&self.types.cx);
             self.errors.report(|| in_function(Diagnostic::error(message), name));
         }
+        if let Some(global) = self.types.missing_global(function.attrs) {
+            let place = Place { node: None, link: None };
+            self.errors.report(|| missing(self.module, &function.body, name, global, place));
+        }
     }
 
     fn signature(&mut self, key: FunctionKey, function: &Function, name: &str) {

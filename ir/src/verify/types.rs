@@ -4,10 +4,11 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
+use crate::attrs::Attr;
 use crate::body::Body;
-use crate::context::Context;
+use crate::context::{Context, GlobalTarget};
 use crate::dtype::DType;
-use crate::entity::{EntityId, ExprId, TypeId};
+use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, TypeId};
 use crate::expr::Expr;
 use crate::infer::infer_expr;
 use crate::purity::carries_functions;
@@ -19,6 +20,8 @@ pub(super) struct TypeChecker {
     pub(super) cx: Context,
     /// Whether attributes may hold or name functions.
     pub(super) attrs_carry_functions: bool,
+    /// Of each attribute, a global that it names and that resolves to nothing. Empty if there is none.
+    missing_in_attr: Vec<Option<GlobalId>>,
     /// The type of conditions.
     boolean: TypeId,
     cache: HashTable<Known>,
@@ -39,9 +42,19 @@ struct Known {
 impl TypeChecker {
     pub(super) fn new(cx: &Context) -> TypeChecker {
         let attrs_carry_functions = carries_functions(cx);
+        let missing_in_attr = if attrs_carry_functions { missing_in_attrs(cx) } else { Vec::new() };
         let mut cx = cx.clone();
         let boolean = cx.types.scalar(DType::Bool);
-        TypeChecker { cx, attrs_carry_functions, boolean, cache: HashTable::new(), keys: Vec::new(), key: Vec::new() }
+        let (cache, keys, key) = (HashTable::new(), Vec::new(), Vec::new());
+        TypeChecker { cx, attrs_carry_functions, missing_in_attr, boolean, cache, keys, key }
+    }
+
+    /// A global that attributes name and that resolves to nothing.
+    pub(super) fn missing_global(&self, attrs: AttrsId) -> Option<GlobalId> {
+        if self.missing_in_attr.is_empty() {
+            return None;
+        }
+        self.cx.attrs.list(attrs).iter().find_map(|(_, value)| *self.missing_in_attr.get(value.index())?)
     }
 
     /// What is wrong with a call, tuple, projection, If or Lambda whose parts are in order.
@@ -174,4 +187,20 @@ impl TypeChecker {
         };
         self.compare(stored, expected).err().map(|e| e.0)
     }
+}
+
+/// Attributes have larger ids than their parts.
+fn missing_in_attrs(cx: &Context) -> Vec<Option<GlobalId>> {
+    if cx.globals.iter().all(|(_, global)| global.target != GlobalTarget::Missing) {
+        return Vec::new();
+    }
+    let mut found: Vec<Option<GlobalId>> = Vec::with_capacity(cx.attrs.len());
+    for (_, attr) in cx.attrs.iter() {
+        found.push(match attr {
+            Attr::Global(g) if cx.globals.get(*g).target == GlobalTarget::Missing => Some(*g),
+            Attr::List(items) => items.iter().find_map(|i| found[i.index()]),
+            _ => None,
+        });
+    }
+    found
 }

@@ -448,6 +448,10 @@ impl Walk<'_> {
             let message = e.message(cx);
             self.problem(id, message);
         }
+        if let Some(global) = self.types.missing_global(attrs) {
+            let place = self.place(id);
+            self.result.missing.push((global, place));
+        }
     }
 
     fn check_symbols(&mut self, id: ExprId) {

@@ -63,8 +63,9 @@ impl AncestorTree {
         id
     }
 
-    /// Whether a leaf under a node jumps over the node's jump and the jump after that, rather than to the node.
-    pub(crate) fn jumps_further(&self, parent: u32) -> bool {
+    /// Whether a leaf added under a node now would jump over the node's jump and the jump after that, rather than to the node: for who keeps something
+    /// of the paths to the jumps.
+    pub fn jumps_further(&self, parent: u32) -> bool {
         let p = self.node(parent);
         let far = self.node(p.jump);
         p.depth - far.depth == far.depth - self.node(far.jump).depth
@@ -75,7 +76,9 @@ impl AncestorTree {
         self.node(node).parent
     }
 
-    pub(crate) fn jump(&self, node: u32) -> u32 {
+    /// The ancestor of a node that walks which need not stop in between go on at; that of the root is itself. A walk up that takes each
+    /// jump that does not go too far, and the parent otherwise, is logarithmic.
+    pub fn jump(&self, node: u32) -> u32 {
         self.node(node).jump
     }
 

@@ -456,7 +456,7 @@ fn target(body: &Body, id: ExprId, number: usize) -> ExprId {
         (Expr::Lambda { body: block, .. }, _) => block,
         (Expr::Proj { tuple, .. }, _) => tuple,
         (expr, i) => match expr.operand_list() {
-            Some(list) => body.operands(list)[i],
+            Some(list) => body.operand(list, i),
             None => id,
         },
     }

@@ -239,7 +239,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         let is_pure = made.clone().all(|i| match ExprId::from_index(i) {
             id if !self.facts.call_is_barred(cx, body, id) => true,
             id => {
-                matches!(body.expr(id), Expr::Call { operands, .. } if self.pure.contains(&body.operands(operands)[0]))
+                matches!(body.expr(id), Expr::Call { operands, .. } if self.pure.contains(&body.operand(operands, 0)))
             }
         });
         let function = self.editor.lambda(lambda, tail);
@@ -326,7 +326,10 @@ impl Nested {
         while let Some(&(id, next)) = self.stack.last() {
             let operand = match editor.body.expr(id) {
                 Expr::Proj { tuple, .. } => (next == 0).then_some(tuple),
-                _ => editor.body.operands_of(id).get(next as usize).copied(),
+                expr => expr
+                    .operand_list()
+                    .filter(|list| (next as usize) < list.len())
+                    .map(|list| editor.body.operand(list, next as usize)),
             };
             let Some(operand) = operand else {
                 self.stack.pop();
