@@ -33,6 +33,9 @@ pub enum ImportProblem {
     /// One domain is imported in two versions.
     #[error("two versions of the operators of the domain `{0}` are imported")]
     Opset(String),
+    /// A function of the model calls itself, maybe through others.
+    #[error("the function `{0}` calls itself, maybe through others, which a function of a model cannot")]
+    Recursion(String),
     /// Something that is not supported, and cannot be kept unseen.
     #[error("{0} is not supported yet")]
     Unsupported(&'static str),
@@ -127,6 +130,12 @@ pub enum ExportProblem {
     /// Something that ONNX does not have, or that this crate does not write.
     #[error("{0} cannot be written")]
     Unsupported(String),
+    /// A call of a function that is only declared.
+    #[error("`@{0}` is called and has no body; a function of a model has one")]
+    NoBody(String),
+    /// A call of a function that calls itself, maybe through others.
+    #[error("`@{0}` calls itself, maybe through others, which a function of a model cannot")]
+    Recursion(String),
     /// An operator without a counterpart.
     #[error("the operator `{0}` has no counterpart")]
     Operator(String),

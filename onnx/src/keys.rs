@@ -69,5 +69,24 @@ pub(crate) const PRESENT: &str = "onnx_present";
 /// The node's `overload`.
 pub(crate) const OVERLOAD: &str = "onnx_overload";
 
-/// What the names of all these begin with.
+// Metadata of a function of a model that is one of the module, where the format has no place for it.
+
+/// `public`, if it is not private.
+pub(crate) const VISIBILITY: &str = "anfora.visibility";
+/// Followed by the name of an attribute of the function: its value.
+pub(crate) const ATTRIBUTE: &str = "anfora.attribute.";
+/// How many of the last inputs are constants of the function.
+pub(crate) const GIVEN: &str = "anfora.constants";
+/// `tuple`, if there are less than two outputs, and they are a tuple all the same.
+pub(crate) const RESULT: &str = "anfora.result";
+/// `value`, if the output is no variable.
+pub(crate) const TAIL: &str = "anfora.tail";
+/// Metadata of a node in such a function: it is a constant that has no binding.
+pub(crate) const LITERAL: &str = "anfora.literal";
+/// Metadata of a model: its version of the format without the functions.
+pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
+/// What the names of these begin with.
+pub(crate) const OWN: &str = "anfora.";
+
+/// What the names of all the others begin with.
 pub(crate) const PREFIX: &str = "onnx_";

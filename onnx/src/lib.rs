@@ -37,6 +37,14 @@
 //! Export writes a node for each call, and none for tuples, projections and aliases. Equal constants become one initializer. A large constant that is
 //! one number many times becomes a node that repeats the number ([`ExportOptions::max_splat_bytes`]).
 //!
+//! # Functions
+//! A function of the module that the entry calls, or that such a function calls, is a function of the model, in the domain `anfora`; it comes back
+//! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
+//! initializers and take no node; past 32 they are `Constant` nodes in it. Models with functions are of IR version 10 at least. A function that
+//! calls itself is refused, and so are attributes of a function that are not numbers, booleans or strings. Of functions of that domain in a
+//! file, one that says no types gets a copy for the types of each call. Functions of other domains are kept: calls of them are calls of
+//! `onnx.<domain>.<Op>`, and the functions themselves are carried along.
+//!
 //! # Purity
 //! Operators of the standard domains are pure, but for those that draw random numbers; operators of other domains are not, since nothing is
 //! known of them; a call whose subgraphs do something that can be observed is not ([`register`]).
@@ -47,7 +55,7 @@
 //! slices of it.
 //!
 //! Not supported yet, and refused: data in other files, sparse initializers, training information, and the export of `if` and of calls of
-//! functions.
+//! functions that are values.
 
 pub mod convert;
 pub mod proto;

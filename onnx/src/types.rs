@@ -45,6 +45,18 @@ impl FileDims {
         dim
     }
 
+    /// An extent like that of another function: symbols become symbols of this one.
+    pub(crate) fn like(&mut self, cx: &mut Context, dim: DimId) -> DimId {
+        match *cx.types.dims.get(dim) {
+            Dim::Const(_) => dim,
+            Dim::Symbol(s) => {
+                let name = cx.names.get(cx.types.dims.symbol_name(s)).to_owned();
+                self.bind(cx, &name)
+            }
+            _ => cx.types.dims.unknown(),
+        }
+    }
+
     /// An identifier like `name` that no other symbol has.
     fn identifier(&mut self, name: &str) -> String {
         let mut base: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -46,7 +46,7 @@ impl Exporter<'_> {
 
     /// Ends a graph.
     pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
-        let is_main = graph.lambda.is_none();
+        let is_main = self.is_main(graph.lambda);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta)?;
         let mut outputs = Vec::with_capacity(graph.outputs.len());
@@ -72,6 +72,9 @@ impl Exporter<'_> {
             } else {
                 graph.infos.extend(stated.cloned());
             }
+        }
+        if graph.lambda.is_none() {
+            self.given = std::mem::take(&mut begin.constants);
         }
         begin.initializers.append(&mut defaults);
         begin.nodes.append(&mut graph.nodes);

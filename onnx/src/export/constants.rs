@@ -6,6 +6,7 @@ use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
 use super::ExportOptions;
+use super::graph::GraphKind;
 use super::names::Names;
 use crate::convert::{OPSETS, tensor_attribute};
 use crate::error::ExportProblem;
@@ -38,6 +39,8 @@ pub(super) struct Constants {
     has_constant_of_shape: bool,
     /// Whether only the outermost graph may have constants.
     is_flat: bool,
+    /// Whether the outermost graph is that of a function, which has no initializers.
+    in_function: bool,
 }
 
 /// The constants of a graph that is not finished.
@@ -53,11 +56,21 @@ struct Level {
 pub(super) struct Begin {
     pub(super) initializers: Vec<TensorProto>,
     pub(super) nodes: Vec<NodeProto>,
+    pub(super) constants: Vec<FunctionConstant>,
+}
+
+/// A constant that a function is given by whoever calls it.
+pub(super) struct FunctionConstant {
+    /// What the function calls it.
+    pub(super) name: Rc<str>,
+    pub(super) literal: Literal,
+    /// The same, if it is one of the module's.
+    pub(super) id: Option<LiteralId>,
 }
 
 impl Constants {
     /// `is_flat` keeps all constants in the outermost graph.
-    pub(super) fn new(options: &ExportOptions, opset: i64, is_flat: bool) -> Constants {
+    pub(super) fn new(options: &ExportOptions, opset: i64, is_flat: bool, kind: GraphKind) -> Constants {
         Constants {
             levels: Vec::new(),
             bound: FxHashMap::default(),
@@ -70,6 +83,7 @@ impl Constants {
             },
             has_constant_of_shape: opset >= *OPSETS.start(),
             is_flat,
+            in_function: kind == GraphKind::Function,
         }
     }
 
@@ -102,20 +116,20 @@ impl Constants {
         if let Some(name) = self.levels.iter().find_map(|l| l.by_id.get(&id)) {
             return Ok(name.clone());
         }
-        let (name, level) = self.by_contents(names, literal, hint.map_or("", |h| h.1))?;
+        let (name, level) = self.by_contents(names, (literal, Some(id)), hint.map_or("", |h| h.1))?;
         self.levels[level].by_id.insert(id, name.clone());
         Ok(name)
     }
 
     /// The name of a constant of the exporter's own, in the graph in hand.
     pub(super) fn own(&mut self, names: &mut Names, literal: &Literal, wish: &str) -> Result<Rc<str>, ExportProblem> {
-        Ok(self.by_contents(names, literal, wish)?.0)
+        Ok(self.by_contents(names, (literal, None), wish)?.0)
     }
 
     fn by_contents(
         &mut self,
         names: &mut Names,
-        literal: &Literal,
+        (literal, id): (&Literal, Option<LiteralId>),
         wish: &str,
     ) -> Result<(Rc<str>, usize), ExportProblem> {
         let is_small = literal.element_count() <= SMALL;
@@ -129,7 +143,7 @@ impl Constants {
         let level = if is_local { self.levels.len() - 1 } else { 0 };
         let wish = if wish.is_empty() { "c" } else { wish };
         let name = if level == 0 { names.claim_outermost(wish) } else { names.claim(wish) };
-        self.write(names, literal, &name, level, |_| {})?;
+        self.write(names, (literal, id), &name, level, |_| {})?;
         if is_small {
             self.levels[level].by_contents.insert(literal.clone(), name.clone());
         }
@@ -148,7 +162,7 @@ impl Constants {
     ) -> Result<(), ExportProblem> {
         self.note(var, id, own, name);
         let level = if self.is_flat { 0 } else { self.levels.len() - 1 };
-        self.write(names, literal, name, level, finish)
+        self.write(names, (literal, Some(id)), name, level, finish)
     }
 
     /// Binds a constant that a node of the graph in hand gives.
@@ -175,11 +189,16 @@ impl Constants {
     fn write(
         &mut self,
         names: &mut Names,
-        literal: &Literal,
+        (literal, id): (&Literal, Option<LiteralId>),
         name: &Rc<str>,
         level: usize,
         finish: impl FnOnce(&mut TensorProto),
     ) -> Result<(), ExportProblem> {
+        if self.in_function && level == 0 {
+            let constant = FunctionConstant { name: name.clone(), literal: literal.clone(), id };
+            self.levels[0].begin.constants.push(constant);
+            return Ok(());
+        }
         if self.is_made_from_shape(literal) {
             return self.write_from_shape(names, literal, name, level);
         }
@@ -217,7 +236,7 @@ impl Constants {
         let extents: Result<Vec<i64>, _> = literal.shape().iter().map(|&d| i64::try_from(d)).collect();
         let extents = extents.map_err(|_| TensorError::TooLarge(literal.shape().to_vec()))?;
         let shape = Literal::from_elements(&[extents.len()], &extents).map_err(TensorError::from)?;
-        let (shape, _) = self.by_contents(names, &shape, &format!("{name}_shape"))?;
+        let (shape, _) = self.by_contents(names, (&shape, None), &format!("{name}_shape"))?;
         let element = literal.as_splat().unwrap_or_default();
         let value = tensor_of(&Literal::splat_bytes(literal.dtype(), &[1], element), 16)?;
         self.levels[level].begin.nodes.push(NodeProto {

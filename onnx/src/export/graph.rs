@@ -8,11 +8,12 @@ use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ExportOptions;
-use super::constants::{Constants, MAX_FILE};
+use super::constants::{Constants, FunctionConstant, MAX_FILE};
+use super::functions::Functions;
 use super::names::Names;
 use super::slots::{Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str};
-use crate::error::{ExportError, ExportProblem};
+use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TypeProto, ValueInfoProto};
@@ -30,12 +31,28 @@ pub(super) struct ExportedGraph {
     pub(super) depth: usize,
     /// Nodes of the graph and of the graphs in it.
     pub(super) nodes: usize,
+    /// The constants that a function is given.
+    pub(super) given: Vec<FunctionConstant>,
+}
+
+/// What the outermost graph of an export becomes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum GraphKind {
+    /// The graph of the model.
+    Main,
+    /// A function of the model.
+    Function,
 }
 
 /// An export under way.
 pub(super) struct Exporter<'m> {
     pub(super) cx: &'m Context,
     pub(super) body: &'m Body,
+    pub(super) kind: GraphKind,
+    /// The functions that are written, by their globals.
+    pub(super) functions: &'m Functions,
+    /// The constants that the function in hand is given, once it is finished.
+    pub(super) given: Vec<FunctionConstant>,
     pub(super) options: &'m ExportOptions,
     pub(super) slots: Slots<'m>,
     pub(super) names: Names,
@@ -124,19 +141,14 @@ pub(super) struct Call<'m> {
 }
 
 /// Writes a function as a graph.
-pub(super) fn export_graph(
-    cx: &Context,
-    function: &Function,
-    options: &ExportOptions,
+pub(super) fn export_graph<'m>(
+    cx: &'m Context,
+    (function, kind, slots): (&'m Function, GraphKind, Slots<'m>),
+    functions: &'m Functions,
+    options: &'m ExportOptions,
     model: &ModelProto,
-) -> Result<ExportedGraph, ExportError> {
+) -> Result<ExportedGraph, Fault> {
     let body = &function.body;
-    let error = |(var, problem): Fault| ExportError {
-        function: options.entry.clone(),
-        binding: var.and_then(|v| body.var_name(v)).map(|n| cx.names.get(n).to_owned()),
-        problem,
-    };
-    let slots = Slots::of(cx, body).map_err(error)?;
     let mut opsets = FxHashMap::default();
     for o in &model.opset_import {
         let domain = if is_standard(o.domain()) { "" } else { o.domain() };
@@ -147,12 +159,15 @@ pub(super) fn export_graph(
     let mut exporter = Exporter {
         cx,
         body,
+        kind,
+        functions,
+        given: Vec::new(),
         options,
         value_names: vec![None; slots.len()],
         slots,
         names: Names::default(),
-        constants: Constants::new(options, opset, initializers_are_inputs),
-        symbols: symbol_names(cx, function.meta).map_err(|p| error((None, p)))?,
+        constants: Constants::new(options, opset, initializers_are_inputs, kind),
+        symbols: symbol_names(cx, function.meta).map_err(|p| (None, p))?,
         opsets,
         views: FxHashMap::default(),
         domains: Vec::new(),
@@ -161,7 +176,7 @@ pub(super) fn export_graph(
         size: 0,
         nodes: 0,
     };
-    exporter.run(function).map_err(error)
+    exporter.run(function)
 }
 
 fn symbol_names(cx: &Context, meta: AttrsId) -> Result<SymbolNames, ExportProblem> {
@@ -218,7 +233,8 @@ impl<'m> Exporter<'m> {
                     let finished = self.close(finished).map_err(|p| (None, p))?;
                     let Some(outer) = stack.last_mut() else {
                         let domains = std::mem::take(&mut self.domains);
-                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes: self.nodes });
+                        let given = std::mem::take(&mut self.given);
+                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes: self.nodes, given });
                     };
                     self.grow(finished.encoded_len()).map_err(|p| (None, p))?;
                     let pending = outer.pending.as_mut().expect("the call around a graph waits for it");
@@ -226,8 +242,13 @@ impl<'m> Exporter<'m> {
                     continue;
                 }
             };
-            if let Expr::CallOp { .. } = self.body.expr(value) {
-                self.begin_call(graph, value, var).map_err(|p| (var, p))?;
+            match self.body.expr(value) {
+                Expr::CallOp { .. } => self.begin_call(graph, value, var).map_err(|p| (var, p))?,
+                Expr::Call { .. } => {
+                    let node = self.function_call(value, var).map_err(|p| (var, p))?;
+                    self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
+                }
+                _ => {}
             }
         }
     }
@@ -260,7 +281,7 @@ impl<'m> Exporter<'m> {
         for &operand in &call.operands[first..] {
             match self.slots.of_atom(operand)? {
                 Slot::Lambda(lambda) => waiting.push(lambda),
-                Slot::Other => {
+                Slot::Global(_) | Slot::Other => {
                     return Err(ExportProblem::Pass { what: "global functions as values", pass: "InlineFunctions" });
                 }
                 _ => return Err(ExportProblem::Unsupported("a subgraph that is not a `fn`".to_owned())),
@@ -288,6 +309,11 @@ impl<'m> Exporter<'m> {
     fn grow(&mut self, bytes: usize) -> Result<(), ExportProblem> {
         self.size += bytes as u64;
         if self.size > MAX_FILE { Err(ExportProblem::TooLarge) } else { Ok(()) }
+    }
+
+    /// Whether a graph is that of the model.
+    pub(super) fn is_main(&self, lambda: Option<ExprId>) -> bool {
+        lambda.is_none() && self.kind == GraphKind::Main
     }
 
     /// The version of a domain's operators.
@@ -334,7 +360,9 @@ impl<'m> Exporter<'m> {
             Slot::None => Ok(String::new()),
             Slot::Tuple(..) => Err(ExportProblem::Unsupported("a tuple as an operand".to_owned())),
             Slot::Lambda(_) => Err(ExportProblem::Pass { what: "functions as operands", pass: "InlineFunctions" }),
-            Slot::Other => Err(ExportProblem::Pass { what: "global functions as values", pass: "InlineFunctions" }),
+            Slot::Global(_) | Slot::Other => {
+                Err(ExportProblem::Pass { what: "global functions as values", pass: "InlineFunctions" })
+            }
         }
     }
 }

@@ -2,13 +2,14 @@
 
 mod closing;
 mod constants;
+mod functions;
 mod graph;
 mod names;
 mod node;
 mod opening;
 mod slots;
 
-use anfora_ir::{AttrId, AttrsId, Context, Function, Module};
+use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
 use prost::Message;
 
 use crate::attributes::{decoded_list, entries_of, int, list, str};
@@ -16,10 +17,15 @@ use crate::convert::Conversions;
 use crate::error::{ExportError, ExportProblem};
 use crate::import::count_function_nodes;
 use crate::keys;
-use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto};
+use crate::opaque::is_standard;
+use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
 use crate::wire::{self, UnknownFields};
 
+use graph::GraphKind;
+
 pub use node::NodeExport;
+
+pub(crate) use functions::DOMAIN;
 
 /// How a module is written.
 #[derive(Clone)]
@@ -71,16 +77,16 @@ pub struct Exported {
 pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let key = module.find(&options.entry);
-    let function = key.and_then(|k| module.get(k)).filter(|f| f.is_definition());
-    let function = function.ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
+    let entry = key.filter(|&k| module.get(k).is_some_and(anfora_ir::Function::is_definition));
+    let entry = entry.ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
     if module.cx.find_attr(module.attrs(), keys::OPSETS).is_some() {
-        return write(&module.cx, function, options, model);
+        return write(module, entry, options, model);
     }
     let mut opset = options.opset.unwrap_or(DEFAULT_OPSET);
     loop {
         set_versions(&mut model, opset);
-        let problem = match write(&module.cx, function, options, model.clone()) {
+        let problem = match write(module, entry, options, model.clone()) {
             Err(e) => e,
             done => return done,
         };
@@ -135,15 +141,44 @@ fn set_versions(model: &mut ModelProto, opset: i64) {
     model.producer_version.get_or_insert_with(|| env!("CARGO_PKG_VERSION").to_owned());
 }
 
+/// Raises the version of the format to one that has functions.
+fn make_room_for_functions(model: &mut ModelProto) {
+    let version = model.ir_version.unwrap_or(functions::IR_VERSION);
+    if version >= functions::IR_VERSION {
+        return;
+    }
+    model.ir_version = Some(functions::IR_VERSION);
+    model.metadata_props.push(StringStringEntryProto {
+        key: Some(keys::PLAIN_IR_VERSION.to_owned()),
+        value: Some(version.to_string()),
+    });
+    // Before version 3 a model did not say which operators it meant, and meant the first ones.
+    if !model.opset_import.iter().any(|o| is_standard(o.domain())) {
+        model.opset_import.push(OperatorSetIdProto { domain: Some(String::new()), version: Some(1) });
+    }
+}
+
 fn write(
-    cx: &Context,
-    function: &Function,
+    module: &Module,
+    entry: FunctionKey,
     options: &ExportOptions,
     mut model: ModelProto,
 ) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
-    let exported = graph::export_graph(cx, function, options, &model)?;
-    for domain in exported.domains {
+    let mut reached = functions::reached(module, entry)?;
+    let main = reached.pop().expect("the entry is reached");
+    let before = model.functions.len();
+    if !reached.is_empty() {
+        make_room_for_functions(&mut model);
+    }
+    let functions = functions::export_functions(module, reached, options, &mut model)?;
+    let function = module.get(entry).expect("the caller found it");
+    let main = (function, GraphKind::Main, main.slots);
+    let exported = graph::export_graph(&module.cx, main, &functions, options, &model)
+        .map_err(|f| functions::in_function(module, entry, f))?;
+    let domains = model.functions[before..].iter().flat_map(|f| &f.opset_import).map(|o| o.domain().to_owned());
+    let domains: Vec<String> = domains.filter(|d| !is_standard(d)).chain(exported.domains).collect();
+    for domain in domains {
         let has_versions = model.ir_version.is_none_or(|v| v >= 3);
         if has_versions && !model.opset_import.iter().any(|o| o.domain() == domain) {
             model.opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(1) });
@@ -157,8 +192,9 @@ fn write(
     model.graph = Some(exported.graph);
     let bytes = model.encode_to_vec();
     // Deep enough for readers to give up?
-    if exported.depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
-        return Err(fault(ExportProblem::TooDeep(exported.depth)));
+    let depth = functions.values().map(|f| f.depth).fold(exported.depth, usize::max);
+    if depth > wire::MAX_DEPTH / 4 && wire::check(&bytes, UnknownFields::Refuse).is_err() {
+        return Err(fault(ExportProblem::TooDeep(depth)));
     }
     let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
     Ok(Exported { bytes, nodes: exported.nodes + in_functions })

@@ -1,6 +1,6 @@
 //! Calls to nodes.
 
-use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, Literal, TensorType, TypeId};
+use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, ExprId, Literal, TensorType, TypeId};
 use bytes::Bytes;
 
 use super::graph::{Call, Exporter};
@@ -217,7 +217,7 @@ impl<'a> NodeExport<'a> {
     }
 }
 
-fn node(
+pub(super) fn node(
     domain: &str,
     op_type: &str,
     input: Vec<String>,
@@ -230,8 +230,8 @@ fn node(
 
 impl<'m> Exporter<'m> {
     /// Names of the results of a call, and whether anything uses each.
-    fn results(&mut self, call: Call<'m>) -> Result<(Vec<String>, Vec<bool>), ExportProblem> {
-        let fields = self.slots.fields(self.slots.of_call(call.expr));
+    pub(super) fn results(&mut self, call: ExprId) -> Result<(Vec<String>, Vec<bool>), ExportProblem> {
+        let fields = self.slots.fields(self.slots.of_call(call));
         let mut names = Vec::with_capacity(fields.len());
         let mut used = Vec::with_capacity(fields.len());
         for slot in fields {
@@ -241,7 +241,7 @@ impl<'m> Exporter<'m> {
         Ok((names, used))
     }
 
-    fn hints(&self, meta: Option<AttrsId>) -> Result<Vec<&'m str>, ExportProblem> {
+    pub(super) fn hints(&self, meta: Option<AttrsId>) -> Result<Vec<&'m str>, ExportProblem> {
         let cx: &'m Context = self.cx;
         let Some(value) = meta.and_then(|m| cx.find_attr(m, keys::INPUTS)) else { return Ok(Vec::new()) };
         list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::INPUTS))
@@ -259,7 +259,7 @@ impl<'m> Exporter<'m> {
         }
         let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
         let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
-        let (outputs, used) = self.results(call)?;
+        let (outputs, used) = self.results(call.expr)?;
         let opset = self.opset(&row.domain);
         let mut export =
             NodeExport { exporter: self, row, cx, call: &view, opset, outputs, used, nodes: Vec::with_capacity(1) };
@@ -282,7 +282,7 @@ impl<'m> Exporter<'m> {
             let slot = self.slots.of_atom(operand)?;
             input.push(self.slot_name(slot, hints.get(i).copied())?);
         }
-        let (output, _) = self.results(call)?;
+        let (output, _) = self.results(call.expr)?;
         let mut node = node(domain, &op_type, input, output, Vec::new());
         for &(key, value) in cx.attrs.list(call.attrs) {
             match cx.names.get(key) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::graph::{Exporter, InfoType, OpenGraph, Output, View};
+use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
 use super::slots::{Slot, ValueId};
 use crate::attributes::{decoded, list, str, strs};
 use crate::convert::constant_attribute;
@@ -50,7 +50,7 @@ impl<'m> Exporter<'m> {
             if let Slot::Value(v) = self.slots.of_atom(param.expr())? {
                 let name = self.names.claim(self.wish(v));
                 let ty = InfoType::Of(body.ty(param.expr()));
-                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, lambda.is_none())?);
+                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, self.is_main(lambda))?);
                 self.value_names[v.index()] = Some(name);
             }
         }
@@ -68,12 +68,13 @@ impl<'m> Exporter<'m> {
                     self.name_results(&mut graph, value)?;
                     self.note_view(&mut graph, var, value);
                 }
+                Expr::Call { .. } => self.name_results(&mut graph, value)?,
                 Expr::Literal(id) => self.bind_constant(&mut graph, var, id)?,
                 _ => {}
             }
             at = rest;
         }
-        if let Expr::CallOp { .. } = body.expr(tail) {
+        if let Expr::CallOp { .. } | Expr::Call { .. } = body.expr(tail) {
             self.name_results(&mut graph, tail)?;
         }
         Ok(graph)
@@ -85,7 +86,9 @@ impl<'m> Exporter<'m> {
         loop {
             let (value, rest) = match self.body.expr(at) {
                 Expr::Let { var, value, body, .. } => {
-                    if let (Expr::Literal(id), Some(name)) = (self.body.expr(value), self.body.var_name(var)) {
+                    if let (Expr::Literal(id), Some(name)) = (self.body.expr(value), self.body.var_name(var))
+                        && !(self.kind == GraphKind::Function && graph.lambda.is_none())
+                    {
                         graph.bound_constants.entry((id, name)).or_insert(Some(var));
                     }
                     (value, Some(body))
@@ -133,7 +136,7 @@ impl<'m> Exporter<'m> {
             Slot::None | Slot::Tuple(..) => {
                 return Err(ExportProblem::Unsupported(format!("result {i}, which is not a tensor")));
             }
-            Slot::Lambda(_) | Slot::Other => {
+            Slot::Lambda(_) | Slot::Global(_) | Slot::Other => {
                 return Err(ExportProblem::Unsupported(format!("result {i}, which is a function")));
             }
         };

@@ -1,6 +1,6 @@
 //! What each variable stands for in ONNX terms: tuples, projections and aliases leave no node.
 
-use anfora_ir::{AttrsId, Body, Context, EntityId, Expr, ExprId, LiteralId, NameId, Type, TypeId, VarId};
+use anfora_ir::{AttrsId, Body, Context, EntityId, Expr, ExprId, GlobalId, LiteralId, NameId, Type, TypeId, VarId};
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportProblem;
@@ -28,7 +28,9 @@ pub(super) enum Slot {
     Tuple(u32, u32),
     /// A `fn`.
     Lambda(ExprId),
-    /// A global function or an operator as a value.
+    /// A global function.
+    Global(GlobalId),
+    /// An operator as a value.
     Other,
 }
 
@@ -59,6 +61,8 @@ pub(super) struct Slots<'m> {
     of_lambda: FxHashMap<ExprId, AttrsId>,
     pool: Vec<Slot>,
     values: Vec<ValueData>,
+    /// The global functions that are called, in program order, with the bindings of the calls.
+    calls: Vec<(GlobalId, Option<VarId>)>,
 }
 
 /// A problem, and the variable whose binding has it.
@@ -76,6 +80,7 @@ impl<'m> Slots<'m> {
             of_lambda: FxHashMap::default(),
             pool: Vec::new(),
             values: Vec::new(),
+            calls: Vec::new(),
         };
         for &p in body.params() {
             slots.add_param(p, None);
@@ -164,7 +169,17 @@ impl<'m> Slots<'m> {
             Expr::Lambda { .. } => Ok(Slot::Lambda(value)),
             Expr::Let { .. } => pass("blocks as values", "Normalize"),
             Expr::If { .. } => Err(ExportProblem::Unsupported("`if`".to_owned())),
-            Expr::Call { .. } => pass("calls of functions", "InlineFunctions"),
+            Expr::Call { operands, .. } => {
+                let operands = body.operands(operands);
+                if !operands.iter().all(|&o| body.expr(o).is_atom()) {
+                    return pass("calls as operands", "ToANormalForm");
+                }
+                match self.of_atom(operands[0])? {
+                    Slot::Global(callee) => self.calls.push((callee, var)),
+                    _ => return pass("calls of functions that are values", "InlineFunctions"),
+                }
+                self.add_results(value, var, graph)
+            }
             Expr::Literal(l) => Ok(Slot::Literal(l, var)),
             Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) | Expr::None => self.of_atom(value),
         }
@@ -218,6 +233,7 @@ impl<'m> Slots<'m> {
         match self.body.expr(atom) {
             Expr::Literal(l) => Ok(Slot::Literal(l, None)),
             Expr::None => Ok(Slot::None),
+            Expr::Global(g) => Ok(Slot::Global(g)),
             Expr::Var { .. } => self.of_var[atom.index()]
                 .ok_or_else(|| ExportProblem::Unsupported("a variable that is used before it is bound".to_owned())),
             _ => Ok(Slot::Other),
@@ -249,6 +265,11 @@ impl<'m> Slots<'m> {
 
     pub(super) fn value(&self, id: ValueId) -> &ValueData {
         &self.values[id.index()]
+    }
+
+    /// The global functions that are called, in program order, with the bindings of the calls.
+    pub(super) fn calls(&self) -> &[(GlobalId, Option<VarId>)] {
+        &self.calls
     }
 
     pub(super) fn len(&self) -> usize {

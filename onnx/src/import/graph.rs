@@ -2,11 +2,14 @@
 
 use std::vec::IntoIter;
 
-use anfora_ir::{Attr, AttrId, AttrsId, ExprId, FunctionBuilder, FunctionKey, LiteralId, NameId, TypeId, VarId};
+use anfora_ir::{
+    Attr, AttrId, AttrsId, ExprId, FunctionBuilder, FunctionKey, LiteralId, NameId, TypeId, UnfinishedFunction, VarId,
+};
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
 use super::values::{Scope, Value};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
@@ -29,10 +32,17 @@ pub(super) struct Settings<'a> {
 pub(super) struct Importer<'m, 'a> {
     pub(super) builder: FunctionBuilder<'m>,
     pub(super) settings: &'a Settings<'a>,
+    pub(super) functions: FunctionTable,
     pub(super) scope: Scope,
     dims: FileDims,
     /// The names of constants that uses of them remember: for each constant, the name by which it was used first.
     constant_names: FxHashMap<LiteralId, NameId>,
+    /// The graphs that are not finished, while the import is put aside.
+    stack: Vec<OpenGraph>,
+    /// Nodes so far.
+    nodes: usize,
+    /// Whether the outermost graph is the body of a function.
+    pub(super) is_in_function: bool,
 }
 
 /// A graph that is not finished.
@@ -60,6 +70,8 @@ pub(super) struct OpenGraph {
     meta: Vec<(&'static str, AttrId)>,
     /// See [`keys::INFOS`].
     infos: Vec<AttrId>,
+    /// Whether the result is a tuple though there are less than two outputs.
+    is_tuple: bool,
 }
 
 /// A node whose subgraphs are being imported.
@@ -113,68 +125,136 @@ impl OpenGraph {
     }
 }
 
-/// The main graph as a function.
-pub(super) struct Main {
+/// A graph that became a function.
+pub(super) struct Finished {
     pub(super) key: FunctionKey,
     /// What it carries along.
     pub(super) meta: AttrsId,
     /// Nodes of the graph and of the graphs in it.
     pub(super) nodes: usize,
+    /// Whether anything in it can be observed.
+    pub(super) is_impure: bool,
 }
 
-/// Imports the main graph as the function of `builder`.
-pub(super) fn import_main(
-    builder: FunctionBuilder<'_>,
-    graph: GraphProto,
-    settings: &Settings<'_>,
-) -> Result<Main, ImportError> {
-    let mut importer = Importer {
-        builder,
-        settings,
-        scope: Scope::default(),
-        dims: FileDims::default(),
-        constant_names: FxHashMap::default(),
-    };
-    let mut nodes = 0;
-    let mut stack = Vec::new();
-    let main = importer.open(graph, String::new(), None)?;
-    stack.push(main);
-    loop {
-        let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
-        let mut pending = match graph.pending.take() {
-            Some(pending) => pending,
-            None => match graph.nodes.next() {
-                Some(node) => {
-                    graph.taken += 1;
-                    nodes += 1;
-                    PendingNode::new(node)
+/// Where a graph stands.
+pub(super) enum GraphPlace {
+    /// It is that of the model.
+    Main,
+    /// It is the body of a function.
+    Function {
+        name: String,
+        inputs: Vec<Input>,
+        /// Whether the result is a tuple though there are less than two outputs.
+        is_tuple: bool,
+    },
+    /// It is in a node.
+    Subgraph(String),
+}
+
+/// What there is of an import besides the function that is built.
+#[derive(Default)]
+pub(super) struct State {
+    scope: Scope,
+    dims: FileDims,
+    constant_names: FxHashMap<LiteralId, NameId>,
+    stack: Vec<OpenGraph>,
+    nodes: usize,
+    is_in_function: bool,
+}
+
+/// An import that is put aside.
+pub(super) struct Paused {
+    pub(super) unfinished: UnfinishedFunction,
+    pub(super) state: State,
+}
+
+/// How far an import came.
+pub(super) enum Progress {
+    /// To its end.
+    Finished { finished: Finished, table: FunctionTable },
+    /// To a call of a function that is not there yet.
+    Needs { paused: Box<Paused>, table: FunctionTable, request: Request },
+}
+
+impl<'m, 'a> Importer<'m, 'a> {
+    /// Goes on with an import.
+    pub(super) fn new(
+        builder: FunctionBuilder<'m>,
+        settings: &'a Settings<'a>,
+        functions: FunctionTable,
+        state: State,
+    ) -> Importer<'m, 'a> {
+        let State { scope, dims, constant_names, stack, nodes, is_in_function } = state;
+        Importer { builder, settings, functions, scope, dims, constant_names, stack, nodes, is_in_function }
+    }
+
+    /// Puts the import aside.
+    pub(super) fn set_aside(self) -> (UnfinishedFunction, State, FunctionTable) {
+        let Importer { builder, settings: _, functions, scope, dims, constant_names, stack, nodes, is_in_function } =
+            self;
+        (builder.set_aside(), State { scope, dims, constant_names, stack, nodes, is_in_function }, functions)
+    }
+
+    /// Begins the outermost graph.
+    pub(super) fn begin(&mut self, graph: GraphProto, place: GraphPlace) -> Result<(), ImportError> {
+        self.is_in_function = matches!(place, GraphPlace::Function { .. });
+        let graph = self.open(graph, String::new(), place)?;
+        self.stack.push(graph);
+        Ok(())
+    }
+
+    /// Imports nodes, up to the end or to one that needs a function.
+    pub(super) fn run(mut self) -> Result<Progress, ImportError> {
+        let mut stack = std::mem::take(&mut self.stack);
+        loop {
+            let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
+            let mut pending = match graph.pending.take() {
+                Some(pending) => pending,
+                None => match graph.nodes.next() {
+                    Some(node) => {
+                        graph.taken += 1;
+                        self.nodes += 1;
+                        PendingNode::new(node)
+                    }
+                    None => {
+                        let finished = stack.pop().expect("it is the last one");
+                        let Some(outer) = stack.last_mut() else { return self.finish(finished) };
+                        self.close(finished, outer)?;
+                        continue;
+                    }
+                },
+            };
+            match pending.waiting.next() {
+                Some((label, bytes)) => {
+                    let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
+                    graph.pending = Some(pending);
+                    let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
+                    let inner = self.open(inner, label, GraphPlace::Subgraph(place))?;
+                    stack.push(inner);
                 }
                 None => {
-                    let finished = stack.pop().expect("it is the last one");
-                    let Some(outer) = stack.last_mut() else { return importer.finish(finished, nodes) };
-                    importer.close(finished, outer)?;
-                    continue;
+                    let done = self.function_node(graph, &pending).and_then(|done| {
+                        match done {
+                            FunctionNode::Other => self.node(graph, &pending)?,
+                            FunctionNode::Done => {}
+                            FunctionNode::Needs(request) => return Ok(Some(request)),
+                        }
+                        Ok(None)
+                    });
+                    let needed = done.map_err(|p| ImportError::new(graph.node_place(&pending.node), p))?;
+                    if let Some(request) = needed {
+                        graph.pending = Some(pending);
+                        self.stack = stack;
+                        let (unfinished, state, table) = self.set_aside();
+                        return Ok(Progress::Needs { paused: Box::new(Paused { unfinished, state }), table, request });
+                    }
                 }
-            },
-        };
-        match pending.waiting.next() {
-            Some((label, bytes)) => {
-                let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
-                graph.pending = Some(pending);
-                let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
-                let inner = importer.open(inner, label, Some(place))?;
-                stack.push(inner);
             }
-            None => importer
-                .node(graph, &pending)
-                .map_err(|problem| ImportError::new(graph.node_place(&pending.node), problem))?,
         }
     }
-}
 
-impl Importer<'_, '_> {
     /// Begins a graph: its parameters and initializers come into scope.
-    fn open(&mut self, graph: GraphProto, label: String, place: Option<String>) -> Result<OpenGraph, ImportError> {
+    fn open(&mut self, graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
         let GraphProto {
             node,
             name,
@@ -187,8 +267,14 @@ impl Importer<'_, '_> {
             sparse_initializer,
             metadata_props,
         } = graph;
-        let is_main = place.is_none();
-        let place = place.unwrap_or_else(|| format!("the graph `{}`", name.as_deref().unwrap_or_default()));
+        let is_outermost = !matches!(place, GraphPlace::Subgraph(_));
+        let (place, given, is_tuple) = match place {
+            GraphPlace::Main => (format!("the graph `{}`", name.as_deref().unwrap_or_default()), None, false),
+            GraphPlace::Function { name, inputs, is_tuple } => {
+                (format!("the function `{name}`"), Some(inputs), is_tuple)
+            }
+            GraphPlace::Subgraph(place) => (place, None, false),
+        };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         if !sparse_initializer.is_empty() {
             return Err(fail(ImportProblem::Unsupported("a sparse initializer")));
@@ -216,9 +302,13 @@ impl Importer<'_, '_> {
             is_impure: false,
             meta,
             infos: Vec::new(),
+            is_tuple,
         };
-        let params = self.read_inputs(&mut open, input, &tensors, is_main).map_err(fail)?;
-        self.define_inputs(&mut open, params, is_main).map_err(fail)?;
+        let params = match given {
+            Some(given) => self.read_function_inputs(&mut open, input, given).map_err(fail)?,
+            None => self.read_inputs(&mut open, input, &tensors, is_outermost).map_err(fail)?,
+        };
+        self.define_inputs(&mut open, params, is_outermost).map_err(fail)?;
         self.define_initializers(&open).map_err(fail)?;
         self.read_stated(&mut open, value_info, &output).map_err(fail)?;
 
@@ -309,6 +399,38 @@ impl Importer<'_, '_> {
             open.initializers.retain(|i| !params.contains(&i.name));
             let defaults = self.builder.cx().attr(Attr::List(defaults.into()));
             open.meta.push((keys::DEFAULTS, defaults));
+        }
+        Ok(params)
+    }
+
+    /// The inputs of a function that are parameters; the others are defined.
+    fn read_function_inputs(
+        &mut self,
+        open: &mut OpenGraph,
+        inputs: Vec<ValueInfoProto>,
+        given: Vec<Input>,
+    ) -> Result<Vec<(NameId, TypeId)>, ImportProblem> {
+        let mut params = Vec::with_capacity(inputs.len());
+        for (info, given) in inputs.into_iter().zip(given) {
+            if info.name().is_empty() {
+                return Err(ImportProblem::Nameless("an input"));
+            }
+            let cx = self.builder.cx();
+            let name = cx.names.intern(info.name());
+            let ty = match given {
+                Input::Constant(literal) => {
+                    let expr = self.builder.editor().literal_id(literal);
+                    self.define(name, expr)?;
+                    continue;
+                }
+                Input::Param(Some(ty)) => own_type(cx, &mut self.dims, ty),
+                Input::Param(None) => match &info.r#type {
+                    Some(ty) => type_of(cx, &mut self.dims, ty, Binding::Binds),
+                    None => cx.types.any(),
+                },
+            };
+            self.keep_info(open, &info, ty);
+            params.push((name, ty));
         }
         Ok(params)
     }
@@ -477,7 +599,7 @@ impl Importer<'_, '_> {
         let meta = cx.named_attrs(&graph.meta);
         self.scope.close();
         let tail = match results.as_slice() {
-            [one] => *one,
+            [one] if !graph.is_tuple => *one,
             many => self.builder.tuple(many),
         };
         Ok((tail, meta))
@@ -521,12 +643,13 @@ impl Importer<'_, '_> {
         Ok(())
     }
 
-    fn finish(mut self, graph: OpenGraph, nodes: usize) -> Result<Main, ImportError> {
-        let place = graph.place.clone();
+    fn finish(mut self, graph: OpenGraph) -> Result<Progress, ImportError> {
+        let (place, is_impure) = (graph.place.clone(), graph.is_impure);
         let (tail, meta) = self.end(graph)?;
         let key = self.builder.finish(tail);
         let key = key.map_err(|e| ImportError::new(place, ImportProblem::Other(e.to_string())))?;
-        Ok(Main { key, meta, nodes })
+        let finished = Finished { key, meta, nodes: self.nodes, is_impure };
+        Ok(Progress::Finished { finished, table: self.functions })
     }
 }
 

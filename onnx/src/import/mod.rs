@@ -1,5 +1,6 @@
 //! From a file to a module.
 
+mod functions;
 mod graph;
 mod node;
 mod result_types;
@@ -7,7 +8,7 @@ mod values;
 
 use std::sync::Arc;
 
-use anfora_ir::{Attr, AttrId, Context, FunctionBuilder, Module, OpRegistry};
+use anfora_ir::{Attr, AttrId, Context, Module, OpRegistry};
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -19,6 +20,8 @@ use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
 use crate::wire::{self, UnknownFields};
+
+use functions::FunctionTable;
 
 pub use node::NodeImport;
 
@@ -79,11 +82,12 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
 
     let nodes = count_function_nodes(&model).map_err(at_model)?;
     let mut module = Module::new(options.registry.clone());
+    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions: &options.conversions };
+    let mut functions = FunctionTable::of_model(&model);
+    let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
+    functions.take_imported(&mut model).map_err(at_model)?;
     let attrs = model_attrs(&mut module.cx, &model);
     module.set_attrs(attrs);
-    let builder = FunctionBuilder::new(&mut module, "main");
-    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions: &options.conversions };
-    let main = graph::import_main(builder, graph, &settings)?;
     if let Some((function, _)) = module.get_mut(main.key) {
         function.meta = main.meta;
     }
@@ -109,19 +113,25 @@ fn opset_versions(imports: &[OperatorSetIdProto]) -> Result<FxHashMap<String, i6
 /// The nodes of a model's own functions.
 pub(crate) fn count_function_nodes(model: &ModelProto) -> Result<usize, ImportProblem> {
     let mut count = 0;
-    let mut waiting = Vec::new();
-    let mut count_all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
-        count += nodes.len();
+    for function in &model.functions {
+        for_each_node(&function.node, |_| count += 1)?;
+    }
+    Ok(count)
+}
+
+/// Calls `f` with nodes and those of the graphs in them.
+fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(), ImportProblem> {
+    let mut waiting: Vec<Bytes> = Vec::new();
+    let mut all = |nodes: &[NodeProto], waiting: &mut Vec<Bytes>| {
+        nodes.iter().for_each(&mut f);
         let attributes = nodes.iter().flat_map(|n| &n.attribute);
         waiting.extend(attributes.flat_map(|a| a.g.iter().chain(&a.graphs)).cloned());
     };
-    for function in &model.functions {
-        count_all(&function.node, &mut waiting);
-    }
+    all(nodes, &mut waiting);
     while let Some(graph) = waiting.pop() {
-        count_all(&GraphProto::decode(graph)?.node, &mut waiting);
+        all(&GraphProto::decode(graph)?.node, &mut waiting);
     }
-    Ok(count)
+    Ok(())
 }
 
 /// What a model says besides its graph.

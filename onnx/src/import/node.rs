@@ -364,7 +364,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Binds the one result of a node.
-    fn bind_output(
+    pub(super) fn bind_output(
         &mut self,
         graph: &mut OpenGraph,
         name: &str,
@@ -378,7 +378,7 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Binds a tuple, and those of its fields that have a name.
-    fn bind_outputs(
+    pub(super) fn bind_outputs(
         &mut self,
         graph: &mut OpenGraph,
         names: &[String],

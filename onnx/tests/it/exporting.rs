@@ -175,11 +175,6 @@ fn operators_that_take_several_nodes() {
 
 #[test]
 fn what_a_pass_removes_is_refused_with_its_name() {
-    let relu = "def private @f(%x: Tensor[(4,), float32]) { nn.relu(%x) }";
-    refused(
-        &format!("{relu} def @main(%x: Tensor[(4,), float32]) {{ let %y = @f(%x); %y }}"),
-        &["in @main, at %y", "InlineFunctions"],
-    );
     refused("def @main(%x: Tensor[(4,), float32]) { nn.relu(nn.relu(%x)) }", &["ToANormalForm"]);
     refused(
         "def @main(%x: Tensor[(4,), float32]) { let %y = { let %z = nn.relu(%x); %z }; %y }",

@@ -4,6 +4,7 @@ mod conversions;
 mod deep;
 mod errors;
 mod exporting;
+mod functions;
 mod models;
 mod mutations;
 mod round_trip;

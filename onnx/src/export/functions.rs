@@ -1,0 +1,258 @@
+//! Functions of the module that are called: each becomes a function of the model, in a domain of its own.
+//!
+//! A function of a model has no initializers. Its constants are further inputs, which every call gives: they stay initializers, and take
+//! no node. Past a limit they are nodes inside it.
+
+use std::rc::Rc;
+
+use anfora_ir::{Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Module, VarId, Visibility};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ExportOptions;
+use super::constants::FunctionConstant;
+use super::graph::{Exporter, GraphKind, export_graph};
+use super::node::node;
+use super::slots::{Fault, Slots};
+use crate::convert::constant_attribute;
+use crate::error::{ExportError, ExportProblem};
+use crate::keys;
+use crate::opaque::is_standard;
+use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto};
+
+/// The domain of the functions of a module.
+pub(crate) const DOMAIN: &str = "anfora";
+/// The first version of the format in which functions say the types of their values, and carry something along.
+pub(crate) const IR_VERSION: i64 = 10;
+/// A function is given at most this many constants.
+const MAX_GIVEN: usize = 32;
+
+/// The functions that are written, by their globals.
+pub(super) type Functions = FxHashMap<GlobalId, Written>;
+
+/// A function that is written.
+pub(super) struct Written {
+    name: String,
+    /// What calls have to give besides the arguments.
+    given: Vec<FunctionConstant>,
+    /// How deep graphs nest in it.
+    pub(super) depth: usize,
+}
+
+/// A function that is to be written, with what its variables stand for.
+pub(super) struct Reached<'m> {
+    pub(super) key: FunctionKey,
+    pub(super) slots: Slots<'m>,
+}
+
+/// An error with the name of a function, and that of a binding.
+pub(super) fn in_function(module: &Module, key: FunctionKey, (var, problem): Fault) -> ExportError {
+    let binding = var.and_then(|v| module.get(key)?.body.var_name(v)).map(|n| module.cx.names.get(n).to_owned());
+    ExportError { function: module.name(key).to_owned(), binding, problem }
+}
+
+/// The functions that the entry reaches by calls, each after those that it calls; the entry is the last.
+pub(super) fn reached(module: &Module, entry: FunctionKey) -> Result<Vec<Reached<'_>>, ExportError> {
+    struct Open<'m> {
+        key: FunctionKey,
+        slots: Slots<'m>,
+        next: usize,
+    }
+    let open = |key: FunctionKey| {
+        let function = module.get(key).expect("only functions of the module are opened");
+        let slots = Slots::of(&module.cx, &function.body).map_err(|fault| in_function(module, key, fault))?;
+        Ok(Open { key, slots, next: 0 })
+    };
+    let mut is_done: FxHashMap<FunctionKey, bool> = FxHashMap::default();
+    let mut done = Vec::new();
+    is_done.insert(entry, false);
+    let mut stack = vec![open(entry)?];
+    while let Some(top) = stack.last_mut() {
+        let Some(&(callee, var)) = top.slots.calls().get(top.next) else {
+            let Open { key, slots, .. } = stack.pop().expect("it is the last one");
+            is_done.insert(key, true);
+            done.push(Reached { key, slots });
+            continue;
+        };
+        top.next += 1;
+        let at = top.key;
+        let name = || module.cx.global_name(callee).to_owned();
+        let key = module.cx.globals.get(callee).target.function();
+        let Some(key) = key.filter(|&k| module.get(k).is_some_and(Function::is_definition)) else {
+            return Err(in_function(module, at, (var, ExportProblem::NoBody(name()))));
+        };
+        match is_done.insert(key, false) {
+            None => stack.push(open(key)?),
+            Some(true) => {
+                is_done.insert(key, true);
+            }
+            Some(false) => return Err(in_function(module, at, (var, ExportProblem::Recursion(name())))),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes functions into a model. `reached` are those besides the entry, each after those that it calls.
+pub(super) fn export_functions(
+    module: &Module,
+    reached: Vec<Reached<'_>>,
+    options: &ExportOptions,
+    model: &mut ModelProto,
+) -> Result<Functions, ExportError> {
+    let mut functions = Functions::default();
+    let own = model.functions.iter().filter(|f| f.domain() == DOMAIN);
+    let mut names: FxHashSet<String> = own.map(|f| f.name().to_owned()).collect();
+    let mut counters: FxHashMap<String, u64> = FxHashMap::default();
+    for Reached { key, slots } in reached {
+        let Some(function) = module.get(key) else { continue };
+        let name = unique(module.name(key), &mut names, &mut counters);
+        let (proto, given, depth) = export_function(&module.cx, (function, &name), slots, &functions, (options, model))
+            .map_err(|fault| in_function(module, key, fault))?;
+        model.functions.push(proto);
+        functions.extend(function.global().map(|g| (g, Written { name, given, depth })));
+    }
+    Ok(functions)
+}
+
+fn unique(wish: &str, names: &mut FxHashSet<String>, counters: &mut FxHashMap<String, u64>) -> String {
+    let wish = if wish.is_empty() { "function" } else { wish };
+    let mut name = wish.to_owned();
+    while !names.insert(name.clone()) {
+        let n = counters.entry(wish.to_owned()).or_insert(0);
+        *n += 1;
+        name = format!("{wish}_{n}");
+    }
+    name
+}
+
+fn export_function<'m>(
+    cx: &'m Context,
+    (function, name): (&'m Function, &str),
+    slots: Slots<'m>,
+    functions: &'m Functions,
+    (options, model): (&'m ExportOptions, &ModelProto),
+) -> Result<(FunctionProto, Vec<FunctionConstant>, usize), Fault> {
+    let exported = export_graph(cx, (function, GraphKind::Function, slots), functions, options, model)?;
+    let graph = exported.graph;
+    let mut given = exported.given;
+    let mut input: Vec<String> = graph.input.iter().map(|i| i.name().to_owned()).collect();
+    let mut node = Vec::with_capacity(graph.node.len());
+    if given.len() > MAX_GIVEN {
+        for constant in given.drain(..) {
+            node.push(constant_node(&constant).map_err(|p| (None, p))?);
+        }
+    }
+    input.extend(given.iter().map(|c| c.name.to_string()));
+    node.extend(graph.node);
+
+    let mut opset_import = Vec::new();
+    for domain in std::iter::once(String::new()).chain(exported.domains) {
+        let same = |o: &&OperatorSetIdProto| o.domain() == domain || (is_standard(o.domain()) && is_standard(&domain));
+        let version = model.opset_import.iter().find(same).map_or(1, |o| o.version());
+        opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(version) });
+    }
+    let mut metadata_props = own_metadata(cx, function, &given).map_err(|p| (None, p))?;
+    metadata_props.extend(graph.metadata_props);
+    let output: Vec<String> = graph.output.iter().map(|o| o.name().to_owned()).collect();
+    let value_info =
+        graph.input.into_iter().chain(graph.output).chain(graph.value_info).filter(|i| i.r#type.is_some()).collect();
+    let proto = FunctionProto {
+        name: Some(name.to_owned()),
+        input,
+        output,
+        attribute: Vec::new(),
+        node,
+        doc_string: graph.doc_string,
+        opset_import,
+        domain: Some(DOMAIN.to_owned()),
+        attribute_proto: Vec::new(),
+        value_info,
+        overload: None,
+        metadata_props,
+    };
+    Ok((proto, given, exported.depth))
+}
+
+fn constant_node(constant: &FunctionConstant) -> Result<NodeProto, ExportProblem> {
+    let value = constant_attribute("value", &constant.literal)?;
+    let mut node = node("", "Constant", Vec::new(), vec![constant.name.to_string()], vec![value]);
+    let (key, value) = (Some(keys::LITERAL.to_owned()), Some("true".to_owned()));
+    node.metadata_props.push(StringStringEntryProto { key, value });
+    Ok(node)
+}
+
+/// What a function of a model has no place for.
+fn own_metadata(
+    cx: &Context,
+    function: &Function,
+    given: &[FunctionConstant],
+) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
+    let entry = |key: String, value: String| StringStringEntryProto { key: Some(key), value: Some(value) };
+    let mut entries = Vec::new();
+    if function.visibility == Visibility::Public {
+        entries.push(entry(keys::VISIBILITY.to_owned(), "public".to_owned()));
+    }
+    for &(name, value) in cx.attrs.list(function.attrs) {
+        let name = cx.names.get(name);
+        let text = match cx.attrs.get(value) {
+            Attr::Int(i) => i.to_string(),
+            Attr::Bool(b) => b.to_string(),
+            Attr::Str(s) => format!("\"{}\"", cx.names.get(*s)),
+            Attr::Float(bits) => format!("float64 0x{bits:016x}"),
+            _ => return Err(ExportProblem::Unsupported(format!("the attribute `{name}` of a function"))),
+        };
+        entries.push(entry(format!("{}{name}", keys::ATTRIBUTE), text));
+    }
+    if !given.is_empty() {
+        entries.push(entry(keys::GIVEN.to_owned(), given.len().to_string()));
+    }
+    let body = &function.body;
+    let tail = body.tail(body.root());
+    let fields = cx.types.as_tuple(body.ty(tail)).map(<[_]>::len);
+    if fields.is_some_and(|n| n < 2) {
+        entries.push(entry(keys::RESULT.to_owned(), "tuple".to_owned()));
+    }
+    if fields.is_none() && !body.expr(tail).is_atom() {
+        entries.push(entry(keys::TAIL.to_owned(), "value".to_owned()));
+    }
+    Ok(entries)
+}
+
+impl Exporter<'_> {
+    /// The node for a call of a function.
+    pub(super) fn function_call(&mut self, call: ExprId, var: Option<VarId>) -> Result<NodeProto, ExportProblem> {
+        let (cx, body, functions) = (self.cx, self.body, self.functions);
+        let Expr::Call { operands, attrs } = body.expr(call) else {
+            unreachable!("the caller saw that it is a call of a function")
+        };
+        if attrs != cx.attrs.empty() {
+            return Err(ExportProblem::Unsupported("an attribute of a call of a function".to_owned()));
+        }
+        let operands = body.operands(operands);
+        let callee = match self.slots.of_atom(operands[0])? {
+            super::slots::Slot::Global(callee) => functions.get(&callee),
+            _ => None,
+        };
+        let callee = callee.ok_or_else(|| ExportProblem::Unsupported("a call of this function".to_owned()))?;
+        let meta = var.and_then(|v| body.meta(v.expr()));
+        let hints = self.hints(meta)?;
+        let mut input = Vec::with_capacity(operands.len() - 1 + callee.given.len());
+        for (i, &operand) in operands[1..].iter().enumerate() {
+            let slot = self.slots.of_atom(operand)?;
+            input.push(self.slot_name(slot, hints.get(i).copied())?);
+        }
+        for constant in &callee.given {
+            let name: Rc<str> = match constant.id {
+                Some(id) => {
+                    let hint = cx.names.find(&constant.name).map(|n| (n, &*constant.name));
+                    self.constants.name(&mut self.names, (id, &constant.literal), None, hint)?
+                }
+                None => self.constants.own(&mut self.names, &constant.literal, &constant.name)?,
+            };
+            input.push(name.to_string());
+        }
+        let (output, _) = self.results(call)?;
+        let mut node = node(DOMAIN, &callee.name, input, output, Vec::new());
+        self.carry_along(&mut node, meta)?;
+        Ok(node)
+    }
+}
