@@ -63,6 +63,7 @@ shapes! {
     skip "skip";
     nested_if "nested-if";
     nested_fn "nested-fn";
+    nested_closure "nested-closure";
     nested_call "nested-call";
     nested_tuple "nested-tuple";
     nested_type "nested-type";
@@ -70,5 +71,9 @@ shapes! {
     let_in_value "let-in-value";
     if_in_value "if-in-value";
     siblings "siblings";
+    region_chain "region-chain";
+    region_fibonacci "region-fibonacci";
+    region_fan_in "region-fan-in";
+    region_skips "region-skips";
     random "random";
 }

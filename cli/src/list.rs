@@ -27,7 +27,11 @@ impl List {
     pub(crate) fn passes(self) -> Result<(), Failure> {
         let registry = anfora::passes::registry();
         let rows = registry.passes().iter().map(|p| {
-            let options = p.options().iter().map(|o| format!("{{{}={}}}  {}", o.key, o.default, o.doc)).collect();
+            let own = format!("{}.", p.name());
+            let settings: Vec<_> = registry.configs().iter().filter(|c| c.key.starts_with(&own)).collect();
+            let mut details: Vec<String> =
+                p.options().iter().map(|o| format!("{{{}={}}}  {}", o.key, o.default, o.doc)).collect();
+            details.extend(settings.iter().map(|c| format!("{}={}  {}", c.key, c.default, c.doc)));
             let json_options: Vec<Value> = p
                 .options()
                 .iter()
@@ -36,8 +40,14 @@ impl List {
             Row {
                 name: p.name().to_string(),
                 doc: format!("level {}  {}", p.opt_level(), p.doc()),
-                details: options,
-                json: json!({ "name": p.name(), "level": p.opt_level(), "doc": p.doc(), "options": json_options }),
+                details,
+                json: json!({
+                    "name": p.name(),
+                    "level": p.opt_level(),
+                    "doc": p.doc(),
+                    "options": json_options,
+                    "configs": settings.iter().map(|c| c.key).collect::<Vec<_>>(),
+                }),
             }
         });
         self.print(rows.collect())

@@ -9,10 +9,12 @@
 //!            let v = op(a0, ...); rest              =>  rest[v := aj]      likewise, if the result is not a tuple
 //!            let v = (t.0, t.1, ...); rest          =>  rest[v := t]       all the fields of t, in order
 //!            let v = match_cast(a, to=T); rest      =>  rest[v := a]       a is of type T
+//!            let v = match_cast(a, to=T); rest      =>  rest[k := d]      T has the new symbol k where the type of a has d, which is not `?`
 //!            An output of a dataflow region that is not used outside it becomes visible only inside; a variable of a region that takes the
 //!            place of an output becomes the output, and takes its name.
-//! Not done   Dead bindings stay (DeadCodeElimination); equal values stay (EliminateCommonSubexpr).
-//! Cost       One forward sweep, and a walk where there are regions with outputs. Idempotent.
+//! Never      Where the types say that a match_cast, or what uses it, must fail, a remark says so and the symbols of the function stay.
+//! Not done   What a match_cast says of symbols that are bound before it is not used. Dead bindings stay (DeadCodeElimination); equal values stay (EliminateCommonSubexpr).
+//! Cost       One forward sweep, a walk where there are regions with outputs, and two where a match_cast binds symbols. Idempotent.
 //!
 //! before     def @f(%x: int32) {                after   def @f(%x: int32) {
 //!              let %p = (%x, 1);                          let %p = (%x, 1);
@@ -24,15 +26,16 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Body, Context, Cursor, Expr, ExprId, Function, Step, VarFlags, VarId};
+use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
 use anfora_manager::{FunctionPass, PassEntry};
-use anfora_visit::{Binding, set_var_flags};
-use rustc_hash::FxHashMap;
 
 use crate::definitions::Definitions;
 use crate::effects::OpFlags;
-use crate::failure::Failure;
+use crate::failure::{Failure, binding_name};
+use crate::primitive::is_primitive;
+use crate::regions::hide_outputs;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+use crate::symbols::{known_symbols, substitute_symbols};
 
 /// The pass as pipelines name it.
 pub const CANONICALIZE_BINDINGS: PassEntry = PassEntry {
@@ -42,33 +45,79 @@ pub const CANONICALIZE_BINDINGS: PassEntry = PassEntry {
     options: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("CanonicalizeBindings", 1, |edit, _, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
             let done = canonicalize_bindings(edit.cx, edit.function)?;
             cx.count("replaced", done.replaced as u64);
             cx.count("hidden", done.hidden as u64);
+            cx.count("resolved", done.resolved as u64);
+            if let Some(contradiction) = done.contradiction {
+                cx.remark(contradiction.in_function(edit.name()));
+            }
             Ok(())
         })))
     },
 };
 
 /// What canonicalizing did.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Canonicalized {
     /// How many bindings and tails gave way to atoms.
     pub replaced: usize,
     /// How many outputs of dataflow regions became visible only inside.
     pub hidden: usize,
+    /// How many symbols gave way to what was known of them already.
+    pub resolved: usize,
+    /// Why none did although there were some.
+    pub contradiction: Option<Diagnostic>,
 }
 
-/// Replaces the variables of a function that stand for atoms.
+/// Replaces the variables of a function that stand for atoms, and the symbols that stand for other dimensions.
+///
+/// Where the result is not stated and a symbol in its type is replaced, the signature has to follow, as it does after a
+/// [`FunctionPass`].
 ///
 /// # Errors
 /// If the body is not in A-normal form.
 pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, Failure> {
+    let resolved = resolve_symbols(cx, function);
     let mut pass =
         Pass { flags: OpFlags::new(cx), definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
     sweep(cx, function, &mut pass)?;
-    let hidden = if pass.regions > 0 { hide_outputs(&mut function.body) } else { 0 };
-    Ok(Canonicalized { replaced: pass.replaced, hidden })
+    let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
+    let (resolved, contradiction) = match resolved {
+        Ok(resolved) => (resolved, None),
+        Err(contradiction) => (0, Some(*contradiction)),
+    };
+    Ok(Canonicalized { replaced: pass.replaced, hidden, resolved, contradiction })
+}
+
+/// Replaces the symbols that casts bind to dimensions that the types of their operands say; how many they were. All stay, with a remark, if then
+/// some expression had no type.
+fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, Box<Diagnostic>> {
+    let mut known = known_symbols(cx, &function.body);
+    if known.is_empty() {
+        return Ok(0);
+    }
+    let body = &mut function.body;
+    body.begin_journal();
+    if let Err((at, error)) = substitute_symbols(cx, body, &mut known, &[]) {
+        body.rollback_journal();
+        let message = format!("no symbolic dimension was resolved, because then {}", error.message);
+        let mut remark = Diagnostic::new(Severity::Remark, message);
+        if let Some(binding) = binding_name(cx, body, at) {
+            remark = remark.on_binding(binding);
+        }
+        return Err(Box::new(remark));
+    }
+    body.commit_journal();
+    let unknown = cx.types.dims.unknown();
+    if let Some(ret) = function.ret {
+        // What only the result names is unknown to callers, and stays so.
+        function.ret = Some(cx.types.substitute(ret, |s| known.get(s).is_some().then_some(unknown)));
+    }
+    Ok(known.len())
 }
 
 struct Pass {
@@ -188,66 +237,4 @@ impl Rewrite for Pass {
     fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
         self.definitions.exit(scope);
     }
-}
-
-/// Where a walk is, in one block.
-#[derive(Copy, Clone, Default)]
-struct Place {
-    /// The region that the walk is in; 0 for none.
-    region: u32,
-    /// The last one in this block, which the next Let may go on with.
-    last: u32,
-}
-
-/// Makes the outputs of regions that are not used outside visible only inside. What a lambda or branch inside a region uses counts as used
-/// outside. Returns how many they were.
-fn hide_outputs(body: &mut Body) -> usize {
-    let mut outputs: Vec<VarId> = Vec::new();
-    let mut home: FxHashMap<ExprId, u32> = FxHashMap::default();
-    let mut used: rustc_hash::FxHashSet<ExprId> = Default::default();
-    let mut blocks: Vec<Place> = Vec::new();
-    let mut here = Place::default();
-    let mut regions = 0;
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        let mut visit = |id: ExprId| {
-            if let Some(&region) = home.get(&id)
-                && region != here.region
-            {
-                used.insert(id);
-            }
-        };
-        match step {
-            Step::EnterBlock(..) => blocks.push(std::mem::take(&mut here)),
-            Step::ExitBlock(..) => here = blocks.pop().expect("a block is left after it is entered"),
-            Step::Let(id) => {
-                let Some(Binding { var, flags, .. }) = Binding::of(body, id) else { continue };
-                here.region = match (flags.is_dataflow(), flags.starts_region() || here.last == 0) {
-                    (false, _) => 0,
-                    (true, false) => here.last,
-                    (true, true) => {
-                        regions += 1;
-                        regions
-                    }
-                };
-                here.last = here.region;
-                if here.region != 0 && !body.is_dataflow_var(var) {
-                    home.insert(var.expr(), here.region);
-                    outputs.push(var);
-                }
-            }
-            Step::Bound(_) => here.region = 0,
-            Step::Atom(id) => visit(id),
-            Step::Flat(id) => match body.expr(id) {
-                Expr::Proj { tuple, .. } => visit(tuple),
-                _ => body.operands_of(id).iter().copied().for_each(visit),
-            },
-            Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
-        }
-    }
-    let hidden: Vec<VarId> = outputs.into_iter().filter(|v| !used.contains(&v.expr())).collect();
-    for &var in &hidden {
-        set_var_flags(body, var, VarFlags::DATAFLOW);
-    }
-    hidden.len()
 }

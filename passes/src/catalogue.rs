@@ -4,12 +4,21 @@ use std::sync::Arc;
 
 use anfora_manager::{PassRegistry, RegistryError};
 
+use crate::attach_global_symbol::ATTACH_GLOBAL_SYMBOL;
+use crate::bind_params::BIND_PARAMS;
 use crate::canonicalize_bindings::CANONICALIZE_BINDINGS;
+use crate::convert_to_dataflow::CONVERT_TO_DATAFLOW;
 use crate::dead_code_elimination::DEAD_CODE_ELIMINATION;
 use crate::eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR;
+use crate::fold_batch_norm::FOLD_BATCH_NORM;
 use crate::fold_constant::{FOLD_CONSTANT, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
+use crate::fuse_ops::{FUSE_OPS, MAX_FUSION_ARGS, MAX_FUSION_DEPTH};
+use crate::inline_functions::{INLINE_FUNCTIONS, MAX_INLINE_GROWTH};
+use crate::lambda_lifting::LAMBDA_LIFTING;
+use crate::normalize::NORMALIZE;
 use crate::to_a_normal_form::TO_A_NORMAL_FORM;
 use crate::to_graph_normal_form::TO_GRAPH_NORMAL_FORM;
+use crate::to_non_dataflow::TO_NON_DATAFLOW;
 
 /// The pipelines: name, text, doc.
 const PIPELINES: &[(&str, &str, &str)] = &[
@@ -20,13 +29,20 @@ const PIPELINES: &[(&str, &str, &str)] = &[
         "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination",
         "what always pays",
     ),
-    ("O3", "O2", "everything"),
-    ("phase0", "ToANormalForm", "ingestion: to A-normal form"),
+    ("O3", "O2,FoldBatchNorm,LambdaLifting,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
+    (
+        "phase0",
+        "ToANormalForm,Normalize,LambdaLifting,ConvertToDataflow",
+        "ingestion: to A-normal form in dataflow regions, without functions in functions",
+    ),
     (
         "phase1",
-        "fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination",
-        "optimizations on A-normal form",
+        "fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
+        "optimizations: general ones, then fusion",
     ),
+    ("phase2.1", "ToNonDataflow", "early build: no dataflow regions after it"),
+    ("phase2.2", "", "early build: open to embedders"),
+    ("phase2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
 ];
 
 /// A registry of the passes, settings and pipelines of this crate.
@@ -51,10 +67,19 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         CANONICALIZE_BINDINGS,
         ELIMINATE_COMMON_SUBEXPR,
         DEAD_CODE_ELIMINATION,
+        LAMBDA_LIFTING,
+        INLINE_FUNCTIONS,
+        FOLD_BATCH_NORM,
+        CONVERT_TO_DATAFLOW,
+        FUSE_OPS,
+        TO_NON_DATAFLOW,
+        NORMALIZE,
+        BIND_PARAMS,
+        ATTACH_GLOBAL_SYMBOL,
     ] {
         registry.register(entry)?;
     }
-    for config in [MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES] {
+    for config in [MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_FUSION_DEPTH, MAX_FUSION_ARGS, MAX_INLINE_GROWTH] {
         registry.register_config(config)?;
     }
     for &(name, text, doc) in PIPELINES {

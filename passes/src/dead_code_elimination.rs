@@ -7,7 +7,7 @@
 //!            def private @g    =>             @g cannot be reached
 //! Roots      Public functions, and those named by the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
-//! Never      Declarations and parameters go. If a function that is reached is missing from the module, no function goes, and a
+//! Never      Declarations and parameters go, or what is in a function with the attribute Primitive. If a function that is reached is missing from the module, no function goes, and a
 //!            remark says so: what the missing one calls is not known.
 //! Not done   Parameters and results that nobody uses stay.
 //! Cost       One walk down and one sweep up each function that stays. Idempotent.
@@ -26,8 +26,8 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, IdSet,
-    LetFlags, Module, Purity, Severity, Visibility, did_you_mean,
+    Attr, AttrsId, Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
+    IdSet, LetFlags, Module, Purity, Severity, Step, Visibility, did_you_mean,
 };
 use anfora_manager::{ModulePass, OptionDef, PassEntry, PassError};
 use anfora_visit::{Link, set_let_flags};
@@ -35,6 +35,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::effects::{Effects, OpFlags};
 use crate::failure::{Failure, not_a_normal_form};
+use crate::primitive::is_primitive;
 
 /// The pass as pipelines name it.
 pub const DEAD_CODE_ELIMINATION: PassEntry = PassEntry {
@@ -108,6 +109,10 @@ pub fn eliminate_dead_code(
         if !function.is_definition() {
             return Ok(0);
         }
+        if is_primitive(cx, function) {
+            reach.body(cx, &function.body);
+            return Ok(0);
+        }
         match eliminate_dead_bindings(cx, &mut function.body, &flags, purity, reach) {
             Ok(n) => Ok(n),
             Err(failure) => Err((Some(module.name(key).to_string()), failure)),
@@ -174,6 +179,27 @@ impl Reach {
     fn global(&mut self, global: GlobalId) {
         if self.globals.insert(global) {
             self.order.push(global);
+        }
+    }
+
+    /// The globals that a body names, all of which stays.
+    fn body(&mut self, cx: &Context, body: &Body) {
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            let (Step::Atom(id) | Step::Flat(id) | Step::Exit(id)) = step else { continue };
+            match body.expr(id) {
+                Expr::Global(global) => self.global(global),
+                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.attrs(cx, attrs),
+                Expr::Lambda { lambda, .. } => self.attrs(cx, body.lambda(lambda).attrs),
+                _ => {}
+            }
+            if let Step::Flat(id) = step {
+                for &operand in body.operands_of(id) {
+                    if let Expr::Global(global) = body.expr(operand) {
+                        self.global(global);
+                    }
+                }
+            }
         }
     }
 
@@ -345,12 +371,12 @@ impl Sweeper<'_> {
                     self.reach.attrs(self.cx, attrs);
                 }
                 for i in 0..operands.len() {
-                    self.mark(self.body.operands(operands)[i], at)?;
+                    self.mark(self.body.operand(operands, i), at)?;
                 }
             }
             Expr::Tuple(fields) => {
                 for i in 0..fields.len() {
-                    self.mark(self.body.operands(fields)[i], at)?;
+                    self.mark(self.body.operand(fields, i), at)?;
                 }
             }
             Expr::Proj { tuple, .. } => self.mark(tuple, at)?,

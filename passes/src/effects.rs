@@ -51,6 +51,12 @@ impl OpFlags {
         self.get(cx, op) & (IMPURE | MATCH_CAST) != 0
     }
 
+    /// Whether a call of it can be observed, whatever its attributes are.
+    #[inline]
+    pub(crate) fn is_impure(&self, cx: &Context, op: OpId) -> bool {
+        self.get(cx, op) & IMPURE != 0
+    }
+
     /// Whether it is `match_cast`.
     #[inline]
     pub(crate) fn is_match_cast(&self, cx: &Context, op: OpId) -> bool {

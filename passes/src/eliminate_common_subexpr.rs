@@ -33,6 +33,7 @@ use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::effects::{Effects, OpFlags};
 use crate::failure::Failure;
+use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 /// The pass as pipelines name it.
@@ -44,6 +45,9 @@ pub const ELIMINATE_COMMON_SUBEXPR: PassEntry = PassEntry {
     make: |options| {
         let order = if options.get("commutative")? { OperandOrder::Commutative } else { OperandOrder::Exact };
         Ok(Arc::new(FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
             let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
             cx.count("merged", merged as u64);
             Ok(())

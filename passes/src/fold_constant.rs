@@ -33,6 +33,7 @@ use crate::definitions::Definitions;
 use crate::effects::OpFlags;
 use crate::evaluate::{NotEvaluated, evaluate};
 use crate::failure::{Failure, binding_name};
+use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 /// The pass as pipelines name it.
@@ -43,6 +44,9 @@ pub const FOLD_CONSTANT: PassEntry = PassEntry {
     options: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
             let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
             let budget = FoldBudget {
                 per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),

@@ -27,24 +27,47 @@
 //! dataflow regions right as it goes, and enters branches and lambdas with an explicit stack. None of them recurses, builds lists of uses or
 //! infers a whole program again.
 
+mod attach_global_symbol;
+mod bind_params;
 mod canonicalize_bindings;
 mod catalogue;
+mod convert_to_dataflow;
 mod dead_code_elimination;
 mod definitions;
 mod effects;
 mod eliminate_common_subexpr;
 mod evaluate;
 mod failure;
+mod fold_batch_norm;
 mod fold_constant;
+mod fuse_ops;
+mod inline_functions;
+mod lambda_lifting;
+mod names;
+mod normalize;
+mod primitive;
+mod regions;
 mod sweep;
+mod symbols;
 mod to_a_normal_form;
 mod to_graph_normal_form;
+mod to_non_dataflow;
 
+pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, attach_global_symbol};
+pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
 pub use catalogue::{register, registry};
+pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
 pub use failure::Failure;
+pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 pub use fold_constant::{FOLD_CONSTANT, FoldBudget, Folded, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, fold_constant};
+pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
+pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
+pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
+pub use normalize::{NORMALIZE, Normalized, normalize};
+pub use primitive::is_primitive;
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
+pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};

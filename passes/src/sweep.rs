@@ -27,6 +27,8 @@ pub(crate) enum Outcome {
     Replace(ExprId),
     /// This node, whose parts are in place, takes its place.
     Become(ExprId),
+    /// Its binding goes. What uses the variable is going to be replaced.
+    Drop,
 }
 
 /// Where a value stands.
@@ -57,6 +59,13 @@ pub(crate) trait Rewrite {
     /// The branch that is taken, where that is known.
     fn known_branch(&mut self, _sweep: &Sweep<'_>, _cond: ExprId) -> Option<bool> {
         None
+    }
+
+    /// A block (or a value) that is to be evaluated in place of a value, whose operands are not in place yet. It is walked itself then, operands in
+    /// place first.
+    #[inline(always)]
+    fn expand(&mut self, _sweep: &mut Sweep<'_>, _site: Site, _value: ExprId) -> Result<Option<ExprId>, Failure> {
+        Ok(None)
     }
 
     /// A scope begins.
@@ -137,8 +146,9 @@ impl Sweep<'_> {
         Editor::new(self.cx, self.body)
     }
 
+    /// From here on `by` stands for `atom`.
     #[inline]
-    fn set_current(&mut self, atom: ExprId, by: ExprId) {
+    pub(crate) fn set_current(&mut self, atom: ExprId, by: ExprId) {
         let i = atom.index();
         if i >= self.current.len() {
             self.current.resize(self.body.len().max(i + 1), None);
@@ -148,7 +158,7 @@ impl Sweep<'_> {
 
     /// What stands for an atom; `None` if it is not an atom.
     #[inline]
-    fn resolve(&mut self, atom: ExprId) -> Option<ExprId> {
+    pub(crate) fn resolve(&mut self, atom: ExprId) -> Option<ExprId> {
         match self.current.get(atom.index()) {
             Some(&Some(by)) => Some(by),
             _ => self.resolve_first(atom),
@@ -182,6 +192,10 @@ impl Sweep<'_> {
                     (f.at, None)
                 }
             };
+            if let Some(block) = r.expand(self, Site { at: f.at, var }, value)? {
+                self.splice(&mut f, block);
+                continue;
+            }
             match self.body.expr(value) {
                 Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
                     self.replace_operands(&mut f, value, operands)?;
@@ -226,7 +240,7 @@ impl Sweep<'_> {
                     }
                     let params = self.body.lambda(lambda).params;
                     for i in 0..params.len() {
-                        let p = self.body.operands(params)[i];
+                        let p = self.body.operand(params, i);
                         self.set_current(p, p);
                     }
                     f.entered = self.retypes;
@@ -347,7 +361,7 @@ impl Sweep<'_> {
         let mut old: SmallVec<[(u32, ExprId); 4]> = SmallVec::new();
         let watch = !self.retyped.is_empty();
         for i in 0..list.len() {
-            let o = self.body.operands(list)[i];
+            let o = self.body.operand(list, i);
             let new = self.resolve(o).ok_or_else(|| not_a_normal_form(self.cx, self.body, f.at))?;
             if new != o {
                 self.body.set_operand(list, i, new);
@@ -463,7 +477,7 @@ impl Sweep<'_> {
         let at = f.at;
         let Expr::Let { var, body: rest, flags, .. } = self.body.expr(at) else {
             match r.value(self, Site { at, var: None }, value)? {
-                Outcome::Keep => self.hang(f),
+                Outcome::Keep | Outcome::Drop => self.hang(f),
                 Outcome::Replace(new) | Outcome::Become(new) => {
                     if self.body.ty(new) != self.body.ty(value) {
                         self.retypes += 1;
@@ -492,12 +506,21 @@ impl Sweep<'_> {
                     self.pass_on_output(var, atom);
                 }
                 self.set_current(var.expr(), atom);
-                f.gap = true;
-                f.start_pending |= flags.starts_region();
-                f.at = rest;
+                self.leave_out(f, flags, rest);
+            }
+            Outcome::Drop => {
+                self.set_current(var.expr(), var.expr());
+                self.leave_out(f, flags, rest);
             }
         }
         Ok(true)
+    }
+
+    #[inline]
+    fn leave_out(&mut self, f: &mut Frame, flags: LetFlags, rest: ExprId) {
+        f.gap = true;
+        f.start_pending |= flags.starts_region();
+        f.at = rest;
     }
 
     #[inline]
@@ -520,7 +543,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Puts a branch in the place of its If.
+    /// Puts a branch in the place of its If, or another block in the place of a value.
     fn splice(&mut self, f: &mut Frame, block: ExprId) {
         self.retypes += 1;
         if let Expr::Let { .. } = self.body.expr(f.at) {

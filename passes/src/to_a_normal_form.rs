@@ -26,6 +26,8 @@ use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet,
 use anfora_manager::{FunctionPass, PassEntry};
 use anfora_visit::{AncestorTree, Link, set_let_flags, set_var_flags};
 
+use crate::primitive::is_primitive;
+
 /// The pass as pipelines name it.
 pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
     name: "ToANormalForm",
@@ -34,6 +36,9 @@ pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
     options: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
             cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
             Ok(())
         })))
@@ -153,7 +158,7 @@ fn users_last(body: &Body) -> Vec<ExprId> {
         *child += 1;
         let next = match (body.expr(id), i) {
             (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
-                body.operands(operands).get(i).copied()
+                (i < operands.len()).then(|| body.operand(operands, i))
             }
             (Expr::Proj { tuple: only, .. } | Expr::Lambda { body: only, .. }, 0) => Some(only),
             (Expr::Let { value, .. }, 0) => Some(value),
@@ -345,7 +350,7 @@ impl Emitter<'_> {
         match self.body.expr(id) {
             Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
                 for i in 0..operands.len() {
-                    let atom = self.settled(self.body.operands(operands)[i]);
+                    let atom = self.settled(self.body.operand(operands, i));
                     self.body.set_operand(operands, i, atom);
                 }
             }

@@ -36,6 +36,7 @@ use anfora_manager::{FunctionPass, PassEntry};
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
 use crate::effects::OpFlags;
+use crate::primitive::is_primitive;
 use crate::to_a_normal_form::to_a_normal_form;
 
 /// The pass as pipelines name it.
@@ -46,6 +47,9 @@ pub const TO_GRAPH_NORMAL_FORM: PassEntry = PassEntry {
     options: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
             let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
             cx.count("dissolved", dissolved as u64);
             Ok(())
@@ -317,7 +321,7 @@ impl Rewriter<'_> {
         match self.body.expr(id) {
             Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
                 for i in 0..operands.len() {
-                    if let Some(node) = self.stands_for.get(self.body.operands(operands)[i]) {
+                    if let Some(node) = self.stands_for.get(self.body.operand(operands, i)) {
                         self.body.set_operand(operands, i, node);
                     }
                 }

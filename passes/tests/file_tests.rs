@@ -2,7 +2,7 @@
 //!
 //! The first line is `// RUN: PIPELINE`, with `; KEY=VALUE` for each setting of the context. Then comes the input, then a line
 //! `// ----`, then what is expected: the remarks, as comments, and the text of the module, or the error, as a comment.
-//! `ANFORA_BLESS=1` writes what came out instead.
+//! `ANFORA_BLESS=1` writes what came out instead. `ANFORA_FILES=DeadCode` runs only files whose path has that in it.
 //!
 //! Each result is also verified, parsed again and compared with itself, and unless the first line ends in `; again`, a second run has to leave it alone.
 
@@ -113,7 +113,11 @@ fn files_come_out_as_they_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files");
     let mut failures = String::new();
     let mut tested = 0;
+    let only = std::env::var("ANFORA_FILES").unwrap_or_default();
     for path in files(&root) {
+        if !path.to_string_lossy().contains(&only) {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         if !text.starts_with("// RUN:") {
             continue;

@@ -6,6 +6,7 @@ mod chain;
 mod models;
 mod nests;
 mod random;
+mod regions;
 mod wide;
 
 pub use models::{mlp, residual};
@@ -62,6 +63,12 @@ const SHAPES: &[Row] = &[
     },
     Row { name: "nested-if", doc: "an if in the branch of an if", build: nests::nested_if, max_size: None },
     Row { name: "nested-fn", doc: "a fn in the block of a fn", build: nests::nested_fn, max_size: None },
+    Row {
+        name: "nested-closure",
+        doc: "a fn in the block of a fn, the innermost of which captures something",
+        build: nests::nested_closure,
+        max_size: None,
+    },
     Row { name: "nested-call", doc: "a call as the operand of a call", build: nests::nested_call, max_size: None },
     Row {
         name: "nested-tuple",
@@ -89,6 +96,30 @@ const SHAPES: &[Row] = &[
     },
     Row { name: "if-in-value", doc: "an if whose branch binds an if", build: nests::if_in_value, max_size: None },
     Row { name: "siblings", doc: "lambdas side by side, each called", build: wide::siblings, max_size: None },
+    Row {
+        name: "region-chain",
+        doc: "a dataflow region of elementwise operators, each on the one before it",
+        build: regions::elementwise,
+        max_size: None,
+    },
+    Row {
+        name: "region-fibonacci",
+        doc: "a dataflow region in which each binding uses the two before it",
+        build: regions::fibonacci,
+        max_size: None,
+    },
+    Row {
+        name: "region-fan-in",
+        doc: "a dataflow region of operators side by side, joined by 62",
+        build: regions::fan_in,
+        max_size: None,
+    },
+    Row {
+        name: "region-skips",
+        doc: "a dataflow region in which each binding is used by the next and by a join of 62",
+        build: regions::skips,
+        max_size: None,
+    },
     Row { name: "random", doc: "a well-typed program of the whole language", build: random::random, max_size: None },
 ];
 

@@ -58,6 +58,29 @@ pub(super) fn nested_fn(n: usize, _seed: u64) -> Result<Module, BuildError> {
     })
 }
 
+/// Each lambda captures the parameter of the function, for the innermost one.
+pub(super) fn nested_closure(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
+        let mut inner = Vec::with_capacity(n);
+        for _ in 0..n {
+            inner.push(b.open_lambda(&[("y", ty)], None, &[])[0]);
+        }
+        let mut tail = match inner.last() {
+            Some(&y) => b.call_op("add", &[y, x], &[])?,
+            None => x,
+        };
+        for i in (0..n).rev() {
+            let lambda = b.close_lambda(tail)?;
+            let f = b.bind("f", lambda);
+            let argument = if i == 0 { x } else { inner[i - 1] };
+            let call = b.call(f, &[argument])?;
+            tail = b.bind("", call);
+        }
+        Ok(tail)
+    })
+}
+
 pub(super) fn nested_call(n: usize, _seed: u64) -> Result<Module, BuildError> {
     main_of(|b, x| {
         let mut tail = x;

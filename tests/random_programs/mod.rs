@@ -4,15 +4,20 @@
 
 #![allow(dead_code, reason = "each test binary uses part of it")]
 
+pub(crate) mod checking;
+pub(crate) mod inputs;
+
 use std::fmt;
 use std::sync::Arc;
 
-use anfora::interp::{EvalError, Interpreter, Limits, Outcome, ValueId, Values, random_tensor};
-use anfora::ir::{FunctionKey, Literal, Module, Source, parse_module, verify_module};
+use anfora::ir::{FunctionKey, Module, Source, parse_module, verify_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
 use anfora::programs::Shape;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+
+#[allow(unused_imports, reason = "each test binary uses part of it")]
+pub(crate) use inputs::{arguments, call_main, meaning};
 
 pub(crate) fn config() -> Config {
     let cases = std::env::var("ANFORA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(256);
@@ -53,31 +58,6 @@ pub(crate) fn programs(sizes: std::ops::Range<usize>) -> impl Strategy<Value = R
 /// The functions that have a body.
 pub(crate) fn definitions(module: &Module) -> Vec<FunctionKey> {
     module.functions().filter(|(_, f)| f.is_definition()).map(|(key, _)| key).collect()
-}
-
-/// What the parameters of `@main` are given, drawn from a seed.
-pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
-    let main = module.find("main").and_then(|k| module.get(k)).expect("a program has a main");
-    let draw = |(i, p): (usize, &anfora::ir::VarId)| {
-        let ty = main.body.ty(p.expr());
-        let dtype = module.cx.types.as_tensor(ty).expect("inputs are tensors").dtype;
-        let shape = module.cx.types.static_shape(ty).expect("inputs have constant shapes");
-        random_tensor(dtype, &shape, seed ^ i as u64).expect("small inputs can be drawn")
-    };
-    main.body.params().iter().enumerate().map(draw).collect()
-}
-
-/// What `@main` comes to on these arguments.
-pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcome, EvalError> {
-    let mut values = Values::new();
-    let arguments: Vec<ValueId> = arguments.iter().map(|a| values.tensor(a.clone())).collect();
-    let limits = Limits { steps: 1 << 20, ..Limits::default() };
-    Interpreter::new(module).limits(limits).call("main", values, &arguments)
-}
-
-/// What `@main` comes to on arguments drawn from a seed.
-pub(crate) fn meaning(module: &Module, seed: u64) -> Result<Outcome, EvalError> {
-    call_main(module, &arguments(module, seed))
 }
 
 /// If the program succeeds before, it succeeds after, with the same results and effects, bit for bit.

@@ -1,0 +1,210 @@
+//! One number a channel, and constant tensors as such numbers.
+
+use anfora_ir::{DType, Element, Literal};
+use half::{bf16, f16};
+
+/// A number for each channel.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum PerChannel {
+    /// The same for all.
+    Same(f64),
+    /// One each; for a tensor that is no splat, and so takes room for each.
+    Each(Box<[f64]>),
+}
+
+impl PerChannel {
+    /// The elements of a tensor, if it has kernels for floating point.
+    pub(super) fn of(literal: &Literal) -> Option<PerChannel> {
+        Some(match literal.dtype() {
+            DType::Float16 => of::<f16>(literal),
+            DType::BFloat16 => of::<bf16>(literal),
+            DType::Float32 => of::<f32>(literal),
+            DType::Float64 => of::<f64>(literal),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn map(&self, f: impl Fn(f64) -> f64) -> PerChannel {
+        match self {
+            PerChannel::Same(a) => PerChannel::Same(f(*a)),
+            PerChannel::Each(a) => PerChannel::Each(a.iter().map(|&a| f(a)).collect()),
+        }
+    }
+
+    /// Combines two; as many channels in both, where they differ.
+    pub(super) fn zip(&self, other: &PerChannel, f: impl Fn(f64, f64) -> f64) -> PerChannel {
+        match (self, other) {
+            (PerChannel::Same(a), b) => b.map(|b| f(*a, b)),
+            (a, PerChannel::Same(b)) => a.map(|a| f(a, *b)),
+            (PerChannel::Each(a), PerChannel::Each(b)) => {
+                PerChannel::Each(a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect())
+            }
+        }
+    }
+
+    pub(super) fn all(&self, test: impl Fn(f64) -> bool) -> bool {
+        match self {
+            PerChannel::Same(a) => test(*a),
+            PerChannel::Each(a) => a.iter().all(|&a| test(a)),
+        }
+    }
+
+    /// Whether it is stored as one number.
+    pub(super) fn is_same(&self) -> bool {
+        matches!(self, PerChannel::Same(_))
+    }
+
+    fn get(&self, channel: usize) -> f64 {
+        match self {
+            PerChannel::Same(a) => *a,
+            PerChannel::Each(a) => a[channel],
+        }
+    }
+
+    /// The rank-1 tensor of these numbers, rounded once each.
+    pub(super) fn to_literal(&self, dtype: DType, channels: usize) -> Option<Literal> {
+        let zeros = Literal::splat_bytes(dtype, &[channels], &[0; 8]);
+        rewritten(&zeros, 0, |_, channel| self.get(channel), self.is_same())
+    }
+}
+
+fn of<T: Float>(literal: &Literal) -> PerChannel {
+    match literal.as_splat() {
+        Some(element) => PerChannel::Same(T::read(element).widen()),
+        None => {
+            let bytes = literal.to_bytes();
+            PerChannel::Each(bytes.chunks_exact(T::DTYPE.bits() / 8).map(|e| T::read(e).widen()).collect())
+        }
+    }
+}
+
+/// For each channel of a weight along `axis`, the largest of its magnitudes; NaN if there is one.
+pub(super) fn magnitudes(weight: &Literal, axis: usize) -> Option<PerChannel> {
+    let elements = PerChannel::of(weight)?;
+    let PerChannel::Each(elements) = elements else { return Some(elements.map(f64::abs)) };
+    let layout = Layout::of(weight, axis);
+    let mut largest = vec![0.0f64; layout.channels];
+    for (i, e) in elements.iter().enumerate() {
+        let m = &mut largest[layout.channel(i)];
+        // Unlike `max`, which would lose a NaN.
+        if e.is_nan() || e.abs() > *m {
+            *m = e.abs();
+        }
+    }
+    Some(PerChannel::Each(largest.into()))
+}
+
+/// The weight times a number a channel, each element computed as a float64 and rounded once. A splat times one number stays one.
+pub(super) fn scaled(weight: &Literal, axis: usize, scale: &PerChannel) -> Option<Literal> {
+    rewritten(weight, axis, |e, channel| e * scale.get(channel), scale.is_same())
+}
+
+fn rewritten(literal: &Literal, axis: usize, f: impl Fn(f64, usize) -> f64, ignores_channel: bool) -> Option<Literal> {
+    match literal.dtype() {
+        DType::Float16 => rewritten_as::<f16>(literal, axis, f, ignores_channel),
+        DType::BFloat16 => rewritten_as::<bf16>(literal, axis, f, ignores_channel),
+        DType::Float32 => rewritten_as::<f32>(literal, axis, f, ignores_channel),
+        DType::Float64 => rewritten_as::<f64>(literal, axis, f, ignores_channel),
+        _ => None,
+    }
+}
+
+fn rewritten_as<T: Float>(
+    literal: &Literal,
+    axis: usize,
+    f: impl Fn(f64, usize) -> f64,
+    ignores_channel: bool,
+) -> Option<Literal> {
+    let layout = Layout::of(literal, axis);
+    let mut bytes = Vec::new();
+    match literal.as_splat() {
+        Some(element) if ignores_channel => {
+            return Some(Literal::splat(literal.shape(), T::narrow(f(T::read(element).widen(), 0))));
+        }
+        Some(element) => {
+            let element = T::read(element).widen();
+            bytes.reserve_exact(literal.expanded_bytes()?);
+            (0..literal.element_count()).for_each(|i| T::narrow(f(element, layout.channel(i))).write(&mut bytes));
+        }
+        None => {
+            let old = literal.as_dense()?;
+            bytes.reserve_exact(old.len());
+            for (i, e) in old.chunks_exact(T::DTYPE.bits() / 8).enumerate() {
+                T::narrow(f(T::read(e).widen(), layout.channel(i))).write(&mut bytes);
+            }
+        }
+    }
+    Literal::from_bytes(T::DTYPE, literal.shape(), bytes.into()).ok()
+}
+
+/// Which channel an element belongs to.
+struct Layout {
+    channels: usize,
+    inner: usize,
+}
+
+impl Layout {
+    fn of(literal: &Literal, axis: usize) -> Layout {
+        // A tensor without elements has no element to ask about.
+        let inner = literal.shape()[axis + 1..].iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        Layout { channels: literal.shape()[axis].max(1), inner: inner.unwrap_or(usize::MAX).max(1) }
+    }
+
+    fn channel(&self, element: usize) -> usize {
+        element / self.inner % self.channels
+    }
+}
+
+/// The largest and the smallest positive number of an element type that keep its full precision.
+pub(super) fn range(dtype: DType) -> Option<(f64, f64)> {
+    Some(match dtype {
+        DType::Float16 => (f16::MAX.into(), f16::MIN_POSITIVE.into()),
+        DType::BFloat16 => (bf16::MAX.into(), bf16::MIN_POSITIVE.into()),
+        DType::Float32 => (f32::MAX.into(), f32::MIN_POSITIVE.into()),
+        DType::Float64 => (f64::MAX, f64::MIN_POSITIVE),
+        _ => return None,
+    })
+}
+
+/// A floating point element, to and from float64.
+trait Float: Element {
+    fn widen(self) -> f64;
+    /// Rounds to nearest, ties to even.
+    fn narrow(value: f64) -> Self;
+}
+
+impl Float for f16 {
+    fn widen(self) -> f64 {
+        self.to_f64()
+    }
+    fn narrow(value: f64) -> f16 {
+        f16::from_f64(value)
+    }
+}
+
+impl Float for bf16 {
+    fn widen(self) -> f64 {
+        self.to_f64()
+    }
+    fn narrow(value: f64) -> bf16 {
+        bf16::from_f64(value)
+    }
+}
+
+impl Float for f32 {
+    fn widen(self) -> f64 {
+        self.into()
+    }
+    fn narrow(value: f64) -> f32 {
+        value as f32
+    }
+}
+
+impl Float for f64 {
+    fn widen(self) -> f64 {
+        self
+    }
+    fn narrow(value: f64) -> f64 {
+        value
+    }
+}

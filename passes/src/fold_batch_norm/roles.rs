@@ -1,0 +1,193 @@
+//! What an operator is to the pass: linear in a constant weight, or a scale and a shift by channel.
+
+use anfora_ir::{AttrReader, AttrsId, Body, Context, DTypeClass, Expr, ExprId, Literal, OpId};
+use smallvec::SmallVec;
+
+use super::channels::PerChannel;
+
+/// The part that an operator plays.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Nothing,
+    Convolution,
+    Gemm,
+    Matmul,
+    BatchNorm,
+    Multiply,
+    Divide,
+    Add,
+    Subtract,
+    Negative,
+}
+
+/// The part that each operator of the registry plays.
+pub(super) struct Roles(Vec<Role>);
+
+impl Roles {
+    pub(super) fn new(cx: &Context) -> Roles {
+        let role = |name: &str| match name {
+            "nn.conv1d" | "nn.conv2d" | "nn.conv3d" => Role::Convolution,
+            "nn.gemm" => Role::Gemm,
+            "matmul" => Role::Matmul,
+            "nn.batch_norm" => Role::BatchNorm,
+            "multiply" => Role::Multiply,
+            "divide" => Role::Divide,
+            "add" => Role::Add,
+            "subtract" => Role::Subtract,
+            "negative" => Role::Negative,
+            _ => Role::Nothing,
+        };
+        Roles(cx.ops.registry().rows().map(|(_, row)| role(&row.name)).collect())
+    }
+
+    #[inline]
+    pub(super) fn of(&self, op: OpId) -> Role {
+        self.0.get(op.index()).copied().unwrap_or(Role::Nothing)
+    }
+
+    /// Whether a function has a call that is linear in a weight.
+    pub(super) fn any_linear(&self, body: &Body) -> bool {
+        body.exprs().any(|(_, e)| {
+            matches!(e, Expr::CallOp { op, .. }
+                if matches!(self.of(op), Role::Convolution | Role::Gemm | Role::Matmul))
+        })
+    }
+}
+
+/// A call whose result is its weight, channel by channel, times something, plus a bias.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Shape {
+    /// The operand that is the weight.
+    pub(super) weight: ExprId,
+    /// The axis of the weight along which its channels lie.
+    pub(super) weight_axis: usize,
+    /// The operand that is the bias, if there is one.
+    pub(super) bias: Option<ExprId>,
+    /// Whether a bias can be given.
+    pub(super) takes_bias: bool,
+    /// The axis of the result along which its channels lie.
+    pub(super) axis: usize,
+    pub(super) channels: usize,
+}
+
+/// What a call is linear in, if that is known.
+pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Option<Shape> {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return None };
+    let operands = body.operands(operands);
+    let weight = *operands.get(1)?;
+    let literal = cx.literals.get(body.as_literal(weight)?);
+    let result = cx.types.as_tensor(body.ty(call))?;
+    let rank = result.shape.as_ref()?.len();
+    if literal.dtype().class() != DTypeClass::Float || literal.dtype() != result.dtype {
+        return None;
+    }
+    let bias = operands.get(2).copied().filter(|&b| body.expr(b) != Expr::None);
+    if bias.is_some_and(|b| body.as_literal(b).is_none()) {
+        return None;
+    }
+    let attrs = AttrReader { cx, op, attrs };
+    let (weight_axis, axis, takes_bias) = match role {
+        Role::Convolution => (0, 1, true),
+        Role::Gemm if attrs.float("beta")? == 1.0 => (usize::from(!attrs.bool("trans_b")?), 1, true),
+        Role::Matmul if literal.rank() == 2 => (1, rank.checked_sub(1)?, false),
+        _ => return None,
+    };
+    let channels = *literal.shape().get(weight_axis)?;
+    if axis >= rank || literal.element_count() == 0 {
+        return None;
+    }
+    Some(Shape { weight, weight_axis, bias, takes_bias, axis, channels })
+}
+
+/// `scale * x + shift`, by channel.
+pub(super) struct Affine {
+    pub(super) scale: PerChannel,
+    pub(super) shift: PerChannel,
+}
+
+/// What a call does to the result of a linear one, and the constants that it takes.
+pub(super) type Step = (Affine, SmallVec<[ExprId; 4]>);
+
+/// A call with the linear result as its operand `position`, as a scale and a shift of that.
+pub(super) fn affine(
+    cx: &Context,
+    body: &Body,
+    (call, role): (ExprId, Role),
+    position: usize,
+    (shape, result): (&Shape, ExprId),
+) -> Option<Step> {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return None };
+    let operands = body.operands(operands);
+    let same = PerChannel::Same;
+    match role {
+        Role::Negative => Some((Affine { scale: same(-1.0), shift: same(-0.0) }, SmallVec::new())),
+        Role::BatchNorm if position == 0 => batch_norm(cx, body, (op, attrs), operands, shape),
+        Role::Multiply | Role::Divide | Role::Add | Role::Subtract => {
+            let constant = *operands.get(1 - position)?;
+            let by = per_channel(cx, body, cx.literals.get(body.as_literal(constant)?), shape, result)?;
+            let affine = match (role, position) {
+                (Role::Multiply, _) => Affine { scale: by, shift: same(0.0) },
+                (Role::Divide, 0) => Affine { scale: by.map(|b| 1.0 / b), shift: same(0.0) },
+                (Role::Add, _) => Affine { scale: same(1.0), shift: by },
+                (Role::Subtract, 0) => Affine { scale: same(1.0), shift: by.map(|b| -b) },
+                (Role::Subtract, _) => Affine { scale: same(-1.0), shift: by },
+                _ => return None,
+            };
+            Some((affine, SmallVec::from_slice(&[constant])))
+        }
+        _ => None,
+    }
+}
+
+fn batch_norm(
+    cx: &Context,
+    body: &Body,
+    (op, attrs): (OpId, AttrsId),
+    operands: &[ExprId],
+    shape: &Shape,
+) -> Option<Step> {
+    let attrs = AttrReader { cx, op, attrs };
+    let (axis, epsilon) = (attrs.int("axis")?, attrs.float("epsilon")?);
+    let rank = cx.types.as_tensor(body.ty(*operands.first()?))?.shape.as_ref()?.len();
+    let axis = if axis < 0 { axis + rank as i64 } else { axis };
+    let mut constants = SmallVec::new();
+    let mut numbers = SmallVec::<[PerChannel; 4]>::new();
+    for &o in &operands[1..] {
+        let literal = cx.literals.get(body.as_literal(o)?);
+        let one = literal.as_splat().is_some();
+        if !one && (usize::try_from(axis) != Ok(shape.axis) || literal.shape() != [shape.channels]) {
+            return None;
+        }
+        constants.push(o);
+        numbers.push(PerChannel::of(literal)?);
+    }
+    let [scale, bias, mean, var] = numbers.as_slice() else { return None };
+    let scale = scale.zip(var, |s, v| s / (v + epsilon).sqrt());
+    let shift = bias.zip(&mean.zip(&scale, |m, s| m * s), |b, ms| b - ms);
+    Some((Affine { scale, shift }, constants))
+}
+
+/// A constant that is broadcast to a linear result, if it has one number a channel and leaves the result's extents as they are.
+pub(super) fn per_channel(
+    cx: &Context,
+    body: &Body,
+    literal: &Literal,
+    shape: &Shape,
+    result: ExprId,
+) -> Option<PerChannel> {
+    let dims = cx.types.as_tensor(body.ty(result))?.shape.as_ref()?;
+    let first = dims.len().checked_sub(literal.rank())?;
+    let one = literal.as_splat().is_some();
+    for (i, &extent) in literal.shape().iter().enumerate() {
+        let fits = extent == 1
+            || if first + i == shape.axis {
+                extent == shape.channels
+            } else {
+                one && cx.types.dims.as_constant(dims[first + i]) == Some(extent as i64)
+            };
+        if !fits {
+            return None;
+        }
+    }
+    PerChannel::of(literal)
+}

@@ -1,0 +1,383 @@
+//! What is computed from what in the dataflow regions of a function.
+
+use anfora_ir::{
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, OpPurity, Step,
+    SymbolId, Type, TypeId,
+};
+use anfora_visit::{Binding, Link};
+use rustc_hash::FxHashMap;
+
+/// Kinds of nodes and labels of edges: [`FusionPattern`] as a number.
+pub(super) const ELEM_WISE: u8 = FusionPattern::ElemWise as u8;
+pub(super) const BROADCAST: u8 = FusionPattern::Broadcast as u8;
+pub(super) const INJECTIVE: u8 = FusionPattern::Injective as u8;
+pub(super) const COMM_REDUCE: u8 = FusionPattern::CommReduce as u8;
+pub(super) const OUT_ELEM_WISE: u8 = FusionPattern::OutEWiseFusable as u8;
+pub(super) const TUPLE: u8 = FusionPattern::Tuple as u8;
+pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
+
+/// The fusion pattern of each operator, one byte each.
+pub(super) struct Patterns {
+    of_rows: Vec<u8>,
+    match_cast: Option<OpId>,
+}
+
+impl Patterns {
+    pub(super) fn new(cx: &Context) -> Patterns {
+        let of_rows = cx
+            .ops
+            .registry()
+            .rows()
+            .map(|(_, row)| if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE })
+            .collect();
+        Patterns { of_rows, match_cast: cx.ops.find("match_cast") }
+    }
+
+    /// The pattern of an operator; one that no row describes is opaque.
+    #[inline]
+    fn of(&self, op: OpId) -> u8 {
+        self.of_rows.get(op.index()).copied().unwrap_or(OPAQUE)
+    }
+}
+
+/// A use of a node's value.
+#[derive(Copy, Clone)]
+pub(super) struct Edge {
+    /// The node that uses it.
+    pub(super) to: u32,
+    /// How.
+    pub(super) label: u8,
+}
+
+/// A run of Lets.
+#[derive(Copy, Clone)]
+pub(super) struct Region {
+    /// Where its first Let hangs.
+    pub(super) link: Link,
+    first: ExprId,
+    /// Its nodes.
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// A variable whose type has a symbol alone as a dimension.
+#[derive(Copy, Clone)]
+struct Binder {
+    var: ExprId,
+    /// The region that it is visible in; 0 if it is not bound to one.
+    region: u32,
+}
+
+/// The bindings of all dataflow regions of a function, numbered region by region, each region in program order.
+///
+/// An edge leads from a node to each later one that has its variable as an operand. A variable that is used in any other way (outside its region, in a
+/// lambda, under an operand that is not an atom) escapes: its node has no edges. There is no edge for the symbols that a `match_cast` binds:
+/// a `match_cast` is never in a group and stays where it is, and what mentions its symbols only moves down.
+pub(super) struct Graph {
+    /// The Let of each node.
+    pub(super) lets: Vec<ExprId>,
+    pub(super) kinds: Vec<u8>,
+    pub(super) regions: Vec<Region>,
+    escapes: Vec<bool>,
+    /// By node: where its edges begin; one more at the end.
+    starts: Vec<u32>,
+    edges: Vec<Edge>,
+    /// By expression: of a variable of a region, its node and one.
+    node_of: Vec<u32>,
+    binders: FxHashMap<SymbolId, Binder>,
+}
+
+impl Graph {
+    /// The graph of a body; `None` if it has no region.
+    pub(super) fn new(cx: &Context, patterns: &Patterns, body: &Body) -> Option<Graph> {
+        let in_region = |expr| matches!(expr, Expr::Let { flags, .. } if flags.is_dataflow());
+        if !body.exprs().any(|(_, expr)| in_region(expr)) {
+            return None;
+        }
+        let found = Regions::find(cx, patterns, body);
+        let mut graph = Graph {
+            lets: Vec::new(),
+            kinds: Vec::new(),
+            regions: found.regions,
+            escapes: Vec::new(),
+            starts: Vec::new(),
+            edges: Vec::new(),
+            node_of: found.home,
+            binders: found.binders,
+        };
+        graph.number(body, &found.escaping);
+        let uses = graph.look_at_values(cx, patterns, body);
+        graph.sort(&uses);
+        Some(graph)
+    }
+
+    /// A graph of nodes of these kinds that do not escape, with uses by user.
+    #[cfg(test)]
+    pub(super) fn of_edges(kinds: Vec<u8>, uses: &[(u32, Edge)]) -> Graph {
+        let mut graph = Graph {
+            lets: vec![ExprId::from_index(0); kinds.len()],
+            escapes: vec![false; kinds.len()],
+            kinds,
+            regions: Vec::new(),
+            starts: Vec::new(),
+            edges: Vec::new(),
+            node_of: Vec::new(),
+            binders: FxHashMap::default(),
+        };
+        graph.sort(uses);
+        graph
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lets.len()
+    }
+
+    /// The uses of a node, in program order.
+    #[inline]
+    pub(super) fn edges(&self, node: u32) -> &[Edge] {
+        &self.edges[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+
+    /// Whether a node's value is needed: by another node, or elsewhere.
+    pub(super) fn is_used(&self, node: u32) -> bool {
+        self.escapes[node as usize] || !self.edges(node).is_empty()
+    }
+
+    /// The node whose variable an expression is.
+    #[inline]
+    pub(super) fn node(&self, id: ExprId) -> Option<u32> {
+        self.node_of[id.index()].checked_sub(1)
+    }
+
+    /// A variable that is visible in a region and whose type has a symbol alone as a dimension: the one that binds it.
+    pub(super) fn binder(&self, symbol: SymbolId, region: usize) -> Option<ExprId> {
+        let binder = self.binders.get(&symbol)?;
+        (binder.region == 0 || binder.region as usize == region + 1).then_some(binder.var)
+    }
+
+    fn number(&mut self, body: &Body, escaping: &IdSet<ExprId>) {
+        for region in &mut self.regions {
+            region.start = self.lets.len() as u32;
+            let mut at = region.first;
+            while let Some(Binding { id, var, rest, flags, .. }) = Binding::of(body, at)
+                && flags.is_dataflow()
+                && (id == region.first || !flags.starts_region())
+            {
+                self.lets.push(id);
+                self.escapes.push(!body.is_dataflow_var(var) || escaping.contains(var.expr()));
+                self.node_of[var.index()] = self.lets.len() as u32;
+                at = rest;
+            }
+            region.end = self.lets.len() as u32;
+        }
+    }
+
+    /// Finds the kind of each node, and returns what it uses: (used, user, label), by user.
+    fn look_at_values(&mut self, cx: &Context, patterns: &Patterns, body: &Body) -> Vec<(u32, Edge)> {
+        let mut uses = Vec::with_capacity(self.lets.len() * 2);
+        for i in 0..self.lets.len() {
+            let Expr::Let { value, .. } = body.expr(self.lets[i]) else { unreachable!("a node is a Let") };
+            let expr = body.expr(value);
+            let single = [match expr {
+                Expr::Proj { tuple, .. } => tuple,
+                _ => value,
+            }];
+            let (mut kind, operands): (u8, &[ExprId]) = match expr {
+                Expr::CallOp { op, operands, .. } => (patterns.of(op), body.operands(operands)),
+                Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
+                Expr::Proj { .. } => (INJECTIVE, &single),
+                Expr::Call { operands, .. } => (OPAQUE, body.operands(operands)),
+                Expr::Var { .. } => (OPAQUE, &single),
+                _ => (OPAQUE, &[]),
+            };
+            if kind != OPAQUE && !operands.iter().all(|&o| body.expr(o).is_atom()) {
+                kind = OPAQUE;
+            }
+            self.kinds.push(kind);
+            for &operand in operands {
+                let Some(used) = self.node(operand) else { continue };
+                if self.escapes[used as usize] {
+                    continue;
+                }
+                let label = match kind {
+                    BROADCAST if has_shape_of(cx, body.ty(operand), body.ty(value)) => ELEM_WISE,
+                    TUPLE if cx.types.as_tensor(body.ty(operand)).is_some() => INJECTIVE,
+                    TUPLE => OPAQUE,
+                    kind => kind,
+                };
+                uses.push((used, Edge { to: i as u32, label }));
+            }
+        }
+        uses
+    }
+
+    fn sort(&mut self, uses: &[(u32, Edge)]) {
+        let mut starts = vec![0u32; self.lets.len() + 1];
+        uses.iter().for_each(|&(used, _)| starts[used as usize] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut edges = vec![Edge { to: 0, label: 0 }; uses.len()];
+        for &(used, edge) in uses.iter().rev() {
+            let start = &mut starts[used as usize];
+            *start -= 1;
+            edges[*start as usize] = edge;
+        }
+        (self.starts, self.edges) = (starts, edges);
+    }
+}
+
+/// Whether an operand has just the shape of the result, so that broadcasting repeats none of it.
+fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
+    let shape = |ty| cx.types.as_tensor(ty).and_then(|t| t.shape.as_ref());
+    let known = |d: &_| !matches!(cx.types.dims.get(*d), Dim::Unknown);
+    match (shape(operand), shape(result)) {
+        (Some(a), Some(b)) => a == b && a.iter().all(known),
+        _ => false,
+    }
+}
+
+/// The symbols that stand alone as a dimension in a type of tensors and tuples of them.
+pub(super) fn bound_symbols(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {
+    if !cx.types.is_symbolic(ty) {
+        return;
+    }
+    let mut stack = vec![ty];
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some(ty) = stack.pop() {
+        if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
+            continue;
+        }
+        match cx.types.get(ty) {
+            Type::Tensor(t) => {
+                for &d in t.shape.iter().flatten() {
+                    if let Dim::Symbol(s) = *cx.types.dims.get(d) {
+                        f(s);
+                    }
+                }
+            }
+            Type::Tuple(fields) => stack.extend(fields.iter().rev()),
+            _ => {}
+        }
+    }
+}
+
+/// What one walk over a body finds out about its regions.
+struct Regions {
+    regions: Vec<Region>,
+    /// By variable: the number of its region and one.
+    home: Vec<u32>,
+    /// Variables of regions that are used where they are no operand of a binding of their region.
+    escaping: IdSet<ExprId>,
+    binders: FxHashMap<SymbolId, Binder>,
+}
+
+/// Where the walk is, in one block.
+struct Place {
+    /// Where the next Let hangs; `None` at the beginning of a block that is an operand.
+    link: Option<Link>,
+    /// The region that the next Let may go on with, by its number and one.
+    last: u32,
+    /// The region of the Let whose value is being walked.
+    region: u32,
+    value: Option<ExprId>,
+}
+
+impl Regions {
+    fn find(cx: &Context, patterns: &Patterns, body: &Body) -> Regions {
+        let mut found = Regions {
+            regions: Vec::new(),
+            home: vec![0; body.len()],
+            escaping: IdSet::with_capacity(body.len()),
+            binders: FxHashMap::default(),
+        };
+        for &param in body.params() {
+            found.binds(cx, body, param.expr(), 0);
+        }
+        let mut places: Vec<Place> = Vec::new();
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::EnterBlock(_, kind) => {
+                    let link = match kind {
+                        BlockKind::Root => Some(Link::Root),
+                        BlockKind::Then(id) => Some(Link::Then(id)),
+                        BlockKind::Else(id) => Some(Link::Else(id)),
+                        BlockKind::Lambda(id) => Some(Link::Lambda(id)),
+                        BlockKind::Value(id) => Some(Link::Value(id)),
+                        BlockKind::Operand(_) => None,
+                    };
+                    places.push(Place { link, last: 0, region: 0, value: None });
+                    if let BlockKind::Lambda(id) = kind
+                        && let Expr::Lambda { lambda, .. } = body.expr(id)
+                        && !body.lambda_symbols(lambda).is_empty()
+                    {
+                        body.lambda_params(lambda).for_each(|param| found.binds(cx, body, param.expr(), 0));
+                    }
+                }
+                Step::ExitBlock(..) => {
+                    places.pop();
+                }
+                Step::Let(id) => {
+                    let place = places.last_mut().expect("a Let is in a block");
+                    found.enter(body, id, place);
+                }
+                Step::Bound(id) => {
+                    let place = places.last_mut().expect("a Let is in a block");
+                    place.value = None;
+                    if let Some(Binding { var, value, .. }) = Binding::of(body, id)
+                        && let Expr::CallOp { op, .. } = body.expr(value)
+                        && Some(op) == patterns.match_cast
+                    {
+                        let region = if body.is_dataflow_var(var) { place.region } else { 0 };
+                        found.binds(cx, body, var.expr(), region);
+                    }
+                }
+                Step::Atom(id) => found.uses(&places, id, id),
+                Step::Flat(id) => match body.expr(id) {
+                    Expr::Proj { tuple, .. } => found.uses(&places, id, tuple),
+                    _ => body.operands_of(id).iter().for_each(|&o| found.uses(&places, id, o)),
+                },
+                Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+            }
+        }
+        found
+    }
+
+    /// Comes to a Let.
+    #[inline]
+    fn enter(&mut self, body: &Body, id: ExprId, place: &mut Place) {
+        let Some(Binding { var, value, flags, .. }) = Binding::of(body, id) else { return };
+        if !flags.is_dataflow() {
+            place.last = 0;
+        } else if flags.starts_region() || place.last == 0 {
+            // In a block that is an operand there is no link to hang another first Let at: its first region stays as it is.
+            place.last = match place.link {
+                Some(link) => {
+                    self.regions.push(Region { link, first: id, start: 0, end: 0 });
+                    self.regions.len() as u32
+                }
+                None => 0,
+            };
+        }
+        (place.region, place.value, place.link) = (place.last, Some(value), Some(Link::Rest(id)));
+        self.home[var.index()] = place.region;
+    }
+
+    /// Comes to a use by `user`, which is the atom itself where it is no operand.
+    #[inline]
+    fn uses(&mut self, places: &[Place], user: ExprId, operand: ExprId) {
+        let home = self.home[operand.index()];
+        if home != 0 && !places.last().is_some_and(|p| p.value == Some(user) && p.region == home) {
+            self.escaping.insert(operand);
+        }
+    }
+
+    fn binds(&mut self, cx: &Context, body: &Body, var: ExprId, region: u32) {
+        bound_symbols(cx, body.ty(var), |symbol| {
+            self.binders.entry(symbol).or_insert(Binder { var, region });
+        });
+    }
+}

@@ -1,0 +1,258 @@
+//! Which nodes are computed together.
+//!
+//! Each node begins as a group of its own. A group is merged, with everything on the paths from it to the immediate post-dominator of its last node, into the
+//! group of that one. So at any time:
+//!
+//! - The last node of a group post-dominates the others, and the group holds all that is on the paths from any of them to it.
+//! - A node of a group other than its last is used only inside the group. Whatever else is computed from the group is computed from
+//!   its last node: a group has one result.
+//! - Groups put where their last node was are in a right order, and have no cycles: what a group needs from another is that one's last node, which comes before
+//!   the node that uses it, and so before the last node of the group that needs it.
+//!
+//! A walk along the paths therefore goes from last node to last node, and never into a group. What it has walked over becomes part of one group if it is
+//! merged, so that it is not walked over again; if not, the walk ends at the first node that stands in the way, at the latest
+//! when there are more nodes than a group may have.
+
+use anfora_ir::{Body, Context, EntityId, Expr, ExprId, work};
+
+use super::dominators::{Dominators, NONE};
+use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
+use super::{FusionLimits, is_large};
+
+/// The nodes of a function in groups.
+pub(super) struct Groups<'a> {
+    graph: &'a Graph,
+    dominators: &'a Dominators,
+    limits: FusionLimits,
+    /// By node: one closer to the last node of its group, or itself.
+    parents: Vec<u32>,
+    /// By last node of a group: its kind. By any other node: the kind that its group had when it was merged.
+    kinds: Vec<u8>,
+    /// By last node of a group: how many nodes it has.
+    sizes: Vec<u32>,
+    /// The groups on the paths that were walked last.
+    passed: Vec<u32>,
+    stack: Vec<u32>,
+    /// By node: the walk that came to it last.
+    walked: Vec<u32>,
+    walk: u32,
+    arguments: Option<Arguments<'a>>,
+    pub(super) merged: bool,
+}
+
+/// What groups need from outside, kept while there is a limit.
+struct Arguments<'a> {
+    cx: &'a Context,
+    body: &'a Body,
+    /// By last node of a group: the atoms, once they were asked for.
+    of: Vec<Option<Vec<ExprId>>>,
+    /// By expression: the count in which it was seen last.
+    seen: Vec<u32>,
+    count: u32,
+}
+
+impl<'a> Groups<'a> {
+    /// Makes the groups.
+    pub(super) fn new(
+        cx: &'a Context,
+        body: &'a Body,
+        graph: &'a Graph,
+        dominators: &'a Dominators,
+        limits: FusionLimits,
+    ) -> Groups<'a> {
+        let n = graph.len();
+        let arguments = (limits.max_function_args > 0).then(|| Arguments {
+            cx,
+            body,
+            of: vec![None; n],
+            seen: vec![0; body.len()],
+            count: 0,
+        });
+        let mut groups = Groups {
+            graph,
+            dominators,
+            limits,
+            parents: (0..n as u32).collect(),
+            kinds: graph.kinds.clone(),
+            sizes: vec![1; n],
+            passed: Vec::new(),
+            stack: Vec::new(),
+            walked: vec![0; n],
+            walk: 0,
+            arguments,
+            merged: false,
+        };
+        for phase in 0..3 {
+            for node in 0..n as u32 {
+                groups.extend(phase, node);
+            }
+        }
+        groups
+    }
+
+    /// The last node of a node's group.
+    #[inline]
+    pub(super) fn last(&mut self, mut node: u32) -> u32 {
+        loop {
+            let parent = self.parents[node as usize];
+            if parent == node {
+                return node;
+            }
+            let next = self.parents[parent as usize];
+            self.parents[node as usize] = next;
+            node = next;
+        }
+    }
+
+    /// Merges the group that ends with a node into that of the node's post-dominator, if this is the phase for it and nothing is in the way.
+    #[inline]
+    fn extend(&mut self, phase: u8, node: u32) {
+        let kind = self.kinds[node as usize];
+        let end = self.dominators.immediate[node as usize];
+        if end == NONE || kind == OPAQUE {
+            return;
+        }
+        let label = self.dominators.labels[node as usize];
+        // The greatest kind of what is in between, and of the group at the end.
+        let (between, at_end) = match (phase, kind) {
+            (2, ELEM_WISE..=INJECTIVE) if self.kinds[end as usize] == TUPLE => (INJECTIVE, INJECTIVE),
+            (2, _) => return,
+            _ if self.kinds[end as usize] == TUPLE => return,
+            (0, OUT_ELEM_WISE) if label == ELEM_WISE => (BROADCAST, BROADCAST),
+            (_, ELEM_WISE | BROADCAST) if label <= INJECTIVE || label == COMM_REDUCE => (INJECTIVE, OUT_ELEM_WISE),
+            (1, INJECTIVE | TUPLE) => (INJECTIVE, INJECTIVE),
+            _ => return,
+        };
+        let last = self.last(end);
+        if self.parents[node as usize] != node || self.kinds[last as usize] > at_end {
+            return;
+        }
+        // As many nodes as the longest of the paths has at least.
+        let longest = self.dominators.heights[node as usize] - self.dominators.heights[end as usize];
+        if self.sizes[node as usize].saturating_add(longest) > self.limits.max_depth
+            || !self.walk(node, end, between)
+            || !self.arguments_fit(node, last)
+        {
+            return;
+        }
+        self.merge(node, last);
+    }
+
+    /// Walks the paths from a node to the group of its post-dominator, and notes the groups in between; whether there are not too many, and none of a
+    /// greater kind.
+    fn walk(&mut self, node: u32, end: u32, greatest: u8) -> bool {
+        let last = self.last(end);
+        self.walk += 1;
+        self.passed.clear();
+        self.stack.clear();
+        self.stack.push(node);
+        let mut size = u64::from(self.sizes[node as usize]) + u64::from(self.sizes[last as usize]);
+        if size > u64::from(self.limits.max_depth) {
+            return false;
+        }
+        let graph = self.graph;
+        while let Some(at) = self.stack.pop() {
+            for edge in graph.edges(at) {
+                work::tick();
+                let next = self.last(edge.to);
+                if next == last {
+                    // Other than the end itself, what is in its group already is on the way to it.
+                    if edge.to != end && self.kinds[last as usize] > greatest {
+                        return false;
+                    }
+                    continue;
+                }
+                if self.walked[next as usize] == self.walk {
+                    continue;
+                }
+                self.walked[next as usize] = self.walk;
+                size += u64::from(self.sizes[next as usize]);
+                if self.kinds[next as usize] > greatest || size > u64::from(self.limits.max_depth) {
+                    return false;
+                }
+                self.passed.push(next);
+                self.stack.push(next);
+            }
+        }
+        true
+    }
+
+    fn merge(&mut self, node: u32, last: u32) {
+        self.merged = true;
+        for i in 0..=self.passed.len() {
+            let group = self.passed.get(i).copied().unwrap_or(node);
+            self.parents[group as usize] = last;
+            self.sizes[last as usize] += self.sizes[group as usize];
+        }
+        // What elementwise operations were appended to stays what they are appended to.
+        if self.kinds[node as usize] == OUT_ELEM_WISE {
+            self.kinds[last as usize] = OUT_ELEM_WISE;
+        }
+    }
+
+    /// Whether the groups walked over, with the first and the last, need no more from outside than a function may have parameters. If so, what they
+    /// need is noted for the last: they are about to be merged.
+    fn arguments_fit(&mut self, node: u32, last: u32) -> bool {
+        let Some(mut arguments) = self.arguments.take() else { return true };
+        let limit = self.limits.max_function_args as usize;
+        self.walked[node as usize] = self.walk;
+        self.walked[last as usize] = self.walk;
+        self.passed.push(node);
+        self.passed.push(last);
+        let inside = self.passed.len();
+        // All but those that are inside come from outside.
+        let mut fits = self.passed.iter().all(|&group| arguments.list(self.graph, group).len() <= limit + inside);
+        let mut all: Vec<ExprId> = Vec::new();
+        arguments.count += 1;
+        for i in 0..inside {
+            if !fits || all.len() > limit {
+                fits = false;
+                break;
+            }
+            for &atom in arguments.of[self.passed[i] as usize].iter().flatten() {
+                let is_inside = self.graph.node(atom).is_some_and(|node| {
+                    let last = self.last(node);
+                    self.walked[last as usize] == self.walk
+                });
+                let seen = &mut arguments.seen[atom.index()];
+                if !is_inside && std::mem::replace(seen, arguments.count) != arguments.count {
+                    all.push(atom);
+                }
+            }
+        }
+        fits &= all.len() <= limit;
+        self.passed.truncate(inside - 2);
+        if fits {
+            arguments.of[last as usize] = Some(all);
+        }
+        self.arguments = Some(arguments);
+        fits
+    }
+}
+
+impl Arguments<'_> {
+    /// What a group needs; of a group of one node it is found out when it is first asked for.
+    fn list(&mut self, graph: &Graph, node: u32) -> &[ExprId] {
+        let Arguments { cx, body, of, seen, count } = self;
+        of[node as usize].get_or_insert_with(|| {
+            *count += 1;
+            let Expr::Let { value, .. } = body.expr(graph.lets[node as usize]) else { unreachable!("a node is a Let") };
+            let single = match body.expr(value) {
+                Expr::Proj { tuple, .. } => Some(tuple),
+                _ => None,
+            };
+            let mut list = Vec::new();
+            for &operand in body.operands_of(value).iter().chain(&single) {
+                let counts = match body.expr(operand) {
+                    Expr::Var { .. } => true,
+                    Expr::Literal(literal) => is_large(cx.literals.get(literal)),
+                    _ => false,
+                };
+                if counts && std::mem::replace(&mut seen[operand.index()], *count) != *count {
+                    list.push(operand);
+                }
+            }
+            list
+        })
+    }
+}

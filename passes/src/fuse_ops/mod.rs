@@ -1,0 +1,277 @@
+//! # FuseOps
+//!
+//! ```text
+//! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value that all paths from v go through (its immediate
+//!            post-dominator); G a group of bindings, r the last of them.
+//! Needs      Nothing: any form. Bindings outside of dataflow regions, and those with operands that are not atoms, stay as they are.
+//! Effect     dataflow { .. let v = op(a, ..); .. let r = op(v, ..); .. }
+//!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
+//!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
+//! Groups     Values of the patterns of their operators' rows: ElemWise 0, Broadcast 1, Injective 2, CommReduce 3, OutEWiseFusable 4;
+//!            projections 2; tuples 7; all else 8. v is merged with P(v), and with all on the paths to it, if
+//!            phase 0    v is 4, each operation on the paths takes its operand element by element, and no group on the way or at P(v)
+//!                       is greater than 1: what is appended to a convolution;
+//!            phase 0, 1 v is 0 or 1, each step is at most 2 (or the greatest is 3), no group on the way is greater than 2, that of P(v) at most 4;
+//!            phase 1    v is 2 or 7, and no group on the way or at P(v) is greater than 2;
+//!            phase 2    v is at most 2, P(v) is a tuple in a group of at most 2, and so is what is on the way.
+//!            A group that a 4 was merged into is a 4. An operand of a Broadcast that has just the shape of the result is taken element by element.
+//! Function   Parameters in the order of first use; a value used twice is one. Literals of rank 0, splats, those of at most 16 elements and those that a
+//!            type rule looks at stay inside; larger ones are passed. Symbolic dimensions are the function's own; one that no parameter has alone as
+//!            a dimension gets a parameter more, the variable that binds it, and if that is not visible, the group is not made. Named after the operators,
+//!            without their namespaces (nn.relu is relu), up to 64 characters. Groups that are equal modulo names share a function, also one that the module
+//!            had before.
+//! Never      Parameters, literals, calls of functions, lambdas and match_cast are in no group. A projection of a tuple from outside its group
+//!            stays outside. A group whose result is not used is dead, and left alone (DeadCodeElimination).
+//! Limits     FuseOps.max_depth: how many bindings a group has at most, each counted once. FuseOps.max_function_args: how many parameters a function has at
+//!            most; 0 for no limit. What would be too large is not merged.
+//! Cost       A walk, and for each use of a value beyond its first a time logarithmic in how far the uses are apart. A merge costs what it merges,
+//!            once; a merge that is refused, at most one look at each of max_depth groups and their uses, and nothing if the longest of the paths alone is
+//!            too long. Idempotent.
+//!
+//! before     def @f(%x: Tensor[(8,), float32]) {       after   def @f(%x: Tensor[(8,), float32]) {
+//!              dataflow {                                        dataflow {
+//!                let %a = exp(%x);                                 let %b = @fused_exp_add(%x);
+//!                let %b = add(%a, %x);                             output(%b)
+//!                output(%b)                                      }
+//!              }                                                 %b
+//!              %b                                              }
+//!            }                                                 def private @fused_exp_add(%x: Tensor[(8,), float32], Primitive=1) {
+//!                                                                let %a = exp(%x);
+//!                                                                let %b = add(%a, %x);
+//!                                                                %b
+//!                                                              }
+//! ```
+//!
+//! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it.
+
+mod dominators;
+mod graph;
+mod groups;
+mod outline;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use anfora_ir::{Context, Expr, Function, FunctionKey, Literal, Module};
+use anfora_manager::{ConfigDef, ModulePass, PassEntry};
+use anfora_visit::{Binding, Link, set_let_flags};
+
+use self::dominators::Dominators;
+use self::graph::{Graph, Patterns};
+use self::groups::Groups;
+use self::outline::Outliner;
+use crate::primitive::is_primitive;
+
+/// How many bindings a group has at most.
+pub const MAX_FUSION_DEPTH: ConfigDef =
+    ConfigDef::int("FuseOps.max_depth", 0, u32::MAX as i64, 256, "how many bindings a group has at most");
+
+/// How many parameters a fused function has at most.
+pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
+    "FuseOps.max_function_args",
+    0,
+    u32::MAX as i64,
+    0,
+    "how many parameters a fused function has at most; 0 for no limit",
+);
+
+/// The pass as pipelines name it.
+pub const FUSE_OPS: PassEntry = PassEntry {
+    name: "FuseOps",
+    doc: "Puts operators of dataflow regions that can be computed in one go into functions of their own",
+    opt_level: 1,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(ModulePass::new("FuseOps", 1, |module, cx| {
+            let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+            let limits = FusionLimits {
+                max_depth: limit(cx.config_of(&MAX_FUSION_DEPTH)?),
+                max_function_args: limit(cx.config_of(&MAX_FUSION_ARGS)?),
+            };
+            let done = fuse_ops(module, limits);
+            cx.count("groups", done.groups as u64);
+            cx.count("bindings", done.bindings as u64);
+            cx.count("functions", done.functions as u64);
+            Ok(())
+        })))
+    },
+};
+
+/// How large groups get.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FusionLimits {
+    /// How many bindings a group has at most.
+    pub max_depth: u32,
+    /// How many parameters a fused function has at most; 0 for no limit.
+    pub max_function_args: u32,
+}
+
+impl Default for FusionLimits {
+    fn default() -> FusionLimits {
+        FusionLimits { max_depth: 256, max_function_args: 0 }
+    }
+}
+
+/// What fusing did.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Fused {
+    /// How many groups became calls.
+    pub groups: usize,
+    /// How many bindings they had.
+    pub bindings: usize,
+    /// How many functions were made for them.
+    pub functions: usize,
+}
+
+/// Literals of more elements than this, other than splats, become parameters.
+const SMALL_LITERAL: usize = 16;
+
+/// Whether a literal is passed to a fused function rather than part of it.
+fn is_large(literal: &Literal) -> bool {
+    literal.rank() > 0 && literal.element_count() > SMALL_LITERAL && literal.as_splat().is_none()
+}
+
+/// Fuses the operators in the dataflow regions of a module.
+pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
+    let patterns = Patterns::new(&module.cx);
+    let keys: Vec<FunctionKey> = module
+        .functions()
+        .filter(|(_, f)| f.is_definition() && !is_primitive(&module.cx, f))
+        .map(|(key, _)| key)
+        .collect();
+    let mut outliner: Option<Outliner> = None;
+    let mut done = Fused::default();
+    for key in keys {
+        let Some(Function { body, .. }) = module.get(key) else { continue };
+        let Some(graph) = Graph::new(&module.cx, &patterns, body) else { continue };
+        let dominators = Dominators::new(&graph);
+        let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits);
+        if !groups.merged {
+            continue;
+        }
+        let lists = Lists::new(&mut groups, &graph);
+        let outliner = outliner.get_or_insert_with(|| Outliner::new(module, limits.max_function_args as usize));
+        if let Some((function, cx)) = module.get_mut(key) {
+            replace_groups(cx, function, &graph, &lists, outliner, &mut done);
+        }
+        for (global, function, signature) in outliner.made.drain(..) {
+            done.functions += 1;
+            let added = module.add(global, function);
+            assert!(added.is_ok(), "a fresh name has no function");
+            module.set_signature(global, signature);
+        }
+    }
+    done
+}
+
+/// The nodes of each group, in program order.
+struct Lists {
+    /// By last node of a group: where the nodes of the group begin; one more at the end. For others, nothing lies in between.
+    starts: Vec<u32>,
+    nodes: Vec<u32>,
+}
+
+impl Lists {
+    fn new(groups: &mut Groups<'_>, graph: &Graph) -> Lists {
+        let n = graph.len();
+        let last: Vec<u32> = (0..n as u32).map(|node| groups.last(node)).collect();
+        let mut starts = vec![0u32; n + 1];
+        last.iter().for_each(|&l| starts[l as usize] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut nodes = vec![0u32; n];
+        for (node, &l) in last.iter().enumerate().rev() {
+            let start = &mut starts[l as usize];
+            *start -= 1;
+            nodes[*start as usize] = node as u32;
+        }
+        Lists { starts, nodes }
+    }
+
+    fn of(&self, last: usize) -> &[u32] {
+        &self.nodes[self.starts[last] as usize..self.starts[last + 1] as usize]
+    }
+}
+
+/// Makes calls of the groups of a function, each where its last binding was.
+fn replace_groups(
+    cx: &mut Context,
+    function: &mut Function,
+    graph: &Graph,
+    lists: &Lists,
+    outliner: &mut Outliner,
+    done: &mut Fused,
+) {
+    let body = &mut function.body;
+    let mut gone = vec![false; graph.len()];
+    let mut members: Vec<Binding> = Vec::new();
+    // By node: the last node of the group that it is taken into, and one.
+    let mut taken: Vec<u32> = vec![0; graph.len()];
+    for (number, region) in graph.regions.iter().enumerate() {
+        let before = done.groups;
+        for last in region.start..region.end {
+            let nodes = lists.of(last as usize);
+            if nodes.len() < 2 || !graph.is_used(last) {
+                continue;
+            }
+            members.clear();
+            let mut calls = 0;
+            for &node in nodes {
+                let binding = Binding::of(body, graph.lets[node as usize]).expect("a node is a Let");
+                match body.expr(binding.value) {
+                    Expr::Proj { tuple, .. }
+                        if graph.node(tuple).is_none_or(|tuple| taken[tuple as usize] != last + 1) =>
+                    {
+                        continue;
+                    }
+                    Expr::CallOp { .. } => calls += 1,
+                    _ => {}
+                }
+                taken[node as usize] = last + 1;
+                members.push(binding);
+            }
+            if members.len() < 2 || calls == 0 {
+                continue;
+            }
+            let binder = |symbol| graph.binder(symbol, number);
+            let Some(outlined) = outliner.outline(cx, body, &members, binder) else { continue };
+            let root = members[members.len() - 1];
+            let callee = body.global(outlined.global, outlined.signature);
+            let mut operands = Vec::with_capacity(outliner.arguments().len() + 1);
+            operands.push(callee);
+            operands.extend_from_slice(outliner.arguments());
+            let operands = body.push_operands(&operands);
+            let (ty, span) = (body.ty(root.var.expr()), body.span(root.value));
+            let call = body.push(Expr::Call { operands, attrs: cx.attrs.empty() }, ty, span);
+            Link::Value(root.id).set(body, call);
+            for &node in nodes {
+                gone[node as usize] = node != last && taken[node as usize] == last + 1;
+            }
+            done.groups += 1;
+            done.bindings += members.len();
+        }
+        if done.groups > before {
+            // The last Let of a region is the last of its group, so that the link of the next region stays.
+            let mut link = region.link;
+            for node in region.start..region.end {
+                if gone[node as usize] {
+                    continue;
+                }
+                let id = graph.lets[node as usize];
+                if link.target(body) != id {
+                    if link == region.link
+                        && let Expr::Let { flags, .. } = body.expr(link.target(body))
+                    {
+                        set_let_flags(body, id, flags);
+                    }
+                    link.set(body, id);
+                }
+                link = Link::Rest(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! The functions that groups become, and which of them are equal.
+
+use std::hash::{Hash, Hasher};
+
+use anfora_ir::{
+    Attr, AttrId, AttrsId, Body, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind, GlobalId,
+    LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
+};
+use anfora_visit::{Binding, Copier, chain};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::graph::bound_symbols;
+use super::is_large;
+use crate::names::NameSupply;
+use crate::primitive::PRIMITIVE;
+
+/// How long the names of operators in the name of a function get.
+const NAME_LENGTH: usize = 64;
+
+/// A function that was made or found.
+#[derive(Copy, Clone)]
+struct Entry {
+    hash: u64,
+    /// Where its key is among the words.
+    start: usize,
+    end: usize,
+    global: GlobalId,
+    signature: TypeId,
+}
+
+/// A call that takes the place of a group.
+pub(super) struct Outlined {
+    pub(super) global: GlobalId,
+    pub(super) signature: TypeId,
+}
+
+/// Makes functions from groups, each once.
+///
+/// A group is written down as a list of words, in which variables and symbols are numbered as they come: equal groups have equal words.
+pub(super) struct Outliner {
+    names: NameSupply,
+    attrs: AttrsId,
+    max_function_args: usize,
+    entries: HashTable<Entry>,
+    words: Vec<u32>,
+    /// By expression: the group that it was seen in last, and its word there.
+    slots: Vec<(u32, u32)>,
+    group: u32,
+    /// Symbols that stand for the first, second and so on of a group.
+    pool: Vec<DimId>,
+    symbolic_attrs: FxHashMap<AttrsId, Box<[SymbolId]>>,
+    /// What the group at hand needs from outside, in the order of first use.
+    params: Vec<ExprId>,
+    /// The symbols of the group at hand, in the order in which they come.
+    symbols: Vec<SymbolId>,
+    numbers: FxHashMap<SymbolId, DimId>,
+    /// Functions to be added to the module.
+    pub(super) made: Vec<(GlobalId, Function, TypeId)>,
+}
+
+const MEMBER: u32 = 0;
+const PARAM: u32 = 1 << 31;
+
+#[derive(Copy, Clone)]
+#[repr(u32)]
+enum Word {
+    CallOp,
+    Tuple,
+    Proj,
+    Member,
+    Param,
+    NewParam,
+    Literal,
+    Global,
+    Op,
+    None,
+    Extra,
+}
+
+impl Outliner {
+    /// One that knows the primitive functions of a module.
+    pub(super) fn new(module: &mut Module, max_function_args: usize) -> Outliner {
+        let one = module.cx.attr(Attr::Int(1));
+        let mut outliner = Outliner {
+            names: NameSupply::new(module),
+            attrs: module.cx.named_attrs(&[(PRIMITIVE, one)]),
+            max_function_args,
+            entries: HashTable::new(),
+            words: Vec::new(),
+            slots: Vec::new(),
+            group: 0,
+            pool: Vec::new(),
+            symbolic_attrs: FxHashMap::default(),
+            params: Vec::new(),
+            symbols: Vec::new(),
+            numbers: FxHashMap::default(),
+            made: Vec::new(),
+        };
+        for key in module.order().to_vec() {
+            if let Some((function, cx)) = module.get_mut(key)
+                && function.visibility == Visibility::Private
+                && function.attrs == outliner.attrs
+            {
+                outliner.learn(cx, function);
+            }
+        }
+        outliner
+    }
+
+    /// Notes a function of the module, if it is one that a group could have become.
+    fn learn(&mut self, cx: &mut Context, function: &mut Function) {
+        let (Some(global), FunctionKind::Definition) = (function.global(), function.kind) else { return };
+        let Some(signature) = cx.globals.get(global).signature else { return };
+        let body = &mut function.body;
+        let members: Vec<Binding> = chain(body, body.root()).collect();
+        let is_flat = |b: &Binding| {
+            b.flags == LetFlags::PLAIN
+                && match body.expr(b.value) {
+                    Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
+                    Expr::CallOp { .. } | Expr::Tuple(_) => {
+                        body.operands_of(b.value).iter().all(|&o| body.expr(o).is_atom())
+                    }
+                    _ => false,
+                }
+        };
+        let Some(last) = members.last() else { return };
+        if last.rest != last.var.expr()
+            || !members.iter().all(is_flat)
+            || function.ret.is_some_and(|ret| ret != body.ty(last.var.expr()))
+        {
+            return;
+        }
+        let start = self.words.len();
+        self.write(cx, body, &members);
+        let params: SmallVec<[ExprId; 8]> = body.params().iter().map(|p| p.expr()).collect();
+        if !params.starts_with(&self.params) {
+            self.words.truncate(start);
+            return;
+        }
+        for &extra in &params[self.params.len()..] {
+            self.write_extra(cx, body, extra);
+        }
+        if self.find(start).is_none() {
+            self.enter(start, global, signature);
+        } else {
+            self.words.truncate(start);
+        }
+    }
+
+    /// The function that a group becomes, whose arguments are then `self.arguments()`; `None` if it cannot become one. `binder` is a variable,
+    /// visible where the group is, whose type has a symbol alone as a dimension.
+    pub(super) fn outline(
+        &mut self,
+        cx: &mut Context,
+        body: &mut Body,
+        members: &[Binding],
+        binder: impl Fn(SymbolId) -> Option<ExprId>,
+    ) -> Option<Outlined> {
+        let start = self.words.len();
+        self.write(cx, body, members);
+        let result = body.ty(members.last()?.var.expr());
+        if !self.bind_symbols(cx, body, binder)
+            || (self.max_function_args > 0 && self.params.len() > self.max_function_args)
+        {
+            self.words.truncate(start);
+            return None;
+        }
+        let found = match self.find(start) {
+            Some(entry) => {
+                self.words.truncate(start);
+                Outlined { global: entry.global, signature: entry.signature }
+            }
+            None => {
+                let (function, signature) = self.build(cx, body, members);
+                if !self.is_of_type(cx, body, signature, result) {
+                    self.words.truncate(start);
+                    return None;
+                }
+                let global = self.names.fresh(cx, &name(cx, body, members));
+                self.made.push((global, function, signature));
+                self.enter(start, global, signature);
+                return Some(Outlined { global, signature });
+            }
+        };
+        self.is_of_type(cx, body, found.signature, result).then_some(found)
+    }
+
+    /// The arguments of the call of the function that was outlined last.
+    pub(super) fn arguments(&self) -> &[ExprId] {
+        &self.params
+    }
+
+    /// Whether a call with the present arguments is of just the type that is wanted. Without symbols it is: the parameters have the types of the arguments.
+    fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
+        if self.symbols.is_empty() {
+            return true;
+        }
+        let types: SmallVec<[TypeId; 8]> = self.params.iter().map(|&p| body.ty(p)).collect();
+        infer_call(cx, signature, &types) == Ok(wanted)
+    }
+
+    // ---- Words ----
+
+    fn find(&self, start: usize) -> Option<Entry> {
+        let key = &self.words[start..];
+        self.entries.find(hash(key), |e| &self.words[e.start..e.end] == key).copied()
+    }
+
+    /// Keeps the words from `start` on as the key of a function.
+    fn enter(&mut self, start: usize, global: GlobalId, signature: TypeId) {
+        let hash = hash(&self.words[start..]);
+        let entry = Entry { hash, start, end: self.words.len(), global, signature };
+        self.entries.insert_unique(hash, entry, |e| e.hash);
+    }
+
+    /// Writes a group down, and finds its parameters and symbols on the way.
+    fn write(&mut self, cx: &mut Context, body: &mut Body, members: &[Binding]) {
+        self.group += 1;
+        self.params.clear();
+        self.symbols.clear();
+        self.numbers.clear();
+        if self.slots.len() < body.len() {
+            self.slots.resize(body.len(), (0, 0));
+        }
+        for (i, member) in members.iter().enumerate() {
+            let value = member.value;
+            match body.expr(value) {
+                Expr::CallOp { op, operands, attrs } => {
+                    let attrs = self.attrs_word(cx, body, attrs);
+                    self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, operands.len() as u32]);
+                    let lifts = lifts_literals(cx, body, value);
+                    let operands: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands(operands));
+                    for operand in operands {
+                        self.operand(cx, body, operand, lifts);
+                    }
+                }
+                Expr::Proj { tuple, index } => {
+                    self.words.extend([Word::Proj as u32, index]);
+                    self.operand(cx, body, tuple, false);
+                }
+                _ => {
+                    let fields: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands_of(value));
+                    self.words.extend([Word::Tuple as u32, fields.len() as u32]);
+                    for field in fields {
+                        self.operand(cx, body, field, false);
+                    }
+                }
+            }
+            let types = [body.ty(value), body.ty(member.var.expr())];
+            for ty in types {
+                let ty = self.type_word(cx, body, ty);
+                self.words.push(ty);
+            }
+            self.slots[member.var.index()] = (self.group, MEMBER | i as u32);
+        }
+    }
+
+    fn operand(&mut self, cx: &mut Context, body: &mut Body, operand: ExprId, lifts: bool) {
+        let words = match body.expr(operand) {
+            Expr::Literal(literal) if !(lifts && is_large(cx.literals.get(literal))) => {
+                [Word::Literal as u32, literal.index() as u32]
+            }
+            Expr::Global(global) => [Word::Global as u32, global.index() as u32],
+            Expr::Op(op) => [Word::Op as u32, op.index() as u32],
+            Expr::None => [Word::None as u32, 0],
+            _ => match self.slots[operand.index()] {
+                (group, slot) if group == self.group && slot & PARAM != 0 => [Word::Param as u32, slot & !PARAM],
+                (group, slot) if group == self.group => [Word::Member as u32, slot],
+                _ => {
+                    self.slots[operand.index()] = (self.group, PARAM | self.params.len() as u32);
+                    self.params.push(operand);
+                    let ty = body.ty(operand);
+                    [Word::NewParam as u32, self.type_word(cx, body, ty)]
+                }
+            },
+        };
+        self.words.extend(words);
+    }
+
+    fn write_extra(&mut self, cx: &mut Context, body: &mut Body, extra: ExprId) {
+        let ty = body.ty(extra);
+        let ty = self.type_word(cx, body, ty);
+        self.words.extend([Word::Extra as u32, ty]);
+    }
+
+    fn type_word(&mut self, cx: &mut Context, body: &mut Body, ty: TypeId) -> u32 {
+        if !cx.types.is_symbolic(ty) {
+            return ty.index() as u32;
+        }
+        let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
+        cx.types.for_each_symbol(ty, |dim| {
+            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim) {
+                found.push(symbol);
+            }
+        });
+        self.meet(cx, &found);
+        self.numbering().map_type(&mut Editor::new(cx, body), ty).index() as u32
+    }
+
+    fn attrs_word(&mut self, cx: &mut Context, body: &mut Body, attrs: AttrsId) -> u32 {
+        if attrs == cx.attrs.empty() || cx.types.dims.symbol_count() == 0 {
+            return attrs.index() as u32;
+        }
+        let found = self.symbolic_attrs.entry(attrs).or_insert_with(|| symbols_of_attrs(cx, attrs)).clone();
+        if found.is_empty() {
+            return attrs.index() as u32;
+        }
+        self.meet(cx, &found);
+        self.numbering().map_attrs(&mut Editor::new(cx, body), attrs).index() as u32
+    }
+
+    /// Numbers symbols as they come.
+    fn meet(&mut self, cx: &mut Context, found: &[SymbolId]) {
+        for &symbol in found {
+            if self.numbers.contains_key(&symbol) {
+                continue;
+            }
+            if self.symbols.len() == self.pool.len() {
+                let name = cx.names.intern("n");
+                let fresh = cx.types.dims.new_symbol(name);
+                self.pool.push(cx.types.dims.symbol(fresh));
+            }
+            self.numbers.insert(symbol, self.pool[self.symbols.len()]);
+            self.symbols.push(symbol);
+        }
+    }
+
+    /// Replaces the symbols of the group by those of the pool.
+    fn numbering(&self) -> Copier {
+        replacing(self.symbols.iter().zip(&self.pool))
+    }
+
+    /// Adds parameters for the symbols that the others do not bind; whether all are bound then.
+    fn bind_symbols(&mut self, cx: &mut Context, body: &mut Body, binder: impl Fn(SymbolId) -> Option<ExprId>) -> bool {
+        if self.symbols.is_empty() {
+            return true;
+        }
+        let mut bound = rustc_hash::FxHashSet::default();
+        for &param in &self.params {
+            bound_symbols(cx, body.ty(param), |symbol| bound.extend([symbol]));
+        }
+        // The list grows with the symbols of the parameters that are added.
+        let mut i = 0;
+        while let Some(&symbol) = self.symbols.get(i) {
+            i += 1;
+            if bound.contains(&symbol) {
+                continue;
+            }
+            let Some(var) = binder(symbol) else { return false };
+            self.params.push(var);
+            bound_symbols(cx, body.ty(var), |symbol| bound.extend([symbol]));
+            self.write_extra(cx, body, var);
+        }
+        true
+    }
+
+    // ---- Functions ----
+
+    /// The function of the group that was written down last, and its signature.
+    fn build(&self, cx: &mut Context, from: &Body, members: &[Binding]) -> (Function, TypeId) {
+        let mut function = Function::new(&cx.types, cx.attrs.empty());
+        function.visibility = Visibility::Private;
+        function.attrs = self.attrs;
+        // A symbol belongs to one function.
+        let own: Vec<DimId> = self
+            .symbols
+            .iter()
+            .map(|&symbol| {
+                let name = cx.types.dims.symbol_name(symbol);
+                let fresh = cx.types.dims.new_symbol(name);
+                cx.types.dims.symbol(fresh)
+            })
+            .collect();
+        let mut copier = replacing(self.symbols.iter().zip(&own));
+        let mut editor = Editor::new(cx, &mut function.body);
+        let mut params: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(self.params.len());
+        let mut literals = 0;
+        for &param in &self.params {
+            let name = match from.as_var(param) {
+                Some(var) => from.var_name(var),
+                None => {
+                    literals += 1;
+                    Some(editor.cx.names.intern(&format!("param_{}", literals - 1)))
+                }
+            };
+            let ty = copier.map_type(&mut editor, from.ty(param));
+            let var = editor.body.push_var(name, VarFlags::PLAIN, ty, from.span(param));
+            editor.body.push_param(var);
+            params.push(var.expr());
+        }
+        let mut vars: Vec<ExprId> = Vec::with_capacity(members.len());
+        let mut operands: Vec<ExprId> = Vec::new();
+        let mut previous: Option<ExprId> = None;
+        let unit = editor.cx.types.unit();
+        for member in members {
+            let expr = from.expr(member.value);
+            operands.clear();
+            let single = match expr {
+                Expr::Proj { tuple, .. } => Some(tuple),
+                _ => None,
+            };
+            for &operand in from.operands_of(member.value).iter().chain(&single) {
+                operands.push(match (self.slots[operand.index()], from.expr(operand)) {
+                    ((group, slot), _) if group == self.group && slot & PARAM != 0 => params[(slot & !PARAM) as usize],
+                    ((group, slot), _) if group == self.group => vars[slot as usize],
+                    (_, Expr::Literal(literal)) => editor.literal_id(literal),
+                    (_, Expr::Global(global)) => editor.global(global),
+                    (_, Expr::Op(op)) => editor.op(op),
+                    _ => editor.none(),
+                });
+            }
+            let expr = match expr {
+                Expr::CallOp { op, attrs, .. } => {
+                    let attrs = copier.map_attrs(&mut editor, attrs);
+                    Expr::CallOp { op, operands: editor.body.push_operands(&operands), attrs }
+                }
+                Expr::Proj { index, .. } => Expr::Proj { tuple: operands[0], index },
+                _ => Expr::Tuple(editor.body.push_operands(&operands)),
+            };
+            let ty = copier.map_type(&mut editor, from.ty(member.value));
+            let value = editor.body.push(expr, ty, from.span(member.value));
+            let ty = copier.map_type(&mut editor, from.ty(member.var.expr()));
+            let (name, span) = (from.var_name(member.var), from.span(member.var.expr()));
+            let var = editor.body.push_var(name, VarFlags::PLAIN, ty, span);
+            editor.body.set_meta(var.expr(), from.meta(member.var.expr()));
+            let link = Expr::Let { var, value, body: var.expr(), flags: LetFlags::PLAIN };
+            let link = editor.body.push(link, unit, from.span(member.id));
+            match previous.replace(link) {
+                Some(previous) => editor.body.set_let_body(previous, link),
+                None => editor.body.set_root(link),
+            }
+            vars.push(var.expr());
+        }
+        let types: SmallVec<[TypeId; 8]> = params.iter().map(|&p| function.body.ty(p)).collect();
+        let ret = function.body.type_of(function.body.root());
+        let signature = signature_type(cx, &types, ret);
+        (function, signature)
+    }
+}
+
+fn replacing<'s>(pairs: impl Iterator<Item = (&'s SymbolId, &'s DimId)>) -> Copier {
+    let mut copier = Copier::new();
+    pairs.for_each(|(&symbol, &by)| copier.replace_symbol(symbol, by));
+    copier
+}
+
+fn hash(words: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    words.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether the type of a call stays what it is if its large literals become parameters.
+fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
+    let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
+    let literal = |o: ExprId| body.as_literal(o);
+    let large = |cx: &Context, o: ExprId| literal(o).is_some_and(|l| is_large(cx.literals.get(l)));
+    if !body.operands(operands).iter().any(|&o| large(cx, o)) {
+        return false;
+    }
+    let operands: SmallVec<[Operand; 4]> = body
+        .operands(operands)
+        .iter()
+        .map(|&o| Operand {
+            ty: body.ty(o),
+            literal: literal(o).filter(|_| !large(cx, o)),
+            absent: matches!(body.expr(o), Expr::None),
+        })
+        .collect();
+    infer_op(cx, op, &operands, attrs, body.ty(call)) == Ok(body.ty(call))
+}
+
+fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
+    let mut found: Vec<SymbolId> = Vec::new();
+    let mut meet = |dim: DimId| {
+        if let Dim::Symbol(symbol) = *cx.types.dims.get(dim) {
+            found.push(symbol);
+        }
+    };
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut stack: Vec<AttrId> = cx.attrs.list(attrs).iter().rev().map(|&(_, value)| value).collect();
+    while let Some(value) = stack.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        match cx.attrs.get(value) {
+            Attr::List(items) => stack.extend(items.iter().rev()),
+            Attr::Shape(dims) => dims.iter().for_each(|&d| cx.types.dims.for_each_symbol(d, &mut meet)),
+            Attr::Type(ty) => cx.types.for_each_symbol(*ty, &mut meet),
+            _ => {}
+        }
+    }
+    found.into()
+}
+
+/// `fused_` and the operators without their namespaces, as many as fit.
+fn name(cx: &Context, body: &Body, members: &[Binding]) -> String {
+    let mut name = "fused".to_string();
+    for member in members {
+        let Expr::CallOp { op, .. } = body.expr(member.value) else { continue };
+        let op = &cx.ops.get(op).name;
+        let op = op.rsplit('.').next().unwrap_or(op);
+        if name.len() + 1 + op.len() > NAME_LENGTH {
+            name.push_str("_etc");
+            break;
+        }
+        name.push('_');
+        name.push_str(op);
+    }
+    name
+}

@@ -1,0 +1,129 @@
+//! A function that is inlined.
+
+use anfora_ir::{
+    Attr, AttrsId, Body, Context, Cursor, Editor, Expr, ExprId, Function, GlobalId, IdSet, Step, SymbolId, TypeId,
+    VarFlags, VarId,
+};
+use anfora_visit::{Copier, chain};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::named_in;
+use crate::lambda_lifting::{for_each_bound, for_each_free};
+
+/// What is copied where a function is named: its parameters and its block, without what was left over from edits.
+pub(super) struct Callee {
+    pub(super) body: Body,
+    pub(super) params: Vec<VarId>,
+    /// The result type that it states.
+    pub(super) ret: Option<TypeId>,
+    pub(super) attrs: AttrsId,
+    pub(super) meta: AttrsId,
+    /// Whether there is no If in its block, but for those in lambdas.
+    pub(super) is_straight: bool,
+    /// The symbols that its parameters bind.
+    pub(super) param_symbols: Vec<SymbolId>,
+    /// The symbols that its `match_cast`s bind.
+    pub(super) inner_symbols: Vec<SymbolId>,
+    /// The variables that are bound to calls and only projected.
+    pub(super) projected: Vec<VarId>,
+    full_size: usize,
+}
+
+impl Callee {
+    /// A callee that may name others.
+    pub(super) fn of(cx: &mut Context, function: &Function, others: &FxHashMap<GlobalId, Callee>) -> Callee {
+        let mut body = Body::new(&cx.types);
+        let mut editor = Editor::new(cx, &mut body);
+        let mut copier = Copier::new();
+        let mut params = Vec::with_capacity(function.body.params().len());
+        for &param in function.body.params() {
+            let ty = function.body.ty(param.expr());
+            let copy = editor.var(function.body.var_name(param), VarFlags::PLAIN, ty);
+            copier.replace_var(param, copy.expr());
+            params.push(copy);
+        }
+        let root = copier.copy(&mut editor, Some(&function.body), function.body.root());
+        body.set_root(root);
+        let is_if = |id| matches!(body.expr(id), Expr::If { .. });
+        let is_straight = !chain(&body, root).any(|b| is_if(b.value)) && !is_if(body.tail(root));
+        let (mut param_symbols, mut inner_symbols) = (Vec::new(), Vec::new());
+        if cx.types.dims.symbol_count() > 0 {
+            let mut seen = FxHashSet::default();
+            for &param in &params {
+                for_each_bound(cx, body.ty(param.expr()), |s| {
+                    if seen.insert(s) {
+                        param_symbols.push(s);
+                    }
+                });
+            }
+            let match_cast = cx.ops.find("match_cast");
+            for (_, expr) in body.exprs() {
+                if let Expr::CallOp { op, attrs, .. } = expr
+                    && Some(op) == match_cast
+                    && let Some(to) = cx.find_attr(attrs, "to")
+                    && let Attr::Type(to) = *cx.attrs.get(to)
+                {
+                    for_each_free(cx, to, |s| {
+                        if seen.insert(s) {
+                            inner_symbols.push(s);
+                        }
+                    });
+                }
+            }
+        }
+        let projected = projected_calls(&body);
+        let named = named_in(&body, |global| others.contains_key(&global));
+        let full_size = named.iter().fold(body.len(), |size, global| size.saturating_add(others[global].full_size));
+        Callee {
+            body,
+            params,
+            ret: function.ret,
+            attrs: function.attrs,
+            meta: function.meta,
+            is_straight,
+            param_symbols,
+            inner_symbols,
+            projected,
+            full_size,
+        }
+    }
+
+    /// The number of its nodes, once the functions that it names are inlined.
+    pub(super) fn full_size(&self) -> usize {
+        self.full_size
+    }
+
+    /// Whether it binds symbols.
+    pub(super) fn is_symbolic(&self) -> bool {
+        !self.param_symbols.is_empty() || !self.inner_symbols.is_empty()
+    }
+}
+
+/// The variables of a body that Lets bind to calls and that are only projected.
+pub(super) fn projected_calls(body: &Body) -> Vec<VarId> {
+    let mut used: IdSet<ExprId> = IdSet::with_capacity(body.len());
+    let mut calls = Vec::new();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::Let(id) => {
+                if let Expr::Let { var, value, .. } = body.expr(id)
+                    && let Expr::Call { .. } = body.expr(value)
+                {
+                    calls.push(var);
+                }
+            }
+            Step::Atom(id) => {
+                used.insert(id);
+            }
+            Step::Flat(id) => {
+                for &operand in body.operands_of(id) {
+                    used.insert(operand);
+                }
+            }
+            _ => {}
+        }
+    }
+    calls.retain(|var| !used.contains(var.expr()));
+    calls
+}

@@ -1,0 +1,543 @@
+//! Puts blocks of functions in the places of what names these, in one function.
+
+use anfora_ir::{
+    Attr, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step, SymbolId,
+    Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+};
+use anfora_visit::Copier;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::callee::{Callee, projected_calls};
+use crate::definitions::Definitions;
+use crate::failure::{Failure, not_a_normal_form};
+use crate::lambda_lifting::for_each_bound;
+use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
+use crate::symbols::Substitution;
+
+/// The work on one function.
+pub(super) struct Inliner<'a> {
+    callees: &'a FxHashMap<GlobalId, Callee>,
+    make_closure: Option<OpId>,
+    match_cast: Option<OpId>,
+    /// The variables that are bound to calls and only projected.
+    projected: IdSet<ExprId>,
+    /// The Lets whose values came out of functions.
+    inlined: IdSet<ExprId>,
+    /// The tuples whose bindings went.
+    tuples: Definitions,
+    /// The lambda that the walk is about to enter.
+    entering: Option<LambdaId>,
+    /// The lambdas that the walk is in.
+    lambdas: Vec<LambdaId>,
+    /// Symbols that are bound in lambdas from now on.
+    new_symbols: FxHashMap<LambdaId, Vec<SymbolId>>,
+    pub(super) uses: usize,
+    /// By how many nodes the module may still grow.
+    pub(super) left: Option<usize>,
+}
+
+impl<'a> Inliner<'a> {
+    pub(super) fn new(
+        cx: &Context,
+        body: &Body,
+        callees: &'a FxHashMap<GlobalId, Callee>,
+        left: Option<usize>,
+    ) -> Inliner<'a> {
+        let mut projected = IdSet::with_capacity(body.len());
+        for var in projected_calls(body) {
+            projected.insert(var.expr());
+        }
+        Inliner {
+            callees,
+            make_closure: cx.ops.find("make_closure"),
+            match_cast: cx.ops.find("match_cast"),
+            projected,
+            inlined: IdSet::with_capacity(0),
+            tuples: Definitions::new(body),
+            entering: None,
+            lambdas: Vec::new(),
+            new_symbols: FxHashMap::default(),
+            uses: 0,
+            left,
+        }
+    }
+
+    /// The function that an atom names that is inlined.
+    fn callee(&self, body: &Body, atom: ExprId) -> Option<&'a Callee> {
+        match body.expr(atom) {
+            Expr::Global(global) => self.callees.get(&global),
+            _ => None,
+        }
+    }
+
+    /// What stands for an operand here, where that is to be inlined. A function that came here as an argument of another was not
+    /// counted where it stands now.
+    fn resolve(&mut self, s: &mut Sweep<'_>, operand: ExprId) -> ExprId {
+        let Some(atom) = s.resolve(operand) else { return operand };
+        if atom == operand {
+            return operand;
+        }
+        if let Some(callee) = self.callee(s.body, atom)
+            && let Some(left) = &mut self.left
+        {
+            match left.checked_sub(callee.full_size()) {
+                Some(rest) => *left = rest,
+                None => return operand,
+            }
+        }
+        atom
+    }
+
+    /// The block of the function that is called; `None` if the call stays.
+    fn call(&mut self, s: &mut Sweep<'_>, site: Site, operands: &[ExprId]) -> Result<Option<ExprId>, Failure> {
+        let Some((&function, arguments)) = operands.split_first() else { return Ok(None) };
+        let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
+        let in_region = matches!(s.body.expr(site.at), Expr::Let { flags, .. } if flags.is_dataflow());
+        if callee.params.len() != arguments.len() || in_region && !callee.is_straight {
+            return Ok(None);
+        }
+        let Some(copy) = self.copy(s, site, callee, arguments)? else { return Ok(None) };
+        if let Some(&lambda) = self.lambdas.last()
+            && !(copy.bound.is_empty() && copy.cast.is_empty())
+        {
+            self.new_symbols.entry(lambda).or_default().extend(copy.bound.iter().chain(&copy.cast));
+        }
+        self.inlined.insert(site.at);
+        Ok(Some(copy.with_casts(s, copy.block)))
+    }
+
+    /// The lambda that a function is once its last parameters are these arguments, after the casts of these; `None` if it stays.
+    fn lambda(
+        &mut self,
+        s: &mut Sweep<'_>,
+        site: Site,
+        function: ExprId,
+        captures: &[ExprId],
+    ) -> Result<Option<(Copy, ExprId)>, Failure> {
+        let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
+        if callee.params.len() < captures.len() {
+            return Ok(None);
+        }
+        let Some(mut copy) = self.copy(s, site, callee, captures)? else { return Ok(None) };
+        if let Some(&lambda) = self.lambdas.last()
+            && !copy.cast.is_empty()
+        {
+            self.new_symbols.entry(lambda).or_default().extend(&copy.cast);
+        }
+        let attrs = copy.substitution.attrs(s.cx, callee.attrs);
+        let found = s.body.type_of(copy.block);
+        let ret = callee.ret.map(|ty| copy.substitution.ty(s.cx, ty)).filter(|&ty| ty != found);
+        let lambda = s.body.push_lambda(&copy.params, ret, attrs);
+        if !copy.bound.is_empty() {
+            s.body.set_lambda_symbols(lambda, copy.bound.clone());
+        }
+        let node = s.editor().lambda(lambda, copy.block);
+        Ok(Some((copy, node)))
+    }
+
+    /// A lambda as a block to be evaluated in the place of a value.
+    fn closure(
+        &mut self,
+        s: &mut Sweep<'_>,
+        site: Site,
+        function: ExprId,
+        captures: &[ExprId],
+    ) -> Result<Option<ExprId>, Failure> {
+        let Some((copy, node)) = self.lambda(s, site, function, captures)? else { return Ok(None) };
+        if let Some(var) = site.var
+            && let Some(callee) = self.callee(s.body, function)
+            && callee.meta != s.cx.attrs.empty()
+            && s.body.meta(var.expr()).is_none()
+        {
+            s.body.set_meta(var.expr(), Some(callee.meta));
+        }
+        Ok(Some(copy.with_casts(s, node)))
+    }
+
+    /// A block that binds a lambda for each operand that names a function, and ends in the node with these for operands.
+    fn operands(
+        &mut self,
+        s: &mut Sweep<'_>,
+        site: Site,
+        node: ExprId,
+        from: usize,
+    ) -> Result<Option<ExprId>, Failure> {
+        let Some(list) = s.body.expr(node).operand_list() else { return Ok(None) };
+        let mut bindings: SmallVec<[(ExprId, VarId, ExprId); 2]> = SmallVec::new();
+        for i in from..list.len() {
+            let operand = s.body.operand(list, i);
+            let operand = self.resolve(s, operand);
+            if self.callee(s.body, operand).is_none() {
+                continue;
+            }
+            let known = bindings.iter().find(|b| b.0 == operand).map(|b| b.1);
+            let var = match known {
+                Some(var) => var,
+                None => {
+                    let Some((_, lambda)) = self.lambda(s, site, operand, &[])? else { continue };
+                    let ty = s.body.ty(lambda);
+                    let var = s.editor().var(None, VarFlags::PLAIN, ty);
+                    bindings.push((operand, var, lambda));
+                    self.uses += 1;
+                    var
+                }
+            };
+            s.body.set_operand(list, i, var.expr());
+        }
+        if bindings.is_empty() {
+            return Ok(None);
+        }
+        let mut block = node;
+        for (_, var, lambda) in bindings.into_iter().rev() {
+            block = s.editor().let_(var, lambda, block, LetFlags::PLAIN);
+        }
+        Ok(Some(block))
+    }
+
+    // ---- Copies ----
+
+    /// A copy of a function's block for use here, in which its last parameters stand for the arguments. `None` if some expression in it
+    /// had no type then.
+    fn copy(
+        &mut self,
+        s: &mut Sweep<'_>,
+        site: Site,
+        callee: &Callee,
+        arguments: &[ExprId],
+    ) -> Result<Option<Copy>, Failure> {
+        let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
+        for &argument in arguments {
+            let Some(atom) = s.resolve(argument) else { return Err(not_a_normal_form(s.cx, s.body, site.at)) };
+            resolved.push(atom);
+        }
+        let left = callee.params.len() - arguments.len();
+        let mut copier = if callee.is_symbolic() { Copier::between_functions() } else { Copier::new() };
+        let mut copy = Copy {
+            block: s.body.root(),
+            params: SmallVec::new(),
+            casts: SmallVec::new(),
+            bound: Vec::new(),
+            cast: Vec::new(),
+            substitution: Substitution::default(),
+        };
+        if callee.is_symbolic() {
+            copy.bind_symbols(s, callee, left, &resolved);
+            for &symbol in callee.param_symbols.iter().chain(&callee.inner_symbols) {
+                if let Some(dim) = copy.substitution.get(symbol) {
+                    copier.replace_symbol(symbol, dim);
+                }
+            }
+        }
+        let mut is_other = callee.is_symbolic();
+        for (i, &param) in callee.params.iter().enumerate() {
+            let ty = callee.body.ty(param.expr());
+            let names_cast = copy.names_cast(s.cx, ty);
+            let ty = copy.substitution.ty(s.cx, ty);
+            let var = s.editor().var(callee.body.var_name(param), VarFlags::PLAIN, ty);
+            copier.replace_var(param, var.expr());
+            if i < left {
+                copy.params.push(var);
+                continue;
+            }
+            let atom = resolved[i - left];
+            if names_cast {
+                let Some(cast) = self.cast(s, atom, ty) else { return Ok(None) };
+                copy.casts.push((var, cast));
+                continue;
+            }
+            if s.body.ty(atom) != ty {
+                is_other = true;
+                let ty = s.body.ty(atom);
+                s.body.set_type(var.expr(), ty);
+            }
+            s.set_current(var.expr(), atom);
+        }
+        copy.block = copier.copy(&mut s.editor(), Some(&callee.body), callee.body.root());
+        for &var in &callee.projected {
+            if let Some(copied) = copier.copied(var.expr()) {
+                self.projected.insert(copied);
+            }
+        }
+        if is_other && infer_again(s.cx, s.body, copy.block).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(copy))
+    }
+
+    fn cast(&self, s: &mut Sweep<'_>, atom: ExprId, to: TypeId) -> Option<ExprId> {
+        let to = s.cx.attr(Attr::Type(to));
+        let attrs = s.cx.named_attrs(&[("to", to)]);
+        s.editor().call_op(self.match_cast?, &[atom], attrs).ok()
+    }
+}
+
+/// A copy of the block of a function.
+struct Copy {
+    block: ExprId,
+    /// The parameters that no argument was given for.
+    params: SmallVec<[VarId; 4]>,
+    /// Arguments whose types do not say what symbols stand for, cast to the types of the parameters.
+    casts: SmallVec<[(VarId, ExprId); 2]>,
+    /// The symbols that are bound in the block, or by `params`.
+    bound: Vec<SymbolId>,
+    /// The symbols that the casts bind.
+    cast: Vec<SymbolId>,
+    /// What stands for the symbols of the function.
+    substitution: Substitution,
+}
+
+impl Copy {
+    /// Finds what the symbols of a function stand for.
+    fn bind_symbols(&mut self, s: &mut Sweep<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
+        let mut found: FxHashMap<SymbolId, DimId> = FxHashMap::default();
+        let mut own: FxHashSet<SymbolId> = FxHashSet::default();
+        for (i, &param) in callee.params.iter().enumerate() {
+            let ty = callee.body.ty(param.expr());
+            match i.checked_sub(left) {
+                Some(i) => extents(s.cx, ty, s.body.ty(arguments[i]), &mut found),
+                None => for_each_bound(s.cx, ty, |symbol| {
+                    own.insert(symbol);
+                }),
+            }
+        }
+        for &symbol in &callee.param_symbols {
+            if let Some(&dim) = found.get(&symbol) {
+                self.substitution.set(symbol, dim);
+            } else {
+                let fresh = self.rename(s.cx, symbol);
+                match own.contains(&symbol) {
+                    true => self.bound.push(fresh),
+                    false => self.cast.push(fresh),
+                }
+            }
+        }
+        for &symbol in &callee.inner_symbols {
+            let fresh = self.rename(s.cx, symbol);
+            self.bound.push(fresh);
+        }
+    }
+
+    fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
+        let dims = &mut cx.types.dims;
+        let fresh = dims.new_symbol(dims.symbol_name(symbol));
+        let dim = dims.symbol(fresh);
+        self.substitution.set(symbol, dim);
+        fresh
+    }
+
+    /// Whether a parameter of a type has to be cast for its symbols.
+    fn names_cast(&mut self, cx: &mut Context, ty: TypeId) -> bool {
+        if self.cast.is_empty() {
+            return false;
+        }
+        let mut names = false;
+        let ty = self.substitution.ty(cx, ty);
+        for_each_bound(cx, ty, |s| names |= self.cast.contains(&s));
+        names
+    }
+
+    /// The casts, and then the value or block.
+    fn with_casts(&self, s: &mut Sweep<'_>, mut block: ExprId) -> ExprId {
+        for &(var, cast) in self.casts.iter().rev() {
+            block = s.editor().let_(var, cast, block, LetFlags::PLAIN);
+        }
+        block
+    }
+}
+
+/// Finds the extents that symbols which stand alone in the type of a parameter have in that of an argument. What is not known there is left out.
+fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<SymbolId, DimId>) {
+    let unknown = cx.types.dims.unknown();
+    let mut stack = vec![(param, argument)];
+    let mut seen = FxHashSet::default();
+    while let Some((p, a)) = stack.pop() {
+        if !cx.types.is_symbolic(p) || !seen.insert((p, a)) {
+            continue;
+        }
+        match (cx.types.get(p), cx.types.get(a)) {
+            (Type::Tensor(p), Type::Tensor(a)) => {
+                let (Some(p), Some(a)) = (&p.shape, &a.shape) else { continue };
+                for (&d, &e) in p.iter().zip(a) {
+                    if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
+                        && e != unknown
+                    {
+                        found.entry(symbol).or_insert(e);
+                    }
+                }
+            }
+            (Type::Tuple(p), Type::Tuple(a)) => stack.extend(p.iter().copied().zip(a.iter().copied()).rev()),
+            _ => {}
+        }
+    }
+}
+
+/// Infers the types of a block again, in which variables that are bound outside have other types, or symbols stand for something else.
+fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), TypeError> {
+    let mut cursor = Cursor::at(body, block);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::Let(id) => {
+                if let Expr::Let { var, value, .. } = body.expr(id)
+                    && let Expr::Lambda { lambda, .. } = body.expr(value)
+                    && let Some(ret) = body.lambda(lambda).ret
+                {
+                    let params: SmallVec<[TypeId; 4]> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();
+                    let ty = lambda_type(cx, body, lambda, &params, ret);
+                    body.set_type(var.expr(), ty);
+                }
+            }
+            Step::Flat(id) | Step::Exit(id) => {
+                if let Expr::CallOp { op, operands, attrs } = body.expr(id)
+                    && attrs != cx.attrs.empty()
+                {
+                    let checked = cx.check_op_attrs(op, attrs).map_err(|(error, _)| error)?;
+                    body.set_expr(id, Expr::CallOp { op, operands, attrs: checked });
+                }
+                let ty = infer_expr(cx, body, id)?;
+                body.set_type(id, ty);
+            }
+            Step::Bound(id) => {
+                if let Expr::Let { var, value, .. } = body.expr(id) {
+                    let ty = body.type_of(value);
+                    body.set_type(var.expr(), ty);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl Rewrite for Inliner<'_> {
+    fn expand(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Option<ExprId>, Failure> {
+        let block = match s.body.expr(value) {
+            Expr::Lambda { lambda, .. } => {
+                self.entering = Some(lambda);
+                None
+            }
+            Expr::Global(_) | Expr::Var { .. } => {
+                let atom = self.resolve(s, value);
+                self.closure(s, site, atom, &[])?
+            }
+            Expr::Call { operands, .. } => {
+                let mut all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.body.operands(operands));
+                if let Some(function) = all.first_mut() {
+                    *function = self.resolve(s, *function);
+                }
+                match self.call(s, site, &all)? {
+                    Some(block) => Some(block),
+                    None => return self.operands(s, site, value, 1),
+                }
+            }
+            Expr::CallOp { op, operands, .. } => {
+                let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.body.operands(operands));
+                let closure = match all.split_first() {
+                    Some((&function, captures)) if Some(op) == self.make_closure => {
+                        let function = self.resolve(s, function);
+                        self.closure(s, site, function, captures)?
+                    }
+                    _ => None,
+                };
+                match closure {
+                    Some(block) => Some(block),
+                    None => return self.operands(s, site, value, usize::from(Some(op) == self.make_closure)),
+                }
+            }
+            Expr::Tuple(_) => return self.operands(s, site, value, 0),
+            _ => None,
+        };
+        self.uses += usize::from(block.is_some());
+        Ok(block)
+    }
+
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+        match s.body.expr(value) {
+            Expr::Proj { tuple, index } => Ok(match self.tuples.field(s, tuple, index) {
+                Some(field) => {
+                    if let Some(var) = site.var {
+                        pass_on_meta(s, var, field);
+                    }
+                    Outcome::Replace(field)
+                }
+                None => Outcome::Keep,
+            }),
+            Expr::Lambda { lambda, .. } => {
+                if let Some(new) = self.new_symbols.remove(&lambda) {
+                    self.bind_in_lambda(s, site, value, lambda, new)?;
+                }
+                Ok(Outcome::Keep)
+            }
+            expr if self.inlined.contains(site.at) => {
+                let Some(var) = site.var else { return Ok(Outcome::Keep) };
+                if expr.is_atom() {
+                    pass_on_meta(s, var, value);
+                    return Ok(Outcome::Replace(value));
+                }
+                if matches!(expr, Expr::Tuple(_)) && self.projected.contains(var.expr()) {
+                    self.tuples.set(var, value);
+                    return Ok(Outcome::Drop);
+                }
+                Ok(Outcome::Keep)
+            }
+            _ => Ok(Outcome::Keep),
+        }
+    }
+
+    fn enter(&mut self, _: &Sweep<'_>, scope: Scope) {
+        if scope == Scope::Lambda
+            && let Some(lambda) = self.entering.take()
+        {
+            self.lambdas.push(lambda);
+        }
+        self.tuples.enter(scope);
+    }
+
+    fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
+        if scope == Scope::Lambda {
+            self.lambdas.pop();
+        }
+        self.tuples.exit(scope);
+    }
+}
+
+impl Inliner<'_> {
+    /// Symbols that are bound in the block of a lambda are its own.
+    fn bind_in_lambda(
+        &mut self,
+        s: &mut Sweep<'_>,
+        site: Site,
+        value: ExprId,
+        lambda: LambdaId,
+        new: Vec<SymbolId>,
+    ) -> Result<(), Failure> {
+        let mut symbols = s.body.lambda_symbols(lambda).to_vec();
+        symbols.extend(new);
+        s.body.set_lambda_symbols(lambda, symbols);
+        let before = s.body.ty(value);
+        let changed = s.editor().refresh_type(value).map_err(|error| Failure::Type { error, binding: None })?;
+        if changed
+            && let Some(var) = site.var
+            && s.body.ty(var.expr()) == before
+        {
+            let ty = s.body.ty(value);
+            s.body.set_type(var.expr(), ty);
+        }
+        Ok(())
+    }
+}
+
+/// The variable that takes the place of another takes what tools carry along with that, and its name if it has none.
+fn pass_on_meta(s: &mut Sweep<'_>, gone: VarId, by: ExprId) {
+    let Some(var) = s.body.as_var(by) else { return };
+    if let Some(meta) = s.body.meta(gone.expr())
+        && s.body.meta(by).is_none()
+    {
+        s.body.set_meta(by, Some(meta));
+    }
+    if let Expr::Var { name: None, flags } = s.body.expr(by)
+        && let Some(name) = s.body.var_name(gone)
+    {
+        s.body.set_expr(var.expr(), Expr::Var { name: Some(name), flags });
+    }
+}

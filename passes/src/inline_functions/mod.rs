@@ -1,0 +1,287 @@
+//! # InlineFunctions
+//!
+//! ```text
+//! Notation   @g a private function that is not recursive, B its block, %p its parameters, %a arguments.
+//! Needs      A-normal form of the functions that name such a function, and of these.
+//! Effect     let %r = @g(%a…); rest              =>   B with %a for %p, spliced before rest, with its tail for %r
+//!            let %r = @g(%a…), where B ends in a tuple and %r is only projected   =>   the same, with the fields for the projections
+//!            make_closure(@g, %a…), @g           =>   fn (%p…) { B }, with %a for the last %p
+//!            def private @g                      =>   gone, if it was inlined and nothing names it any more
+//! Callees    All such functions, or those that the option `functions` names; public ones too then, which stay. Primitive functions
+//!            are inlined, and inlined into, as any other.
+//! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20; `unlimited`). A function whose every use would be
+//!            inlined and that goes then has one copy free. Beyond it a function stays, and a remark says so.
+//! Symbols    Those of @g stand for what the types of the arguments say; where these say nothing, a match_cast of the argument finds out.
+//! Stays      In a dataflow region, calls of functions that have control flow. Calls whose arguments a type rule in B refuses (which
+//!            fail when they are evaluated). What attributes name.
+//! Kept       Effects: their number and order.
+//! Not done   Calls of known closures stay calls.
+//! Cost       A walk of the module, two of each function that names a function that is inlined, and time linear in what is written. Idempotent, unless the
+//!            budget is used up: the next run has one of its own.
+//!
+//! before     def @f(%x: int32) {                          after   def @f(%x: int32) {
+//!              let %t = @g(%x);                                     let %s = add(%x, 1);
+//!              let %a = %t.0;                                       let %n = negative(%s);
+//!              let %b = %t.1;                                       multiply(%s, %n)
+//!              multiply(%a, %b)                                   }
+//!            }
+//!            def private @g(%p: int32) {
+//!              let %s = add(%p, 1);
+//!              let %n = negative(%s);
+//!              (%s, %n)
+//!            }
+//! ```
+
+mod callee;
+mod inliner;
+
+use std::sync::Arc;
+
+use anfora_ir::{
+    Attr, Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Severity, Step, Visibility,
+    did_you_mean,
+};
+use anfora_manager::{ConfigDef, ModulePass, OptionDef, PassEntry, PassError};
+use anfora_visit::CallGraph;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::callee::Callee;
+use self::inliner::Inliner;
+use crate::failure::Failure;
+use crate::sweep::sweep;
+
+/// The pass as pipelines name it.
+pub const INLINE_FUNCTIONS: PassEntry = PassEntry {
+    name: "InlineFunctions",
+    doc: "Puts the blocks of private functions that are not recursive in the places of their calls",
+    opt_level: 2,
+    options: &[OptionDef::text(
+        "functions",
+        "",
+        "functions to inline, separated by blanks, instead of all private ones",
+    )],
+    make: |options| {
+        let functions: String = options.get("functions")?;
+        let functions: Vec<String> =
+            functions.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
+        Ok(Arc::new(ModulePass::new("InlineFunctions", 2, move |module, cx| {
+            let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
+            let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+            let done = inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
+                Some(name) => PassError::from(failure).in_function(name),
+                None => PassError::from(failure),
+            })?;
+            cx.count("uses", done.uses as u64);
+            cx.count("functions", done.functions as u64);
+            done.remarks.into_iter().for_each(|r| cx.remark(r));
+            Ok(())
+        })))
+    },
+};
+
+/// By how much inlining may make the module grow.
+pub const MAX_INLINE_GROWTH: ConfigDef =
+    ConfigDef::bytes("InlineFunctions.max_growth", Some(1 << 20), "how many nodes inlining may add to the module");
+
+/// What inlining did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Inlined {
+    /// How many calls, closures and values gave way to the blocks of functions.
+    pub uses: usize,
+    /// How many functions were removed.
+    pub functions: usize,
+    /// Why functions were not inlined.
+    pub remarks: Vec<Diagnostic>,
+}
+
+impl Inlined {
+    /// How many functions that stay are spoken of one by one.
+    pub const MAX_REMARKS: usize = 32;
+}
+
+/// Inlines the private functions of a module that are not recursive (or of those named by `functions`, if any), as long as that adds no more than
+/// `max_growth` nodes.
+///
+/// # Errors
+/// With the function's name, if one that names a function that is inlined is not in A-normal form; or if one of `functions` is not defined.
+pub fn inline_functions(
+    module: &mut Module,
+    functions: &[String],
+    max_growth: Option<usize>,
+) -> Result<Inlined, (Option<String>, Failure)> {
+    let mut result = Inlined::default();
+    let chosen = choose(module, functions).map_err(|failure| (None, failure))?;
+    let graph = CallGraph::of(module);
+    let is_candidate = |module: &Module, key: FunctionKey| {
+        !graph.is_recursive(key)
+            && module.get(key).is_some_and(|f| {
+                f.is_definition()
+                    && if functions.is_empty() { f.visibility == Visibility::Private } else { chosen.contains(&key) }
+            })
+    };
+    let candidates: Vec<FunctionKey> = graph.callees_first().filter(|&key| is_candidate(module, key)).collect();
+    if candidates.is_empty() {
+        return Ok(result);
+    }
+    let uses = Uses::of(module, &candidates);
+    let mut callees: FxHashMap<GlobalId, Callee> = FxHashMap::default();
+    let mut left = max_growth;
+    let mut unsaid = 0;
+    for &key in &candidates {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let Some(global) = function.global() else { continue };
+        let Some(&count) = uses.counts.get(&global) else { continue };
+        let callee = Callee::of(cx, function, &callees);
+        let goes = function.visibility == Visibility::Private && !uses.in_attrs.contains(global);
+        let growth = callee.full_size().saturating_mul(if goes { count - 1 } else { count });
+        match left {
+            Some(limit) if growth > limit => {
+                if result.remarks.len() < Inlined::MAX_REMARKS {
+                    let message = format!(
+                        "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {limit} are left",
+                        module.name(key)
+                    );
+                    let help = "raise InlineFunctions.max_growth, or set it to unlimited";
+                    result.remarks.push(Diagnostic::new(Severity::Remark, message).with_help(help));
+                } else {
+                    unsaid += 1;
+                }
+                continue;
+            }
+            Some(limit) => left = Some(limit - growth),
+            None => {}
+        }
+        callees.insert(global, callee);
+    }
+    if unsaid > 0 {
+        result.remarks.push(Diagnostic::new(Severity::Remark, format!("{unsaid} more functions stay")));
+    }
+
+    // What stays is inlined into: what is not inlined itself, and then what that still names.
+    let goes = |module: &Module, key: FunctionKey| {
+        module.get(key).is_some_and(|f| {
+            f.visibility == Visibility::Private
+                && f.global().is_some_and(|g| callees.contains_key(&g) && !uses.in_attrs.contains(g))
+        })
+    };
+    let mut stays: FxHashSet<FunctionKey> = module.order().iter().copied().filter(|&key| !goes(module, key)).collect();
+    let mut hosts: Vec<FunctionKey> = module.order().iter().rev().copied().filter(|key| stays.contains(key)).collect();
+    while let Some(key) = hosts.pop() {
+        if !graph.mentions(key).iter().any(|m| callees.contains_key(&m.global)) {
+            continue;
+        }
+        result.uses += inline_into(module, key, &callees, &mut left)?;
+        let Some(function) = module.get(key) else { continue };
+        for global in named_in(&function.body, |global| callees.contains_key(&global)) {
+            if let Some(named) = module.cx.globals.get(global).target.function()
+                && stays.insert(named)
+            {
+                hosts.push(named);
+            }
+        }
+    }
+    let gone: Vec<FunctionKey> = module.order().iter().copied().filter(|key| !stays.contains(key)).collect();
+    if !gone.is_empty() {
+        result.functions = gone.len();
+        module.remove(&gone);
+    }
+    Ok(result)
+}
+
+/// The functions that the option names.
+fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey>, Failure> {
+    let mut chosen = FxHashSet::default();
+    for name in functions {
+        match module.find(name) {
+            Some(key) => {
+                chosen.insert(key);
+            }
+            None => {
+                let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();
+                return Err(Failure::Option {
+                    message: format!("the function `@{name}` is not in the module"),
+                    help: did_you_mean(name, names).map(|n| format!("did you mean `@{n}`?")),
+                });
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Inlines into one function; in how many places.
+fn inline_into(
+    module: &mut Module,
+    key: FunctionKey,
+    callees: &FxHashMap<GlobalId, Callee>,
+    left: &mut Option<usize>,
+) -> Result<usize, (Option<String>, Failure)> {
+    let name = module.name(key).to_string();
+    let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
+    let mut inliner = Inliner::new(cx, &function.body, callees, *left);
+    sweep(cx, function, &mut inliner).map_err(|failure| (Some(name), failure))?;
+    *left = inliner.left;
+    Ok(inliner.uses)
+}
+
+/// How often functions are named.
+struct Uses {
+    counts: FxHashMap<GlobalId, usize>,
+    in_attrs: IdSet<GlobalId>,
+}
+
+impl Uses {
+    fn of(module: &Module, candidates: &[FunctionKey]) -> Uses {
+        let cx = &module.cx;
+        let mut of = IdSet::with_capacity(cx.globals.len());
+        for &key in candidates {
+            if let Some(global) = module.get(key).and_then(|f| f.global()) {
+                of.insert(global);
+            }
+        }
+        let mut uses = Uses { counts: FxHashMap::default(), in_attrs: IdSet::with_capacity(0) };
+        for (_, value) in cx.attrs.iter() {
+            if let Attr::Global(global) = value {
+                uses.in_attrs.insert(*global);
+            }
+        }
+        for (_, function) in cx.function_attrs.iter() {
+            for (_, global) in function.body.global_leaves() {
+                uses.in_attrs.insert(global);
+            }
+        }
+        for (_, function) in module.functions() {
+            uses.add_body(&function.body, &of);
+        }
+        uses
+    }
+
+    fn add_body(&mut self, body: &Body, of: &IdSet<GlobalId>) {
+        for global in named_in(body, |global| of.contains(global)) {
+            *self.counts.entry(global).or_default() += 1;
+        }
+    }
+}
+
+/// The globals of some kind that a body names, as often and in the order in which it does.
+fn named_in(body: &Body, is_one: impl Fn(GlobalId) -> bool) -> Vec<GlobalId> {
+    let mut named = Vec::new();
+    if !body.global_leaves().iter().any(|&(_, global)| is_one(global)) {
+        return named;
+    }
+    let mut add = |id: ExprId| {
+        if let Expr::Global(global) = body.expr(id)
+            && is_one(global)
+        {
+            named.push(global);
+        }
+    };
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::Atom(id) => add(id),
+            Step::Flat(id) => body.operands_of(id).iter().for_each(|&o| add(o)),
+            _ => {}
+        }
+    }
+    named
+}

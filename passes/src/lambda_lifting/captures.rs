@@ -1,0 +1,731 @@
+//! What each lambda of a body captures.
+//!
+//! One walk notes the uses of variables from outside of the lambda that they are in. Then it is decided, outermost lambda first, what each captures. All
+//! that a lambda may capture is bound before it, so whether a lambda that it names captures something is known by then, or it is the lambda
+//! itself or one around it, which is decided before too.
+
+use std::collections::hash_map::Entry;
+
+use anfora_ir::{
+    Attr, BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, Step, SymbolId, Type, TypeId, VarId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::symbols::{for_each_bound, for_each_free, for_each_in_attrs};
+use crate::failure::{Failure, not_a_normal_form};
+
+/// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
+const MOST_PASSED_ON: usize = 16;
+
+/// The function itself, in place of a lambda.
+pub(super) const HOST: u32 = 0;
+
+/// Not a lambda: what binds a variable that was not met.
+const NOWHERE: u32 = u32::MAX;
+
+/// A lambda.
+pub(super) struct Lambda {
+    /// Its node.
+    pub(super) node: ExprId,
+    pub(super) lambda: LambdaId,
+    /// The variable that a Let binds to it.
+    pub(super) var: Option<VarId>,
+    /// The lambda in whose block it is.
+    pub(super) parent: u32,
+    /// The dataflow region of that block that it is in; 0 for none.
+    region: u32,
+    /// Whether it is used otherwise than by calling it.
+    is_value: bool,
+    /// The variables that it captures, by where they are first used.
+    captures: Vec<(u32, VarId)>,
+    /// The lambdas that its block uses as values and that are made closures of at its beginning.
+    pub(super) closures: Vec<u32>,
+    /// Whether who names it from another lambda takes its captures.
+    pub(super) passes_on: bool,
+    /// Where it is named from other lambdas, itself included.
+    uses: Vec<u32>,
+    /// The symbols that it names and does not bind.
+    pub(super) symbols: Vec<SymbolUse>,
+}
+
+impl Lambda {
+    /// What it captures.
+    pub(super) fn captures(&self) -> impl ExactSizeIterator<Item = VarId> + '_ {
+        self.captures.iter().map(|&(_, var)| var)
+    }
+
+    /// Whether it captures anything.
+    pub(super) fn is_closure(&self) -> bool {
+        !self.captures.is_empty()
+    }
+}
+
+/// A symbol with what binds it.
+#[derive(Copy, Clone)]
+pub(super) struct SymbolUse {
+    pub(super) symbol: SymbolId,
+    /// The lambda that binds it.
+    owner: u32,
+    /// The parameter or the variable of a `match_cast`.
+    var: VarId,
+    /// The dataflow region that the variable is in; 0 for none.
+    region: u32,
+}
+
+/// A use of a variable in a lambda that is inside the one that binds it.
+struct Use {
+    var: ExprId,
+    lambda: u32,
+    kind: UseKind,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum UseKind {
+    Callee,
+    Value,
+}
+
+/// The lambdas of a body, in program order after the function itself, and who binds what.
+pub(super) struct Captures {
+    pub(super) lambdas: Vec<Lambda>,
+    /// By variable: the lambda in whose block, or as whose parameter, it is bound.
+    owner: Vec<u32>,
+    /// By variable: the lambda that it is bound to; 0 for none.
+    lambda_of: Vec<u32>,
+    /// The variables that are bound to a variable that is bound to a lambda, to a global or to an operator: that.
+    aliases: FxHashMap<ExprId, ExprId>,
+    /// Dataflow variables that are used outside of their region.
+    pub(super) outputs: FxHashSet<VarId>,
+    /// Whether a value that may be called is captured: who calls it is not known to be pure any more.
+    pub(super) hides_callees: bool,
+}
+
+impl Captures {
+    /// What the lambdas of a body capture; `None` if it has none.
+    pub(super) fn of(cx: &Context, body: &Body) -> Result<Option<Captures>, Failure> {
+        let mut walk = Walk::new(cx, body);
+        walk.run()?;
+        if walk.found.lambdas.len() == 1 {
+            return Ok(None);
+        }
+        let Walk { found, uses, param_symbols, .. } = walk;
+        let mut decision = Decision {
+            cx,
+            body,
+            found,
+            uses,
+            named: FxHashSet::default(),
+            sources: FxHashMap::default(),
+            param_symbols,
+        };
+        decision.run()?;
+        Ok(Some(decision.found))
+    }
+
+    /// What a variable that a lambda uses stands for there: itself, or what it is an alias of.
+    #[inline]
+    pub(super) fn resolve(&self, var: ExprId, lambda: u32) -> ExprId {
+        if self.aliases.is_empty() || self.is_local(var, lambda) {
+            return var;
+        }
+        self.aliases.get(&var).copied().unwrap_or(var)
+    }
+
+    /// Whether a variable is bound by this lambda.
+    #[inline]
+    pub(super) fn is_local(&self, var: ExprId, lambda: u32) -> bool {
+        self.owner[var.index()] == lambda
+    }
+
+    /// The number of the lambda that a variable is bound to.
+    #[inline]
+    pub(super) fn lambda_of(&self, var: ExprId) -> Option<u32> {
+        Some(self.lambda_of[var.index()]).filter(|&h| h != HOST)
+    }
+
+    /// The lambda whose captures are added to the arguments, where a lambda calls a variable that is no alias there.
+    pub(super) fn direct_callee_of(&self, var: ExprId, lambda: u32) -> Option<u32> {
+        let h = self.lambda_of(var)?;
+        let callee = &self.lambdas[h as usize];
+        (callee.is_closure() && (h == lambda || callee.passes_on && !self.is_local(var, lambda))).then_some(h)
+    }
+}
+
+// ---- The walk ----
+
+struct Walk<'a> {
+    cx: &'a Context,
+    body: &'a Body,
+    found: Captures,
+    uses: Vec<Use>,
+    /// The lambda that the walk is in.
+    here: u32,
+    /// The variable that is being bound to a lambda.
+    naming: Option<VarId>,
+    region: u32,
+    regions: u32,
+    /// For each open block: the region around it, and how many symbols were bound.
+    blocks: Vec<(u32, usize)>,
+    match_cast: Option<OpId>,
+    /// Whether there are symbols.
+    is_symbolic: bool,
+    bound: FxHashMap<SymbolId, SymbolUse>,
+    /// The symbols that are bound, innermost last.
+    order: Vec<SymbolId>,
+    /// Which lambdas name which symbols.
+    mentioned: FxHashSet<(u32, SymbolId)>,
+    mentioned_types: FxHashSet<(u32, TypeId)>,
+    /// The symbols that parameters of lambdas bind.
+    param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(cx: &'a Context, body: &'a Body) -> Walk<'a> {
+        let host = Lambda {
+            node: body.root(),
+            lambda: LambdaId::from_index(0),
+            var: None,
+            parent: HOST,
+            region: 0,
+            is_value: false,
+            captures: Vec::new(),
+            closures: Vec::new(),
+            passes_on: false,
+            uses: Vec::new(),
+            symbols: Vec::new(),
+        };
+        let found = Captures {
+            lambdas: vec![host],
+            owner: vec![NOWHERE; body.len()],
+            lambda_of: vec![HOST; body.len()],
+            aliases: FxHashMap::default(),
+            outputs: FxHashSet::default(),
+            hides_callees: false,
+        };
+        Walk {
+            cx,
+            body,
+            found,
+            uses: Vec::new(),
+            here: HOST,
+            naming: None,
+            region: 0,
+            regions: 0,
+            blocks: Vec::new(),
+            match_cast: cx.ops.find("match_cast"),
+            is_symbolic: cx.types.dims.symbol_count() > 0,
+            bound: FxHashMap::default(),
+            order: Vec::new(),
+            mentioned: FxHashSet::default(),
+            mentioned_types: FxHashSet::default(),
+            param_symbols: FxHashMap::default(),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let body = self.body;
+        for &param in body.params() {
+            self.define(param);
+            self.bind_symbols(body.ty(param.expr()), param, |_| true);
+        }
+        let mut at = body.root();
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Let(id) => {
+                    at = id;
+                    let Expr::Let { var, value, flags, .. } = body.expr(id) else { continue };
+                    if !flags.is_dataflow() {
+                        self.region = 0;
+                    } else if flags.starts_region() || self.region == 0 {
+                        self.regions += 1;
+                        self.region = self.regions;
+                    }
+                    if let Expr::Lambda { .. } = body.expr(value) {
+                        self.define(var);
+                        self.naming = Some(var);
+                    }
+                }
+                Step::Bound(id) => self.bind(id),
+                Step::Atom(id) => self.use_atom(id, UseKind::Value),
+                Step::Flat(id) => self.node(id),
+                Step::Enter(id) => match body.expr(id) {
+                    Expr::If { cond, .. } if body.expr(cond).is_atom() => {}
+                    Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
+                    _ => return Err(not_a_normal_form(self.cx, body, at)),
+                },
+                Step::EnterBlock(_, kind) => {
+                    if let BlockKind::Value(_) | BlockKind::Operand(_) = kind {
+                        return Err(not_a_normal_form(self.cx, body, at));
+                    }
+                    self.blocks.push((self.region, self.order.len()));
+                    self.region = 0;
+                    if let BlockKind::Lambda(_) = kind {
+                        self.lambda_symbols();
+                    }
+                }
+                Step::ExitBlock(_, kind) => {
+                    let (region, symbols) =
+                        self.blocks.pop().expect("blocks are left in the order in which they are entered");
+                    self.region = region;
+                    for symbol in self.order.drain(symbols..) {
+                        self.bound.remove(&symbol);
+                    }
+                    if let BlockKind::Lambda(_) = kind {
+                        self.here = self.found.lambdas[self.here as usize].parent;
+                    }
+                }
+                Step::Exit(id) => self.mention_type(body.ty(id)),
+                Step::Seen(_) => return Err(not_a_normal_form(self.cx, body, at)),
+            }
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, var: VarId) {
+        self.found.owner[var.index()] = self.here;
+    }
+
+    fn enter_lambda(&mut self, node: ExprId, lambda: LambdaId) {
+        let number = self.found.lambdas.len() as u32;
+        let var = self.naming.take();
+        if let Some(var) = var {
+            self.found.lambda_of[var.index()] = number;
+        }
+        self.found.lambdas.push(Lambda {
+            node,
+            lambda,
+            var,
+            parent: self.here,
+            region: self.region,
+            is_value: var.is_none(),
+            captures: Vec::new(),
+            closures: Vec::new(),
+            passes_on: false,
+            uses: Vec::new(),
+            symbols: Vec::new(),
+        });
+        self.here = number;
+        for param in self.body.lambda_params(lambda) {
+            self.found.owner[param.index()] = number;
+        }
+    }
+
+    fn bind(&mut self, id: ExprId) {
+        let body = self.body;
+        let Expr::Let { var, value, .. } = body.expr(id) else { return };
+        match body.expr(value) {
+            Expr::Lambda { .. } => {}
+            Expr::Var { .. } => {
+                self.define(var);
+                let of = self.found.resolve(value, NOWHERE);
+                if of != value || self.found.lambda_of[value.index()] != HOST {
+                    self.found.aliases.insert(var.expr(), of);
+                }
+            }
+            Expr::Global(_) | Expr::Op(_) => {
+                self.define(var);
+                self.found.aliases.insert(var.expr(), value);
+            }
+            Expr::CallOp { op, attrs, .. } if Some(op) == self.match_cast => {
+                self.define(var);
+                if let Some(to) = self.cx.find_attr(attrs, "to")
+                    && let Attr::Type(to) = *self.cx.attrs.get(to)
+                {
+                    self.bind_symbols(to, var, |_| true);
+                    self.mention_type(to);
+                }
+            }
+            _ => self.define(var),
+        }
+        self.mention_type(body.ty(var.expr()));
+    }
+
+    fn node(&mut self, id: ExprId) {
+        let body = self.body;
+        match body.expr(id) {
+            Expr::Proj { tuple, .. } => self.use_atom(tuple, UseKind::Value),
+            Expr::Call { operands, attrs } => {
+                for (i, &operand) in body.operands(operands).iter().enumerate() {
+                    self.use_atom(operand, if i == 0 { UseKind::Callee } else { UseKind::Value });
+                }
+                self.mention_attrs(attrs);
+            }
+            Expr::CallOp { operands, attrs, .. } => {
+                for &operand in body.operands(operands) {
+                    self.use_atom(operand, UseKind::Value);
+                }
+                self.mention_attrs(attrs);
+            }
+            _ => {
+                for &operand in body.operands_of(id) {
+                    self.use_atom(operand, UseKind::Value);
+                }
+            }
+        }
+        self.mention_type(body.ty(id));
+    }
+
+    #[inline]
+    fn use_atom(&mut self, atom: ExprId, kind: UseKind) {
+        let Expr::Var { .. } = self.body.expr(atom) else { return };
+        let found = &mut self.found;
+        let h = found.lambda_of[atom.index()];
+        if found.owner[atom.index()] == self.here {
+            if h != HOST && kind == UseKind::Value {
+                found.lambdas[h as usize].is_value = true;
+            }
+            return;
+        }
+        self.use_from_outside(atom, kind);
+    }
+
+    fn use_from_outside(&mut self, atom: ExprId, kind: UseKind) {
+        let var = self.found.resolve(atom, self.here);
+        // A global or operator, or a variable that nothing has bound.
+        if !matches!(self.body.expr(var), Expr::Var { .. }) || self.found.owner[var.index()] == NOWHERE {
+            return;
+        }
+        let h = self.found.lambda_of[var.index()];
+        if h != HOST {
+            let lambda = &mut self.found.lambdas[h as usize];
+            lambda.is_value |= kind == UseKind::Value;
+            lambda.uses.push(self.uses.len() as u32);
+        }
+        self.uses.push(Use { var, lambda: self.here, kind });
+        self.mention_type(self.body.ty(var));
+    }
+
+    // ---- Symbols ----
+
+    fn lambda_symbols(&mut self) {
+        if !self.is_symbolic {
+            return;
+        }
+        let (body, cx) = (self.body, self.cx);
+        let lambda = self.found.lambdas[self.here as usize].lambda;
+        let own = body.lambda_symbols(lambda);
+        for param in body.lambda_params(lambda) {
+            self.bind_symbols(body.ty(param.expr()), param, |s| own.contains(&s));
+        }
+        for param in body.lambda_params(lambda) {
+            let ty = body.ty(param.expr());
+            self.mention_type(ty);
+            for_each_free(cx, ty, |s| {
+                if let Some(&bound) = self.bound.get(&s)
+                    && bound.owner == self.here
+                {
+                    self.param_symbols.insert((self.here, s), bound);
+                }
+            });
+        }
+        let data = body.lambda(lambda);
+        if let Some(ret) = data.ret {
+            self.mention_type(ret);
+        }
+        self.mention_attrs(data.attrs);
+    }
+
+    fn bind_symbols(&mut self, ty: TypeId, var: VarId, may_bind: impl Fn(SymbolId) -> bool) {
+        if !self.is_symbolic {
+            return;
+        }
+        for_each_bound(self.cx, ty, |symbol| {
+            if !may_bind(symbol) {
+                return;
+            }
+            if let Entry::Vacant(entry) = self.bound.entry(symbol) {
+                entry.insert(SymbolUse { symbol, owner: self.here, var, region: self.region });
+                self.order.push(symbol);
+            }
+        });
+    }
+
+    #[inline]
+    fn mention_type(&mut self, ty: TypeId) {
+        if self.is_symbolic && self.here != HOST && self.cx.types.is_symbolic(ty) {
+            self.mention_symbolic(ty);
+        }
+    }
+
+    fn mention_symbolic(&mut self, ty: TypeId) {
+        let mut types = vec![ty];
+        while let Some(ty) = types.pop() {
+            if !self.mentioned_types.insert((self.here, ty)) {
+                continue;
+            }
+            for_each_free(self.cx, ty, |s| {
+                Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
+                    types.push(self.body.ty(var.expr()));
+                });
+            });
+        }
+    }
+
+    fn mention_attrs(&mut self, attrs: anfora_ir::AttrsId) {
+        if !self.is_symbolic || self.here == HOST {
+            return;
+        }
+        let mut types = Vec::new();
+        for_each_in_attrs(self.cx, attrs, |s| {
+            Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
+                types.push(self.body.ty(var.expr()));
+            });
+        });
+        types.into_iter().for_each(|ty| self.mention_symbolic(ty));
+    }
+
+    /// Notes a symbol with the lambda that names it and those around it, up to the one that binds it; `then` is told of the variable that does.
+    fn mention(
+        found: &mut Captures,
+        bound: &FxHashMap<SymbolId, SymbolUse>,
+        mentioned: &mut FxHashSet<(u32, SymbolId)>,
+        here: u32,
+        symbol: SymbolId,
+        mut then: impl FnMut(VarId),
+    ) {
+        let Some(&bound) = bound.get(&symbol) else { return };
+        let mut g = here;
+        while g != bound.owner && mentioned.insert((g, symbol)) {
+            let lambda = &mut found.lambdas[g as usize];
+            lambda.symbols.push(bound);
+            g = lambda.parent;
+            then(bound.var);
+        }
+    }
+}
+
+// ---- The decision ----
+
+struct Decision<'a> {
+    cx: &'a Context,
+    body: &'a Body,
+    found: Captures,
+    uses: Vec<Use>,
+    /// Which lambdas have which variables (captured, or bound to a lambda whose captures they took) from around them.
+    named: FxHashSet<(u32, ExprId)>,
+    /// The parameter or captured variable that binds a symbol from outside in a lambda.
+    sources: FxHashMap<(u32, SymbolId), VarId>,
+    param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+}
+
+impl Decision<'_> {
+    fn run(&mut self) -> Result<(), Failure> {
+        for i in 0..self.uses.len() {
+            let Use { var, lambda, .. } = self.uses[i];
+            if self.found.lambda_of(var).is_none() {
+                let owner = self.found.owner[var.index()];
+                self.capture(var, i as u32, lambda, owner, NOWHERE);
+            }
+        }
+        for h in 1..self.found.lambdas.len() as u32 {
+            self.close_over_symbols(h)?;
+            let lambda = &mut self.found.lambdas[h as usize];
+            lambda.captures.sort_by_key(|&(first, _)| first);
+            if lambda.is_closure() {
+                lambda.passes_on = lambda.captures.len() <= MOST_PASSED_ON;
+                self.pass_on(h);
+            }
+        }
+        for lambda in &self.found.lambdas {
+            self.found.hides_callees |=
+                lambda.captures().any(|var| matches!(self.cx.types.get(self.body.ty(var.expr())), Type::Function(_)));
+        }
+        Ok(())
+    }
+
+    /// Captures a variable in the lambda of a use and those around it, up to the one that binds it, or to the one that it is bound to (`up_to`). The
+    /// outermost of them, or `up_to` if that was come to; `None` if it was captured before.
+    fn capture(&mut self, var: ExprId, first: u32, mut g: u32, owner: u32, up_to: u32) -> Option<u32> {
+        let variable = self.body.as_var(var)?;
+        let mut outermost = g;
+        while g != owner && g != up_to {
+            if !self.named.insert((g, var)) {
+                return None;
+            }
+            let lambda = &mut self.found.lambdas[g as usize];
+            lambda.captures.push((first, variable));
+            outermost = g;
+            g = lambda.parent;
+        }
+        Some(if g == up_to { g } else { outermost })
+    }
+
+    /// Tells those that name a closure from other lambdas, or from itself.
+    fn pass_on(&mut self, h: u32) {
+        let uses = std::mem::take(&mut self.found.lambdas[h as usize].uses);
+        let Lambda { parent: owner, passes_on, .. } = self.found.lambdas[h as usize];
+        for &i in &uses {
+            let Use { var, lambda, kind } = self.uses[i as usize];
+            if kind == UseKind::Value && (passes_on || lambda == h) {
+                self.close_at_beginning(lambda, h);
+            }
+            if !passes_on {
+                match self.capture(var, i, lambda, owner, h) {
+                    Some(g) if g == h && lambda != h => self.close_at_beginning(h, h),
+                    Some(g) if g != h => self.bring_out(var, g, h),
+                    _ => {}
+                }
+                continue;
+            }
+            let mut g = lambda;
+            while g != owner && g != h && self.named.insert((g, var)) {
+                for c in 0..self.found.lambdas[h as usize].captures.len() {
+                    let (_, captured) = self.found.lambdas[h as usize].captures[c];
+                    if self.named.insert((g, captured.expr())) {
+                        self.found.lambdas[g as usize].captures.push((i, captured));
+                        self.pass_on_symbols(h, g, self.body.ty(captured.expr()));
+                    }
+                    if self.found.lambdas[g as usize].parent == owner {
+                        self.bring_out(captured.expr(), g, h);
+                    }
+                }
+                g = self.found.lambdas[g as usize].parent;
+            }
+        }
+    }
+
+    /// A dataflow variable that `h` names in its region becomes an output of that, if `g` that names it now too, and is as deep, stands outside.
+    fn bring_out(&mut self, var: ExprId, g: u32, h: u32) {
+        let (from, to) = (&self.found.lambdas[h as usize], &self.found.lambdas[g as usize]);
+        if let Some(var) = self.body.as_var(var)
+            && self.body.is_dataflow_var(var)
+            && self.found.owner[var.index()] == to.parent
+            && to.parent == from.parent
+            && to.region != from.region
+        {
+            self.found.outputs.insert(var);
+        }
+    }
+
+    /// The symbols of the type of a variable that `g` captures because `h` does.
+    fn pass_on_symbols(&mut self, h: u32, g: u32, ty: TypeId) {
+        if !self.cx.types.is_symbolic(ty) {
+            return;
+        }
+        let mut symbols = std::mem::take(&mut self.found.lambdas[g as usize].symbols);
+        for_each_free(self.cx, ty, |s| {
+            if symbols.iter().all(|u| u.symbol != s) {
+                symbols.extend(self.found.lambdas[h as usize].symbols.iter().find(|u| u.symbol == s));
+            }
+        });
+        self.found.lambdas[g as usize].symbols = symbols;
+    }
+
+    fn close_at_beginning(&mut self, of: u32, h: u32) {
+        let closures = &mut self.found.lambdas[of as usize].closures;
+        // Lambdas are decided one after the other, so that one that is there already is the last.
+        if closures.last() != Some(&h) {
+            closures.push(h);
+        }
+    }
+
+    /// Captures something that binds the symbols from outside that nothing else binds.
+    fn close_over_symbols(&mut self, h: u32) -> Result<(), Failure> {
+        let mut symbols = std::mem::take(&mut self.found.lambdas[h as usize].symbols);
+        if symbols.is_empty() {
+            return Ok(());
+        }
+        let mut known: FxHashSet<SymbolId> = symbols.iter().map(|s| s.symbol).collect();
+        let binders = loop {
+            let lambda = &self.found.lambdas[h as usize];
+            // The type of a closure names the symbols of its captures, as that of the lambda does. That of a global binds its own.
+            let mut binders: Vec<VarId> = match lambda.is_closure() || lambda.is_value {
+                true => {
+                    let mut captures = lambda.captures.clone();
+                    captures.sort_by_key(|&(first, _)| first);
+                    captures.into_iter().map(|(_, var)| var).collect()
+                }
+                false => self.body.lambda_params(lambda.lambda).collect(),
+            };
+            let was_closure = lambda.is_closure() || lambda.is_value;
+            let mut bound: FxHashSet<SymbolId> = FxHashSet::default();
+            for &var in &binders {
+                for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+                    bound.insert(s);
+                });
+            }
+            let mut i = 0;
+            let mut is_done = true;
+            while let Some(&wanted) = symbols.get(i) {
+                i += 1;
+                if bound.contains(&wanted.symbol) {
+                    continue;
+                }
+                let var = self.source(h, wanted)?;
+                self.found.lambdas[h as usize].captures.push((u32::MAX, var));
+                self.named.insert((h, var.expr()));
+                binders.push(var);
+                for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+                    bound.insert(s);
+                });
+                self.add_symbols(h, var, &mut known, &mut symbols);
+                if !was_closure {
+                    is_done = false;
+                    break;
+                }
+            }
+            if is_done {
+                break binders;
+            }
+        };
+        for var in binders {
+            for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+                if known.contains(&s) {
+                    self.sources.entry((h, s)).or_insert(var);
+                }
+            });
+        }
+        self.found.lambdas[h as usize].symbols = symbols;
+        Ok(())
+    }
+
+    /// The variable that binds a symbol in the lambda around `h`.
+    fn source(&mut self, h: u32, wanted: SymbolUse) -> Result<VarId, Failure> {
+        let Lambda { parent, region, .. } = self.found.lambdas[h as usize];
+        let var = match wanted.owner == parent {
+            true => Some(wanted.var),
+            false => self.sources.get(&(parent, wanted.symbol)).copied(),
+        };
+        let mut is_bound = false;
+        if let Some(var) = var {
+            for_each_bound(self.cx, self.body.ty(var.expr()), |s| is_bound |= s == wanted.symbol);
+            if wanted.owner == parent && wanted.region != 0 && wanted.region != region {
+                self.found.outputs.insert(var);
+            }
+        }
+        match var.filter(|_| is_bound) {
+            Some(var) => Ok(var),
+            None => Err(self.no_source(h, wanted)),
+        }
+    }
+
+    #[cold]
+    fn no_source(&self, h: u32, wanted: SymbolUse) -> Failure {
+        let (cx, body) = (self.cx, self.body);
+        let symbol = cx.names.get(cx.types.dims.symbol_name(wanted.symbol));
+        let lambda = &self.found.lambdas[h as usize];
+        let name = lambda.var.and_then(|v| body.var_name(v)).map_or("fn", |n| cx.names.get(n));
+        let binder = body.var_name(wanted.var).map_or("", |n| cx.names.get(n));
+        Failure::Option {
+            message: format!(
+                "`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it"
+            ),
+            help: Some(format!("give `%{binder}`, which binds `{symbol}`, the type that its value has")),
+        }
+    }
+
+    /// The symbols of a variable that is captured are named by its type.
+    fn add_symbols(&self, h: u32, var: VarId, known: &mut FxHashSet<SymbolId>, symbols: &mut Vec<SymbolUse>) {
+        let parent = self.found.lambdas[h as usize].parent;
+        for_each_free(self.cx, self.body.ty(var.expr()), |s| {
+            if !known.insert(s) {
+                return;
+            }
+            let around = self.found.lambdas[parent as usize].symbols.iter().find(|u| u.symbol == s).copied();
+            if let Some(symbol) = around.or_else(|| self.param_symbols.get(&(parent, s)).copied()) {
+                symbols.push(symbol);
+            }
+        });
+    }
+}

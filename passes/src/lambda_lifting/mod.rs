@@ -1,0 +1,254 @@
+//! # LambdaLifting
+//!
+//! ```text
+//! Notation   %f a variable that is bound to a fn, @h the function around it, %c a variable that the fn uses and does not bind.
+//! Needs      A-normal form.
+//! Effect     let %f = fn (%y) { B }   =>   let %f = make_closure(@h_f, %c…)   and   def private @h_f(%y, %c…) { B }
+//!            let %f = fn (%y) { B }   =>   nothing, and @h_f for %f           if B uses nothing from outside but %f itself
+//!            fn (%y) { B }            =>   make_closure(@h_fn, %c…) or @h_fn  where it is the tail of a block
+//! Captures   Trailing parameters, in the order of their first uses. A fn that names another one which captures something, itself or one around it
+//!            included, takes its captures instead (of more than 16: the closure), calls its function with them, and makes the closure again, once at its
+//!            beginning, if it uses it as a value. A symbolic dimension from outside comes with a captured variable that has it; where the
+//!            fn captures nothing and is only called, its own parameters may bind it.
+//! Names      <function>_<variable>, or <function>_fn; if that is taken, with _1, _2 and so on in program order. The attribute `global_symbol` of
+//!            a fn names its function.
+//! Order      The functions come after the one that they are from, in the order in which they stood there.
+//! Kept       Attributes, metadata, effects, types. Should a dataflow region call what is not known to be pure any more (a closure that
+//!            another captures), the region dissolves.
+//! Not done   Functions that are values of attributes. Equal functions are not merged. Calls of a closure by the function that makes it stay calls of
+//!            the closure. Primitive functions are not looked into.
+//! Cost       Two walks of each function that has a fn, and time linear in the captures that are written. Idempotent.
+//!
+//! before     def @h(%x: int32) {                     after   def @h(%x: int32) {
+//!              let %f = fn (%y: int32) { add(%y, %x) };        let %f = make_closure(@h_f, %x);
+//!              let %a = %f(1);                                 let %a = %f(1);
+//!              %f(%a)                                          %f(%a)
+//!            }                                               }
+//!                                                            def private @h_f(%y: int32, %x: int32) { add(%y, %x) }
+//! ```
+
+mod captures;
+mod lift;
+mod symbols;
+
+use std::sync::Arc;
+
+use anfora_ir::{
+    Attr, AttrsId, BodyPurity, Context, Cursor, Expr, Function, FunctionKey, GlobalId, LambdaId, LetFlags, Module,
+    Purity, Step, TypeId, VarFlags,
+};
+use anfora_manager::{ModulePass, PassEntry, PassError};
+use anfora_visit::{Binding, set_let_flags, set_var_flags};
+use rustc_hash::FxHashMap;
+
+use self::captures::Captures;
+use self::lift::{Head, Lifter};
+use crate::failure::Failure;
+use crate::names::NameSupply;
+use crate::primitive::is_primitive;
+
+pub(crate) use self::symbols::{for_each_bound, for_each_free};
+
+/// The pass as pipelines name it.
+pub const LAMBDA_LIFTING: PassEntry = PassEntry {
+    name: "LambdaLifting",
+    doc: "Makes functions of lambdas, and closures over these where they capture something",
+    opt_level: 1,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(ModulePass::new("LambdaLifting", 1, |module, cx| {
+            let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
+                Some(name) => PassError::from(failure).in_function(name),
+                None => PassError::from(failure),
+            })?;
+            cx.count("lambdas", lifted as u64);
+            Ok(())
+        })))
+    },
+};
+
+/// Makes a function of every lambda of a module, and returns how many there were.
+///
+/// # Errors
+/// With the function's name, if one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken, or if no variable has a
+/// symbolic dimension that a lambda needs. The module may be half rewritten then.
+pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failure)> {
+    let hosts: Vec<FunctionKey> = module
+        .functions()
+        .filter(|(_, f)| f.is_definition() && f.body.lambda_count() > 0 && !is_primitive(&module.cx, f))
+        .map(|(key, _)| key)
+        .collect();
+    if hosts.is_empty() {
+        return Ok(0);
+    }
+    let mut names = NameSupply::new(module);
+    let asked_for = claim_names(module, &hosts, &mut names)?;
+    let mut lifted: FxHashMap<FunctionKey, Vec<FunctionKey>> = FxHashMap::default();
+    let (mut count, mut hides_callees) = (0, false);
+    for host in hosts {
+        let name = module.name(host).to_string();
+        let fail = |failure: Failure| (Some(name.clone()), failure);
+        let Some((function, cx)) = module.get_mut(host) else { continue };
+        let Some(captures) = Captures::of(cx, &function.body).map_err(fail)? else { continue };
+        hides_callees |= captures.hides_callees;
+        let mut heads = Vec::with_capacity(captures.lambdas.len() - 1);
+        let mut text = String::new();
+        for h in 1..captures.lambdas.len() as u32 {
+            let lambda = &captures.lambdas[h as usize];
+            let global = match asked_for.get(&(host, lambda.lambda)) {
+                Some(&global) => global,
+                None => {
+                    text.clear();
+                    text.push_str(&name);
+                    text.push('_');
+                    let var = lambda.var.and_then(|v| function.body.var_name(v));
+                    text.push_str(var.map_or("fn", |n| cx.names.get(n)));
+                    names.fresh(cx, &text)
+                }
+            };
+            heads.push(Head::of(cx, &function.body, &captures, h, global));
+        }
+        let signatures: Vec<(GlobalId, TypeId)> = heads.iter().map(|h| (h.global, h.signature)).collect();
+        for (global, signature) in signatures {
+            module.set_signature(global, signature);
+        }
+        let Some((function, cx)) = module.get_mut(host) else { continue };
+        let functions = lift(cx, function, &captures, heads).map_err(fail)?;
+        count += functions.len();
+        let mut keys = Vec::with_capacity(functions.len());
+        for (global, function) in functions {
+            // The names were free.
+            if let Ok(key) = module.add(global, function) {
+                keys.push(key);
+            }
+        }
+        lifted.insert(host, keys);
+    }
+    if count > 0 {
+        let added: usize = lifted.values().map(Vec::len).sum();
+        let before = module.order().len() - added;
+        let mut order = Vec::with_capacity(before + added);
+        for &key in &module.order()[..before] {
+            order.push(key);
+            order.extend(lifted.remove(&key).into_iter().flatten());
+        }
+        module.set_order(order);
+    }
+    if hides_callees {
+        dissolve_impure_regions(module);
+    }
+    Ok(count)
+}
+
+/// Writes the functions of one body. Should its result get another type, the function states the one that it had, and so keeps its signature.
+fn lift(
+    cx: &mut Context,
+    function: &mut Function,
+    captures: &Captures,
+    heads: Vec<Head>,
+) -> Result<Vec<(GlobalId, Function)>, Failure> {
+    let before = function.body.type_of(function.body.root());
+    let make_closure = cx.ops.find("make_closure");
+    let functions = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;
+    if function.ret.is_none() && function.body.type_of(function.body.root()) != before {
+        function.ret = Some(before);
+    }
+    Ok(functions)
+}
+
+/// The globals of lambdas that ask for a name.
+type Claims = FxHashMap<(FunctionKey, LambdaId), GlobalId>;
+
+/// The names that lambdas ask for by their attribute `global_symbol`.
+fn claim_names(
+    module: &mut Module,
+    hosts: &[FunctionKey],
+    names: &mut NameSupply,
+) -> Result<Claims, (Option<String>, Failure)> {
+    let mut claims = Claims::default();
+    if module.cx.names.find("global_symbol").is_none() {
+        return Ok(claims);
+    }
+    for &host in hosts {
+        let Some(function) = module.get(host) else { continue };
+        let mut lambdas = Vec::new();
+        let mut cursor = Cursor::new(&function.body);
+        while let Some(step) = cursor.next(&function.body) {
+            if let Step::Enter(id) = step
+                && let Expr::Lambda { lambda, .. } = function.body.expr(id)
+                && let Some(name) = symbol_name(&module.cx, function.body.lambda(lambda).attrs)
+            {
+                lambdas.push((lambda, name));
+            }
+        }
+        for (lambda, name) in lambdas {
+            let Some(global) = names.exactly(&mut module.cx, &name) else {
+                let failure = Failure::Option {
+                    message: format!("a `fn` asks for the name `@{name}`, which is taken"),
+                    help: Some("give it another `global_symbol`, or none".to_string()),
+                };
+                return Err((Some(module.name(host).to_string()), failure));
+            };
+            claims.insert((host, lambda), global);
+        }
+    }
+    Ok(claims)
+}
+
+fn symbol_name(cx: &Context, attrs: AttrsId) -> Option<String> {
+    match cx.attrs.get(cx.find_attr(attrs, "global_symbol")?) {
+        Attr::Str(name) => Some(cx.names.get(*name).to_string()),
+        _ => None,
+    }
+}
+
+/// Makes plain the dataflow regions in which something impure is evaluated. Linear in the functions that have regions.
+fn dissolve_impure_regions(module: &mut Module) {
+    let purity = Purity::of_module(module);
+    for key in module.order().to_vec() {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let body = &mut function.body;
+        if !body.exprs().any(|(_, e)| matches!(e, Expr::Let { flags, .. } if flags.is_dataflow())) {
+            continue;
+        }
+        let impure = BodyPurity::new(cx, body, &purity);
+        let mut gone = Vec::new();
+        let mut cursor = Cursor::new(body);
+        // For each open block: the Lets of its open region, and whether one of them is impure.
+        let mut regions: Vec<(Vec<Binding>, bool)> = Vec::new();
+        while let Some(step) = cursor.next(body) {
+            let mut end = |region: &mut (Vec<Binding>, bool)| {
+                let lets = std::mem::take(&mut region.0);
+                if std::mem::take(&mut region.1) {
+                    gone.extend(lets);
+                }
+            };
+            match step {
+                Step::EnterBlock(..) => regions.push((Vec::new(), false)),
+                Step::Let(id) => {
+                    if let Some(binding) = Binding::of(body, id)
+                        && let Some(region) = regions.last_mut()
+                    {
+                        if !binding.flags.is_dataflow() || binding.flags.starts_region() {
+                            end(region);
+                        }
+                        if binding.flags.is_dataflow() {
+                            region.1 |= impure.is_impure(binding.value);
+                            region.0.push(binding);
+                        }
+                    }
+                }
+                Step::ExitBlock(..) => {
+                    if let Some(mut region) = regions.pop() {
+                        end(&mut region);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for binding in gone {
+            set_let_flags(body, binding.id, LetFlags::PLAIN);
+            set_var_flags(body, binding.var, VarFlags::PLAIN);
+        }
+    }
+}

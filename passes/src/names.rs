@@ -1,0 +1,97 @@
+//! Names for new global functions.
+
+use anfora_ir::{Attr, Body, Context, Cursor, Expr, GlobalId, GlobalTarget, IdSet, Module, NameId, Step};
+use rustc_hash::FxHashMap;
+
+/// Gives out names of globals that nothing in a module has or mentions.
+///
+/// A name that once was given out and then taken back (by an edit that failed, or with the function that had it) is free again, so that what is
+/// named depends on the program alone.
+pub(crate) struct NameSupply {
+    /// Globals that name a function, or that something mentions.
+    taken: IdSet<GlobalId>,
+    /// By base: the number to try next.
+    next: FxHashMap<NameId, u32>,
+    text: String,
+}
+
+impl NameSupply {
+    /// A supply for a module. Looks at the globals that its functions name: linear in these, and in the bodies that name one that is missing.
+    pub(crate) fn new(module: &Module) -> NameSupply {
+        let cx = &module.cx;
+        let mut supply = NameSupply {
+            taken: IdSet::with_capacity(cx.globals.len()),
+            next: FxHashMap::default(),
+            text: String::new(),
+        };
+        for (id, global) in cx.globals.iter() {
+            if global.target != GlobalTarget::Missing {
+                supply.taken.insert(id);
+            }
+        }
+        for (_, value) in cx.attrs.iter() {
+            if let Attr::Global(global) = value {
+                supply.taken.insert(*global);
+            }
+        }
+        for (_, function) in module.functions() {
+            supply.take_missing(&function.body);
+        }
+        for (_, function) in cx.function_attrs.iter() {
+            supply.take_missing(&function.body);
+        }
+        supply
+    }
+
+    /// Takes the names that a body mentions although they name nothing.
+    fn take_missing(&mut self, body: &Body) {
+        let missing = |supply: &NameSupply, id| matches!(body.expr(id), Expr::Global(g) if !supply.taken.contains(g));
+        if !body.global_leaves().iter().any(|&(id, _)| missing(self, id)) {
+            return;
+        }
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            let (Step::Atom(id) | Step::Flat(id)) = step else { continue };
+            let operands = match body.expr(id) {
+                Expr::Proj { tuple, .. } => vec![tuple],
+                Expr::Global(_) => vec![id],
+                _ => body.operands_of(id).to_vec(),
+            };
+            for operand in operands {
+                if let Expr::Global(global) = body.expr(operand) {
+                    self.taken.insert(global);
+                }
+            }
+        }
+    }
+
+    /// The global of a name, if that is free; it is taken from here on.
+    pub(crate) fn exactly(&mut self, cx: &mut Context, name: &str) -> Option<GlobalId> {
+        let global = cx.global(name);
+        self.taken.insert(global).then_some(global)
+    }
+
+    /// A global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on. Takes amortised constant time, beside the length of the
+    /// name.
+    pub(crate) fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {
+        if let Some(global) = self.exactly(cx, base) {
+            return global;
+        }
+        let base_id = cx.names.intern(base);
+        let mut number = self.next.get(&base_id).copied().unwrap_or(1);
+        let mut text = std::mem::take(&mut self.text);
+        let global = loop {
+            text.clear();
+            text.push_str(base);
+            text.push('_');
+            text.push_str(&number.to_string());
+            number += 1;
+            if let Some(global) = self.exactly(cx, &text) {
+                break global;
+            }
+        };
+        self.text = text;
+        self.next.insert(base_id, number);
+        global
+    }
+}

@@ -1,0 +1,137 @@
+//! # Normalize
+//!
+//! ```text
+//! Notation   n a call, projection, If or lambda; v a new variable; bs, cs bindings; xs, ys, zs variables; zs those of xs and ys that are used
+//!            outside.
+//! Needs      Nothing: any form.
+//! Effect     What ToANormalForm does, which also flattens blocks in values and operands, and then
+//!            n                                  =>  let v = n; v                   where n is the tail of a block
+//!            dataflow { bs output(xs) } dataflow { cs output(ys) } rest
+//!                                               =>  dataflow { bs cs output(zs) } rest
+//!            In blocks of all kinds.
+//! Not done   A tuple of atoms stays in the tail. The outputs of a region that is not merged stay. Nothing is moved into a region
+//!            (ConvertToDataflow does that), and nothing is replaced (CanonicalizeBindings does).
+//! Cost       That of ToANormalForm, a walk, and another where regions were merged. Idempotent.
+//!
+//! before     def @f(%x: int32) {                after   def @f(%x: int32) {
+//!              let %a = {                                 let %b = negative(%x);
+//!                let %b = negative(%x);                   let %a = abs(%b);
+//!                abs(%b)                                  let %0 = add(%a, %x);
+//!              };                                         %0
+//!              add(%a, %x)                              }
+//!            }
+//! ```
+
+use std::sync::Arc;
+
+use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Step, VarFlags};
+use anfora_manager::{FunctionPass, PassEntry};
+use anfora_visit::{Binding, Link, set_let_flags};
+
+use crate::primitive::is_primitive;
+use crate::regions::hide_outputs;
+use crate::to_a_normal_form::to_a_normal_form;
+
+/// The pass as pipelines name it.
+pub const NORMALIZE: PassEntry = PassEntry {
+    name: "Normalize",
+    doc: "Flattens blocks, merges dataflow regions side by side, and binds what blocks end in",
+    opt_level: 1,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(FunctionPass::new("Normalize", 1, |edit, _, cx| {
+            if !is_primitive(edit.cx, edit.function) {
+                let done = normalize(edit.cx, &mut edit.function.body);
+                cx.count("bound", done.bound as u64);
+                cx.count("merged", done.merged as u64);
+            }
+            Ok(())
+        })))
+    },
+};
+
+/// What normalizing did.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Normalized {
+    /// How many bindings are new.
+    pub bound: usize,
+    /// How many regions became part of the one before them.
+    pub merged: usize,
+}
+
+/// Brings a function into A-normal form in which no block ends in a call, projection, If or lambda, and no region follows another at once.
+pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
+    let mut done = Normalized { bound: to_a_normal_form(cx, body), merged: 0 };
+    let mut blocks: Vec<Place> = Vec::new();
+    let mut here = Place::default();
+    // The first Lets of the regions that took others in.
+    let mut grown: IdSet<ExprId> = IdSet::with_capacity(0);
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::EnterBlock(..) => blocks.push(std::mem::take(&mut here)),
+            Step::Let(id) => {
+                let Some(Binding { flags, .. }) = Binding::of(body, id) else { continue };
+                here.last = Some(id);
+                here.region = match here.region.filter(|_| flags.is_dataflow()) {
+                    Some(start) => {
+                        if flags.starts_region() {
+                            set_let_flags(body, id, LetFlags::DATAFLOW);
+                            grown.insert(start);
+                            done.merged += 1;
+                        }
+                        Some(start)
+                    }
+                    None => flags.is_dataflow().then_some(id),
+                };
+            }
+            Step::ExitBlock(start, kind) => {
+                done.bound += usize::from(bind_tail(cx, body, here.last, start, kind));
+                here = blocks.pop().expect("a block is left after it is entered");
+            }
+            Step::Bound(_) | Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+        }
+    }
+    if done.merged > 0 {
+        hide_outputs(body, |start| grown.contains(start));
+    }
+    done
+}
+
+/// Where a walk is, in one block.
+#[derive(Copy, Clone, Default)]
+struct Place {
+    /// The last Let that was met.
+    last: Option<ExprId>,
+    /// The first Let of the region that it is in.
+    region: Option<ExprId>,
+}
+
+/// Binds the tail of a block, unless it is an atom or a tuple of atoms; whether it did.
+fn bind_tail(cx: &Context, body: &mut Body, last: Option<ExprId>, start: ExprId, kind: BlockKind) -> bool {
+    let link = match (last, kind) {
+        (Some(last), _) => Link::Rest(last),
+        (None, BlockKind::Root) => Link::Root,
+        (None, BlockKind::Then(id)) => Link::Then(id),
+        (None, BlockKind::Else(id)) => Link::Else(id),
+        (None, BlockKind::Lambda(id)) => Link::Lambda(id),
+        (None, BlockKind::Value(_) | BlockKind::Operand(_)) => return false,
+    };
+    let tail = last.map_or(start, |_| link.target(body));
+    if !matches!(
+        body.expr(tail),
+        Expr::CallOp { .. } | Expr::Call { .. } | Expr::Proj { .. } | Expr::If { .. } | Expr::Lambda { .. }
+    ) {
+        return false;
+    }
+    let span = body.span(tail);
+    let var = body.push_var(None, VarFlags::PLAIN, body.ty(tail), span);
+    let binding = Expr::Let { var, value: tail, body: var.expr(), flags: LetFlags::PLAIN };
+    let id = body.push(binding, cx.types.unit(), span);
+    link.set(body, id);
+    if let Some(meta) = body.meta(tail) {
+        body.set_meta(tail, None);
+        body.set_meta(var.expr(), Some(meta));
+    }
+    true
+}

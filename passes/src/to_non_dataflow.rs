@@ -1,0 +1,65 @@
+//! # ToNonDataflow
+//!
+//! ```text
+//! Notation   bs bindings, vs variables.
+//! Needs      Nothing: any form.
+//! Effect     dataflow { bs output(vs) } rest   =>   bs rest     in blocks of all kinds; the variables become plain
+//! Not done   Nothing else changes: no name, no type, no order.
+//! Cost       A scan of the arena, and one walk where there is a region. Idempotent.
+//!
+//! before     def @f(%x: int32) {                after   def @f(%x: int32) {
+//!              dataflow {                                 let %a = negative(%x);
+//!                let %a = negative(%x);                   let %b = abs(%a);
+//!                let %b = abs(%a);                        %b
+//!                output(%b)                             }
+//!              }
+//!              %b
+//!            }
+//! ```
+//!
+//! Its inverse is [`convert_to_dataflow`](crate::convert_to_dataflow).
+
+use std::sync::Arc;
+
+use anfora_ir::{Body, Cursor, Expr, LetFlags, Step, VarFlags};
+use anfora_manager::{FunctionPass, PassEntry};
+use anfora_visit::{set_let_flags, set_var_flags};
+
+use crate::primitive::is_primitive;
+
+/// The pass as pipelines name it.
+pub const TO_NON_DATAFLOW: PassEntry = PassEntry {
+    name: "ToNonDataflow",
+    doc: "Dissolves dataflow regions",
+    opt_level: 0,
+    options: &[],
+    make: |_| {
+        Ok(Arc::new(FunctionPass::new("ToNonDataflow", 0, |edit, _, cx| {
+            if !is_primitive(edit.cx, edit.function) {
+                cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
+            }
+            Ok(())
+        })))
+    },
+};
+
+/// Dissolves the dataflow regions of a function, and returns how many there were.
+pub fn to_non_dataflow(body: &mut Body) -> usize {
+    let in_region = |e: Expr| matches!(e, Expr::Let { flags, .. } if flags.is_dataflow());
+    if !body.exprs().any(|(_, e)| in_region(e)) {
+        return 0;
+    }
+    let mut regions = 0;
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Let(id) = step
+            && let Expr::Let { var, flags, .. } = body.expr(id)
+            && flags.is_dataflow()
+        {
+            regions += usize::from(flags.starts_region());
+            set_let_flags(body, id, LetFlags::PLAIN);
+            set_var_flags(body, var, VarFlags::PLAIN);
+        }
+    }
+    regions
+}

@@ -1,0 +1,197 @@
+//! FoldBatchNorm on random convolutions and what may follow them: what is computed stays, within what rounding explains.
+
+use std::fmt::Write as _;
+
+use anfora_interp::Interpreter;
+use anfora_ir::{DType, Element, Literal, Module, Source, parse_module, verify_module};
+use anfora_passes::{FoldBudget, FoldedIntoWeights, fold_batch_norm};
+use half::{bf16, f16};
+
+const PROGRAMS: u64 = 512;
+
+/// A small generator of numbers, so that a failing program is found again by its seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ (mixed >> 29)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// Between 0.5 and 2, of either sign.
+    fn factor(&mut self) -> f64 {
+        let size = 0.5 + 1.5 * (self.next() % 1000) as f64 / 1000.0;
+        if self.next().is_multiple_of(2) { size } else { -size }
+    }
+
+    fn list(&mut self, count: usize, mut number: impl FnMut(&mut Random) -> f64) -> String {
+        // Now and then a splat.
+        let count = if self.below(4) == 0 { 1 } else { count };
+        let all: Vec<String> = (0..count).map(|_| number(self).to_string()).collect();
+        format!("[{}]", all.join(", "))
+    }
+}
+
+struct Program {
+    text: String,
+    input: Vec<usize>,
+    dtype: DType,
+    /// How many steps can be folded, and how many calls there are in all.
+    steps: usize,
+}
+
+fn shape(extents: &[usize]) -> String {
+    let all: Vec<String> = extents.iter().map(|e| format!("{e},")).collect();
+    format!("({})", all.join(" "))
+}
+
+fn program(seed: u64) -> Program {
+    let mut random = Random(seed);
+    let dtype = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16][random.below(4)];
+    let name = dtype.name();
+    let axes = 1 + random.below(3);
+    let groups = 1 + random.below(3);
+    let mut channels = groups * (1 + random.below(2));
+    let mut input = vec![1 + random.below(2), channels];
+    input.extend((0..axes).map(|_| 3 + random.below(2)));
+    let mut text = format!("def @main(%x: Tensor[{}, {name}]) {{\n", shape(&input));
+    let mut last = "%x".to_string();
+    let (mut at, mut steps) = (0, 0);
+    let mut bind = |text: &mut String, value: String| {
+        at += 1;
+        writeln!(text, "  let %v{at} = {value};").unwrap();
+        format!("%v{at}")
+    };
+    let region = random.below(2) == 0;
+    if region {
+        text.push_str("  dataflow {\n");
+    }
+    for _ in 0..1 + random.below(2) {
+        let out = groups * (1 + random.below(3));
+        let mut weight = vec![out, channels / groups];
+        weight.extend((0..axes).map(|_| 1 + random.below(2)));
+        let count = weight.iter().product();
+        let weights = random.list(count, |r| r.factor() / 2.0);
+        let mut call = format!("nn.conv{axes}d({last}, dense<Tensor[{}, {name}]>{weights}", shape(&weight));
+        if random.below(2) == 0 {
+            let bias = random.list(out, Random::factor);
+            write!(call, ", dense<Tensor[({out},), {name}]>{bias}").unwrap();
+        }
+        let padding: Vec<String> = (0..2 * axes).map(|_| random.below(2).to_string()).collect();
+        write!(call, ", groups={groups}, padding=[{}])", padding.join(", ")).unwrap();
+        last = bind(&mut text, call);
+        channels = out;
+        for _ in 0..random.below(5) {
+            steps += 1;
+            let mut by = vec![channels];
+            by.extend((0..axes).map(|_| 1));
+            let by = shape(&by);
+            let constant = random.list(channels, Random::factor);
+            let constant = format!("dense<Tensor[{by}, {name}]>{constant}");
+            let call = match random.below(8) {
+                0 => format!("multiply({last}, {constant})"),
+                1 => format!("multiply({constant}, {last})"),
+                2 => format!("divide({last}, {constant})"),
+                3 => format!("add({constant}, {last})"),
+                4 => format!("subtract({last}, {constant})"),
+                5 => format!("subtract({constant}, {last})"),
+                6 => format!("negative({last})"),
+                _ => {
+                    let mut call = format!("nn.batch_norm({last}");
+                    for i in 0..4 {
+                        let numbers = random.list(channels, |r| if i == 3 { r.factor().abs() } else { r.factor() });
+                        write!(call, ", dense<Tensor[({channels},), {name}]>{numbers}").unwrap();
+                    }
+                    call + ", epsilon=0.001)"
+                }
+            };
+            last = bind(&mut text, call);
+        }
+        if random.below(2) == 0 {
+            last = bind(&mut text, format!("tanh({last})"));
+        } else {
+            // The convolution's result is used twice, and takes nothing more.
+            let more = bind(&mut text, format!("tanh({last})"));
+            last = bind(&mut text, format!("subtract({more}, {last})"));
+        }
+    }
+    if region {
+        writeln!(text, "  output({last}) }}").unwrap();
+    }
+    writeln!(text, "  {last}\n}}").unwrap();
+    Program { text, input, dtype, steps }
+}
+
+fn tensor(random: &mut Random, dtype: DType, shape: &[usize]) -> Literal {
+    fn of<T: Element>(random: &mut Random, shape: &[usize], from: impl Fn(f64) -> T) -> Literal {
+        let count = shape.iter().product();
+        let elements: Vec<T> = (0..count).map(|_| from(random.factor())).collect();
+        Literal::from_elements(shape, &elements).unwrap()
+    }
+    match dtype {
+        DType::Float16 => of(random, shape, f16::from_f64),
+        DType::BFloat16 => of(random, shape, bf16::from_f64),
+        DType::Float64 => of(random, shape, |e| e),
+        _ => of(random, shape, |e| e as f32),
+    }
+}
+
+fn numbers(literal: &Literal) -> Vec<f64> {
+    match literal.dtype() {
+        DType::Float16 => literal.elements::<f16>().unwrap().iter().map(|e| e.to_f64()).collect(),
+        DType::BFloat16 => literal.elements::<bf16>().unwrap().iter().map(|e| e.to_f64()).collect(),
+        DType::Float64 => literal.elements::<f64>().unwrap().to_vec(),
+        _ => literal.elements::<f32>().unwrap().iter().map(|&e| e.into()).collect(),
+    }
+}
+
+fn folded(module: &mut Module) -> FoldedIntoWeights {
+    let key = module.find("main").unwrap();
+    let (function, cx) = module.get_mut(key).unwrap();
+    fold_batch_norm(cx, function, FoldBudget { per_call: None, total: None }).unwrap()
+}
+
+/// How far apart results may be, as a part of the largest that a step computes.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::Float16 => 0.01,
+        DType::BFloat16 => 0.1,
+        DType::Float32 => 1e-5,
+        _ => 1e-12,
+    }
+}
+
+#[test]
+fn random_chains_compute_what_they_did() {
+    let (mut done, mut changed) = (0, 0);
+    for seed in 0..PROGRAMS {
+        let program = program(seed);
+        let text = &program.text;
+        let mut module = parse_module(Source::new("random", text.clone()), anfora_ops::standard())
+            .unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e[0]));
+        let x = tensor(&mut Random(!seed), program.dtype, &program.input);
+        let before = Interpreter::new(&module).run("main", std::slice::from_ref(&x)).unwrap().tensor().unwrap().clone();
+        let result = folded(&mut module);
+        verify_module(&module).unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}\n{module}", e[0]));
+        assert_eq!(result.folded, program.steps, "seed {seed}: {:?}\n{text}\n{module}", result.remarks);
+        let calls = module.to_string().matches("let %").count() + program.steps;
+        assert_eq!(calls, text.matches("let %").count(), "seed {seed}:\n{text}\n{module}");
+        let after = Interpreter::new(&module).run("main", &[x]).unwrap().tensor().unwrap().clone();
+        assert_eq!((before.dtype(), before.shape()), (after.dtype(), after.shape()));
+        let (before, after) = (numbers(&before), numbers(&after));
+        let largest = before.iter().fold(1.0f64, |m, e| m.max(e.abs()));
+        let worst = before.iter().zip(&after).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst <= tolerance(program.dtype) * largest, "seed {seed}: {worst} of {largest}\n{text}\n{module}");
+        done += result.folded;
+        changed += usize::from(before != after);
+        assert_eq!(folded(&mut module).folded, 0, "seed {seed}: a second run folds more\n{text}");
+    }
+    assert!(done as u64 > PROGRAMS, "only {done} steps were folded");
+    // Rounding shows, so that the comparison above is of two different computations.
+    assert!(changed as u64 > PROGRAMS / 4, "only {changed} results differ");
+}

@@ -1,0 +1,79 @@
+//! What of the smaller passes the generated programs have nothing of, on long and deep programs: casts that bind symbols, and parameters that are bound.
+
+use std::fmt::Write as _;
+
+use anfora_ir::{Literal, Module, Source, parse_module, verify_module};
+use anfora_passes::{bind_params, canonicalize_bindings};
+
+const N: usize = 100_000;
+
+fn on_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap();
+    thread.join().unwrap();
+}
+
+fn parse(text: String) -> Module {
+    parse_module(Source::new("input", text), anfora_ops::standard()).unwrap_or_else(|e| panic!("{e:?}"))
+}
+
+fn bindings(module: &Module) -> usize {
+    let body = &module.get(module.find("f").unwrap()).unwrap().body;
+    anfora_visit::chain(body, body.root()).count()
+}
+
+#[test]
+fn a_chain_of_casts_each_of_which_binds_a_symbol() {
+    on_small_stack(|| {
+        let mut text = String::from("def @f(%x0: Tensor[(n,), float32]) {\n");
+        for i in 1..=N {
+            writeln!(text, "let %x{i} = match_cast(%x{}, to=Tensor[(k{i},), float32]);", i - 1).unwrap();
+        }
+        writeln!(text, "%x{N} }}").unwrap();
+        let mut module = parse(text);
+        let key = module.find("f").unwrap();
+        let (f, cx) = module.get_mut(key).unwrap();
+        let done = canonicalize_bindings(cx, f).unwrap();
+        assert_eq!((done.resolved, done.replaced), (N, N));
+        assert_eq!(bindings(&module), 0);
+    });
+}
+
+#[test]
+fn lambdas_in_lambdas_each_of_which_casts() {
+    on_small_stack(|| {
+        let depth = N / 100;
+        let mut text = String::from("def @f(%x: Tensor[(n,), float32]) {\n");
+        for i in 0..depth {
+            writeln!(text, "let %f{i} = fn () {{ let %y{i} = match_cast(%x, to=Tensor[(k{i},), float32]);").unwrap();
+        }
+        text.push_str("%x ");
+        for i in (0..depth).rev() {
+            writeln!(text, "}}; %f{i}").unwrap();
+        }
+        text.push('}');
+        let mut module = parse(text);
+        let key = module.find("f").unwrap();
+        let (f, cx) = module.get_mut(key).unwrap();
+        assert_eq!(canonicalize_bindings(cx, f).unwrap().resolved, depth);
+        verify_module(&module).unwrap();
+    });
+}
+
+#[test]
+fn a_parameter_of_a_long_function_with_many_callers() {
+    on_small_stack(|| {
+        let mut text = String::from("def @f(%x: Tensor[(n,), float32], %w: Tensor[(n,), float32]) {\nlet %x0 = %x;\n");
+        for i in 1..=N {
+            writeln!(text, "let %x{i} = add(%x{}, %w);", i - 1).unwrap();
+        }
+        writeln!(text, "%x{N} }}").unwrap();
+        for i in 0..N / 10 {
+            writeln!(text, "def @g{i}(%x: Tensor[(2,), float32]) {{ @f(%x, %x) }}").unwrap();
+        }
+        let mut module = parse(text);
+        let literal = Literal::from_elements(&[2], &[1f32, 2f32]).unwrap();
+        assert_eq!(bind_params(&mut module, "f", &[("w".into(), literal)]), Ok(1));
+        assert_eq!(bindings(&module), N + 2);
+        verify_module(&module).unwrap();
+    });
+}

@@ -1,0 +1,138 @@
+//! Global functions that are the same in every program that has them.
+
+use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Literal, Module, TypeId, Visibility};
+
+use super::rng::Rng;
+
+/// The functions that bodies may call, by what they take.
+#[derive(Default)]
+pub(super) struct Globals {
+    /// From a vector to a vector.
+    pub(super) helpers: Vec<String>,
+    /// Likewise, and nothing of them can be observed.
+    pub(super) pure: Vec<&'static str>,
+    /// From a vector to a function.
+    pub(super) makers: Vec<String>,
+    /// From a vector of any length, and one of eight, to one of eight.
+    pub(super) sized: Vec<String>,
+    /// Called by nobody.
+    pub(super) named_in_attributes: Option<String>,
+}
+
+pub(super) fn add_fixed(module: &mut Module, rng: &mut Rng, globals: &mut Globals) -> Result<(), BuildError> {
+    if rng.one_in(2) {
+        countdown(module)?;
+        globals.pure.push("countdown");
+    }
+    if rng.one_in(2) {
+        doubled(module)?;
+        globals.pure.push("doubled");
+    }
+    if rng.one_in(3) {
+        // One calls the other; often nobody calls either.
+        mutual(module)?;
+        if rng.one_in(2) {
+            globals.pure.push("ping");
+        }
+    }
+    if rng.one_in(3) {
+        spare(module)?;
+        globals.named_in_attributes = Some("spare".to_string());
+    }
+    Ok(())
+}
+
+fn private<'m>(module: &'m mut Module, name: &str) -> (FunctionBuilder<'m>, TypeId, TypeId) {
+    let mut b = FunctionBuilder::new(module, name);
+    b.visibility(Visibility::Private);
+    let (vector, int) = (b.cx().types.static_tensor(DType::Float32, &[8]), b.cx().types.scalar(DType::Int64));
+    (b, vector, int)
+}
+
+/// A function that ends, or goes on with a smaller counter in `next`.
+fn counting(
+    module: &mut Module,
+    name: &str,
+    next: &str,
+    step: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>,
+) -> Result<(), BuildError> {
+    let (mut b, vector, int) = private(module, name);
+    let (v, n) = (b.param("v", vector), b.param("n", int));
+    b.result(vector);
+    let zero = b.literal(Literal::scalar(0i64));
+    let stop = b.call_op("less_equal", &[n, zero], &[])?;
+    let stop = b.bind("stop", stop);
+    b.open_block();
+    let one = b.literal(Literal::scalar(1i64));
+    let rest = b.call_op("subtract", &[n, one], &[])?;
+    let rest = b.bind("rest", rest);
+    let stepped = step(&mut b, v)?;
+    let stepped = b.bind("next", stepped);
+    let next = b.global(next);
+    let again = b.call(next, &[stepped, rest])?;
+    let again = b.bind("again", again);
+    let else_block = b.close_block(again)?;
+    let choice = b.if_(stop, v, else_block)?;
+    b.finish(choice)?;
+    Ok(())
+}
+
+/// From a vector to what `of` makes of it and 3.
+fn from_three(module: &mut Module, name: &str, of: &str) -> Result<(), BuildError> {
+    let (mut b, vector, _) = private(module, name);
+    let v = b.param("v", vector);
+    let three = b.literal(Literal::scalar(3i64));
+    let callee = b.global(of);
+    let call = b.call(callee, &[v, three])?;
+    b.finish(call)?;
+    Ok(())
+}
+
+/// A function that calls a recursive one.
+fn countdown(module: &mut Module) -> Result<(), BuildError> {
+    counting(module, "loop", "loop", |b, v| b.call_op("add", &[v, v], &[]))?;
+    from_three(module, "countdown", "loop")
+}
+
+/// Two functions that call each other, and one that calls them.
+fn mutual(module: &mut Module) -> Result<(), BuildError> {
+    // Known before it is defined.
+    let vector = module.cx.types.static_tensor(DType::Float32, &[8]);
+    let int = module.cx.types.scalar(DType::Int64);
+    let signature = module.cx.types.function(&[vector, int], vector, &[]);
+    let odd = module.cx.global("odd");
+    module.set_signature(odd, signature);
+    counting(module, "even", "odd", |b, v| b.call_op("negative", &[v], &[]))?;
+    counting(module, "odd", "even", |b, v| b.call_op("tanh", &[v], &[]))?;
+    from_three(module, "ping", "even")
+}
+
+/// A function of vectors of any length.
+fn doubled(module: &mut Module) -> Result<(), BuildError> {
+    let (mut b, ..) = private(module, "doubled");
+    let n = b.symbol("n");
+    let any_length = b.cx().types.tensor(DType::Float32, &[n]);
+    let v = b.param("v", any_length);
+    let sum = b.call_op("add", &[v, v], &[])?;
+    let sum = b.bind("sum", sum);
+    b.finish(sum)?;
+    Ok(())
+}
+
+/// A function that nothing calls.
+fn spare(module: &mut Module) -> Result<(), BuildError> {
+    let (mut b, vector, _) = private(module, "spare");
+    let v = b.param("v", vector);
+    let call = b.call_op("exp", &[v], &[])?;
+    b.finish(call)?;
+    Ok(())
+}
+
+/// A function of two vectors, of which closures are made.
+pub(super) fn pairwise(module: &mut Module) -> Result<(), BuildError> {
+    let (mut b, vector, _) = private(module, "pairwise");
+    let (v, captured) = (b.param("v", vector), b.param("captured", vector));
+    let difference = b.call_op("subtract", &[v, captured], &[])?;
+    b.finish(difference)?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! BindParams and AttachGlobalSymbol, badly.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anfora::ir::{Literal, Module};
+use anfora::manager::{ModulePass, Pass, PassError};
+use anfora::visit::{Link, substitute};
+
+use super::Broken;
+use crate::random_programs::checking::Why;
+
+pub(super) const BROKEN: &[Broken] = &[
+    Broken {
+        of: "BindParams",
+        mistake: "takes a parameter away and leaves the signature as it was",
+        why: &[Why::IllFormed, Why::OtherResult],
+        make: take_a_parameter,
+    },
+    Broken {
+        of: "BindParams",
+        mistake: "binds a parameter that nobody named",
+        why: &[Why::OtherResult, Why::OtherEffects],
+        make: || bind_the_last(Literal::scalar(true)),
+    },
+    Broken {
+        of: "BindParams",
+        mistake: "does not look at the type",
+        why: &[Why::IllFormed, Why::Fails],
+        make: || bind_the_last(Literal::scalar(1i8)),
+    },
+    Broken {
+        of: "AttachGlobalSymbol",
+        mistake: "makes names of what it counts from run to run",
+        why: &[Why::NotDeterministic],
+        make: || symbols(|_, count| format!("f{count}")),
+    },
+    Broken {
+        of: "AttachGlobalSymbol",
+        mistake: "adds to the names that are there",
+        why: &[Why::NotIdempotent],
+        make: || symbols(|old, _| format!("{old}_")),
+    },
+];
+
+fn take_a_parameter() -> Arc<dyn Pass> {
+    Arc::new(ModulePass::new("BindParams", 0, |module, _| {
+        let main = module.find("main").expect("a program has a main");
+        let (function, _) = module.get_mut(main).expect("it was just found");
+        let mut params = function.body.params().to_vec();
+        params.pop();
+        function.body.set_params(params);
+        Ok(())
+    }))
+}
+
+/// Puts a constant for the last parameter of `@main`, wherever that is used.
+fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
+    Arc::new(ModulePass::new("BindParams", 0, move |module, _| {
+        let main = module.find("main").expect("a program has a main");
+        let (function, cx) = module.get_mut(main).expect("it was just found");
+        let mut editor = anfora::ir::Editor::new(cx, &mut function.body);
+        let last = *editor.body.params().last().expect("@main has parameters");
+        let literal = editor.literal(literal.clone());
+        substitute(&mut editor, Link::Root, &[(last, literal)]).map_err(|e| PassError::new(e.to_string()))?;
+        Ok(())
+    }))
+}
+
+/// What the symbol of the first function was, with what it becomes.
+fn symbols(name: fn(&str, u64) -> String) -> Arc<dyn Pass> {
+    let count = AtomicU64::new(0);
+    Arc::new(ModulePass::new("AttachGlobalSymbol", 0, move |module: &mut Module, _| {
+        let main = module.find("main").expect("a program has a main");
+        let (function, cx) = module.get_mut(main).expect("it was just found");
+        let old = cx.find_attr(function.attrs, "global_symbol").map_or_else(String::new, |a| match cx.attrs.get(a) {
+            anfora::ir::Attr::Str(s) => cx.names.get(*s).to_string(),
+            _ => String::new(),
+        });
+        let symbol = cx.str_attr(&name(&old, count.fetch_add(1, Ordering::Relaxed)));
+        function.attrs = cx.with_attr(function.attrs, "global_symbol", Some(symbol));
+        Ok(())
+    }))
+}

@@ -1,0 +1,59 @@
+//! Passes that say that they changed nothing.
+
+use std::sync::Arc;
+
+use anfora::ir::Module;
+use anfora::manager::{Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind};
+
+use super::{Broken, registered};
+use crate::random_programs::checking::Why;
+
+pub(super) const BROKEN: &[Broken] = &[
+    Broken {
+        of: "ToNonDataflow",
+        mistake: "says that it changed nothing",
+        why: &[Why::ClaimsUnchanged],
+        make: || liar("ToNonDataflow"),
+    },
+    Broken {
+        of: "Normalize",
+        mistake: "says that it changed nothing",
+        why: &[Why::ClaimsUnchanged],
+        make: || liar("Normalize"),
+    },
+    Broken {
+        of: "FoldConstant",
+        mistake: "says that it changed nothing",
+        why: &[Why::ClaimsUnchanged],
+        make: || liar("FoldConstant"),
+    },
+];
+
+/// Of a pass the manager sees for itself whether it changed something. What a sequence says is taken.
+struct Liar {
+    info: PassInfo,
+    pass: Arc<dyn Pass>,
+}
+
+impl Pass for Liar {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        self.pass.apply(module, cx)?;
+        Ok(Outcome::Unchanged)
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::Sequence
+    }
+
+    fn nesting(&self) -> usize {
+        1
+    }
+}
+
+fn liar(name: &str) -> Arc<dyn Pass> {
+    Arc::new(Liar { info: PassInfo::new(name, 0), pass: registered(name) })
+}

@@ -1,0 +1,203 @@
+//! `docs/passes.md` says what the registry, the heads of the passes' files and the tables in `docs/peer-cases` say, and these name tests that are there.
+//!
+//! `ANFORA_BLESS=1` writes the page anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anfora::manager::{PassRegistry, RegisteredPass};
+
+const INTRODUCTION: &str = "\
+# The passes
+
+What `anfora passes`, `anfora pipelines` and `anfora configs` list, what the file of each pass says at its head, and, for each pass, how the cases that the peers (TVM's Relax, where nothing
+else is said) test it on are tested here. This page is made from these by `tests/docs.rs` (`ANFORA_BLESS=1 cargo test -p anfora --test docs`); the tables of cases are in
+[peer-cases](peer-cases).
+
+A pass runs under contexts whose level is at least its own (`-O1` is level 1). Options are written after its name in a pipeline, `Name{key=value}`; settings are made in the context,
+`--config KEY=VALUE`. Functions with the attribute `Primitive=1`, which FuseOps makes, are left alone by all passes but InlineFunctions, and functions with
+`SkipOptimization=1` by those that work function by function.
+";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(suffix) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The names of the settings that are a pass's own.
+fn settings(registry: &PassRegistry, pass: &RegisteredPass) -> Vec<String> {
+    let own = format!("{}.", pass.name());
+    registry.configs().iter().filter(|c| c.key.starts_with(&own)).map(|c| format!("`{}`", c.key)).collect()
+}
+
+fn options(pass: &RegisteredPass) -> Vec<String> {
+    pass.options()
+        .iter()
+        .map(|o| match o.default.to_string() {
+            default if default.is_empty() => format!("`{}`: {}", o.key, o.doc),
+            default => format!("`{}` ({default}): {}", o.key, o.doc),
+        })
+        .collect()
+}
+
+/// What the file of each pass says at its head, without the title.
+fn heads() -> Vec<(String, String)> {
+    let mut heads = Vec::new();
+    for path in files(&root().join("passes/src"), ".rs") {
+        let text = read(&path);
+        let Some(title) = text.lines().next().and_then(|l| l.strip_prefix("//! # ")) else { continue };
+        let head: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .map_while(|l| l.strip_prefix("//!"))
+            .map(|l| l.strip_prefix(' ').unwrap_or(l))
+            .collect();
+        heads.push((title.trim().to_string(), without_links(&head)));
+    }
+    heads
+}
+
+/// The text with links between items of Rust, which mean nothing in the page, taken for their words.
+fn without_links(lines: &[&str]) -> String {
+    let mut text = String::new();
+    let mut code = false;
+    for line in lines {
+        code ^= line.starts_with("```");
+        if code || line.starts_with("```") {
+            writeln!(text, "{line}").unwrap();
+            continue;
+        }
+        let mut rest = *line;
+        while let Some(start) = rest.find("[`") {
+            let Some(end) = rest[start..].find("`]").map(|e| start + e) else { break };
+            text.push_str(&rest[..start]);
+            text.push_str(&rest[start + 1..=end]);
+            rest = &rest[end + 2..];
+            if rest.starts_with('(') {
+                rest = rest.split_once(')').map_or("", |(_, after)| after);
+            }
+        }
+        writeln!(text, "{rest}").unwrap();
+    }
+    text.trim().to_string()
+}
+
+fn page(registry: &PassRegistry) -> String {
+    let heads = heads();
+    let mut page = INTRODUCTION.to_string();
+    page.push_str("\n| pass | level | what it does | options | settings |\n|---|---|---|---|---|\n");
+    for pass in registry.passes() {
+        let anchor = pass.name().to_lowercase();
+        let (name, level, doc) = (pass.name(), pass.opt_level(), pass.doc());
+        let (options, settings) = (options(pass).join("; "), settings(registry, pass).join(", "));
+        writeln!(page, "| [{name}](#{anchor}) | {level} | {doc} | {options} | {settings} |").unwrap();
+    }
+    page.push_str("\n## Pipelines\n\n| name | passes | what for |\n|---|---|---|\n");
+    for pipeline in registry.pipelines() {
+        let text = if pipeline.text.is_empty() { String::new() } else { format!("`{}`", pipeline.text) };
+        writeln!(page, "| `{}` | {text} | {} |", pipeline.name, pipeline.doc).unwrap();
+    }
+    page.push_str("\n## Settings\n\n| key | default | what it sets |\n|---|---|---|\n");
+    for config in registry.configs() {
+        writeln!(page, "| `{}` | {} | {} |", config.key, config.default, config.doc).unwrap();
+    }
+    for pass in registry.passes() {
+        let name = pass.name();
+        let (_, head) =
+            heads.iter().find(|(title, _)| title == name).unwrap_or_else(|| panic!("no file is about {name}"));
+        write!(page, "\n## {name}\n\n{head}\n").unwrap();
+        let cases = root().join(format!("docs/peer-cases/{name}.md"));
+        if cases.exists() {
+            write!(page, "\n### Cases of {name}\n\n{}\n", read(&cases).trim()).unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_says_what_there_is() {
+    let path = root().join("docs/passes.md");
+    let made = page(&anfora::passes::registry());
+    if std::env::var_os("ANFORA_BLESS").is_some() {
+        fs::write(&path, made).unwrap();
+        return;
+    }
+    let written = read(&path);
+    for (i, (a, b)) in written.lines().zip(made.lines()).enumerate() {
+        assert_eq!(a, b, "line {} of docs/passes.md (ANFORA_BLESS=1 writes it anew)", i + 1);
+    }
+    assert!(written == made, "docs/passes.md ends elsewhere (ANFORA_BLESS=1 writes it anew)");
+}
+
+#[test]
+fn every_table_is_about_a_pass_that_there_is() {
+    let registry = anfora::passes::registry();
+    for path in files(&root().join("docs/peer-cases"), ".md") {
+        let name = path.file_stem().unwrap().to_string_lossy().to_string();
+        assert!(registry.passes().iter().any(|p| p.name() == name), "{} is about no pass", path.display());
+    }
+}
+
+/// The words of a text between backticks.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_tests_that_tables_name_are_there() {
+    let mut problems = String::new();
+    let mut named = 0;
+    for path in files(&root().join("docs/peer-cases"), ".md") {
+        for line in read(&path).lines() {
+            // The file that was named last in the line, which functions and tests that follow are in.
+            let mut file: Option<(String, String)> = None;
+            for word in quoted(line) {
+                let beside = file.as_ref().and_then(|(name, _)| Some(format!("{}/{word}", name.rsplit_once('/')?.0)));
+                let word = match beside {
+                    Some(path) if !word.contains('/') && word.ends_with(".anf") => path,
+                    _ => word.to_string(),
+                };
+                let word = word.as_str();
+                if word.starts_with("tests/") || word.contains("/tests/") {
+                    named += 1;
+                    if root().join(word).is_dir() {
+                        continue;
+                    }
+                    match fs::read_to_string(root().join(word)) {
+                        Ok(text) => file = Some((word.to_string(), text)),
+                        Err(e) => writeln!(problems, "{}: `{word}`: {e}", path.display()).unwrap(),
+                    }
+                } else if let Some((name, text)) = &file
+                    && (word.starts_with('@') && name.ends_with(".anf") || word.contains('_') && name.ends_with(".rs"))
+                    && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@'))
+                    && !text.contains(word)
+                {
+                    writeln!(problems, "{}: `{word}` is not in `{name}`", path.display()).unwrap();
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+    assert!(named > 100, "only {named} tests are named");
+}

@@ -1,0 +1,202 @@
+//! Whether a pass keeps its promises on programs: one harness for the passes that are registered and for those that are broken on purpose.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use anfora::interp::Outcome;
+use anfora::ir::{Form, Literal, Module, verify_module};
+use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::programs::Shape;
+
+use super::inputs::{Agreement, arguments, call_main, extreme_arguments};
+
+/// A random program, with what is asked again and again of it.
+pub(crate) struct Program {
+    pub(crate) size: usize,
+    pub(crate) seed: u64,
+    /// As it was made: in any form.
+    pub(crate) original: Module,
+    /// In A-normal form.
+    pub(crate) normal: Module,
+    /// Inputs on which it succeeds, with what it comes to.
+    pub(crate) runs: Vec<(Vec<Literal>, Outcome)>,
+}
+
+impl Program {
+    pub(crate) fn new(size: usize, seed: u64) -> Program {
+        let shape: Shape = "random".parse().expect("a shape");
+        let original = shape.build(size, seed).expect("random programs are well-typed");
+        let mut normal = original.clone();
+        let registry = anfora::passes::registry();
+        let passes = parse_pipeline(&registry, "ToANormalForm").expect("a pass");
+        if let Err(e) = passes.apply(&mut normal, &context(&registry)) {
+            panic!("ToANormalForm: {e}\n{original}");
+        }
+        let inputs = [arguments(&original, seed), extreme_arguments(&original, seed)];
+        let run = |input: Vec<Literal>| call_main(&original, &input).ok().map(|outcome| (input, outcome));
+        let runs = inputs.into_iter().filter_map(run).collect();
+        Program { size, seed, original, normal, runs }
+    }
+}
+
+/// Programs for all: as many as `ANFORA_CASES` says (256), or the one of `ANFORA_SEED` and `ANFORA_SIZE`.
+pub(crate) fn pool() -> &'static [Program] {
+    static POOL: OnceLock<Vec<Program>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        if let Some(seed) = number("ANFORA_SEED") {
+            return vec![Program::new(number("ANFORA_SIZE").unwrap_or(60) as usize, seed)];
+        }
+        (0..number("ANFORA_CASES").unwrap_or(256)).map(|seed| Program::new(size_of(seed), seed)).collect()
+    })
+}
+
+/// Small and large ones in turn.
+fn size_of(seed: u64) -> usize {
+    1 + (seed as usize * 37) % 120
+}
+
+/// What a pass needs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Needs {
+    AnyForm,
+    ANormalForm,
+}
+
+/// Whether a second run has to leave the result of the first alone.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    Idempotent,
+    MayChange,
+}
+
+/// What is known of a pass.
+#[derive(Clone)]
+pub(crate) struct Promise {
+    pub(crate) needs: Needs,
+    pub(crate) again: Again,
+    pub(crate) agreement: Agreement,
+}
+
+/// How a pass can break its promises.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// It ends with an error.
+    Fails,
+    /// What it leaves does not verify.
+    IllFormed,
+    /// It changes the program and says that it did not.
+    ClaimsUnchanged,
+    /// The program comes to something else, or to nothing.
+    OtherResult,
+    /// The results agree, and the effects do not.
+    OtherEffects,
+    /// Two runs on one program differ.
+    NotDeterministic,
+    /// A run on its own result changes that.
+    NotIdempotent,
+}
+
+/// A program on which a pass broke a promise.
+pub(crate) struct Caught {
+    pub(crate) why: Why,
+    size: usize,
+    seed: u64,
+    detail: String,
+}
+
+impl fmt::Display for Caught {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Caught { why, size, seed, detail } = self;
+        write!(f, "{why:?} on the random program of ANFORA_SIZE={size} ANFORA_SEED={seed}\n{detail}")
+    }
+}
+
+pub(crate) fn context(registry: &Arc<PassRegistry>) -> PassContext {
+    PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context")
+}
+
+/// Runs a pass on programs, until one shows that it does not keep its promises. Else says how many it changed.
+pub(crate) fn check_pass(pass: &dyn Pass, promise: &Promise, programs: &[Program]) -> Result<usize, Caught> {
+    let registry = anfora::passes::registry();
+    let cx = context(&registry);
+    let mut changed = 0;
+    for program in programs {
+        let done = check_on(pass, promise, program, &cx).map_err(|(why, detail)| {
+            let (size, seed) = (program.size, program.seed);
+            Caught { why, size, seed, detail }
+        })?;
+        changed += usize::from(done);
+        // Remarks are not asked for.
+        cx.take_remarks();
+    }
+    Ok(changed)
+}
+
+/// Likewise, of a pass that is to keep them. The program that shows that it does not is the smallest of its seed.
+pub(crate) fn check_pass_and_shrink(pass: &dyn Pass, promise: &Promise, programs: &[Program]) -> Result<usize, Caught> {
+    let caught = match check_pass(pass, promise, programs) {
+        Ok(changed) => return Ok(changed),
+        Err(caught) => caught,
+    };
+    let smaller = (1..caught.size).find_map(|size| {
+        let program = Program::new(size, caught.seed);
+        check_pass(pass, promise, std::slice::from_ref(&program)).err().filter(|c| c.why == caught.why)
+    });
+    Err(smaller.unwrap_or(caught))
+}
+
+fn check_on(pass: &dyn Pass, promise: &Promise, program: &Program, cx: &PassContext) -> Result<bool, (Why, String)> {
+    let Program { original, normal, .. } = program;
+    let mut changed = check_module(pass, promise, program, normal, cx)?;
+    let is_normal = verify_module(original).is_ok_and(|report| report.form() == Form::Anf);
+    if promise.needs == Needs::AnyForm && !is_normal {
+        changed |= check_module(pass, promise, program, original, cx)?;
+    }
+    Ok(changed)
+}
+
+fn check_module(
+    pass: &dyn Pass,
+    promise: &Promise,
+    program: &Program,
+    before: &Module,
+    cx: &PassContext,
+) -> Result<bool, (Why, String)> {
+    let text = before.to_text();
+    let apply = |module: &mut Module| {
+        let done = pass.apply(module, cx);
+        done.map(|outcome| outcome.is_changed()).map_err(|e| (Why::Fails, format!("{e}\n{text}")))
+    };
+    let mut after = before.clone();
+    let changed = apply(&mut after)?;
+    if let Err(errors) = verify_module(&after) {
+        return Err((Why::IllFormed, format!("{}\n{text}\n{after}", errors[0])));
+    }
+    let result = after.to_text();
+    if !changed && result != text {
+        return Err((Why::ClaimsUnchanged, format!("{text}\n{result}")));
+    }
+    if changed {
+        for (input, expected) in &program.runs {
+            let found = match call_main(&after, input) {
+                Ok(found) => found,
+                Err(e) => return Err((Why::OtherResult, format!("the program fails: {e}\n{text}\n{result}"))),
+            };
+            if promise.agreement.holds(expected, &found) {
+                continue;
+            }
+            let agree = expected.values.same(expected.result, &found.values, found.result);
+            let why = if agree { Why::OtherEffects } else { Why::OtherResult };
+            return Err((why, format!("{text}\n{result}")));
+        }
+    }
+    let mut again = before.clone();
+    if apply(&mut again)? != changed || again.to_text() != result {
+        return Err((Why::NotDeterministic, format!("{text}\n{result}\n{again}")));
+    }
+    if promise.again == Again::Idempotent && apply(&mut again)? {
+        return Err((Why::NotIdempotent, format!("{text}\n{result}\n{again}")));
+    }
+    Ok(changed)
+}

@@ -1,0 +1,107 @@
+//! What `@main` is run on, and how results are compared.
+
+use anfora::interp::{EvalError, Interpreter, Limits, Outcome, Value, ValueId, Values, random_tensor};
+use anfora::ir::{DType, Literal, Module, VarId};
+
+/// How results have to agree. Effects always agree bit for bit.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Agreement {
+    /// Bit for bit.
+    Exact,
+    /// Floats within this of each other, relative to the larger, or to 1 where both are smaller.
+    Within(f64),
+}
+
+/// What the parameters of `@main` are given, drawn from a seed: ordinary numbers.
+pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
+    for_each_parameter(module, |i, dtype, shape| {
+        random_tensor(dtype, shape, seed ^ i as u64).expect("small inputs can be drawn")
+    })
+}
+
+/// Likewise, numbers at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest.
+pub(crate) fn extreme_arguments(module: &Module, seed: u64) -> Vec<Literal> {
+    const FLOATS: [u32; 8] =
+        [0x7f80_0000, 0x8000_0000, 0x7fc0_1234, 0xff80_0000, 0x7f7f_ffff, 0x0000_0001, 0x3f80_0000, 0xffc0_0001];
+    const INTS: [i64; 5] = [i64::MIN, -1, 0, i64::MAX, 1];
+    for_each_parameter(module, |i, dtype, shape| {
+        let start = (seed as usize).wrapping_add(i);
+        let count: usize = shape.iter().product();
+        let at = |n: usize, len: usize| start.wrapping_add(n) % len;
+        match dtype {
+            DType::Float32 => {
+                let elements: Vec<f32> = (0..count).map(|n| f32::from_bits(FLOATS[at(n, FLOATS.len())])).collect();
+                Literal::from_elements(shape, &elements).expect("as many elements as the shape has")
+            }
+            DType::Int64 => Literal::splat(shape, INTS[at(0, INTS.len())]),
+            DType::Bool => Literal::splat(shape, at(0, 2) == 0),
+            _ => random_tensor(dtype, shape, seed ^ i as u64).expect("small inputs can be drawn"),
+        }
+    })
+}
+
+fn for_each_parameter(module: &Module, draw: impl Fn(usize, DType, &[usize]) -> Literal) -> Vec<Literal> {
+    let main = module.find("main").and_then(|k| module.get(k)).expect("a program has a main");
+    let draw = |(i, p): (usize, &VarId)| {
+        let ty = main.body.ty(p.expr());
+        let dtype = module.cx.types.as_tensor(ty).expect("inputs are tensors").dtype;
+        draw(i, dtype, &module.cx.types.static_shape(ty).expect("inputs have constant shapes"))
+    };
+    main.body.params().iter().enumerate().map(draw).collect()
+}
+
+/// What `@main` comes to on these arguments.
+pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcome, EvalError> {
+    let mut values = Values::new();
+    let arguments: Vec<ValueId> = arguments.iter().map(|a| values.tensor(a.clone())).collect();
+    let limits = Limits { steps: 1 << 20, ..Limits::default() };
+    Interpreter::new(module).limits(limits).call("main", values, &arguments)
+}
+
+/// What `@main` comes to on arguments drawn from a seed.
+pub(crate) fn meaning(module: &Module, seed: u64) -> Result<Outcome, EvalError> {
+    call_main(module, &arguments(module, seed))
+}
+
+impl Agreement {
+    pub(crate) fn holds(self, a: &Outcome, b: &Outcome) -> bool {
+        let Agreement::Within(tolerance) = self else { return a.same(b) };
+        a.trace.len() == b.trace.len()
+            && a.trace.iter().zip(&b.trace).all(|(x, y)| x.same(&a.values, y, &b.values))
+            && near(a, b, tolerance)
+    }
+}
+
+fn near(a: &Outcome, b: &Outcome, tolerance: f64) -> bool {
+    let mut left = vec![(a.result, b.result)];
+    while let Some((x, y)) = left.pop() {
+        match (a.values.get(x), b.values.get(y)) {
+            (Value::Tuple(xs), Value::Tuple(ys)) if xs.len() == ys.len() => {
+                left.extend(xs.iter().copied().zip(ys.iter().copied()));
+            }
+            (Value::Tensor(x), Value::Tensor(y)) => {
+                let (Some(xs), Some(ys)) = (x.elements::<f32>(), y.elements::<f32>()) else {
+                    if x != y {
+                        return false;
+                    }
+                    continue;
+                };
+                let close = |(x, y): (&f32, &f32)| {
+                    let (x, y) = (f64::from(*x), f64::from(*y));
+                    x.to_bits() == y.to_bits()
+                        || (x.is_nan() && y.is_nan())
+                        || (x - y).abs() <= tolerance * x.abs().max(y.abs()).max(1.0)
+                };
+                if x.shape() != y.shape() || !xs.iter().zip(ys.iter()).all(close) {
+                    return false;
+                }
+            }
+            _ => {
+                if !a.values.same(x, &b.values, y) {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
