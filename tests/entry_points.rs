@@ -91,6 +91,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Body::none",
             "ir::Body::op",
             "ir::Body::operand_count",
+            "ir::Body::operand",
             "ir::Body::operands",
             "ir::Body::operands_of",
             "ir::Body::params",

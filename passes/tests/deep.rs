@@ -1,4 +1,6 @@
-//! Every pass on programs of a million bindings and a million levels, on a stack of 64 KiB.
+//! What the passes leave of long and deep programs, on a stack of 64 KiB.
+//!
+//! The ordinary run goes 200,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 mod programs;
 
@@ -9,7 +11,13 @@ use anfora_passes::{
 };
 use programs::{ChainKind, NestKind, nest, straight, two_nests};
 
-const N: usize = 1_000_000;
+/// How many bindings or levels.
+fn depth() -> usize {
+    match std::env::var("ANFORA_DEEP") {
+        Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
+        Err(_) => 200_000,
+    }
+}
 
 fn on_small_stack(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap();
@@ -54,26 +62,26 @@ fn check(make: impl FnOnce() -> Module + Send + 'static, length: usize) {
 
 #[test]
 fn a_chain_that_is_all_live() {
-    check(|| straight(N, ChainKind::Live), N);
+    check(|| straight(depth(), ChainKind::Live), depth());
 }
 
 #[test]
 fn a_chain_that_is_all_dead() {
-    check(|| straight(N, ChainKind::Dead), 0);
+    check(|| straight(depth(), ChainKind::Dead), 0);
 }
 
 #[test]
 fn a_chain_of_one_value() {
-    check(|| straight(N, ChainKind::Duplicate), 1);
+    check(|| straight(depth(), ChainKind::Duplicate), 1);
 }
 
 #[test]
 fn a_chain_of_constants() {
     on_small_stack(|| {
-        let mut module = straight(N, ChainKind::Constant);
+        let mut module = straight(depth(), ChainKind::Constant);
         optimise(&mut module);
         let (Expr::Literal(l), _) = tail(&module) else { panic!("a constant is left") };
-        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(N as f32 + 1.0));
+        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(depth() as f32 + 1.0));
         assert_eq!(chain_length(&module), 0);
     });
 }
@@ -81,30 +89,30 @@ fn a_chain_of_constants() {
 #[test]
 fn nested_ifs() {
     // The inner bindings are dead: the whole nest is left, without them.
-    check(|| nest(N, NestKind::If), 1);
+    check(|| nest(depth(), NestKind::If), 1);
 }
 
 #[test]
 fn nested_ifs_of_known_conditions() {
-    check(|| nest(N, NestKind::KnownIf), 0);
+    check(|| nest(depth(), NestKind::KnownIf), 0);
 }
 
 #[test]
 fn nested_lambdas() {
-    check(|| nest(N, NestKind::Lambda), 1);
+    check(|| nest(depth(), NestKind::Lambda), 1);
 }
 
 #[test]
 fn nested_calls() {
-    check(|| nest(N, NestKind::Call), N - 1);
+    check(|| nest(depth(), NestKind::Call), depth() - 1);
 }
 
 #[test]
 fn nested_blocks() {
-    check(|| nest(N, NestKind::Block), N - 1);
+    check(|| nest(depth(), NestKind::Block), depth() - 1);
 }
 
 #[test]
 fn two_equal_nests_of_ifs() {
-    check(|| two_nests(N / 2), 1);
+    check(|| two_nests(depth() / 2), 1);
 }

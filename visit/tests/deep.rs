@@ -1,4 +1,6 @@
-//! Every tool on every shape of program, a million long or deep, on a stack of 64 KiB.
+//! Every tool on every shape of program, on a stack of 64 KiB.
+//!
+//! The ordinary run goes 200,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -13,14 +15,20 @@ use anfora_visit::{
 mod programs;
 use programs::{SHAPES, Shape, body, deep, first, on_a_small_stack};
 
-const N: usize = 1_000_000;
+/// How many bindings or levels.
+fn depth() -> usize {
+    match std::env::var("ANFORA_DEEP") {
+        Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
+        Err(_) => 200_000,
+    }
+}
 
 /// Runs on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
     for shape in SHAPES {
         let run = run.clone();
         on_a_small_stack(move || {
-            let mut module = deep(shape, N);
+            let mut module = deep(shape, depth());
             run(shape, &mut module);
         });
     }
@@ -54,8 +62,8 @@ fn visitors() {
         let _ = walk(body(module), &mut count);
         let nodes = match shape {
             Shape::LetInValue => 1,
-            Shape::NestedFn => 2 * N + 1,
-            _ => N + 1,
+            Shape::NestedFn => 2 * depth() + 1,
+            _ => depth() + 1,
         };
         assert_eq!((count.0, count.1), (nodes, nodes), "{shape:?}");
     });
@@ -94,8 +102,8 @@ fn chains_expanded() {
         assert!(flow.is_continue());
         (context.1, context.2) = pair.1;
         let lets = match shape {
-            Shape::Chain | Shape::LetInValue => N + 1,
-            Shape::NestedFn | Shape::IfInValue => N,
+            Shape::Chain | Shape::LetInValue => depth() + 1,
+            Shape::NestedFn | Shape::IfInValue => depth(),
             _ => 0,
         };
         assert_eq!((context.1, context.2), (lets, lets), "{shape:?}");
@@ -220,12 +228,12 @@ fn variables_and_copies() {
 #[test]
 fn lists_and_edits_of_chains() {
     on_a_small_stack(|| {
-        let mut module = deep(Shape::Chain, N);
+        let mut module = deep(Shape::Chain, depth());
         edit(&mut module, |editor| {
             let root = editor.body.root();
             let mut list = LetList::new();
             let tail = list.splice(editor.body, root);
-            assert_eq!(list.len(), N + 1);
+            assert_eq!(list.len(), depth() + 1);
             let block = list.finish(editor, tail);
             let (tail, link) = splice_before(editor.body, Link::Root, block);
             link.set(editor.body, tail);
