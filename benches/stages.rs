@@ -21,7 +21,16 @@ pub fn chain(n: usize) -> Module {
     shape.build(n, 0).expect("the chain is well-typed")
 }
 
-/// Its text.
+/// A program of another shape, of that size; `None` if the shape does not go so far.
+///
+/// # Panics
+/// If there is no such shape.
+pub fn shape(name: &str, size: usize) -> Option<Module> {
+    let shape: Shape = name.parse().expect("a shape");
+    shape.max_size().is_none_or(|max| size <= max).then(|| shape.build(size, 0).expect("shapes are well-typed"))
+}
+
+/// The text of the benchmark program.
 pub fn chain_text(n: usize) -> String {
     chain(n).to_text()
 }

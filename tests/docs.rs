@@ -16,8 +16,8 @@ else is said) test it on are tested here. This page is made from these by `tests
 [peer-cases](peer-cases).
 
 A pass runs under contexts whose level is at least its own (`-O1` is level 1). Options are written after its name in a pipeline, `Name{key=value}`; settings are made in the context,
-`--config KEY=VALUE`. Functions with the attribute `Primitive=1`, which FuseOps makes, are left alone by all passes but InlineFunctions, and functions with
-`SkipOptimization=1` by those that work function by function.
+`--config KEY=VALUE`. What is in functions with the attribute `Primitive=1`, which FuseOps makes, only InlineFunctions changes. Functions with `SkipOptimization=1` are skipped by the
+passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams and AttachGlobalSymbol.
 ";
 
 fn root() -> &'static Path {

@@ -1,8 +1,8 @@
-//! The benchmark program through every stage, in bindings a second.
+//! The benchmark program through every stage, and other shapes through the passes that they are for, in bindings a second.
 
 use std::time::Duration;
 
-use anfora_benches::{PIPELINE, chain, chain_text, parse, run, verify};
+use anfora_benches::{PIPELINE, chain, chain_text, parse, run, shape, verify};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -52,9 +52,36 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
+/// A pass, the shapes that it is timed on, and how many bindings a unit of the shape's size has.
+const WITH_SHAPES: [(&str, &str, usize); 7] = [
+    ("ToANormalForm", "nested-call", 1),
+    ("ToGraphNormalForm", "chain", 1),
+    ("ConvertToDataflow", "siblings", 2),
+    ("LambdaLifting", "siblings", 2),
+    ("LambdaLifting", "nested-fn", 2),
+    ("FuseOps", "chain", 1),
+    ("FuseOps", "region-chain", 1),
+];
+
+fn shapes(c: &mut Criterion) {
+    let registry = anfora::passes::registry();
+    let mut group = c.benchmark_group("shapes");
+    for n in SIZES {
+        for (pass, name, bindings) in WITH_SHAPES {
+            // A shape of two bindings a unit is built half as large.
+            let Some(module) = shape(name, n / bindings) else { continue };
+            group.throughput(Throughput::Elements(n as u64));
+            group.bench_function(BenchmarkId::new(format!("{pass} on {name}"), n), |b| {
+                b.iter_batched_ref(|| module.clone(), |m| run(&registry, pass, m), BatchSize::LargeInput);
+            });
+        }
+    }
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = text, passes
+    targets = text, passes, shapes
 }
 criterion_main!(benches);

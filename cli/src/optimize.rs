@@ -102,10 +102,8 @@ impl Opt {
             Some(text) => text.clone(),
             None => format!("O{}", self.level),
         };
-        let passes = parse_pipeline(&registry, &pipeline).map_err(|e| {
-            let help = e.suggestion.as_ref().map(|s| format!("; did you mean `{s}`?")).unwrap_or_default();
-            Failure::Usage(format!("{e}{help}\n{}", e.marked()))
-        })?;
+        let passes =
+            parse_pipeline(&registry, &pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))?;
         let log = Arc::new(RunLog::new());
         let timing = self.timing.map(|form| (form, Arc::new(PassTiming::new())));
         let context = self.context(&registry, &log, timing.as_ref().map(|(_, timing)| timing))?;

@@ -335,9 +335,14 @@ impl Body {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
-    /// The node of a global. `ty` is its signature.
+    /// The node of a global. `ty` is its signature, which a node that the body has already takes on: it may be left over from a function that is
+    /// gone, and whose name another one has now.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
-        self.leaf(Leaf::Global(global), Expr::Global(global), ty)
+        let id = self.leaf(Leaf::Global(global), Expr::Global(global), ty);
+        if self.types[id.index()] != ty {
+            self.set_type(id, ty);
+        }
+        id
     }
 
     /// The node of an operator as a value.

@@ -37,6 +37,8 @@ pub struct OpDef {
     pub may_fail: bool,
     /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
     pub forwards: &'static [(u32, u32)],
+    /// The operand whose elements are the extents of the result, if there is one.
+    pub shape_operand: Option<u32>,
 }
 
 /// How many operands an operator takes.
@@ -551,6 +553,7 @@ impl OpTable {
             commutative: false,
             may_fail: true,
             forwards: &[],
+            shape_operand: None,
         });
         self.opaque_by_name.insert(name.to_string(), id);
         Ok(id)

@@ -77,7 +77,7 @@ pub(crate) const VISIBILITY: &str = "anfora.visibility";
 pub(crate) const ATTRIBUTE: &str = "anfora.attribute.";
 /// How many of the last inputs are constants of the function.
 pub(crate) const GIVEN: &str = "anfora.constants";
-/// `tuple`, if there are less than two outputs, and they are a tuple all the same.
+/// `tuple`, if there are less than two outputs, and they are a tuple all the same; `whole`, if there are more, and they are the fields of one value.
 pub(crate) const RESULT: &str = "anfora.result";
 /// `value`, if the output is no variable.
 pub(crate) const TAIL: &str = "anfora.tail";

@@ -33,6 +33,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         })
         .attrs(const { &[attr("value", AttrKind::Literal, AttrDefault::Required, "a tensor of one element")] })
         .fusion(ElemWise)
+        .shape_operand(0)
         .may_fail(),
         row("arange", "`start + i * step` as long as that is before `end`", Arity::exactly(3), arange, |c| {
             one(creation::arange(c.operand(0)?, c.operand(1)?, c.operand(2)?))

@@ -18,6 +18,7 @@ pub(crate) fn row(name: &'static str, doc: &'static str, arity: Arity, infer: Ty
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 
@@ -30,6 +31,7 @@ pub(crate) trait With {
     fn impure(self) -> Self;
     fn without_kernel(self) -> Self;
     fn forwards(self, pairs: &'static [(u32, u32)]) -> Self;
+    fn shape_operand(self, operand: u32) -> Self;
 }
 
 impl With for OpDef {
@@ -53,6 +55,9 @@ impl With for OpDef {
     }
     fn forwards(self, forwards: &'static [(u32, u32)]) -> OpDef {
         OpDef { forwards, ..self }
+    }
+    fn shape_operand(self, operand: u32) -> OpDef {
+        OpDef { shape_operand: Some(operand), ..self }
     }
 }
 

@@ -47,11 +47,13 @@ fn shape_rows() -> Vec<OpDef> {
             },
         )
         .fusion(Injective)
+        .shape_operand(1)
         .may_fail(),
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             one(index::broadcast_to(c.operand(0)?, &extents(&shape_operand(c.operand(1)?)?)?))
         })
         .fusion(Broadcast)
+        .shape_operand(1)
         .may_fail(),
         row("permute_dims", "with the axes in another order", Arity::exactly(1), permute_dims, |c| {
             one(index::permute_dims(c.operand(0)?, c.attrs.ints("axes").as_deref()))

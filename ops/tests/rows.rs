@@ -457,6 +457,42 @@ fn kernels_agree_with_type_rules() {
     expect_test::expect_file!["bits.txt"].assert_eq(&bits);
 }
 
+#[test]
+fn extents_depend_on_no_elements_but_those_of_the_shape_operand() {
+    let registry = anfora_ops::standard();
+    let mut checked = 0;
+    for (op, row) in registry.rows().filter(|(_, row)| row.fusion != FusionPattern::Opaque) {
+        let name = row.name.as_ref();
+        let mut depends = false;
+        for (number, case) in cases(name).into_iter().flatten().enumerate() {
+            for &dtype in DType::ALL.iter().filter(|d| d.has_kernels()) {
+                let mut cx = Context::new(registry.clone());
+                let mut numbers = Numbers(number as u64 + 1);
+                let operands: Vec<Option<Literal>> =
+                    case.operands.iter().map(|o| operand(o, dtype, false, &mut numbers)).collect();
+                let attrs: Vec<(&str, AttrId)> =
+                    case.attrs.iter().map(|(k, a)| (*k, attribute(&mut cx, a, dtype, &mut numbers))).collect();
+                let attrs = cx.named_attrs(&attrs);
+                let attrs = cx.check_op_attrs(op, attrs).unwrap();
+                let list = literal_operands(&mut cx, &operands);
+                let Ok(known) = infer(&mut cx, op, &list, attrs) else { continue };
+                let mut without = |keeps: Option<u32>| {
+                    let mut list = list.clone();
+                    for (i, o) in list.iter_mut().enumerate() {
+                        o.literal = o.literal.filter(|_| keeps == Some(i as u32));
+                    }
+                    infer(&mut cx, op, &list, attrs).unwrap()
+                };
+                assert_eq!(without(row.shape_operand), known, "{name}, case {number}, {dtype}");
+                depends |= without(None) != known;
+                checked += 1;
+            }
+        }
+        assert_eq!(depends, row.shape_operand.is_some(), "{name}");
+    }
+    assert!(checked > 100, "only {checked}");
+}
+
 /// The hash of Fowler, Noll and Vo.
 struct Fnv(u64);
 

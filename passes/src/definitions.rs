@@ -57,7 +57,10 @@ impl Definitions {
     #[inline]
     pub(crate) fn field(&self, s: &mut Sweep<'_>, tuple: ExprId, index: u32) -> Option<ExprId> {
         let Expr::Tuple(fields) = s.body.expr(self.get(tuple)?) else { return None };
-        let field = *s.body.operands(fields).get(index as usize)?;
+        if index as usize >= fields.len() {
+            return None;
+        }
+        let field = s.body.operand(fields, index as usize);
         self.bring_out(s, tuple, field);
         Some(field)
     }

@@ -1,9 +1,13 @@
 //! The reference passes of anfora.
 //!
-//! Each pass is one file, which opens with what it needs, does, never does and costs. A pass is a plain function over the tables of a module and
-//! one function ([`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`to_a_normal_form`],
-//! [`to_graph_normal_form`]) or over the module
-//! ([`eliminate_dead_code`]), and an entry of the registry under the name that pipelines use ([`register`]), with the pipelines `O0` to `O3`.
+//! Each pass is one file or folder, which opens with what it needs, does, never does and costs. A pass is a plain function, over the tables of a
+//! module and one function or over the module, and an entry of the registry under the name that pipelines use ([`register`]):
+//!
+//! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`fold_batch_norm`], [`to_a_normal_form`],
+//!   [`to_graph_normal_form`], [`normalize`], [`convert_to_dataflow`], [`to_non_dataflow`];
+//! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`], [`attach_global_symbol`].
+//!
+//! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`, too.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -300,11 +300,9 @@ impl Emitter<'_> {
         let (next, kind) = match (self.body.expr(id), child) {
             (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
                 // Atoms are passed over at once.
-                let list = self.body.operands(operands);
-                let found = (child as usize..list.len()).find(|&i| self.atom(list[i]).is_none());
-                match found {
-                    Some(i) => {
-                        let operand = list[i];
+                let mut rest = (child as usize..operands.len()).map(|i| (i, self.body.operand(operands, i)));
+                match rest.find(|&(_, operand)| self.atom(operand).is_none()) {
+                    Some((i, operand)) => {
                         self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
                         self.evaluate_operand(operand, home);
                         return;

@@ -1,9 +1,10 @@
-//! What of the smaller passes the generated programs have nothing of, on long and deep programs: casts that bind symbols, and parameters that are bound.
+//! What of the smaller passes the generated programs have nothing of, on long and deep programs: casts that bind symbols, parameters that are bound,
+//! and wide tuples of functions.
 
 use std::fmt::Write as _;
 
 use anfora_ir::{Literal, Module, Source, parse_module, verify_module};
-use anfora_passes::{bind_params, canonicalize_bindings};
+use anfora_passes::{bind_params, canonicalize_bindings, inline_functions};
 
 const N: usize = 100_000;
 
@@ -73,6 +74,26 @@ fn a_parameter_of_a_long_function_with_many_callers() {
         let mut module = parse(text);
         let literal = Literal::from_elements(&[2], &[1f32, 2f32]).unwrap();
         assert_eq!(bind_params(&mut module, "f", &[("w".into(), literal)]), Ok(1));
+        assert_eq!(bindings(&module), N + 2);
+        verify_module(&module).unwrap();
+    });
+}
+
+#[test]
+fn a_tuple_of_many_functions() {
+    on_small_stack(|| {
+        let mut text = String::from("def @f(%x: int32) {\nlet %t = (");
+        for i in 0..N {
+            write!(text, "@g{i}, @g{}, ", i / 2).unwrap();
+        }
+        text.push_str("@g0);\nlet %u = %t.0;\n%u(%x) }\n");
+        for i in 0..N {
+            writeln!(text, "def private @g{i}(%y: int32) {{ add(%y, {i}) }}").unwrap();
+        }
+        let mut module = parse(text);
+        let done = inline_functions(&mut module, &[], None).unwrap();
+        assert_eq!((done.uses, done.functions), (N, N));
+        // A lambda for each function, the tuple and the projection.
         assert_eq!(bindings(&module), N + 2);
         verify_module(&module).unwrap();
     });

@@ -782,7 +782,10 @@ fn hangs_at(body: &Body, link: Link) -> Option<ExprId> {
         (Link::Else(_), Expr::If { else_block, .. }) => Some(else_block),
         (Link::Lambda(_), Expr::Lambda { body: block, .. }) => Some(block),
         (Link::Operand(_, 0), Expr::Proj { tuple, .. }) => Some(tuple),
-        (Link::Operand(_, i), expr) => body.operands(expr.operand_list()?).get(i as usize).copied(),
+        (Link::Operand(_, i), expr) => {
+            let list = expr.operand_list()?;
+            ((i as usize) < list.len()).then(|| body.operand(list, i as usize))
+        }
         _ => None,
     }
 }

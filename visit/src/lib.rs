@@ -61,6 +61,7 @@
 //! #     name: "multiply".into(), doc: "Multiplies.".into(), arity: Arity::exactly(2), attrs: Vec::new().into(),
 //! #     infer: |call| Ok(call.operand(0).unwrap()), purity: OpPurity::Pure, fusion: FusionPattern::ElemWise,
 //! #     kernel: None, commutative: true, may_fail: false, forwards: &[],
+//! #     shape_operand: None,
 //! # }).unwrap();
 //! # let mut module = Module::new(Arc::new(registry));
 //! # let f32 = module.cx.types.scalar(DType::Float32);

@@ -35,6 +35,7 @@ fn registry() -> Arc<OpRegistry> {
             commutative: false,
             may_fail: false,
             forwards: &[],
+            shape_operand: None,
         })
         .unwrap();
     Arc::new(registry)

@@ -103,7 +103,10 @@ pub fn verify_module(module: &Module) -> Result<VerifyReport, Vec<Diagnostic>> {
     verifier.errors.finish().map(|()| VerifyReport { form, functions })
 }
 
-/// Checks one function against all rules, the others being taken to be in order. Takes the time to copy the module's tables besides.
+/// Checks one function against all rules, the others being taken to be in order.
+///
+/// Copies the module's tables, in which inference makes types: to check all functions one by one takes time in the number of functions times the size of
+/// the tables. [`verify_module`] copies them once.
 ///
 /// # Errors
 /// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are.

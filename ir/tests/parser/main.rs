@@ -28,6 +28,7 @@ fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 

@@ -31,6 +31,7 @@ fn row(name: &'static str, arity: Arity, attrs: &'static [AttrDef]) -> OpDef {
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 

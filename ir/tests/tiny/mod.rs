@@ -23,6 +23,7 @@ fn row(name: &'static str, arity: Arity, infer: anfora_ir::TypeRule) -> OpDef {
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 

@@ -26,6 +26,7 @@ fn row(name: &'static str, arity: usize, purity: OpPurity) -> OpDef {
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 

@@ -208,10 +208,13 @@ fn own_metadata(
     let body = &function.body;
     let tail = body.tail(body.root());
     let fields = cx.types.as_tuple(body.ty(tail)).map(<[_]>::len);
-    if fields.is_some_and(|n| n < 2) {
-        entries.push(entry(keys::RESULT.to_owned(), "tuple".to_owned()));
+    let is_tuple = matches!(body.expr(tail), Expr::Tuple(_));
+    match fields {
+        Some(0 | 1) => entries.push(entry(keys::RESULT.to_owned(), "tuple".to_owned())),
+        Some(_) if !is_tuple => entries.push(entry(keys::RESULT.to_owned(), "whole".to_owned())),
+        _ => {}
     }
-    if fields.is_none() && !body.expr(tail).is_atom() {
+    if fields.is_none_or(|n| n > 1) && !is_tuple && !body.expr(tail).is_atom() {
         entries.push(entry(keys::TAIL.to_owned(), "value".to_owned()));
     }
     Ok(entries)

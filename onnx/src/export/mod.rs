@@ -1,6 +1,7 @@
 //! From a module to a file.
 
 mod closing;
+mod closures;
 mod constants;
 mod functions;
 mod graph;
@@ -79,6 +80,15 @@ pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, Expo
     let key = module.find(&options.entry);
     let entry = key.filter(|&k| module.get(k).is_some_and(anfora_ir::Function::is_definition));
     let entry = entry.ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
+    if let Some(module) = closures::with_functions_in_place(module, &options.entry)? {
+        let entry = module.find(&options.entry).ok_or_else(|| fault(ExportProblem::NoEntry(options.entry.clone())))?;
+        return export_function(&module, entry, options);
+    }
+    export_function(module, entry, options)
+}
+
+fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
+    let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
     if module.cx.find_attr(module.attrs(), keys::OPSETS).is_some() {
         return write(module, entry, options, model);

@@ -131,9 +131,12 @@ impl<'m> Slots<'m> {
         let pass = |what, pass| Err(ExportProblem::Pass { what, pass });
         let body = self.body;
         match body.expr(value) {
-            Expr::CallOp { operands, .. } => {
+            Expr::CallOp { op, operands, .. } => {
                 if !body.operands(operands).iter().all(|&o| body.expr(o).is_atom()) {
                     return pass("calls as operands", "ToANormalForm");
+                }
+                if self.cx.ops.get(op).name == "make_closure" {
+                    return pass("closures", "InlineFunctions");
                 }
                 self.add_results(value, var, graph)
             }
@@ -150,7 +153,8 @@ impl<'m> Slots<'m> {
             }
             Expr::Proj { tuple, index } => {
                 let Slot::Tuple(start, len) = self.of_atom(tuple)? else {
-                    return Err(ExportProblem::Unsupported("a field of a tuple that no operator returns".to_owned()));
+                    // A parameter that is a tuple.
+                    return Err(ExportProblem::Type(self.cx.type_text(body.ty(tuple))));
                 };
                 if index >= len {
                     return Err(ExportProblem::Unsupported(format!("field {index} of a tuple of {len}")));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use anfora_ir::{
     Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GlobalId, LiteralId, Module, Type, TypeId,
-    UnfinishedFunction, Visibility,
+    UnfinishedFunction, VarId, Visibility,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -298,6 +298,9 @@ fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finish
             function.attrs = cx.with_attr(function.attrs, name, Some(value));
         }
     }
+    if entry_of(proto, keys::RESULT) == Some("whole") {
+        return_whole(function);
+    }
     if entry_of(proto, keys::TAIL) == Some("value") {
         inline_tail(function);
     }
@@ -315,6 +318,27 @@ fn attribute(cx: &mut Context, text: &str) -> Option<AttrId> {
         "true" => Some(cx.attr(Attr::Bool(true))),
         "false" => Some(cx.attr(Attr::Bool(false))),
         number => Some(cx.int_attr(number.parse().ok()?)),
+    }
+}
+
+/// Makes a variable the result, if that is the tuple of its fields, and these are what is bound last.
+fn return_whole(function: &mut anfora_ir::Function) {
+    let body = &mut function.body;
+    let (mut lets, mut at) = (Vec::new(), body.root());
+    while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
+        lets.push((at, var, value));
+        at = rest;
+    }
+    let Expr::Tuple(fields) = body.expr(at) else { return };
+    let fields = body.operands(fields);
+    let Some(first) = lets.len().checked_sub(fields.len()) else { return };
+    let Some(&(whole, result, _)) = first.checked_sub(1).and_then(|i| lets.get(i)) else { return };
+    let is_field = |(index, (&field, &(_, var, value))): (usize, (&ExprId, &(ExprId, VarId, ExprId)))| {
+        let of_result = Expr::Proj { tuple: result.expr(), index: index as u32 };
+        field == var.expr() && body.expr(value) == of_result
+    };
+    if fields.iter().zip(&lets[first..]).enumerate().all(is_field) && body.ty(result.expr()) == body.ty(at) {
+        body.set_let_body(whole, result.expr());
     }
 }
 

@@ -192,6 +192,15 @@ fn what_a_pass_removes_is_refused_with_its_name() {
          }",
         &["at %y", "InlineFunctions"],
     );
+    refused(
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
+           let %f = make_closure(@branch, %x);
+           let %y: Tensor[(4,), float32] = onnx.If(%c, %f, %f, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
+           %y
+         }
+         def private @branch(%x: Tensor[(4,), float32]) -> Tensor[(4,), float32] { @branch(%x) }",
+        &["at %f", "closures"],
+    );
     refused("def @main(%x: Tensor[(4,), float32]) { let %f = fn () { %x }; %f }", &["which is a function"]);
     refused(
         "def @main(%x: Tensor[(4,), float32]) { let %y = floor_divide(%x, %x); %y }",
@@ -200,6 +209,33 @@ fn what_a_pass_removes_is_refused_with_its_name() {
     refused("def @main(%x: Any) { %x }", &["the type Any cannot be written"]);
     refused("def @main(%x: (Any, Any)) { () }", &["cannot be written"]);
     refused("def @other() { () }", &["there is no function `@main` with a body"]);
+}
+
+#[test]
+fn functions_that_were_lifted_out_of_a_node_are_its_graphs() {
+    let text = "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
+           let %k = exp(%x);
+           let %f = fn () { let %a = nn.relu(%x); add(%a, %k) };
+           let %g = fn () {
+             let %h = fn () { %x };
+             let %z: Tensor[(4,), float32] = onnx.If(%c, %h, %h, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
+             %z
+           };
+           let %one = fn () { let %o = dense<Tensor[(4,), float32]>[1, 2, 3, 4]; %o };
+           let %y: Tensor[(4,), float32] = onnx.If(%c, %f, %g, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
+           let %w: Tensor[(4,), float32] = onnx.If(%c, %one, %one, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
+           (%y, %w)
+         }";
+    let options = ExportOptions::default();
+    let before = export(&parse(text), &options).unwrap();
+    let mut lifted = parse(text);
+    assert_eq!(anfora_passes::lift_lambdas(&mut lifted).unwrap(), 4);
+    assert!(lifted.to_string().contains("make_closure(@main_f"), "{lifted}");
+    let after = export(&lifted, &options).unwrap();
+    assert_eq!(lifted.order().len(), 5, "the module stays as it is");
+    let graph = |bytes: &[u8]| lines(ModelProto::decode(bytes).unwrap().graph.as_ref().unwrap());
+    assert_eq!(graph(&after.bytes), graph(&before.bytes));
+    assert_eq!(after.nodes, before.nodes);
 }
 
 #[test]

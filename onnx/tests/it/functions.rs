@@ -114,6 +114,10 @@ fn the_form_of_a_result_comes_back() {
         "def private @value(%x: Tensor[(4,), float32]) { let %y = negative(%x); nn.relu(%y) }
          def private @only(%x: Tensor[(4,), float32]) { nn.relu(%x) }
          def private @one(%x: Tensor[(4,), float32]) { let %y = nn.relu(%x); (%y,) }
+         def private @whole(%x: Tensor[(4,), float32]) { let %y = nn.relu(%x); let %0 = split(%y, sections=2); %0 }
+         def private @fields(%x: Tensor[(4,), float32]) { let %0 = split(%x, sections=2); let %a = %0.0; let %b = %0.1; (%a, %b) }
+         def private @swapped(%x: Tensor[(4,), float32]) { let %0 = split(%x, sections=2); let %a = %0.0; let %b = %0.1; (%b, %a) }
+         def private @last(%x: Tensor[(4,), float32]) { split(%x, sections=2) }
          def @public(%x: Tensor[(4,), float32]) { let %y = nn.relu(%x); %y }
          def @main(%x: Tensor[(4,), float32]) {
            let %a = @value(%x);
@@ -121,7 +125,19 @@ fn the_form_of_a_result_comes_back() {
            let %0 = @one(%b);
            let %c = %0.0;
            let %d = @public(%c);
-           %d
+           let %1 = @whole(%d);
+           let %e = %1.0;
+           let %f = %1.1;
+           let %2 = @fields(%d);
+           let %g = %2.0;
+           let %h = %2.1;
+           let %3 = @swapped(%d);
+           let %i = %3.0;
+           let %j = %3.1;
+           let %4 = @last(%d);
+           let %k = %4.0;
+           let %l = %4.1;
+           (%e, %f, %g, %h, %i, %j, %k, %l)
          }",
     );
 }
@@ -189,6 +205,26 @@ fn what_is_no_function_of_a_model_is_refused() {
          def @main(%x: Tensor[(4,), float32]) { let %y = @f(%x); %y }",
     );
     assert!(error.contains("in @f, at %y: the operator `floor_divide`"), "{error}");
+}
+
+#[test]
+fn tuples_are_no_arguments_and_are_not_nested_in_results() {
+    let pair = "(Tensor[(4,), float32], Tensor[(4,), float32])";
+    let error = refused(&format!(
+        "def private @f(%t: {pair}) {{ let %a = %t.0; let %b = nn.relu(%a); %b }}
+         def @main(%x: Tensor[(4,), float32]) {{ let %t = (%x, %x); let %y = @f(%t); %y }}"
+    ));
+    assert!(error.contains(&format!("in @f, at %a: the type {pair} cannot be written")), "{error}");
+    let error = refused(&format!(
+        "def private @f(%t: {pair}, %x: Tensor[(4,), float32]) {{ let %b = nn.relu(%x); %b }}
+         def @main(%x: Tensor[(4,), float32]) {{ let %t = (%x, %x); let %y = @f(%t, %x); %y }}"
+    ));
+    assert!(error.contains("in @main, at %y: a tuple as an operand cannot be written"), "{error}");
+    let error = refused(
+        "def private @f(%x: Tensor[(4,), float32]) { let %a = nn.relu(%x); (%a, (%a, %x)) }
+         def @main(%x: Tensor[(4,), float32]) { let %u = @f(%x); let %y = %u.0; %y }",
+    );
+    assert!(error.contains(&format!("in @main, at %u: the type {pair} cannot be written")), "{error}");
 }
 
 /// A model that calls a function of our domain whose file says no types.

@@ -16,9 +16,10 @@ pub(super) const OUT_ELEM_WISE: u8 = FusionPattern::OutEWiseFusable as u8;
 pub(super) const TUPLE: u8 = FusionPattern::Tuple as u8;
 pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
-/// The fusion pattern of each operator, one byte each.
+/// What the rows of the operators say about fusing.
 pub(super) struct Patterns {
-    of_rows: Vec<u8>,
+    /// The fusion pattern, and the operand that says the extents of the result.
+    of_rows: Vec<(u8, Option<u32>)>,
     match_cast: Option<OpId>,
 }
 
@@ -28,15 +29,27 @@ impl Patterns {
             .ops
             .registry()
             .rows()
-            .map(|(_, row)| if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE })
+            .map(|(_, row)| {
+                let pattern = if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE };
+                (pattern, row.shape_operand)
+            })
             .collect();
         Patterns { of_rows, match_cast: cx.ops.find("match_cast") }
     }
 
-    /// The pattern of an operator; one that no row describes is opaque.
+    /// The pattern of a call of an operator. It is opaque if no row describes the operator, or if the extents of its result are not known
+    /// before it is called.
     #[inline]
-    fn of(&self, op: OpId) -> u8 {
-        self.of_rows.get(op.index()).copied().unwrap_or(OPAQUE)
+    fn of_call(&self, body: &Body, op: OpId, operands: &[ExprId]) -> u8 {
+        match self.of_rows.get(op.index()) {
+            Some(&(pattern, None)) => pattern,
+            Some(&(pattern, Some(shape)))
+                if operands.get(shape as usize).is_some_and(|&o| body.as_literal(o).is_some()) =>
+            {
+                pattern
+            }
+            _ => OPAQUE,
+        }
     }
 }
 
@@ -70,9 +83,9 @@ struct Binder {
 
 /// The bindings of all dataflow regions of a function, numbered region by region, each region in program order.
 ///
-/// An edge leads from a node to each later one that has its variable as an operand. A variable that is used in any other way (outside its region, in a
-/// lambda, under an operand that is not an atom) escapes: its node has no edges. There is no edge for the symbols that a `match_cast` binds:
-/// a `match_cast` is never in a group and stays where it is, and what mentions its symbols only moves down.
+/// An edge leads from a node to each later one that has its variable as an operand, however often. A variable that is used in any other way (outside
+/// its region, in a lambda, under an operand that is not an atom or a value that others share) escapes: its node has no edges. There is no edge for the
+/// symbols that a `match_cast` binds: a `match_cast` is never in a group and stays where it is, and what mentions its symbols only moves down.
 pub(super) struct Graph {
     /// The Let of each node.
     pub(super) lets: Vec<ExprId>,
@@ -106,7 +119,7 @@ impl Graph {
             binders: found.binders,
         };
         graph.number(body, &found.escaping);
-        let uses = graph.look_at_values(cx, patterns, body);
+        let uses = graph.look_at_values(cx, patterns, body, &found.shared);
         graph.sort(&uses);
         Some(graph)
     }
@@ -172,9 +185,17 @@ impl Graph {
         }
     }
 
-    /// Finds the kind of each node, and returns what it uses: (used, user, label), by user.
-    fn look_at_values(&mut self, cx: &Context, patterns: &Patterns, body: &Body) -> Vec<(u32, Edge)> {
+    /// Finds the kind of each node, and returns what it uses, by user.
+    fn look_at_values(
+        &mut self,
+        cx: &Context,
+        patterns: &Patterns,
+        body: &Body,
+        shared: &IdSet<ExprId>,
+    ) -> Vec<(u32, Edge)> {
         let mut uses = Vec::with_capacity(self.lets.len() * 2);
+        // By node: the user that it was an operand of last, and one. A node that a user has several times is used by it once.
+        let mut latest: Vec<u32> = vec![0; self.lets.len()];
         for i in 0..self.lets.len() {
             let Expr::Let { value, .. } = body.expr(self.lets[i]) else { unreachable!("a node is a Let") };
             let expr = body.expr(value);
@@ -183,20 +204,25 @@ impl Graph {
                 _ => value,
             }];
             let (mut kind, operands): (u8, &[ExprId]) = match expr {
-                Expr::CallOp { op, operands, .. } => (patterns.of(op), body.operands(operands)),
+                Expr::CallOp { op, operands, .. } => {
+                    let operands = body.operands(operands);
+                    (patterns.of_call(body, op, operands), operands)
+                }
                 Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
                 Expr::Proj { .. } => (INJECTIVE, &single),
                 Expr::Call { operands, .. } => (OPAQUE, body.operands(operands)),
                 Expr::Var { .. } => (OPAQUE, &single),
                 _ => (OPAQUE, &[]),
             };
-            if kind != OPAQUE && !operands.iter().all(|&o| body.expr(o).is_atom()) {
+            // A value that is needed elsewhere too, or needs one that is no binding's, stays where it is.
+            if kind != OPAQUE && (shared.contains(value) || !operands.iter().all(|&o| body.expr(o).is_atom())) {
                 kind = OPAQUE;
             }
             self.kinds.push(kind);
             for &operand in operands {
                 let Some(used) = self.node(operand) else { continue };
-                if self.escapes[used as usize] {
+                let user = i as u32 + 1;
+                if self.escapes[used as usize] || std::mem::replace(&mut latest[used as usize], user) == user {
                     continue;
                 }
                 let label = match kind {
@@ -271,6 +297,8 @@ struct Regions {
     home: Vec<u32>,
     /// Variables of regions that are used where they are no operand of a binding of their region.
     escaping: IdSet<ExprId>,
+    /// Nodes that more than one refers to.
+    shared: IdSet<ExprId>,
     binders: FxHashMap<SymbolId, Binder>,
 }
 
@@ -291,6 +319,7 @@ impl Regions {
             regions: Vec::new(),
             home: vec![0; body.len()],
             escaping: IdSet::with_capacity(body.len()),
+            shared: IdSet::with_capacity(0),
             binders: FxHashMap::default(),
         };
         for &param in body.params() {
@@ -340,6 +369,17 @@ impl Regions {
                     Expr::Proj { tuple, .. } => found.uses(&places, id, tuple),
                     _ => body.operands_of(id).iter().for_each(|&o| found.uses(&places, id, o)),
                 },
+                Step::Seen(id) if found.shared.insert(id) => {
+                    let single = match body.expr(id) {
+                        Expr::Proj { tuple, .. } => Some(tuple),
+                        _ => None,
+                    };
+                    for &operand in body.operands_of(id).iter().chain(&single) {
+                        if found.home[operand.index()] != 0 {
+                            found.escaping.insert(operand);
+                        }
+                    }
+                }
                 Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
             }
         }

@@ -3,18 +3,20 @@
 //! ```text
 //! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value that all paths from v go through (its immediate
 //!            post-dominator); G a group of bindings, r the last of them.
-//! Needs      Nothing: any form. Bindings outside of dataflow regions, and those with operands that are not atoms, stay as they are.
+//! Needs      Nothing: any form. Bindings outside of dataflow regions, and those whose operands are not atoms or whose values are shared, stay as they are.
 //! Effect     dataflow { .. let v = op(a, ..); .. let r = op(v, ..); .. }
 //!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
 //!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
 //! Groups     Values of the patterns of their operators' rows: ElemWise 0, Broadcast 1, Injective 2, CommReduce 3, OutEWiseFusable 4;
-//!            projections 2; tuples 7; all else 8. v is merged with P(v), and with all on the paths to it, if
+//!            projections 2; tuples 7; all else 8, and so is a call whose extents are the elements of an operand that is not a literal. v is merged
+//!            with P(v), and with all on the paths to it, if
 //!            phase 0    v is 4, each operation on the paths takes its operand element by element, and no group on the way or at P(v)
 //!                       is greater than 1: what is appended to a convolution;
 //!            phase 0, 1 v is 0 or 1, each step is at most 2 (or the greatest is 3), no group on the way is greater than 2, that of P(v) at most 4;
 //!            phase 1    v is 2 or 7, and no group on the way or at P(v) is greater than 2;
 //!            phase 2    v is at most 2, P(v) is a tuple in a group of at most 2, and so is what is on the way.
 //!            A group that a 4 was merged into is a 4. An operand of a Broadcast that has just the shape of the result is taken element by element.
+//!            A group has one result, r: what uses any other of its bindings is in the group too. So no results are put into a tuple.
 //! Function   Parameters in the order of first use; a value used twice is one. Literals of rank 0, splats, those of at most 16 elements and those that a
 //!            type rule looks at stay inside; larger ones are passed. Symbolic dimensions are the function's own; one that no parameter has alone as
 //!            a dimension gets a parameter more, the variable that binds it, and if that is not visible, the group is not made. Named after the operators,
@@ -42,7 +44,8 @@
 //!                                                              }
 //! ```
 //!
-//! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it.
+//! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it,
+//! up to the order of bindings: those of a group then stand where the last of them stood.
 
 mod dominators;
 mod graph;

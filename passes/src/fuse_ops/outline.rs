@@ -401,11 +401,15 @@ impl Outliner {
                 Expr::Proj { tuple, .. } => Some(tuple),
                 _ => None,
             };
+            let lifts = lifts_literals(editor.cx, from, member.value);
             for &operand in from.operands_of(member.value).iter().chain(&single) {
                 operands.push(match (self.slots[operand.index()], from.expr(operand)) {
+                    // One literal may be passed for one call and be part of another.
+                    (_, Expr::Literal(literal)) if !(lifts && is_large(editor.cx.literals.get(literal))) => {
+                        editor.literal_id(literal)
+                    }
                     ((group, slot), _) if group == self.group && slot & PARAM != 0 => params[(slot & !PARAM) as usize],
                     ((group, slot), _) if group == self.group => vars[slot as usize],
-                    (_, Expr::Literal(literal)) => editor.literal_id(literal),
                     (_, Expr::Global(global)) => editor.global(global),
                     (_, Expr::Op(op)) => editor.op(op),
                     _ => editor.none(),

@@ -1,13 +1,14 @@
 //! A function that is inlined.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Editor, Expr, ExprId, Function, GlobalId, IdSet, Step, SymbolId, TypeId,
-    VarFlags, VarId,
+    Attr, AttrsId, Body, Context, Cursor, Editor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData,
+    LambdaId, Step, SymbolId, TypeId, VarFlags, VarId,
 };
 use anfora_visit::{Copier, chain};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
+use crate::attach_global_symbol::GLOBAL_SYMBOL;
 use crate::lambda_lifting::{for_each_bound, for_each_free};
 
 /// What is copied where a function is named: its parameters and its block, without what was left over from edits.
@@ -16,6 +17,7 @@ pub(super) struct Callee {
     pub(super) params: Vec<VarId>,
     /// The result type that it states.
     pub(super) ret: Option<TypeId>,
+    /// Its attributes, without its name.
     pub(super) attrs: AttrsId,
     pub(super) meta: AttrsId,
     /// Whether there is no If in its block, but for those in lambdas.
@@ -44,6 +46,12 @@ impl Callee {
         }
         let root = copier.copy(&mut editor, Some(&function.body), function.body.root());
         body.set_root(root);
+        for i in 0..body.lambda_count() {
+            let lambda = LambdaId::from_index(i);
+            let data = body.lambda(lambda);
+            let attrs = without_symbol(cx, data.attrs);
+            body.set_lambda(lambda, LambdaData { attrs, ..data });
+        }
         let is_if = |id| matches!(body.expr(id), Expr::If { .. });
         let is_straight = !chain(&body, root).any(|b| is_if(b.value)) && !is_if(body.tail(root));
         let (mut param_symbols, mut inner_symbols) = (Vec::new(), Vec::new());
@@ -78,7 +86,7 @@ impl Callee {
             body,
             params,
             ret: function.ret,
-            attrs: function.attrs,
+            attrs: without_symbol(cx, function.attrs),
             meta: function.meta,
             is_straight,
             param_symbols,
@@ -96,6 +104,14 @@ impl Callee {
     /// Whether it binds symbols.
     pub(super) fn is_symbolic(&self) -> bool {
         !self.param_symbols.is_empty() || !self.inner_symbols.is_empty()
+    }
+}
+
+/// Attributes without the symbol, which is that of one function alone.
+fn without_symbol(cx: &mut Context, attrs: AttrsId) -> AttrsId {
+    match cx.find_attr(attrs, GLOBAL_SYMBOL) {
+        Some(_) => cx.with_attr(attrs, GLOBAL_SYMBOL, None),
+        None => attrs,
     }
 }
 

@@ -164,21 +164,22 @@ impl<'a> Inliner<'a> {
         from: usize,
     ) -> Result<Option<ExprId>, Failure> {
         let Some(list) = s.body.expr(node).operand_list() else { return Ok(None) };
-        let mut bindings: SmallVec<[(ExprId, VarId, ExprId); 2]> = SmallVec::new();
+        let mut bindings: SmallVec<[(VarId, ExprId); 2]> = SmallVec::new();
+        let mut bound: FxHashMap<ExprId, VarId> = FxHashMap::default();
         for i in from..list.len() {
             let operand = s.body.operand(list, i);
             let operand = self.resolve(s, operand);
             if self.callee(s.body, operand).is_none() {
                 continue;
             }
-            let known = bindings.iter().find(|b| b.0 == operand).map(|b| b.1);
-            let var = match known {
-                Some(var) => var,
+            let var = match bound.get(&operand) {
+                Some(&var) => var,
                 None => {
                     let Some((_, lambda)) = self.lambda(s, site, operand, &[])? else { continue };
                     let ty = s.body.ty(lambda);
                     let var = s.editor().var(None, VarFlags::PLAIN, ty);
-                    bindings.push((operand, var, lambda));
+                    bindings.push((var, lambda));
+                    bound.insert(operand, var);
                     self.uses += 1;
                     var
                 }
@@ -189,7 +190,7 @@ impl<'a> Inliner<'a> {
             return Ok(None);
         }
         let mut block = node;
-        for (_, var, lambda) in bindings.into_iter().rev() {
+        for (var, lambda) in bindings.into_iter().rev() {
             block = s.editor().let_(var, lambda, block, LetFlags::PLAIN);
         }
         Ok(Some(block))
@@ -431,17 +432,20 @@ impl Rewrite for Inliner<'_> {
                 }
             }
             Expr::CallOp { op, operands, .. } => {
+                if Some(op) != self.make_closure {
+                    return self.operands(s, site, value, 0);
+                }
                 let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.body.operands(operands));
                 let closure = match all.split_first() {
-                    Some((&function, captures)) if Some(op) == self.make_closure => {
+                    Some((&function, captures)) => {
                         let function = self.resolve(s, function);
                         self.closure(s, site, function, captures)?
                     }
-                    _ => None,
+                    None => None,
                 };
                 match closure {
                     Some(block) => Some(block),
-                    None => return self.operands(s, site, value, usize::from(Some(op) == self.make_closure)),
+                    None => return self.operands(s, site, value, 1),
                 }
             }
             Expr::Tuple(_) => return self.operands(s, site, value, 0),

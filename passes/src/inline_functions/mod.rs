@@ -7,6 +7,7 @@
 //!            let %r = @g(%a…), where B ends in a tuple and %r is only projected   =>   the same, with the fields for the projections
 //!            make_closure(@g, %a…), @g           =>   fn (%p…) { B }, with %a for the last %p
 //!            def private @g                      =>   gone, if it was inlined and nothing names it any more
+//!            A fn that @g became, or that B has, loses the attribute `global_symbol`: it names one function, and there may be several copies.
 //! Callees    All such functions, or those that the option `functions` names; public ones too then, which stay. Primitive functions
 //!            are inlined, and inlined into, as any other.
 //! Budget     InlineFunctions.max_growth nodes, by which the module may grow in all (default 2^20; `unlimited`). A function whose every use would be

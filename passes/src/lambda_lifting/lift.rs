@@ -141,7 +141,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// The functions that the lambdas become, in program order, with what names them.
-    pub(super) fn run(mut self) -> Result<Vec<(GlobalId, Function)>, Failure> {
+    pub(super) fn run(mut self) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, Failure> {
         let mut stack: Vec<Frame> = Vec::new();
         let mut f = Frame { at: self.body.root(), place: Place::Root, last: Link::Root, start_pending: false };
         'walk: loop {
@@ -210,7 +210,7 @@ impl<'a> Lifter<'a> {
         }
         self.retype_body()?;
         let Lifter { heads, done, .. } = self;
-        Ok(heads.into_iter().zip(done).filter_map(|(head, function)| Some((head.global, function?))).collect())
+        Ok(heads.into_iter().zip(done).filter_map(|(head, function)| Some((head.global, function?))))
     }
 
     // ---- Where things are written ----

@@ -114,9 +114,9 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failu
         }
         let Some((function, cx)) = module.get_mut(host) else { continue };
         let functions = lift(cx, function, &captures, heads).map_err(fail)?;
-        count += functions.len();
-        let mut keys = Vec::with_capacity(functions.len());
+        let mut keys = Vec::with_capacity(captures.lambdas.len() - 1);
         for (global, function) in functions {
+            count += 1;
             // The names were free.
             if let Ok(key) = module.add(global, function) {
                 keys.push(key);
@@ -146,7 +146,7 @@ fn lift(
     function: &mut Function,
     captures: &Captures,
     heads: Vec<Head>,
-) -> Result<Vec<(GlobalId, Function)>, Failure> {
+) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, Failure> {
     let before = function.body.type_of(function.body.root());
     let make_closure = cx.ops.find("make_closure");
     let functions = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;

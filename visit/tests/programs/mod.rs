@@ -24,6 +24,7 @@ fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
         commutative: false,
         may_fail: false,
         forwards: &[],
+        shape_operand: None,
     }
 }
 

@@ -540,7 +540,8 @@ impl<'m> Printer<'m, '_> {
     #[inline]
     pub(super) fn operands(&mut self, list: OperandList, next: u32, attrs: Option<AttrsId>) {
         let body = self.state.body;
-        for (i, &o) in body.operands(list).iter().enumerate().skip(next as usize) {
+        for i in next as usize..list.len() {
+            let o = body.operand(list, i);
             if i > 0 {
                 self.out.text(", ");
             }
