@@ -41,7 +41,8 @@
 //! A function of the module that the entry calls, or that such a function calls, is a function of the model, in the domain `anfora`; it comes back
 //! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
 //! initializers and take no node; past 32 they are `Constant` nodes in it. Models with functions are of IR version 10 at least. A function that
-//! calls itself is refused. A function that is used as a value, as LambdaLifting makes them of subgraphs, is put back where it is used. Refused are attributes of a function that are not numbers, booleans or strings. Of functions of that domain in a
+//! calls itself is refused, and so are attributes of a function that are not numbers, booleans or strings. A function that is used as a
+//! value, as LambdaLifting makes them of subgraphs, is put back where it is used. Of functions of that domain in a
 //! file, one that says no types gets a copy for the types of each call. Functions of other domains are kept: calls of them are calls of
 //! `onnx.<domain>.<Op>`, and the functions themselves are carried along.
 //!

@@ -1,6 +1,6 @@
 //! What the passes leave of long and deep programs, on a stack of 64 KiB.
 //!
-//! The ordinary run goes 200,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 mod programs;
 
@@ -15,7 +15,7 @@ use programs::{ChainKind, NestKind, nest, straight, two_nests};
 fn depth() -> usize {
     match std::env::var("ANFORA_DEEP") {
         Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
-        Err(_) => 200_000,
+        Err(_) => 100_000,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every tool on every shape of program, on a stack of 64 KiB.
 //!
-//! The ordinary run goes 200,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! The ordinary run goes 100,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use programs::{SHAPES, Shape, body, deep, first, on_a_small_stack};
 fn depth() -> usize {
     match std::env::var("ANFORA_DEEP") {
         Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
-        Err(_) => 200_000,
+        Err(_) => 100_000,
     }
 }
 
