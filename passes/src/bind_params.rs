@@ -521,8 +521,11 @@ fn next_param(text: &str) -> usize {
 fn read_literal(text: &str) -> Result<Literal, PassError> {
     let error = || PassError::new(format!("`{text}` is not a literal"));
     let program = format!("def @literal() {{ {text} }}");
-    let module = parse_module(Source::new("params", program), Arc::new(OpRegistry::new()))
-        .map_err(|all| error().with_diagnostics(all))?;
+    let module =
+        parse_module(Source::new("params", program), Arc::new(OpRegistry::new())).map_err(|all| match all.first() {
+            Some(first) => PassError::new(format!("`{text}` is not a literal: {}", first.message)),
+            None => error(),
+        })?;
     let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
     match functions[..] {
         [function] => {

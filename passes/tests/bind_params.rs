@@ -65,6 +65,7 @@ fn options_that_are_no_parameters_are_errors_of_the_pipeline() {
         ("BindParams{function=f,params=\"%w=add(1, 2)\"}", "`add(1, 2)` is not a literal"),
         ("BindParams{function=f,params=\"%w=1 } def @g() { 2\"}", "is not a literal"),
         ("BindParams{function=f,params=\"%w=\"}", "`` is not a literal"),
+        ("BindParams{function=f,params=\"%w=99999999999\"}", "`99999999999` is not a literal: "),
         ("BindParams{function=f,params=\"%\\\"w=1\"}", "is not of the form"),
     ] {
         let error = parse_pipeline(&registry, text).err().unwrap_or_else(|| panic!("{text} is taken")).to_string();

@@ -120,6 +120,15 @@ pub fn inline_functions(
                     && if functions.is_empty() { f.visibility == Visibility::Private } else { chosen.contains(&key) }
             })
     };
+    for &key in module.order().iter().filter(|key| chosen.contains(key)) {
+        let why = match module.get(key) {
+            Some(function) if !function.is_definition() => "has no body",
+            _ if graph.is_recursive(key) => "calls itself",
+            _ => continue,
+        };
+        let message = format!("`@{}` is not inlined: it {why}", module.name(key));
+        result.remarks.push(Diagnostic::new(Severity::Remark, message));
+    }
     let candidates: Vec<FunctionKey> = graph.callees_first().filter(|&key| is_candidate(module, key)).collect();
     if candidates.is_empty() {
         return Ok(result);
