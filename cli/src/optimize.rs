@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anfora::ir::{Counts, Module};
 use anfora::manager::{
-    Instrument, Pass, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, RunLog, VerifyEach, parse_pipeline,
+    Bisect, DumpIr, Instrument, Pass, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, RunLog, Unchanged,
+    VerifyEach, parse_pipeline,
 };
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
@@ -59,6 +60,12 @@ pub(crate) struct Opt {
     /// Prints the module after each pass that changed it, to standard error
     #[arg(long)]
     print_changed: bool,
+    /// Writes the module before the first pass and after each into a folder, as numbered files
+    #[arg(long, value_name = "DIR")]
+    dump_dir: Option<PathBuf>,
+    /// Runs so many passes and leaves out those after them, to find the first one that breaks a program
+    #[arg(long, value_name = "N")]
+    bisect_limit: Option<u64>,
     /// Whether the module is verified after each pass
     #[arg(
         long,
@@ -106,7 +113,8 @@ impl Opt {
             parse_pipeline(&registry, &pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))?;
         let log = Arc::new(RunLog::new());
         let timing = self.timing.map(|form| (form, Arc::new(PassTiming::new())));
-        let context = self.context(&registry, &log, timing.as_ref().map(|(_, timing)| timing))?;
+        let bisect = self.bisect_limit.map(|limit| Arc::new(Bisect::limit(limit)));
+        let context = self.context(&registry, &log, timing.as_ref().map(|(_, timing)| timing), bisect.as_ref())?;
 
         let loaded = file::load(&self.input, self.from)?;
         let mut module = loaded.module;
@@ -126,6 +134,9 @@ impl Opt {
             Some(Form::Text) => report::say(&context.statistics().to_string()),
             Some(Form::Json) => report::say(&context.statistics().to_json().to_string()),
             None => {}
+        }
+        if let Some(bisect) = &bisect {
+            report::say(&bisected(bisect));
         }
         if let Err(failure) = done {
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
@@ -153,6 +164,7 @@ impl Opt {
         registry: &Arc<PassRegistry>,
         log: &Arc<RunLog>,
         timing: Option<&Arc<PassTiming>>,
+        bisect: Option<&Arc<Bisect>>,
     ) -> Result<PassContext, Failure> {
         let mut builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(self.level);
         for pass in &self.disable {
@@ -163,6 +175,9 @@ impl Opt {
         }
         for setting in &self.config {
             builder = builder.config_text(setting.clone());
+        }
+        if let Some(bisect) = bisect {
+            builder = builder.instrument(Arc::clone(bisect) as Arc<dyn Instrument>);
         }
         if let Some(timing) = timing {
             builder = builder.instrument(Arc::clone(timing) as Arc<dyn Instrument>);
@@ -182,6 +197,9 @@ impl Opt {
         }
         if self.print_changed {
             builder = builder.instrument(Arc::new(PrintIr::changed(std::io::stderr())));
+        }
+        if let Some(folder) = &self.dump_dir {
+            builder = builder.instrument(Arc::new(DumpIr::new(folder, Unchanged::Dumped)));
         }
         if self.verify_each {
             builder = builder.instrument(Arc::new(VerifyEach::new()));
@@ -210,6 +228,14 @@ impl Opt {
         let stored = file::store(module, &output, self.to, &options)?;
         Ok(stored.onnx_nodes)
     }
+}
+
+/// Which passes ran under a limit, and which one was the last.
+fn bisected(bisect: &Bisect) -> String {
+    let runs = bisect.runs();
+    let ran: Vec<_> = runs.iter().filter(|r| r.ran).collect();
+    let last = ran.last().map_or_else(String::new, |r| format!("; the last was {}, {}", r.number, r.pass));
+    format!("bisect: {} of {} passes ran{last}", ran.len(), runs.len())
 }
 
 /// More remarks than this are not shown.

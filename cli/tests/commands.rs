@@ -248,3 +248,21 @@ fn stress_prints_a_line_an_operation() {
     let (_, err) = ends(anfora(&["stress", "--operation", "FoldConstants"]), 2);
     assert!(err.contains("did you mean `FoldConstant`?"), "{err}");
 }
+
+#[test]
+fn a_limit_on_passes_is_bisected_through_what_they_leave() {
+    let dir = scratch("bisect");
+    let folder = dir.join("dump");
+    let folder = folder.to_str().unwrap();
+    let program = "def @f(%x: int32) { let %a = add(1, 2); let %b = negative(%x); add(%a, %b) }";
+    let passes = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
+    let arguments =
+        ["opt", "-", "--passes", passes, "--bisect-limit", "1", "--dump-dir", folder, "--emit", "none", "--quiet"];
+    let (_, err) = ends(with_input(&arguments, program), 0);
+    assert_eq!(err.trim(), "bisect: 1 of 3 passes ran; the last was 1, FoldConstant");
+    let read = |name: &str| std::fs::read_to_string(Path::new(folder).join(name)).expect("a file of the folder");
+    assert!(read("000_input.anf").contains("add(1, 2)"));
+    assert!(read("001_FoldConstant.anf").contains("add(3, %b)"));
+    assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 2);
+    std::fs::remove_dir_all(&dir).expect("the folder goes");
+}

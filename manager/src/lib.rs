@@ -87,7 +87,9 @@ pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 pub use function_pass::{FunctionEdit, FunctionPass, ModuleView, SKIP_OPTIMIZATION};
 pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
-pub use instruments::{PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, VerifyEach};
+pub use instruments::{
+    Bisect, BisectRun, DumpIr, PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
+};
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
 pub use pass::{Pass, PassKind};

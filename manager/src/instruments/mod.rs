@@ -1,10 +1,14 @@
 //! The instruments that come with the manager.
 
+mod bisect;
+mod dump_ir;
 mod print_ir;
 mod run_log;
 mod timing;
 mod verify_each;
 
+pub use bisect::{Bisect, BisectRun};
+pub use dump_ir::{DumpIr, Unchanged};
 pub use print_ir::{PrintIr, PrintWhen};
 pub use run_log::{RunLog, RunRecord};
 pub use timing::{PassTiming, TimingRow};

@@ -1,5 +1,6 @@
 //! The pass manager, seen from outside.
 
+mod bisecting;
 mod config;
 mod contexts;
 mod dependencies;

@@ -1,0 +1,85 @@
+//! Modules as files, one after each pass.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anfora_ir::Module;
+
+use crate::context::lock;
+use crate::error::{PassError, PassFailure};
+use crate::info::Outcome;
+use crate::instrument::{Instrument, PassRun};
+use crate::pass::PassKind;
+
+/// Writes the module that a pipeline is given and the one that each pass made into a folder, as numbered files: `000_input.anf`,
+/// `001_FoldConstant.anf` and so on. Of a pass that fails, the message is written (`002_FuseOps.error.txt`). Sequences have no files, only their
+/// passes.
+pub struct DumpIr {
+    folder: PathBuf,
+    unchanged: Unchanged,
+    /// How many files there are.
+    files: Mutex<usize>,
+}
+
+/// Whether a pass that left the module as it was has a file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Unchanged {
+    /// It has one.
+    #[default]
+    Dumped,
+    /// It has none, and no number.
+    LeftOut,
+}
+
+impl DumpIr {
+    /// Writes into a folder, which is made when the first file is written.
+    pub fn new(folder: impl Into<PathBuf>, unchanged: Unchanged) -> DumpIr {
+        DumpIr { folder: folder.into(), unchanged, files: Mutex::new(0) }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), PassError> {
+        let mut files = lock(&self.files);
+        let path = self.folder.join(format!("{:03}_{}", *files, file_name(name)));
+        std::fs::create_dir_all(&self.folder)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|e| PassError::new(format!("`{}` cannot be written", path.display())).with_cause(e))?;
+        *files += 1;
+        Ok(())
+    }
+}
+
+/// A name with nothing in it that a file system minds.
+fn file_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
+}
+
+impl Instrument for DumpIr {
+    fn name(&self) -> &str {
+        "DumpIr"
+    }
+
+    fn run_before(&self, module: &Module, _: &PassRun<'_>) -> Result<(), PassError> {
+        if *lock(&self.files) == 0 { self.write("input.anf", &module.to_string()) } else { Ok(()) }
+    }
+
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
+        if run.kind() == PassKind::Sequence || (self.unchanged == Unchanged::LeftOut && !outcome.is_changed()) {
+            return Ok(());
+        }
+        self.write(&format!("{}.anf", run.name()), &module.to_string())
+    }
+
+    fn on_error(&self, _: &Module, run: &PassRun<'_>, failure: &PassFailure) {
+        if run.kind() != PassKind::Sequence {
+            let text: String = failure.to_diagnostics().iter().map(|d| format!("{d}\n")).collect();
+            if let Err(error) = self.write(&format!("{}.error.txt", run.name()), &text) {
+                run.context().remark(anfora_ir::Diagnostic::error(error.message()));
+            }
+        }
+    }
+}
