@@ -9,8 +9,8 @@
 //!   a pass: bodies that have become sparse are compacted when it is over.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
-//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`RunLog`], or one of one's own. The
-//!   order of a context's instruments matters: `PassTiming` before `VerifyEach` leaves verification out of the time of passes, and
+//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], or one of
+//!   one's own. The order of a context's instruments matters: `PassTiming` before `VerifyEach` leaves verification out of the time of passes, and
 //!   `RunLog` after it logs only results that it let pass.
 //!
 //! ```
