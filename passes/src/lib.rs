@@ -47,6 +47,7 @@ mod fold_constant;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
+mod named_symbols;
 mod names;
 mod normalize;
 mod primitive;

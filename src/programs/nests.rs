@@ -1,6 +1,6 @@
 //! Deep programs: the shapes that overflow a recursive compiler's stack.
 
-use anfora_ir::{Attr, BuildError, DType, FunctionBuilder, Module};
+use anfora_ir::{Attr, BuildError, DType, ExprId, FunctionBuilder, Module};
 
 use super::main_of;
 
@@ -40,26 +40,19 @@ pub(super) fn if_in_value(n: usize, _seed: u64) -> Result<Module, BuildError> {
 }
 
 pub(super) fn nested_fn(n: usize, _seed: u64) -> Result<Module, BuildError> {
-    main_of(|b, x| {
-        let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
-        let mut inner = Vec::with_capacity(n);
-        for _ in 0..n {
-            inner.push(b.open_lambda(&[("y", ty)], None, &[])[0]);
-        }
-        let mut tail = inner.last().copied().unwrap_or(x);
-        for i in (0..n).rev() {
-            let lambda = b.close_lambda(tail)?;
-            let f = b.bind("f", lambda);
-            let argument = if i == 0 { x } else { inner[i - 1] };
-            let call = b.call(f, &[argument])?;
-            tail = b.bind("", call);
-        }
-        Ok(tail)
-    })
+    called_lambdas(n, |_, _, y| Ok(y))
 }
 
 /// Each lambda captures the parameter of the function, for the innermost one.
 pub(super) fn nested_closure(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    called_lambdas(n, |b, x, y| b.call_op("add", &[y, x], &[]))
+}
+
+/// Lambdas in each other, each called by the one around it; what the innermost computes from the function's parameter and its own is `result`.
+fn called_lambdas(
+    n: usize,
+    result: impl FnOnce(&mut FunctionBuilder<'_>, ExprId, ExprId) -> Result<ExprId, BuildError>,
+) -> Result<Module, BuildError> {
     main_of(|b, x| {
         let ty = b.cx().types.static_tensor(DType::Float32, &[8]);
         let mut inner = Vec::with_capacity(n);
@@ -67,7 +60,7 @@ pub(super) fn nested_closure(n: usize, _seed: u64) -> Result<Module, BuildError>
             inner.push(b.open_lambda(&[("y", ty)], None, &[])[0]);
         }
         let mut tail = match inner.last() {
-            Some(&y) => b.call_op("add", &[y, x], &[])?,
+            Some(&y) => result(b, x, y)?,
             None => x,
         };
         for i in (0..n).rev() {

@@ -2,10 +2,12 @@
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, OpPurity, Step,
-    SymbolId, Type, TypeId,
+    SymbolId, TypeId,
 };
 use anfora_visit::{Binding, Link};
 use rustc_hash::FxHashMap;
+
+use crate::named_symbols::for_each_bound;
 
 /// Kinds of nodes and labels of edges: [`FusionPattern`] as a number.
 pub(super) const ELEM_WISE: u8 = FusionPattern::ElemWise as u8;
@@ -265,31 +267,6 @@ fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
     }
 }
 
-/// The symbols that stand alone as a dimension in a type of tensors and tuples of them.
-pub(super) fn bound_symbols(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {
-    if !cx.types.is_symbolic(ty) {
-        return;
-    }
-    let mut stack = vec![ty];
-    let mut seen = rustc_hash::FxHashSet::default();
-    while let Some(ty) = stack.pop() {
-        if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
-            continue;
-        }
-        match cx.types.get(ty) {
-            Type::Tensor(t) => {
-                for &d in t.shape.iter().flatten() {
-                    if let Dim::Symbol(s) = *cx.types.dims.get(d) {
-                        f(s);
-                    }
-                }
-            }
-            Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-            _ => {}
-        }
-    }
-}
-
 /// What one walk over a body finds out about its regions.
 struct Regions {
     regions: Vec<Region>,
@@ -416,7 +393,7 @@ impl Regions {
     }
 
     fn binds(&mut self, cx: &Context, body: &Body, var: ExprId, region: u32) {
-        bound_symbols(cx, body.ty(var), |symbol| {
+        for_each_bound(cx, body.ty(var), |symbol| {
             self.binders.entry(symbol).or_insert(Binder { var, region });
         });
     }

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
-    Attr, AttrId, AttrsId, Body, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind, GlobalId,
+    Attr, AttrsId, Body, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind, GlobalId,
     LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
 use anfora_visit::{Binding, Copier, chain};
@@ -11,8 +11,8 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::graph::bound_symbols;
 use super::is_large;
+use crate::named_symbols::{for_each_bound, for_each_in_attrs};
 use crate::names::NameSupply;
 use crate::primitive::PRIMITIVE;
 
@@ -339,7 +339,7 @@ impl Outliner {
         }
         let mut bound = rustc_hash::FxHashSet::default();
         for &param in &self.params {
-            bound_symbols(cx, body.ty(param), |symbol| bound.extend([symbol]));
+            for_each_bound(cx, body.ty(param), |symbol| bound.extend([symbol]));
         }
         // The list grows with the symbols of the parameters that are added.
         let mut i = 0;
@@ -350,7 +350,7 @@ impl Outliner {
             }
             let Some(var) = binder(symbol) else { return false };
             self.params.push(var);
-            bound_symbols(cx, body.ty(var), |symbol| bound.extend([symbol]));
+            for_each_bound(cx, body.ty(var), |symbol| bound.extend([symbol]));
             self.write_extra(cx, body, var);
         }
         true
@@ -478,24 +478,7 @@ fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
 
 fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     let mut found: Vec<SymbolId> = Vec::new();
-    let mut meet = |dim: DimId| {
-        if let Dim::Symbol(symbol) = *cx.types.dims.get(dim) {
-            found.push(symbol);
-        }
-    };
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut stack: Vec<AttrId> = cx.attrs.list(attrs).iter().rev().map(|&(_, value)| value).collect();
-    while let Some(value) = stack.pop() {
-        if !seen.insert(value) {
-            continue;
-        }
-        match cx.attrs.get(value) {
-            Attr::List(items) => stack.extend(items.iter().rev()),
-            Attr::Shape(dims) => dims.iter().for_each(|&d| cx.types.dims.for_each_symbol(d, &mut meet)),
-            Attr::Type(ty) => cx.types.for_each_symbol(*ty, &mut meet),
-            _ => {}
-        }
-    }
+    for_each_in_attrs(cx, attrs, |symbol| found.push(symbol));
     found.into()
 }
 

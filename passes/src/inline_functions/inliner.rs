@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::callee::{Callee, projected_calls};
 use crate::definitions::Definitions;
 use crate::failure::{Failure, not_a_normal_form};
-use crate::lambda_lifting::for_each_bound;
+use crate::named_symbols::for_each_bound;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
 use crate::symbols::Substitution;
 

@@ -11,8 +11,8 @@ use anfora_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::symbols::{for_each_bound, for_each_free, for_each_in_attrs};
 use crate::failure::{Failure, not_a_normal_form};
+use crate::named_symbols::{for_each_bound, for_each_free, for_each_in_attrs};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;

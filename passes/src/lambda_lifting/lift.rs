@@ -12,8 +12,8 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST};
-use super::symbols::for_each_free;
 use crate::failure::{Failure, binding_name};
+use crate::named_symbols::for_each_free;
 use crate::symbols::Substitution;
 
 /// The function that a lambda becomes, as far as it is known before its block is written.

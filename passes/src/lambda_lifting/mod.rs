@@ -29,7 +29,6 @@
 
 mod captures;
 mod lift;
-mod symbols;
 
 use std::sync::Arc;
 
@@ -46,8 +45,6 @@ use self::lift::{Head, Lifter};
 use crate::failure::Failure;
 use crate::names::NameSupply;
 use crate::primitive::is_primitive;
-
-pub(crate) use self::symbols::{for_each_bound, for_each_free};
 
 /// The pass as pipelines name it.
 pub const LAMBDA_LIFTING: PassEntry = PassEntry {
