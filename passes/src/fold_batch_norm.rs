@@ -42,7 +42,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::failure::{Failure, binding_name};
-use crate::fold_constant::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
+use crate::fold_constant::FoldBudget;
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
@@ -60,11 +60,7 @@ pub const FOLD_BATCH_NORM: PassEntry = PassEntry {
             if is_primitive(edit.cx, edit.function) {
                 return Ok(());
             }
-            let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-            let budget = FoldBudget {
-                per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),
-                total: bytes(cx.config_of(&MAX_TOTAL_GROWTH_BYTES)?),
-            };
+            let budget = FoldBudget::of(cx)?;
             let done = fold_batch_norm(edit.cx, edit.function, budget)?;
             cx.count("folded", done.folded as u64);
             cx.count("bytes", done.growth as u64);

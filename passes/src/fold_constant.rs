@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Severity, VarId};
-use anfora_manager::{ConfigDef, FunctionPass, PassEntry};
+use anfora_manager::{ConfigDef, ConfigError, FunctionPass, PassContext, PassEntry};
 use smallvec::SmallVec;
 
 use crate::definitions::Definitions;
@@ -47,11 +47,7 @@ pub const FOLD_CONSTANT: PassEntry = PassEntry {
             if is_primitive(edit.cx, edit.function) {
                 return Ok(());
             }
-            let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-            let budget = FoldBudget {
-                per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),
-                total: bytes(cx.config_of(&MAX_TOTAL_GROWTH_BYTES)?),
-            };
+            let budget = FoldBudget::of(cx)?;
             let done = fold_constant(edit.cx, edit.function, budget)?;
             cx.count("folded", done.folded as u64);
             cx.count("branches", done.branches as u64);
@@ -84,6 +80,20 @@ pub struct FoldBudget {
     pub per_call: Option<usize>,
     /// By all folds in a function together.
     pub total: Option<usize>,
+}
+
+impl FoldBudget {
+    /// What the settings of a context say.
+    ///
+    /// # Errors
+    /// If the context's registry declares the settings as something else than numbers of bytes.
+    pub fn of(cx: &PassContext) -> Result<FoldBudget, ConfigError> {
+        let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        Ok(FoldBudget {
+            per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),
+            total: bytes(cx.config_of(&MAX_TOTAL_GROWTH_BYTES)?),
+        })
+    }
 }
 
 impl Default for FoldBudget {
