@@ -66,6 +66,7 @@ mod compaction;
 mod config;
 mod context;
 mod error;
+mod function_edit;
 mod function_pass;
 mod info;
 mod instrument;
@@ -78,13 +79,15 @@ mod registry;
 mod run;
 mod scope;
 mod sequential;
+mod session;
 mod signatures;
 mod statistics;
 
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
 pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
-pub use function_pass::{FunctionEdit, FunctionPass, ModuleView, SKIP_OPTIMIZATION};
+pub use function_edit::{FunctionEdit, ModuleView};
+pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
 pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{

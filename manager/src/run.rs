@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use anfora_ir::{Diagnostic, Module, Severity};
 
-use crate::compaction::{Edited, keep};
+use crate::compaction::keep;
 use crate::context::{Instruments, PassContext, lock};
 use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{Outcome, PassInfo, SkipReason};
 use crate::instrument::{Instrument, PassRun};
 use crate::pass::{Pass, PassKind};
+use crate::session::Session;
 
 /// A pass that is running, as the handle of the context that it was given knows it.
 pub(crate) struct Frame {
@@ -21,13 +22,6 @@ pub(crate) struct Frame {
     depth: usize,
     counts: Mutex<Vec<(&'static str, u64)>>,
     session: Option<Arc<Session>>,
-}
-
-/// What is remembered while a sequence runs: the passes that finished on the module as it is now, as pipelines write them.
-#[derive(Default)]
-struct Session {
-    finished: Mutex<Vec<String>>,
-    edited: Mutex<Edited>,
 }
 
 impl Frame {
@@ -178,7 +172,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
         return fail(SkipReason::Disabled.to_string());
     }
     if let Some(session) = cx.frame().and_then(|f| f.session.as_ref())
-        && lock(&session.finished).contains(&pass.pipeline_text())
+        && session.has_finished(pass)
     {
         return Ok(false);
     }
@@ -249,7 +243,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         if leaf {
             match &result {
-                Ok(Outcome::Changed) => keep(module, outer_session.map(|s| lock(&s.edited)).as_deref_mut()),
+                Ok(Outcome::Changed) => keep(module, outer_session.map(|s| s.edited()).as_deref_mut()),
                 // What was appended and not linked goes too.
                 _ => module.rollback(),
             }
@@ -284,12 +278,7 @@ fn finish(pass: &dyn Pass, inner: &PassContext, session: Option<&Arc<Session>>, 
         inner.with_statistics(|s| counts.into_iter().for_each(|(counter, n)| s.add(&frame.pass, counter, n)));
     }
     if let Some(session) = session {
-        let mut finished = lock(&session.finished);
-        // The passes of a sequence have noted themselves what they changed.
-        if outcome.is_changed() && pass.kind() != PassKind::Sequence {
-            finished.clear();
-        }
-        finished.push(pass.pipeline_text());
+        session.note_finished(pass, outcome);
     }
 }
 
