@@ -179,10 +179,6 @@ impl Opt {
         if let Some(bisect) = bisect {
             builder = builder.instrument(Arc::clone(bisect) as Arc<dyn Instrument>);
         }
-        if let Some(timing) = timing {
-            builder = builder.instrument(Arc::clone(timing) as Arc<dyn Instrument>);
-        }
-        builder = builder.instrument(Arc::clone(log) as Arc<dyn Instrument>);
         for name in self.print_ir_before.iter().chain(&self.print_ir_after) {
             // The registry's error has the suggestion.
             registry.make(name).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -204,6 +200,11 @@ impl Opt {
         if self.verify_each {
             builder = builder.instrument(Arc::new(VerifyEach::new()));
         }
+        // Last, so that they know of the passes whose result the others did not let pass that they failed.
+        if let Some(timing) = timing {
+            builder = builder.instrument(Arc::clone(timing) as Arc<dyn Instrument>);
+        }
+        builder = builder.instrument(Arc::clone(log) as Arc<dyn Instrument>);
         builder.build().map_err(|e| Failure::Usage(e.to_string()))
     }
 

@@ -1,5 +1,8 @@
 //! What watches passes run.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
 use anfora_ir::Module;
 
 use crate::context::PassContext;
@@ -77,9 +80,44 @@ pub struct PassRun<'a> {
     pub(crate) context: &'a PassContext,
     pub(crate) dependency_of: Option<&'a str>,
     pub(crate) forced: bool,
+    time: OnceLock<RunTime>,
+}
+
+/// When a pass ran, and for how long.
+#[derive(Copy, Clone)]
+pub(crate) struct RunTime {
+    pub(crate) began: Instant,
+    pub(crate) wall: Duration,
+    pub(crate) own: Duration,
 }
 
 impl<'a> PassRun<'a> {
+    pub(crate) fn new(
+        pass: &'a dyn Pass,
+        context: &'a PassContext,
+        dependency_of: Option<&'a str>,
+        forced: bool,
+    ) -> PassRun<'a> {
+        PassRun { pass, context, dependency_of, forced, time: OnceLock::new() }
+    }
+
+    pub(crate) fn note_time(&self, time: RunTime) {
+        // A run ends once.
+        let _ = self.time.set(time);
+    }
+
+    /// How long the pass took, with the passes that it ran and without what any instrument did around those. Absent while it has not
+    /// ended, and for good if it was not begun, because an instrument failed before. It does not depend on the order of the instruments.
+    pub fn time(&self) -> Option<Duration> {
+        self.time.get().map(|t| t.own)
+    }
+
+    /// When the pass began and how long it took by the clock on the wall, with what instruments did around the passes that it ran.
+    /// Absent when [`time`](PassRun::time) is.
+    pub fn wall_time(&self) -> Option<(Instant, Duration)> {
+        self.time.get().map(|t| (t.began, t.wall))
+    }
+
     /// Name, level and dependencies of the pass.
     pub fn info(&self) -> &'a PassInfo {
         self.pass.info()

@@ -10,8 +10,9 @@
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], or one of
-//!   one's own. The order of a context's instruments matters: `PassTiming` before `VerifyEach` leaves verification out of the time of passes, and
-//!   `RunLog` after it logs only results that it let pass.
+//!   one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
+//!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of
+//!   the time of a pass, whatever their order is.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -91,7 +92,8 @@ pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
 pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
-    Bisect, BisectRun, DumpIr, PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
+    Bisect, BisectRun, DumpIr, MAX_TIMED_RUNS, PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, Unchanged,
+    VerifyEach,
 };
 pub use module_pass::ModulePass;
 pub use names::UnknownName;

@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anfora_ir::{Diagnostic, Module, Severity};
 
@@ -11,7 +13,7 @@ use crate::compaction::keep;
 use crate::context::{Instruments, PassContext, lock};
 use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{Outcome, PassInfo, SkipReason};
-use crate::instrument::{Instrument, PassRun};
+use crate::instrument::{Instrument, PassRun, RunTime};
 use crate::pass::{Pass, PassKind};
 use crate::session::Session;
 
@@ -22,6 +24,8 @@ pub(crate) struct Frame {
     depth: usize,
     counts: Mutex<Vec<(&'static str, u64)>>,
     session: Option<Arc<Session>>,
+    /// Nanoseconds that instruments took around the passes inside of this one.
+    instruments: AtomicU64,
 }
 
 impl Frame {
@@ -31,6 +35,14 @@ impl Frame {
 
     pub(crate) fn depth(&self) -> usize {
         self.depth
+    }
+
+    fn add_instruments(&self, time: Duration) {
+        self.instruments.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn instruments(&self) -> Duration {
+        Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
     }
 
     pub(crate) fn count(&self, counter: &'static str, n: u64) {
@@ -63,7 +75,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
         Err(reason) => return Ok(skip(info, cx, reason)),
     };
     let instruments = cx.instruments();
-    let run = PassRun { pass, context: cx, dependency_of: None, forced };
+    let run = PassRun::new(pass, cx, None, forced);
     if let (false, Some(instruments)) = (forced, &instruments) {
         let vetoes = ask(instruments, module, &run)?;
         if !vetoes.is_empty() {
@@ -102,15 +114,23 @@ fn skip(info: &PassInfo, cx: &PassContext, reason: SkipReason) -> Outcome {
 
 /// Asks every instrument; the names of those that said no.
 fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<Vec<String>, PassFailure> {
-    let mut vetoes = Vec::new();
-    for instrument in instruments.iter() {
-        let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
-            .map_err(|f| f.at(run.name(), || path(run.context)))?;
-        if !agrees {
-            vetoes.push(instrument.name().to_string());
+    let began = Instant::now();
+    let ask_all = || {
+        let mut vetoes = Vec::new();
+        for instrument in instruments.iter() {
+            let agrees = guarded(&**instrument, "should_run", || instrument.should_run(module, run))
+                .map_err(|f| f.at(run.name(), || path(run.context)))?;
+            if !agrees {
+                vetoes.push(instrument.name().to_string());
+            }
         }
+        Ok(vetoes)
+    };
+    let vetoes = ask_all();
+    if let Some(outer) = run.context.frame() {
+        outer.add_instruments(began.elapsed());
     }
-    Ok(vetoes)
+    vetoes
 }
 
 /// A pass that another one depends on.
@@ -177,7 +197,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
         return Ok(false);
     }
     let instruments = cx.instruments();
-    let run = PassRun { pass, context: cx, dependency_of: Some(by), forced: cx.is_required(name) };
+    let run = PassRun::new(pass, cx, Some(by), cx.is_required(name));
     if let (false, Some(instruments)) = (run.forced, &instruments) {
         let vetoes = ask(instruments, module, &run)?;
         if !vetoes.is_empty() {
@@ -204,12 +224,18 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         depth: cx.depth() + 1,
         counts: Mutex::default(),
         session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
+        instruments: AtomicU64::new(0),
     };
     let inner = cx.inside(frame);
     let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
 
+    // Time is taken only where somebody may ask for it.
+    let now = || (!instruments.is_empty()).then(Instant::now);
+    let since = |from: Option<Instant>| from.map_or(Duration::ZERO, |from| from.elapsed());
+
     // Instruments in this range have begun and not ended.
     let mut begun = 0..0;
+    let hooks = now();
     let mut result = Ok(Outcome::Unchanged);
     for instrument in instruments {
         result =
@@ -219,16 +245,25 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         begun.end += 1;
     }
+    let mut in_hooks = since(hooks);
     if result.is_ok() {
         if leaf {
             module.begin_edit();
         }
+        let began = now();
         result = catch_unwind(AssertUnwindSafe(|| pass.run(module, &inner)))
             .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
+        if let Some(began) = began {
+            let wall = began.elapsed();
+            let inside = inner.frame().map_or(Duration::ZERO, |f| f.instruments());
+            run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
+            in_hooks += inside;
+        }
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
         }
         if let Ok(outcome) = &result {
+            let hooks = now();
             let mut failed = None;
             for instrument in instruments {
                 begun.start += 1;
@@ -237,6 +272,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
                     break;
                 }
             }
+            in_hooks += since(hooks);
             if let Some(failure) = failed {
                 result = Err(failure);
             }
@@ -249,13 +285,14 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             }
         }
     }
-    match result {
+    let result = match result {
         Ok(outcome) => {
             finish(pass, &inner, outer_session, &outcome);
             Ok(outcome)
         }
         Err(failure) => {
             let failure = failure.at(run.name(), || path(cx));
+            let hooks = now();
             for instrument in &instruments[begun] {
                 let told = guarded(&**instrument, "on_error", || {
                     instrument.on_error(module, run, &failure);
@@ -265,9 +302,14 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
                     cx.report(&second);
                 }
             }
+            in_hooks += since(hooks);
             Err(failure)
         }
+    };
+    if let Some(outer) = outer {
+        outer.add_instruments(in_hooks);
     }
+    result
 }
 
 /// Keeps what a pass counted, and notes that it is done with the module as it is.

@@ -2,8 +2,10 @@
 
 mod bisect;
 mod dump_ir;
+mod open_runs;
 mod print_ir;
 mod run_log;
+pub(crate) mod table;
 mod timing;
 mod verify_each;
 
@@ -11,5 +13,5 @@ pub use bisect::{Bisect, BisectRun};
 pub use dump_ir::{DumpIr, Unchanged};
 pub use print_ir::{PrintIr, PrintWhen};
 pub use run_log::{RunLog, RunRecord};
-pub use timing::{PassTiming, TimingRow};
+pub use timing::{MAX_TIMED_RUNS, PassTiming, TimingRow};
 pub use verify_each::VerifyEach;

@@ -1,7 +1,7 @@
 //! What ran, in order.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anfora_ir::Module;
 
@@ -12,16 +12,11 @@ use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
 
 /// Remembers which passes ran, in the order in which they ended, and what came of it. Sequences are not among them, only their passes.
+///
+/// As the last of the instruments it also knows of the passes whose result another instrument did not let pass that they failed.
 #[derive(Default)]
 pub struct RunLog {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    records: Vec<RunRecord>,
-    /// When each of the passes that are running began, outermost first.
-    running: Vec<Instant>,
+    records: Mutex<Vec<RunRecord>>,
 }
 
 /// One run of a pass.
@@ -33,7 +28,7 @@ pub struct RunRecord {
     pub depth: usize,
     /// Whether it changed the module; absent if it failed.
     pub changed: Option<bool>,
-    /// How long it took. Instruments that come after this one in the context are not counted in what they do after the pass.
+    /// How long it took, without what instruments did; zero if it was not begun, because an instrument failed before it.
     pub time: Duration,
 }
 
@@ -45,14 +40,13 @@ impl RunLog {
 
     /// What ran so far.
     pub fn records(&self) -> Vec<RunRecord> {
-        lock(&self.state).records.clone()
+        lock(&self.records).clone()
     }
 
     fn note(&self, run: &PassRun<'_>, changed: Option<bool>) {
         if run.kind() != PassKind::Sequence {
-            let mut state = lock(&self.state);
-            let time = state.running.pop().map_or(Duration::ZERO, |start| start.elapsed());
-            state.records.push(RunRecord { pass: run.pipeline_text(), depth: run.depth(), changed, time });
+            let (pass, time) = (run.pipeline_text(), run.time().unwrap_or_default());
+            lock(&self.records).push(RunRecord { pass, depth: run.depth(), changed, time });
         }
     }
 }
@@ -60,13 +54,6 @@ impl RunLog {
 impl Instrument for RunLog {
     fn name(&self) -> &str {
         "RunLog"
-    }
-
-    fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        if run.kind() != PassKind::Sequence {
-            lock(&self.state).running.push(Instant::now());
-        }
-        Ok(())
     }
 
     fn run_after(&self, _: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {

@@ -1,8 +1,8 @@
 //! How long passes take.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Mutex;
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use anfora_ir::Module;
@@ -12,36 +12,54 @@ use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 
+use super::open_runs::OpenRuns;
+use super::table::nested_name;
+
 /// Times passes, as a tree: a pass stands under the one that runs it, and runs of the same pass under the same one are added up. A pass that
-/// fails is timed up to its failure.
+/// fails is timed up to its failure. What instruments do is not part of the time of any pass, whatever their order is.
+///
+/// Prints as a table, and gives the same as JSON ([`to_json`](PassTiming::to_json)), or each run by itself for a viewer of traces
+/// ([`to_chrome_trace`](PassTiming::to_chrome_trace)). It keeps what it timed until [`clear`](PassTiming::clear), also when its context is left.
 #[derive(Default)]
 pub struct PassTiming {
     state: Mutex<State>,
 }
 
+/// How many runs a [`PassTiming`] keeps one by one, for a trace. Later ones are only added up.
+pub const MAX_TIMED_RUNS: usize = 100_000;
+
 #[derive(Default)]
 struct State {
     rows: Vec<Row>,
-    /// The passes that are running, outermost first, of each thread that runs some.
-    open: Vec<(ThreadId, Vec<Open>)>,
+    /// Rows of passes that no other runs.
+    roots: HashMap<String, usize>,
+    open: OpenRuns<usize>,
+    runs: Vec<TimedRun>,
+    dropped: u64,
 }
 
 struct Row {
     name: String,
     parent: Option<usize>,
+    children: HashMap<String, usize>,
     runs: u64,
     failed: u64,
     total: Duration,
 }
 
-struct Open {
+/// One run of a pass, on the clock on the wall.
+struct TimedRun {
     row: usize,
-    depth: usize,
     began: Instant,
+    wall: Duration,
+    time: Duration,
+    outcome: &'static str,
+    functions: usize,
+    thread: std::thread::ThreadId,
 }
 
 /// A line of the tree.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct TimingRow {
     /// The pass.
     pub name: String,
@@ -55,6 +73,8 @@ pub struct TimingRow {
     pub total: Duration,
     /// The time of all its runs, without that of the passes that it ran.
     pub own: Duration,
+    /// The total as a percentage of that of the pass above it; of the time of everything, if there is none above it.
+    pub percent_of_parent: f64,
 }
 
 impl PassTiming {
@@ -63,19 +83,20 @@ impl PassTiming {
         PassTiming::default()
     }
 
-    /// Forgets the passes that are not running.
+    /// Forgets what was timed. Does nothing while a pass is running.
     pub fn clear(&self) {
         let state = &mut *lock(&self.state);
         if state.open.is_empty() {
-            state.rows.clear();
+            *state = State::default();
         }
     }
 
     /// The tree, each pass before the passes that it ran, these in the order in which they first ran.
     pub fn rows(&self) -> Vec<TimingRow> {
         let state = &*lock(&self.state);
+        let all = state.total();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); state.rows.len()];
-        let mut roots = Vec::new();
+        let mut stack = Vec::new();
         let mut inside = vec![Duration::ZERO; state.rows.len()];
         for (i, row) in state.rows.iter().enumerate() {
             match row.parent {
@@ -83,13 +104,13 @@ impl PassTiming {
                     children[parent].push(i);
                     inside[parent] += row.total;
                 }
-                None => roots.push(i),
+                None => stack.push((i, 0)),
             }
         }
+        stack.reverse();
         let mut rows = Vec::with_capacity(state.rows.len());
-        let mut stack: Vec<(usize, usize)> = roots.iter().rev().map(|&i| (i, 0)).collect();
         while let Some((i, depth)) = stack.pop() {
-            let Row { name, runs, failed, total, .. } = &state.rows[i];
+            let Row { name, parent, runs, failed, total, .. } = &state.rows[i];
             rows.push(TimingRow {
                 name: name.clone(),
                 depth,
@@ -97,6 +118,7 @@ impl PassTiming {
                 failed: *failed,
                 total: *total,
                 own: total.saturating_sub(inside[i]),
+                percent_of_parent: percent(*total, parent.map_or(all, |p| state.rows[p].total)),
             });
             stack.extend(children[i].iter().rev().map(|&c| (c, depth + 1)));
         }
@@ -105,67 +127,115 @@ impl PassTiming {
 
     /// The time of all passes that no other ran.
     pub fn total(&self) -> Duration {
-        lock(&self.state).rows.iter().filter(|r| r.parent.is_none()).map(|r| r.total).sum()
+        lock(&self.state).total()
     }
 
-    /// As JSON: `{"total_us", "passes": [{"name", "depth", "runs", "failed", "total_us", "self_us", "percent"}]}`.
+    /// As JSON: `{"total_us", "passes": [{"name", "depth", "runs", "failed", "total_us", "self_us", "percent", "percent_of_parent"}]}`, the passes as
+    /// in [`rows`](PassTiming::rows).
     pub fn to_json(&self) -> serde_json::Value {
         let all = self.total();
-        let micros = |d: Duration| d.as_nanos() as f64 / 1000.0;
         let passes: serde_json::Value = self
             .rows()
             .into_iter()
             .map(|r| {
                 serde_json::json!({
                     "name": r.name, "depth": r.depth, "runs": r.runs, "failed": r.failed,
-                    "total_us": micros(r.total), "self_us": micros(r.own), "percent": percent(r.total, all),
+                    "total_us": micros(r.total), "self_us": micros(r.own),
+                    "percent": percent(r.total, all), "percent_of_parent": r.percent_of_parent,
                 })
             })
             .collect();
         serde_json::json!({ "total_us": micros(all), "passes": passes })
     }
 
-    fn begin(&self, run: &PassRun<'_>) {
-        let state = &mut *lock(&self.state);
-        let thread = std::thread::current().id();
-        let i = match state.open.iter().position(|(t, _)| *t == thread) {
-            Some(i) => i,
-            None => {
-                state.open.push((thread, Vec::new()));
-                state.open.len() - 1
-            }
-        };
-        let open = &mut state.open[i].1;
-        let parent = open.last().map(|o| o.row);
-        let name = run.name();
-        let row = match state.rows.iter().position(|r| r.parent == parent && r.name == name) {
-            Some(row) => row,
-            None => {
-                state.rows.push(Row { name: name.to_string(), parent, runs: 0, failed: 0, total: Duration::ZERO });
-                state.rows.len() - 1
-            }
-        };
-        open.push(Open { row, depth: run.depth(), began: Instant::now() });
+    /// The runs one by one, in the JSON that viewers of traces load (`chrome://tracing`, Perfetto): a complete event each, with times in
+    /// microseconds since the first run began. By the clock on the wall, so that they nest: what instruments do is the space between, and
+    /// `args.time_us` is the time without it. `args` also has the outcome and the number of functions after the run.
+    ///
+    /// Of more than [`MAX_TIMED_RUNS`] the first are there; `otherData.runs_left_out` says how many are not.
+    pub fn to_chrome_trace(&self) -> serde_json::Value {
+        let state = &*lock(&self.state);
+        let first = state.runs.iter().map(|r| r.began).min();
+        let mut threads = Vec::new();
+        // By beginning; a run ends after those inside of it, and so stands behind them.
+        let mut order: Vec<(usize, &TimedRun)> = state.runs.iter().enumerate().collect();
+        order.sort_by_key(|&(i, r)| (r.began, std::cmp::Reverse(i)));
+        let mut events = vec![serde_json::json!({
+            "name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": { "name": "anfora" },
+        })];
+        for (_, run) in order {
+            let thread = threads.iter().position(|t| *t == run.thread).unwrap_or_else(|| {
+                threads.push(run.thread);
+                threads.len() - 1
+            });
+            events.push(serde_json::json!({
+                "name": state.rows[run.row].name, "cat": "pass", "ph": "X",
+                "ts": micros(first.map_or(Duration::ZERO, |first| run.began - first)), "dur": micros(run.wall),
+                "pid": 1, "tid": thread,
+                "args": { "outcome": run.outcome, "functions": run.functions, "time_us": micros(run.time) },
+            }));
+        }
+        serde_json::json!({
+            "displayTimeUnit": "ms",
+            "otherData": { "runs_left_out": state.dropped },
+            "traceEvents": events,
+        })
     }
 
-    fn end(&self, run: &PassRun<'_>, failed: u64) {
-        let now = Instant::now();
+    fn end(&self, module: &Module, run: &PassRun<'_>, outcome: &'static str) {
         let state = &mut *lock(&self.state);
-        let thread = std::thread::current().id();
-        let Some(i) = state.open.iter().position(|(t, _)| *t == thread) else { return };
-        while let Some(open) = state.open[i].1.pop() {
-            let row = &mut state.rows[open.row];
-            row.runs += 1;
-            row.failed += failed;
-            row.total += now - open.began;
-            if open.depth <= run.depth() {
-                break;
-            }
+        let Some(i) = state.open.end() else { return };
+        let row = &mut state.rows[i];
+        row.runs += 1;
+        row.failed += u64::from(outcome == FAILED);
+        // A pass that was not begun, because an instrument failed, took no time.
+        let time = run.time().unwrap_or_default();
+        row.total += time;
+        let Some((began, wall)) = run.wall_time() else { return };
+        if state.runs.len() == MAX_TIMED_RUNS {
+            state.dropped += 1;
+            return;
         }
-        if state.open[i].1.is_empty() {
-            state.open.swap_remove(i);
-        }
+        let (functions, thread) = (module.order().len(), std::thread::current().id());
+        state.runs.push(TimedRun { row: i, began, wall, time, outcome, functions, thread });
     }
+}
+
+const FAILED: &str = "failed";
+
+impl State {
+    fn total(&self) -> Duration {
+        self.rows.iter().filter(|r| r.parent.is_none()).map(|r| r.total).sum()
+    }
+
+    fn begin(&mut self, name: &str) {
+        let parent = self.open.here().last().copied();
+        let new = self.rows.len();
+        let siblings = match parent {
+            Some(parent) => &mut self.rows[parent].children,
+            None => &mut self.roots,
+        };
+        let row = match siblings.get(name) {
+            Some(&row) => row,
+            None => {
+                siblings.insert(name.to_string(), new);
+                self.rows.push(Row {
+                    name: name.to_string(),
+                    parent,
+                    children: HashMap::new(),
+                    runs: 0,
+                    failed: 0,
+                    total: Duration::ZERO,
+                });
+                new
+            }
+        };
+        self.open.begin(row);
+    }
+}
+
+fn micros(d: Duration) -> f64 {
+    d.as_nanos() as f64 / 1000.0
 }
 
 fn percent(part: Duration, all: Duration) -> f64 {
@@ -178,50 +248,52 @@ impl Instrument for PassTiming {
     }
 
     fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        self.begin(run);
+        lock(&self.state).begin(run.name());
         Ok(())
     }
 
-    fn run_after(&self, _: &Module, run: &PassRun<'_>, _: &Outcome) -> Result<(), PassError> {
-        self.end(run, 0);
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
+        self.end(module, run, if outcome.is_changed() { "changed" } else { "unchanged" });
         Ok(())
     }
 
-    fn on_error(&self, _: &Module, run: &PassRun<'_>, _: &PassFailure) {
-        self.end(run, 1);
+    fn on_error(&self, module: &Module, run: &PassRun<'_>, _: &PassFailure) {
+        self.end(module, run, FAILED);
     }
 }
 
-/// A table of at most 80 columns, a pass a line.
+/// A table of at most 80 columns, a pass a line: `%` is the share of the whole time, `% up` that of the time of the pass above.
 impl fmt::Display for PassTiming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAME: usize = 40;
+        const NAME: usize = 80 - 44;
         let all = self.total();
-        writeln!(f, "{:>10} {:>10} {:>6} {:>6}  pass", "total ms", "self ms", "%", "runs")?;
-        for row in self.rows() {
-            // What is nested deeper than fits is shown at the edge.
-            let indent = (2 * row.depth).min(NAME / 2);
-            let marks = if row.failed > 0 { " (failed)" } else { "" };
-            let room = NAME - indent - marks.len();
-            let name: String = match row.name.chars().count() {
-                n if n <= room => row.name,
-                _ => row.name.chars().take(room - 1).chain(['…']).collect(),
+        let rows = self.rows();
+        if rows.is_empty() {
+            return writeln!(f, "no pass ran");
+        }
+        writeln!(f, "{:>10} {:>10} {:>5} {:>5} {:>8}  pass", "total ms", "self ms", "%", "% up", "runs")?;
+        for row in rows {
+            let mark = match row.failed {
+                0 => String::new(),
+                n if n == row.runs => " (failed)".to_string(),
+                n => format!(" ({n} failed)"),
             };
             writeln!(
                 f,
-                "{:>10} {:>10} {:>6.1} {:>6}  {:indent$}{name}{marks}",
+                "{:>10} {:>10} {:>5.1} {:>5.1} {:>8}  {}",
                 millis(row.total),
                 millis(row.own),
                 percent(row.total, all),
+                row.percent_of_parent,
                 row.runs,
-                "",
+                nested_name(&row.name, row.depth, &mark, NAME),
             )?;
         }
         Ok(())
     }
 }
 
-/// Milliseconds in at most 10 characters.
+/// Milliseconds in at most 10 characters, below a year.
 fn millis(d: Duration) -> String {
     let ms = d.as_secs_f64() * 1e3;
     if ms < 1e5 { format!("{ms:.3}") } else { format!("{ms:.0}") }

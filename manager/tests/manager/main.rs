@@ -10,4 +10,5 @@ mod pipelines;
 mod reports;
 mod rollback;
 mod support;
+mod timing;
 mod transactions;

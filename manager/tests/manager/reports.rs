@@ -1,121 +1,13 @@
 //! The instruments that come with the manager.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use anfora_manager::{
-    Instrument, ModulePass, Pass, PassContext, PassTiming, PrintIr, PrintWhen, Repeat, RunLog, Sequential, VerifyEach,
-};
+use anfora_manager::{Instrument, ModulePass, Pass, PassContext, PrintIr, PrintWhen, RunLog, Sequential, VerifyEach};
 
 use crate::support::{bump, empty_module, idle};
 
 fn with(instrument: Arc<dyn Instrument>) -> PassContext {
     PassContext::builder().instrument(instrument).build().unwrap()
-}
-
-fn busy(name: &str) -> ModulePass {
-    ModulePass::new(name, 0, |_, _| {
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_micros(200) {}
-        Ok(())
-    })
-}
-
-/// Names with their depth, runs and failures.
-fn tree(timing: &PassTiming) -> Vec<(String, usize, u64, u64)> {
-    timing.rows().into_iter().map(|r| (r.name, r.depth, r.runs, r.failed)).collect()
-}
-
-fn row(name: &str, depth: usize, runs: u64, failed: u64) -> (String, usize, u64, u64) {
-    (name.to_string(), depth, runs, failed)
-}
-
-#[test]
-fn timing_is_a_tree() {
-    let timing = Arc::new(PassTiming::new());
-    let cx = with(timing.clone());
-    let inner = Repeat::new(vec![Arc::new(bump("a")), Arc::new(busy("b"))], 3).unwrap();
-    let passes = Sequential::new(vec![Arc::new(busy("b")), Arc::new(inner), Arc::new(busy("c"))]).unwrap();
-    passes.apply(&mut empty_module(), &cx).unwrap();
-    busy("alone").apply(&mut empty_module(), &cx).unwrap();
-    assert_eq!(
-        tree(&timing),
-        [
-            row("sequential", 0, 1, 0),
-            row("b", 1, 1, 0),
-            row("fixpoint<3>", 1, 1, 0),
-            row("a", 2, 3, 0),
-            row("b", 2, 3, 0),
-            row("c", 1, 1, 0),
-            row("alone", 0, 1, 0)
-        ]
-    );
-    let rows = timing.rows();
-    assert!(rows[0].total >= rows[1].total + rows[2].total + rows[5].total);
-    assert_eq!(rows[0].own, rows[0].total - rows[1].total - rows[2].total - rows[5].total);
-    assert_eq!(rows[1].own, rows[1].total);
-    assert!(rows[4].total >= Duration::from_micros(600));
-    assert_eq!(timing.total(), rows[0].total + rows[6].total);
-    timing.clear();
-    assert_eq!(tree(&timing), []);
-}
-
-#[test]
-fn timing_holds_when_passes_fail() {
-    let timing = Arc::new(PassTiming::new());
-    let cx = with(timing.clone());
-    let fails: [ModulePass; 2] =
-        [ModulePass::new("fails", 0, |_, _| Err("no".into())), ModulePass::new("panics", 0, |_, _| panic!("no"))];
-    for pass in fails {
-        let passes = Sequential::new(vec![Arc::new(idle("ok", 0)), Arc::new(pass)]).unwrap();
-        passes.apply(&mut empty_module(), &cx).unwrap_err();
-    }
-    idle("after", 0).apply(&mut empty_module(), &cx).unwrap();
-    assert_eq!(
-        tree(&timing),
-        [
-            row("sequential", 0, 2, 2),
-            row("ok", 1, 2, 0),
-            row("fails", 1, 1, 1),
-            row("panics", 1, 1, 1),
-            row("after", 0, 1, 0)
-        ]
-    );
-}
-
-#[test]
-fn timing_reads_well_in_80_columns() {
-    let timing = Arc::new(PassTiming::new());
-    let cx = with(timing.clone());
-    let mut pass: Arc<dyn Pass> = Arc::new(ModulePass::new("x".repeat(100), 0, |_, _| Err("no".into())));
-    for _ in 0..30 {
-        pass = Arc::new(Sequential::new(vec![pass]).unwrap());
-    }
-    pass.apply(&mut empty_module(), &cx).unwrap_err();
-    let text = timing.to_string();
-    assert_eq!(text.lines().count(), 1 + 31);
-    assert_eq!(text.lines().next(), Some("  total ms    self ms      %   runs  pass"));
-    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-    assert!(text.lines().last().unwrap().ends_with("x… (failed)"), "{text}");
-    let json = timing.to_json();
-    assert_eq!(json["passes"].as_array().unwrap().len(), 31);
-    assert_eq!(json["passes"][0]["percent"], 100.0);
-    assert_eq!(json["passes"][30]["failed"], 1);
-}
-
-#[test]
-fn timing_of_several_threads_does_not_mix() {
-    let timing = Arc::new(PassTiming::new());
-    let cx = with(timing.clone());
-    std::thread::scope(|threads| {
-        for _ in 0..4 {
-            threads.spawn(|| {
-                let passes = Sequential::new(vec![Arc::new(busy("a")), Arc::new(busy("b"))]).unwrap();
-                passes.apply(&mut empty_module(), &cx).unwrap();
-            });
-        }
-    });
-    assert_eq!(tree(&timing), [row("sequential", 0, 4, 0), row("a", 1, 4, 0), row("b", 1, 4, 0)]);
 }
 
 #[test]

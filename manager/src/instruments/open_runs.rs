@@ -1,0 +1,48 @@
+//! The passes that are running, as an instrument keeps them.
+
+use std::thread::ThreadId;
+
+/// Something for each pass that is running, by thread, outermost first. A context may run passes on several threads at once, each on a module of
+/// its own.
+pub(super) struct OpenRuns<T> {
+    threads: Vec<(ThreadId, Vec<T>)>,
+}
+
+impl<T> Default for OpenRuns<T> {
+    fn default() -> OpenRuns<T> {
+        OpenRuns { threads: Vec::new() }
+    }
+}
+
+impl<T> OpenRuns<T> {
+    /// The passes that are running on this thread.
+    pub(super) fn here(&self) -> &[T] {
+        let thread = std::thread::current().id();
+        self.threads.iter().find(|(t, _)| *t == thread).map_or(&[], |(_, open)| open)
+    }
+
+    /// A pass begins on this thread.
+    pub(super) fn begin(&mut self, run: T) {
+        let thread = std::thread::current().id();
+        match self.threads.iter_mut().find(|(t, _)| *t == thread) {
+            Some((_, open)) => open.push(run),
+            None => self.threads.push((thread, vec![run])),
+        }
+    }
+
+    /// The pass that began last on this thread has ended, well or not: the runner tells an instrument of the end of each run of whose beginning
+    /// it was told.
+    pub(super) fn end(&mut self) -> Option<T> {
+        let thread = std::thread::current().id();
+        let i = self.threads.iter().position(|(t, _)| *t == thread)?;
+        let ended = self.threads[i].1.pop();
+        if self.threads[i].1.is_empty() {
+            self.threads.swap_remove(i);
+        }
+        ended
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+}
