@@ -18,7 +18,8 @@ use crate::pass::{Pass, PassKind};
 /// For each pass that its context lets run, every instrument is asked [`should_run`](Instrument::should_run); if all agree, every
 /// [`run_before`](Instrument::run_before) is called, then the pass, then every [`run_after`](Instrument::run_after), in the order of the
 /// instruments. If something fails, those whose `run_before` was done and whose `run_after` was not called hear of it in
-/// [`on_error`](Instrument::on_error).
+/// [`on_error`](Instrument::on_error). Last of all, when no other instrument can reject the result any more, those whose `run_before` was done
+/// hear in [`on_end`](Instrument::on_end) how it ended.
 pub trait Instrument: Send + Sync {
     /// What messages call it.
     fn name(&self) -> &str;
@@ -71,6 +72,12 @@ pub trait Instrument: Send + Sync {
     /// The pass has failed, and the module is as it was before. Called if `run_before` was and `run_after` was not.
     fn on_error(&self, module: &Module, run: &PassRun<'_>, failure: &PassFailure) {
         let _ = (module, run, failure);
+    }
+
+    /// The run is over: its outcome stands, or it has failed and the module is as it was before. Called last, whatever the other hooks
+    /// did, if `run_before` was done.
+    fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
+        let _ = (module, run, result);
     }
 }
 
@@ -141,6 +148,11 @@ impl<'a> PassRun<'a> {
     /// The context that it runs under.
     pub fn context(&self) -> &'a PassContext {
         self.context
+    }
+
+    /// The names of the passes around it, outermost first.
+    pub fn path(&self) -> Vec<String> {
+        crate::run::path(self.context)
     }
 
     /// How many passes are around it.

@@ -9,8 +9,8 @@
 //!   a pass: bodies that have become sparse are compacted when it is over.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
-//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`], or one of
-//!   one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
+//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
+//!   [`Reproducer`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
 //!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of
 //!   the time of a pass, whatever their order is.
 //!
@@ -77,6 +77,7 @@ mod names;
 mod pass;
 mod pipeline;
 mod registry;
+mod reproducer_file;
 mod run;
 mod scope;
 mod sequential;
@@ -92,14 +93,15 @@ pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
 pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
-    Bisect, BisectRun, DumpIr, MAX_TIMED_RUNS, PassTiming, PrintIr, PrintWhen, RunLog, RunRecord, TimingRow, Unchanged,
-    VerifyEach,
+    Bisect, BisectRun, DumpIr, MAX_TIMED_RUNS, PassTiming, PrintIr, PrintWhen, Reproducer, RunLog, RunRecord,
+    TimingRow, Unchanged, VerifyEach,
 };
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
 pub use pass::{Pass, PassKind};
 pub use pipeline::{PipelineError, parse_pipeline};
 pub use registry::{MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError};
+pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;
 pub use scope::ScopeGuard;
 pub use sequential::{NestingError, Repeat, Sequential};

@@ -233,7 +233,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     let now = || (!instruments.is_empty()).then(Instant::now);
     let since = |from: Option<Instant>| from.map_or(Duration::ZERO, |from| from.elapsed());
 
-    // Instruments in this range have begun and not ended.
+    // Instruments in this range have begun, and their `run_after` was not called.
     let mut begun = 0..0;
     let hooks = now();
     let mut result = Ok(Outcome::Unchanged);
@@ -285,23 +285,20 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             }
         }
     }
+    let entered = &instruments[..begun.end];
     let result = match result {
         Ok(outcome) => {
             finish(pass, &inner, outer_session, &outcome);
+            let hooks = now();
+            tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
+            in_hooks += since(hooks);
             Ok(outcome)
         }
         Err(failure) => {
             let failure = failure.at(run.name(), || path(cx));
             let hooks = now();
-            for instrument in &instruments[begun] {
-                let told = guarded(&**instrument, "on_error", || {
-                    instrument.on_error(module, run, &failure);
-                    Ok(())
-                });
-                if let Err(second) = told {
-                    cx.report(&second);
-                }
-            }
+            tell(&instruments[begun], "on_error", cx, |instrument| instrument.on_error(module, run, &failure));
+            tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Err(&failure)));
             in_hooks += since(hooks);
             Err(failure)
         }
@@ -310,6 +307,19 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         outer.add_instruments(in_hooks);
     }
     result
+}
+
+/// Calls a hook of some instruments that cannot fail; what panics there is left among the remarks.
+fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContext, call: impl Fn(&dyn Instrument)) {
+    for instrument in instruments {
+        let told = guarded(&**instrument, hook, || {
+            call(&**instrument);
+            Ok(())
+        });
+        if let Err(second) = told {
+            cx.report(&second);
+        }
+    }
 }
 
 /// Keeps what a pass counted, and notes that it is done with the module as it is.
@@ -347,7 +357,7 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
 }
 
 /// The passes around whoever has a handle, outermost first.
-fn path(cx: &PassContext) -> Vec<String> {
+pub(crate) fn path(cx: &PassContext) -> Vec<String> {
     let mut names: Vec<String> =
         std::iter::successors(cx.frame(), |f| f.parent.as_ref()).map(|f| f.pass.clone()).collect();
     names.reverse();

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::support::{Log, Mischief, Recorder, bump, context, empty_module, idle};
+use crate::support::{Log, Mischief, Recorder, bump, bumps, context, empty_module, idle};
+use anfora_ir::Module;
 use anfora_manager::{
-    FailureKind, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, Sequential, SkipReason,
+    FailureKind, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassFailure, PassRun, Sequential,
+    SkipReason,
 };
 
 fn events(instruments: &[Arc<Recorder>], run: impl FnOnce(&PassContext)) -> PassContext {
@@ -325,4 +327,46 @@ fn failures_go_up_through_all_that_was_begun() {
         heard[5..],
         ["i should_run fails", "i before fails", "i on_error fails (fails)", "i on_error sequential (fails)"]
     );
+}
+
+#[test]
+fn those_that_began_hear_last_how_it_ended() {
+    struct End(Log, &'static str);
+    impl Instrument for End {
+        fn name(&self) -> &str {
+            self.1
+        }
+        fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+            if run.name() == self.1 { Err("not me".into()) } else { Ok(()) }
+        }
+        fn run_after(&self, _: &Module, run: &PassRun<'_>, _: &Outcome) -> Result<(), PassError> {
+            self.0.note(format!("{} after", self.1));
+            if run.name() == format!("{}'s", self.1) { Err("not this".into()) } else { Ok(()) }
+        }
+        fn on_error(&self, _: &Module, _: &PassRun<'_>, _: &PassFailure) {
+            self.0.note(format!("{} on_error", self.1));
+        }
+        fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
+            self.0.note(format!("{} on_end {} {} {}", self.1, run.name(), bumps(module), result.is_ok()));
+            assert_ne!(run.name(), "panics");
+        }
+    }
+    let log = Log::default();
+    let [a, b, c] = ["a", "b", "c"].map(|name| Arc::new(End(log.clone(), name)));
+    let cx = PassContext::builder().instrument(a).instrument(b).instrument(c).build().unwrap();
+    let mut module = empty_module();
+    let mut run = |name: &str| {
+        let done = bump(name).apply(&mut module, &cx).is_ok();
+        (done, log.take().join("; "))
+    };
+    let after = "a after; b after; c after; ";
+    assert_eq!(run("fine"), (true, format!("{after}a on_end fine 1 true; b on_end fine 1 true; c on_end fine 1 true")));
+    // Taken back before anybody hears of it.
+    let rejected = "a after; b after; c on_error; a on_end b's 1 false; b on_end b's 1 false; c on_end b's 1 false";
+    assert_eq!(run("b's"), (false, rejected.to_string()));
+    assert_eq!(run("b"), (false, "a on_error; a on_end b 1 false".to_string()));
+    // One that panics is not the end of the others, nor of the pass.
+    let panics = "a on_end panics 2 true; b on_end panics 2 true; c on_end panics 2 true";
+    assert_eq!(run("panics"), (true, format!("{after}{panics}")));
+    assert_eq!(cx.take_remarks().len(), 3);
 }

@@ -8,6 +8,7 @@ mod instruments;
 mod passes;
 mod pipelines;
 mod reports;
+mod reproducers;
 mod rollback;
 mod support;
 mod timing;

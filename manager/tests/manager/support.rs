@@ -40,12 +40,17 @@ pub(crate) fn empty_module() -> Module {
     module_of(&[])
 }
 
-pub(crate) fn module_of(names: &[&str]) -> Module {
+/// The operators of these modules.
+pub(crate) fn ops() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     registry.register(row("add", 2, OpPurity::Pure)).unwrap();
     registry.register(row("negate", 1, OpPurity::Pure)).unwrap();
     registry.register(row("print", 1, OpPurity::Impure)).unwrap();
-    let mut module = Module::new(Arc::new(registry));
+    Arc::new(registry)
+}
+
+pub(crate) fn module_of(names: &[&str]) -> Module {
+    let mut module = Module::new(ops());
     for name in names {
         add_function(&mut module, name);
     }

@@ -1,0 +1,409 @@
+//! Reproducers: what it takes to run a pass again, in a file.
+//!
+//! ```text
+//! // anfora reproducer 1
+//! // pass: FuseOps
+//! // within: O3              one line for each sequence around it
+//! // pipeline: FuseOps
+//! // level: 3
+//! // require: PASS           one line each
+//! // disable: PASS           one line each
+//! // config: KEY=VALUE       one line each, where it is not the default
+//! // instrument: VerifyEach  one line each
+//! // failure: pass `FuseOps` failed: …
+//! // place: @main, %x
+//! // ----
+//! def @main …
+//! ```
+//! In a value, `\\` is a backslash, `\n` the end of a line and `\r` a carriage return. The pass, the failure and its place are not there where they are
+//! not known; the pipeline and the level always are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anfora_ir::{Diagnostic, Module, OpRegistry, Source, did_you_mean, parse_module};
+
+use crate::context::{ContextError, PassContext, PassContextBuilder};
+use crate::error::PassFailure;
+use crate::info::Outcome;
+use crate::instrument::{Instrument, PassRun};
+use crate::instruments::VerifyEach;
+use crate::pass::Pass;
+use crate::pipeline::{PipelineError, parse_pipeline};
+use crate::registry::PassRegistry;
+use crate::sequential::Sequential;
+
+/// The first line, up to the version.
+const MAGIC: &str = "// anfora reproducer ";
+const VERSION: &str = "1";
+/// The last line before the program.
+const END: &str = "// ----";
+
+/// The values, as they are called and in their order; whether there may be many.
+const KEYS: [(&str, Count); 10] = [
+    ("pass", Count::AtMostOne),
+    ("within", Count::Any),
+    ("pipeline", Count::One),
+    ("level", Count::One),
+    ("require", Count::Any),
+    ("disable", Count::Any),
+    ("config", Count::Any),
+    ("instrument", Count::Any),
+    ("failure", Count::AtMostOne),
+    ("place", Count::AtMostOne),
+];
+
+#[derive(Copy, Clone, PartialEq)]
+enum Count {
+    One,
+    AtMostOne,
+    Any,
+}
+
+// ---- Writing ----
+
+/// The lines before the program, for a run of a pass that may have failed.
+pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String {
+    let cx = run.context();
+    let mut out = format!("{MAGIC}{VERSION}\n");
+    let mut line = |key: &str, value: &str| {
+        let value = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
+        out.push_str(&format!("// {key}: {value}\n"));
+    };
+    line("pass", run.name());
+    run.path().iter().for_each(|name| line("within", name));
+    line("pipeline", &run.pipeline_text());
+    line("level", &cx.opt_level().to_string());
+    cx.required().iter().for_each(|name| line("require", name));
+    cx.disabled().iter().for_each(|name| line("disable", name));
+    cx.changed_config().for_each(|(def, value)| line("config", &format!("{}={value}", def.key)));
+    let instruments = cx.instruments();
+    instruments.iter().flat_map(|all| all.iter()).for_each(|i| line("instrument", i.name()));
+    if let Some(failure) = failure {
+        line("failure", &message_of(failure));
+        let place: Vec<String> = [("@", failure.function()), ("%", failure.binding())]
+            .iter()
+            .filter_map(|(sigil, name)| name.map(|n| format!("{sigil}{n}")))
+            .collect();
+        if !place.is_empty() {
+            line("place", &place.join(", "));
+        }
+    }
+    out.push_str(END);
+    out.push('\n');
+    out
+}
+
+/// What is compared of failures: not the place, since variables without a name get one when a program is printed.
+fn message_of(failure: &PassFailure) -> String {
+    failure.to_diagnostics().swap_remove(0).message
+}
+
+// ---- Reading ----
+
+/// A reproducer: a pass, the context that it runs under, and a program. [`Reproducer`](crate::Reproducer) writes them.
+#[derive(Clone, Debug)]
+pub struct ReproducerFile {
+    source: Arc<Source>,
+    values: Vec<Value>,
+    opt_level: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Value {
+    key: &'static str,
+    text: String,
+    /// Where it stands in the source.
+    span: Range<usize>,
+}
+
+impl ReproducerFile {
+    /// Reads what stands before the program.
+    ///
+    /// # Errors
+    /// If it is not a reproducer, or one of another version; with places in the source.
+    pub fn parse(source: impl Into<Arc<Source>>) -> Result<ReproducerFile, Vec<Diagnostic>> {
+        let source: Arc<Source> = source.into();
+        let mut values: Vec<Value> = Vec::new();
+        let mut found: Vec<Diagnostic> = Vec::new();
+        let mut lines = lines_of(source.text());
+        let first = lines.next().unwrap_or(0..0);
+        match source.text()[first.clone()].strip_prefix(MAGIC) {
+            Some(VERSION) => {}
+            Some(version) => {
+                let message =
+                    format!("this reproducer is of version {version}, and only version {VERSION} can be read");
+                return Err(vec![Diagnostic::error(message).at(first)]);
+            }
+            None => {
+                let help = format!("its first line would be `{MAGIC}{VERSION}`");
+                return Err(vec![Diagnostic::error("this is not a reproducer").at(first).with_help(help)]);
+            }
+        }
+        let mut at = first;
+        let mut ended = false;
+        for line in lines {
+            let text = &source.text()[line.clone()];
+            at = line;
+            if text == END {
+                ended = true;
+                break;
+            }
+            match read_line(text, &at) {
+                Ok(value) => values.push(value),
+                Err(error) => found.push(*error),
+            }
+            // The program has begun.
+            if !text.starts_with("//") {
+                break;
+            }
+        }
+        if !ended && found.is_empty() {
+            let message = format!("there is no line `{END}` between the reproducer's values and its program");
+            found.push(Diagnostic::error(message).at(at.clone()));
+        }
+        for (key, count) in KEYS {
+            let mut of_key = values.iter().filter(|v| v.key == key);
+            match (of_key.next(), of_key.next()) {
+                (None, _) if count == Count::One && found.is_empty() => {
+                    found.push(Diagnostic::error(format!("the reproducer has no `{key}`")).at(at.clone()));
+                }
+                (Some(_), Some(second)) if count != Count::Any => {
+                    found.push(Diagnostic::error(format!("`{key}` is given twice")).at(second.span.clone()));
+                }
+                _ => {}
+            }
+        }
+        let mut opt_level = 0;
+        if let Some(level) = values.iter().find(|v| v.key == "level") {
+            match level.text.parse() {
+                Ok(level) => opt_level = level,
+                Err(_) => {
+                    let message = format!("a level is a whole number from 0 to 255, not `{}`", level.text);
+                    found.push(Diagnostic::error(message).at(level.span.clone()));
+                }
+            }
+        }
+        if found.is_empty() { Ok(ReproducerFile { source, values, opt_level }) } else { Err(found) }
+    }
+
+    /// The whole file.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// The pass that was about to run. Empty where the file does not say.
+    pub fn pass(&self) -> &str {
+        self.first("pass").unwrap_or_default()
+    }
+
+    /// The sequences that it was part of, outermost first.
+    pub fn within(&self) -> impl Iterator<Item = &str> {
+        self.all("within").map(|v| v.text.as_str())
+    }
+
+    /// The pass with its options, as a pipeline.
+    pub fn pipeline_text(&self) -> &str {
+        self.first("pipeline").unwrap_or_default()
+    }
+
+    /// The level of the context.
+    pub fn opt_level(&self) -> u8 {
+        self.opt_level
+    }
+
+    /// The instruments of the context, by name.
+    pub fn instruments(&self) -> impl Iterator<Item = &str> {
+        self.all("instrument").map(|v| v.text.as_str())
+    }
+
+    /// The failure that was recorded. There is none where the process ended in the pass.
+    pub fn failure(&self) -> Option<&str> {
+        self.first("failure")
+    }
+
+    /// Where it failed: `@function, %binding`, or one of them.
+    pub fn place(&self) -> Option<&str> {
+        self.first("place")
+    }
+
+    fn all(&self, key: &str) -> impl Iterator<Item = &Value> {
+        self.values.iter().filter(move |v| v.key == key)
+    }
+
+    fn first(&self, key: &str) -> Option<&str> {
+        self.all(key).next().map(|v| v.text.as_str())
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn module(&self, ops: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+        parse_module(Arc::clone(&self.source), ops)
+    }
+
+    /// The pass, as the sequence of its pipeline.
+    ///
+    /// # Errors
+    /// If it names what is not in the registry.
+    pub fn pipeline(&self, registry: &PassRegistry) -> Result<Sequential, Vec<Diagnostic>> {
+        let value = self.all("pipeline").next().expect("a reproducer that was read has a pipeline");
+        parse_pipeline(registry, &value.text).map_err(|error| vec![value.pipeline_error(&error)])
+    }
+
+    /// Begins the context that the pass ran under, without instruments.
+    ///
+    /// # Errors
+    /// If it names what is not in the registry, or a setting does not take its value.
+    pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Vec<Diagnostic>> {
+        let begin = || PassContext::builder().registry(Arc::clone(registry)).opt_level(self.opt_level);
+        let mut builder = begin();
+        let mut found = Vec::new();
+        for value in &self.values {
+            let add = |builder: PassContextBuilder| match value.key {
+                "require" => builder.require(value.text.clone()),
+                "disable" => builder.disable(value.text.clone()),
+                "config" => builder.config_text(value.text.clone()),
+                _ => builder,
+            };
+            // Each is tried by itself, so that the error is at its line.
+            if let Err(error) = add(begin()).build() {
+                found.push(context_error(&error, value.span.clone()));
+            }
+            builder = add(builder);
+        }
+        if found.is_empty() { Ok(builder) } else { Err(found) }
+    }
+
+    /// Runs the pass again, under the context that it ran under, with these instruments, and [`VerifyEach`] before them.
+    ///
+    /// A pass that ends the process does so again; see the option `--child` of `anfora replay`.
+    ///
+    /// # Errors
+    /// If the file is not about passes, settings and operators that there are, or the program is none. That the pass fails is no error, but in the
+    /// result.
+    pub fn run(
+        &self,
+        registry: &Arc<PassRegistry>,
+        ops: Arc<OpRegistry>,
+        instruments: &[Arc<dyn Instrument>],
+    ) -> Result<Replay, Vec<Diagnostic>> {
+        let passes = self.pipeline(registry)?;
+        let mut builder = self.context(registry)?.instrument(Arc::new(VerifyEach::new()));
+        for instrument in instruments {
+            builder = builder.instrument(Arc::clone(instrument));
+        }
+        // It may have run because another one depends on it, which lets it run at any level.
+        for pass in passes.passes().iter().filter(|p| p.info().opt_level > self.opt_level) {
+            builder = builder.require(pass.info().name.clone());
+        }
+        let cx = builder.build().map_err(|error| {
+            // Each setting by itself was right, so one is made twice.
+            vec![context_error(&error, self.all("config").last().map_or(0..0, |v| v.span.clone()))]
+        })?;
+        let mut module = self.module(ops)?;
+        let result = cx.scope(|| passes.apply(&mut module, &cx)).and_then(|done| done);
+        let verdict = match (&result, self.failure()) {
+            (Ok(_), _) => Verdict::Passed,
+            (Err(failure), Some(recorded)) if message_of(failure) == recorded => Verdict::FailedAsRecorded,
+            (Err(_), Some(_)) => Verdict::FailedOtherwise,
+            (Err(_), None) => Verdict::Failed,
+        };
+        Ok(Replay { module, context: cx, result, verdict })
+    }
+}
+
+/// What came of running a reproducer.
+#[derive(Debug)]
+pub struct Replay {
+    /// What the pass made of the program; as it was, if the pass failed.
+    pub module: Module,
+    /// The context, with remarks and counts.
+    pub context: PassContext,
+    /// What the pass says.
+    pub result: Result<Outcome, PassFailure>,
+    /// The two failures, held against each other.
+    pub verdict: Verdict,
+}
+
+/// How a pass ended when it was run again.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It did not fail.
+    Passed,
+    /// It failed with the message that was recorded.
+    FailedAsRecorded,
+    /// It failed with another message than was recorded.
+    FailedOtherwise,
+    /// It failed, and no failure was recorded.
+    Failed,
+}
+
+/// The lines of a text, as places in it, without their ends.
+fn lines_of(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        start..start + line.trim_end_matches('\n').trim_end_matches('\r').len()
+    })
+}
+
+fn read_line(text: &str, at: &Range<usize>) -> Result<Value, Box<Diagnostic>> {
+    let expected = |why: &str| {
+        let help = format!("before the line `{END}` there are lines `// KEY: VALUE`");
+        Box::new(Diagnostic::error(why).at(at.clone()).with_help(help))
+    };
+    let rest = text.strip_prefix("// ").ok_or_else(|| expected("this is not a line of a reproducer"))?;
+    let (key, value) = rest
+        .split_once(": ")
+        .or_else(|| rest.split_once(':'))
+        .ok_or_else(|| expected("there is no `:` in this line"))?;
+    let Some(&(known, _)) = KEYS.iter().find(|k| k.0 == key) else {
+        let start = at.start + "// ".len();
+        let error = Diagnostic::error(format!("reproducers have no `{key}`")).at(start..start + key.len());
+        let help = match did_you_mean(key, KEYS.iter().map(|k| k.0)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", KEYS.map(|k| k.0).join(", ")),
+        };
+        return Err(Box::new(error.with_help(help)));
+    };
+    let span = at.end - value.len()..at.end;
+    let mut unescaped = String::new();
+    let mut chars = value.char_indices();
+    while let Some((i, c)) = chars.next() {
+        unescaped.push(match c {
+            '\\' => match chars.next() {
+                Some((_, '\\')) => '\\',
+                Some((_, 'n')) => '\n',
+                Some((_, 'r')) => '\r',
+                _ => {
+                    let message = "a backslash stands before `\\`, `n` or `r`";
+                    return Err(Box::new(Diagnostic::error(message).at(span.start + i..span.start + i + 1)));
+                }
+            },
+            c => c,
+        });
+    }
+    Ok(Value { key: known, text: unescaped, span })
+}
+
+impl Value {
+    fn pipeline_error(&self, error: &PipelineError) -> Diagnostic {
+        // Columns are those of the text; it stands in the file as it is where nothing in it is escaped.
+        let is_plain = error.through.is_empty() && self.span.len() == self.text.len();
+        let start = self.text.char_indices().nth(error.column - 1).map_or(self.text.len(), |(i, _)| i);
+        let span = if is_plain { self.span.start + start..self.span.end } else { self.span.clone() };
+        let message = if is_plain { error.message.clone() } else { error.to_string() };
+        let diagnostic = Diagnostic::error(message).at(span);
+        match &error.suggestion {
+            Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        }
+    }
+}
+
+fn context_error(error: &ContextError, span: Range<usize>) -> Diagnostic {
+    Diagnostic::error(error.to_string()).at(span)
+}
