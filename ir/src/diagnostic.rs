@@ -64,6 +64,21 @@ impl Diagnostic {
         }
     }
 
+    /// A remark without a place.
+    pub fn remark(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Remark, message)
+    }
+
+    /// A note without a place.
+    pub fn note(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Note, message)
+    }
+
+    /// A warning without a place.
+    pub fn warning(message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Warning, message)
+    }
+
     /// An error without a place.
     pub fn error(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, message)

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anfora_ir::{Diagnostic, Severity};
+use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
 
 use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
 use crate::error::PassFailure;
 use crate::instrument::Instrument;
 use crate::names::UnknownName;
+use crate::place::{Place, name_bindings, name_place};
 use crate::registry::PassRegistry;
 use crate::run::{Frame, guarded};
 use crate::scope;
@@ -170,8 +171,61 @@ impl PassContext {
 
     // ---- What passes leave ----
 
-    /// Leaves a message, such as why something was not done.
+    /// Leaves a message: a remark (why something was not done), a note, a warning or an error. A pass that has left an error goes on, to find more;
+    /// when it is over it has failed with all of them, and what it did is taken back.
+    ///
+    /// What a pass leaves is among the context's messages when the pass is over, with a span that is one byte long extended to the whole expression that
+    /// begins there. Of a pass that runs others, and of a handle that no pass was given, it is so at once, and an error is a message as any.
     pub fn remark(&self, diagnostic: Diagnostic) {
+        self.leave(diagnostic, None);
+    }
+
+    /// Leaves a message about an expression of a function of the module: with the function's name, the expression's bytes in the source, and the
+    /// binding whose value it stands in, as far as the message does not say these itself. The expression may be any that the module has now.
+    ///
+    /// The bindings of all that a pass leaves are looked for when it is over, in one walk of each function; if the expression is not linked any
+    /// more then, the function alone is the place. Outside of a pass, and for a pass that runs others, this takes a walk of the function each time.
+    pub fn report(&self, module: &Module, function: FunctionKey, expr: ExprId, diagnostic: Diagnostic) {
+        let Some(f) = module.get(function) else { return self.remark(diagnostic) };
+        let named =
+            if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(module.name(function)) };
+        let (diagnostic, place) = name_place(&module.cx, &f.body, expr, named);
+        match (place, self.frame.as_deref().is_some_and(|f| f.left.is_waiting())) {
+            (Some(place), false) => {
+                let mut diagnostic = diagnostic;
+                name_bindings(&module.cx, &f.body, std::iter::once((place, &mut diagnostic)));
+                self.leave(diagnostic, None);
+            }
+            (place, _) => self.leave(diagnostic, place.map(|p| (function, p))),
+        }
+    }
+
+    fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) {
+        let now = match &self.frame {
+            Some(frame) => frame.left.keep(diagnostic, place),
+            None => Some(diagnostic),
+        };
+        if let Some(diagnostic) = now {
+            self.add_remark(diagnostic);
+        }
+    }
+
+    /// Whether the pass that this handle was given to has reported an error.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.frame.as_deref().is_some_and(|f| f.left.has_errors())
+    }
+
+    /// The pass that this handle was given to is over: what it left goes to the context.
+    pub(crate) fn close(&self) {
+        let Some(frame) = &self.frame else { return };
+        let (kept, dropped) = frame.left.close();
+        kept.into_iter().for_each(|d| self.add_remark(d));
+        if dropped > 0 {
+            lock(&self.shared.remarks).dropped += dropped;
+        }
+    }
+
+    fn add_remark(&self, diagnostic: Diagnostic) {
         let mut remarks = lock(&self.shared.remarks);
         if remarks.kept.len() == MAX_REMARKS {
             remarks.dropped += 1;
@@ -278,7 +332,7 @@ impl PassContext {
                 self.set_instruments(Vec::new());
                 for entered in instruments[..i].iter().rev() {
                     if let Err(second) = guarded(&**entered, "exit", || entered.exit(self)) {
-                        self.report(&second);
+                        self.report_failure(&second);
                     }
                 }
                 return Err(failure);
@@ -299,9 +353,9 @@ impl PassContext {
     }
 
     /// Leaves a failure that nobody can be given among the remarks.
-    pub(crate) fn report(&self, failure: &PassFailure) {
+    pub(crate) fn report_failure(&self, failure: &PassFailure) {
         for diagnostic in failure.to_diagnostics() {
-            self.remark(diagnostic);
+            self.add_remark(diagnostic);
         }
     }
 }

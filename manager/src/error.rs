@@ -68,6 +68,19 @@ impl PassError {
         error
     }
 
+    /// The error that stands for those that a pass has reported: `all` of them, as many as were kept.
+    pub(crate) fn reported(all: Vec<Diagnostic>, count: usize) -> PassError {
+        let several = (count > 1).then(|| {
+            let first = all.first().map_or("", |d| d.message.as_str());
+            format!("it reported {count} errors, of which the first is: {first}")
+        });
+        let error = PassError::from(all);
+        match several {
+            Some(message) => error.with_message(message),
+            None => error,
+        }
+    }
+
     /// In this function (without `@`).
     #[must_use]
     pub fn in_function(mut self, name: impl Into<String>) -> PassError {
@@ -279,6 +292,8 @@ struct FailureParts {
     path: Vec<String>,
     kind: FailureKind,
     error: PassError,
+    /// The errors that the pass had reported before.
+    reported: Vec<Diagnostic>,
 }
 
 /// In what a pass failed.
@@ -298,9 +313,22 @@ pub enum FailureKind {
 }
 
 impl PassFailure {
+    /// The failure of a pass that had reported errors before. A pass that says that it failed has found one more; the words of a panic or of an
+    /// instrument come first.
+    pub(crate) fn after_reported(mut self, mut errors: Vec<Diagnostic>, count: usize) -> PassFailure {
+        if self.0.kind == FailureKind::Error && self.0.pass.is_empty() {
+            let own = self.own_diagnostics();
+            let count = count + own.len();
+            errors.extend(own);
+            return PassError::reported(errors, count).into();
+        }
+        self.0.reported = errors;
+        self
+    }
+
     /// What a pass that is written by hand returns; the manager adds the name.
     pub(crate) fn new(kind: FailureKind, error: PassError) -> PassFailure {
-        PassFailure(Box::new(FailureParts { pass: String::new(), path: Vec::new(), kind, error }))
+        PassFailure(Box::new(FailureParts { pass: String::new(), path: Vec::new(), kind, error, reported: Vec::new() }))
     }
 
     pub(crate) fn at(mut self, pass: &str, path: impl FnOnce() -> Vec<String>) -> PassFailure {
@@ -343,7 +371,17 @@ impl PassFailure {
 
     /// As diagnostics: the failure with its causes, then whatever else the pass found.
     pub fn to_diagnostics(&self) -> Vec<Diagnostic> {
-        let mut message = self.headline();
+        let mut all = self.diagnostics_under(self.headline());
+        all.extend(self.0.reported.iter().cloned());
+        all
+    }
+
+    /// What the pass itself said, without its name.
+    fn own_diagnostics(&self) -> Vec<Diagnostic> {
+        self.diagnostics_under(self.0.error.message().to_string())
+    }
+
+    fn diagnostics_under(&self, mut message: String) -> Vec<Diagnostic> {
         let mut cause: Option<&dyn Error> = self.0.error.source();
         for _ in 0..MAX_NESTING {
             let Some(e) = cause else { break };
@@ -359,7 +397,11 @@ impl PassFailure {
         let mut all = vec![first];
         // One finding is what the message was made of.
         match &parts.diagnostics[..] {
-            [one] => all[0].span.clone_from(&one.span),
+            [one] => {
+                all[0].span.clone_from(&one.span);
+                all[0].label.clone_from(&one.label);
+                all[0].related.clone_from(&one.related);
+            }
             more => all.extend(more.iter().cloned()),
         }
         all

@@ -1,8 +1,11 @@
 //! What a function pass holds in its hands.
 
-use anfora_ir::{Context, Diagnostic, Editor, Expr, ExprId, Function, Purity, Severity};
+use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Purity, Severity};
 
+use crate::context::PassContext;
 use crate::error::PassError;
+use crate::left::is_full;
+use crate::place::{Place, binding_name, name_bindings, name_place};
 
 /// One function, for editing, beside the tables of its module.
 pub struct FunctionEdit<'a> {
@@ -10,6 +13,73 @@ pub struct FunctionEdit<'a> {
     pub cx: &'a mut Context,
     /// The function.
     pub function: &'a mut Function,
+    reports: Vec<Report>,
+    /// How many more reports were not kept.
+    dropped: u64,
+}
+
+/// A message about an expression of the function, with what is left to be found.
+struct Report {
+    diagnostic: Diagnostic,
+    place: Option<Place>,
+}
+
+impl<'a> FunctionEdit<'a> {
+    /// A function of which nothing is reported yet.
+    pub(crate) fn new(cx: &'a mut Context, function: &'a mut Function) -> FunctionEdit<'a> {
+        FunctionEdit { cx, function, reports: Vec::new(), dropped: 0 }
+    }
+
+    /// Leaves what was reported in the context, with the bindings that it is about.
+    pub(crate) fn leave_reports(&mut self, context: &PassContext) {
+        if self.reports.is_empty() {
+            return;
+        }
+        let places = self.reports.iter_mut().filter_map(|r| Some((r.place.take()?, &mut r.diagnostic)));
+        name_bindings(self.cx, &self.function.body, places);
+        self.reports.drain(..).for_each(|r| context.remark(r.diagnostic));
+        if std::mem::take(&mut self.dropped) > 0 {
+            context
+                .remark(Diagnostic::note("more was reported of this function than is kept").in_function(self.name()));
+        }
+    }
+}
+
+/// Messages about expressions. A message names the function, the bytes of the expression in the source, and the binding whose value the expression stands
+/// in. The expression may be any that the body has now; if it is not linked any more when the pass is done with the function, the
+/// function alone is the place. The context has the messages when the pass is over, those of a function in the order in which they were reported.
+impl FunctionEdit<'_> {
+    /// Says why something was not done.
+    pub fn remark(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::remark(message));
+    }
+
+    /// Says something to know.
+    pub fn note(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::note(message));
+    }
+
+    /// Says that something is probably wrong.
+    pub fn warn(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::warning(message));
+    }
+
+    /// Says that something is wrong. The pass goes on, to find more, in this function and in others; when it is over it has failed with all that it
+    /// found, and what it did is taken back. To end the pass at once, return [`error_at`](FunctionEdit::error_at).
+    pub fn error(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::error(message));
+    }
+
+    /// Leaves any message about an expression, such as one with help or a label.
+    pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
+        if is_full(self.reports.len(), &diagnostic) {
+            self.dropped += 1;
+            return;
+        }
+        let named = if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(self.name()) };
+        let (diagnostic, place) = name_place(self.cx, &self.function.body, expr, named);
+        self.reports.push(Report { diagnostic, place });
+    }
 }
 
 impl FunctionEdit<'_> {
@@ -25,20 +95,16 @@ impl FunctionEdit<'_> {
 
     /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
-        let body = &self.function.body;
-        let var = match body.expr(expr) {
-            Expr::Let { var, .. } => var,
-            _ => body.as_var(expr)?,
-        };
-        Some(self.cx.names.get(body.var_name(var)?))
+        binding_name(self.cx, &self.function.body, expr)
     }
 
-    /// An error about a variable or a Let.
+    /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
     pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
         PassError::from(self.diagnostic(Severity::Error, expr, message))
     }
 
-    /// A message about a variable or a Let.
+    /// A message about a variable or a Let. Of another expression it names only its place in the source; what
+    /// [`report`](FunctionEdit::report) leaves names the binding that this stands in, too.
     pub fn diagnostic(&self, severity: Severity, expr: ExprId, message: impl Into<String>) -> Diagnostic {
         let mut d = Diagnostic::new(severity, message).in_function(self.name());
         if let Some(binding) = self.binding_name(expr) {

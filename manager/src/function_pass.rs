@@ -62,8 +62,9 @@ impl Pass for FunctionPass {
             if !function.is_definition() || skips(tables, function.attrs) {
                 continue;
             }
-            let mut edit = FunctionEdit { cx: tables, function };
+            let mut edit = FunctionEdit::new(tables, function);
             let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, &view, cx)));
+            edit.leave_reports(cx);
             if let Err(error) = done.unwrap_or_else(|payload| Err(PassError::panic(payload))) {
                 return Err(error.or_in_function(module.name(key)).into());
             }
@@ -71,7 +72,10 @@ impl Pass for FunctionPass {
                 edited.push(key);
             }
         }
-        update_signatures(module, &edited)?;
+        // What a pass did that has reported errors is taken back.
+        if !cx.has_errors() {
+            update_signatures(module, &edited)?;
+        }
         Ok(Outcome::Changed)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use anfora_ir::Module;
+use anfora_ir::{Diagnostic, Module};
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
@@ -88,6 +88,7 @@ pub struct PassRun<'a> {
     pub(crate) dependency_of: Option<&'a str>,
     pub(crate) forced: bool,
     time: OnceLock<RunTime>,
+    inner: OnceLock<PassContext>,
 }
 
 /// When a pass ran, and for how long.
@@ -105,7 +106,7 @@ impl<'a> PassRun<'a> {
         dependency_of: Option<&'a str>,
         forced: bool,
     ) -> PassRun<'a> {
-        PassRun { pass, context, dependency_of, forced, time: OnceLock::new() }
+        PassRun { pass, context, dependency_of, forced, time: OnceLock::new(), inner: OnceLock::new() }
     }
 
     pub(crate) fn note_time(&self, time: RunTime) {
@@ -123,6 +124,18 @@ impl<'a> PassRun<'a> {
     /// Absent when [`time`](PassRun::time) is.
     pub fn wall_time(&self) -> Option<(Instant, Duration)> {
         self.time.get().map(|t| (t.began, t.wall))
+    }
+
+    /// Notes the handle that the pass is given.
+    pub(crate) fn begins(&self, inner: &PassContext) {
+        // A run begins once.
+        let _ = self.inner.set(inner.clone());
+    }
+
+    /// What the pass has left so far, oldest first: in `run_after`, `on_error` and `on_end` all of it. The context has it when the run is over. Empty
+    /// for a pass that runs others, whose messages go to the context at once.
+    pub fn remarks(&self) -> Vec<Diagnostic> {
+        self.inner.get().and_then(PassContext::frame).map_or_else(Vec::new, |frame| frame.left.waiting())
     }
 
     /// Name, level and dependencies of the pass.

@@ -14,6 +14,7 @@ use crate::context::{Instruments, PassContext, lock};
 use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{Outcome, PassInfo, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime};
+use crate::left::Left;
 use crate::pass::{Pass, PassKind};
 use crate::session::Session;
 
@@ -26,6 +27,7 @@ pub(crate) struct Frame {
     session: Option<Arc<Session>>,
     /// Nanoseconds that instruments took around the passes inside of this one.
     instruments: AtomicU64,
+    pub(crate) left: Left,
 }
 
 impl Frame {
@@ -225,8 +227,10 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         counts: Mutex::default(),
         session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
         instruments: AtomicU64::new(0),
+        left: Left::new(pass.kind()),
     };
     let inner = cx.inside(frame);
+    run.begins(&inner);
     let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
 
     // Time is taken only where somebody may ask for it.
@@ -259,6 +263,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
             in_hooks += inside;
         }
+        result = inner.frame().expect("the handle was made for the pass").left.settle(module, result);
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
         }
@@ -303,6 +308,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             Err(failure)
         }
     };
+    inner.close();
     if let Some(outer) = outer {
         outer.add_instruments(in_hooks);
     }
@@ -317,7 +323,7 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
             Ok(())
         });
         if let Err(second) = told {
-            cx.report(&second);
+            cx.report_failure(&second);
         }
     }
 }

@@ -88,7 +88,7 @@ impl ScopeGuard {
                 return exited;
             }
             if let Err(failure) = exited {
-                cx.report(&failure);
+                cx.report_failure(&failure);
             }
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Drop for ScopeGuard {
     fn drop(&mut self) {
         // An exit that fails is left among the remarks of the context.
         if let Err(failure) = self.leave() {
-            self.cx.report(&failure);
+            self.cx.report_failure(&failure);
         }
     }
 }

@@ -4,6 +4,7 @@ mod bisecting;
 mod config;
 mod contexts;
 mod dependencies;
+mod diagnostics;
 mod instruments;
 mod passes;
 mod pipelines;

@@ -1,0 +1,139 @@
+//! What a running pass has left: its remarks until it is over, with the places of those that have to be looked for.
+
+use std::sync::Mutex;
+
+use anfora_ir::{Diagnostic, FunctionKey, Module, Severity, expr_extent};
+use rustc_hash::FxHashMap;
+
+use crate::context::{MAX_REMARKS, lock};
+use crate::error::{PassError, PassFailure};
+use crate::pass::PassKind;
+use crate::place::{Place, name_bindings};
+
+/// What a run of a pass has left so far.
+pub(crate) struct Left(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    kept: Vec<Item>,
+    dropped: u64,
+    errors: usize,
+    stage: Stage,
+}
+
+struct Item {
+    diagnostic: Diagnostic,
+    place: Option<(FunctionKey, Place)>,
+}
+
+#[derive(Copy, Clone, PartialEq, Default)]
+enum Stage {
+    /// The pass is running, and what it leaves waits until it is over.
+    #[default]
+    Waiting,
+    /// What is left goes to the context at once: the pass is over, or runs others, among whose remarks its own stand.
+    Direct,
+}
+
+/// The most of the source that is read to find where an expression ends.
+const LONGEST: usize = 4096;
+
+/// Whether a list of so many messages takes no more like this one. There is room for errors where remarks have used up theirs.
+pub(crate) fn is_full(len: usize, next: &Diagnostic) -> bool {
+    len >= if next.severity == Severity::Error { 2 * MAX_REMARKS } else { MAX_REMARKS }
+}
+
+impl Left {
+    pub(crate) fn new(kind: PassKind) -> Left {
+        let stage = if kind == PassKind::Sequence { Stage::Direct } else { Stage::Waiting };
+        Left(Mutex::new(State { stage, ..State::default() }))
+    }
+
+    /// Keeps a message; gives it back if it is not to wait.
+    pub(crate) fn keep(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) -> Option<Diagnostic> {
+        let state = &mut *lock(&self.0);
+        if state.stage == Stage::Direct {
+            return Some(diagnostic);
+        }
+        state.errors += usize::from(diagnostic.severity == Severity::Error);
+        if is_full(state.kept.len(), &diagnostic) {
+            state.dropped += 1;
+        } else {
+            state.kept.push(Item { diagnostic, place });
+        }
+        None
+    }
+
+    /// Whether what is left waits until the pass is over.
+    pub(crate) fn is_waiting(&self) -> bool {
+        lock(&self.0).stage == Stage::Waiting
+    }
+
+    /// Whether the pass has reported an error, and so has failed.
+    pub(crate) fn has_errors(&self) -> bool {
+        lock(&self.0).errors > 0
+    }
+
+    /// Finds the places of what was left, while the module is as the pass made it. A pass that has reported errors has failed with them.
+    pub(crate) fn settle<T>(&self, module: &Module, result: Result<T, PassFailure>) -> Result<T, PassFailure> {
+        let state = &mut *lock(&self.0);
+        if state.kept.is_empty() {
+            return result;
+        }
+        state.name_bindings(module);
+        state.extend_spans(module);
+        if state.errors == 0 {
+            return result;
+        }
+        let errors: Vec<Diagnostic> =
+            state.kept.iter().map(|i| &i.diagnostic).filter(|d| d.severity == Severity::Error).cloned().collect();
+        Err(match result {
+            Ok(_) => PassError::reported(errors, state.errors).into(),
+            Err(failure) => failure.after_reported(errors, state.errors),
+        })
+    }
+
+    /// The messages that wait, without places in the program that are not found yet.
+    pub(crate) fn waiting(&self) -> Vec<Diagnostic> {
+        lock(&self.0).kept.iter().map(|i| i.diagnostic.clone()).collect()
+    }
+
+    /// The pass is over: takes what waits, and how much was not kept.
+    pub(crate) fn close(&self) -> (Vec<Diagnostic>, u64) {
+        let state = std::mem::replace(&mut *lock(&self.0), State { stage: Stage::Direct, ..State::default() });
+        (state.kept.into_iter().map(|i| i.diagnostic).collect(), state.dropped)
+    }
+}
+
+impl State {
+    fn name_bindings(&mut self, module: &Module) {
+        let mut by_function: FxHashMap<FunctionKey, Vec<(Place, &mut Diagnostic)>> = FxHashMap::default();
+        for Item { diagnostic, place } in &mut self.kept {
+            if let Some((key, place)) = place.take() {
+                by_function.entry(key).or_default().push((place, diagnostic));
+            }
+        }
+        // The order does not show: each message gets a name of its own.
+        for (key, places) in by_function {
+            if let Some(function) = module.get(key) {
+                name_bindings(&module.cx, &function.body, places.into_iter());
+            }
+        }
+    }
+
+    /// Bodies know where expressions begin in the source; the source says where they end.
+    fn extend_spans(&mut self, module: &Module) {
+        let Some(source) = module.source() else { return };
+        for Item { diagnostic, .. } in &mut self.kept {
+            let Some(span) = diagnostic.span.as_mut().filter(|s| s.len() == 1) else { continue };
+            let mut end = span.start.saturating_add(LONGEST).min(source.text().len());
+            while !source.text().is_char_boundary(end) {
+                end -= 1;
+            }
+            let extent = expr_extent(&source.text()[..end], span.start.min(end));
+            if extent.start == span.start && extent.end > span.end {
+                *span = extent;
+            }
+        }
+    }
+}
