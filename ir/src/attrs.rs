@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::dtype::DType;
 use crate::entity::{AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId};
 use crate::intern::Interner;
+use crate::layers::Freeze;
 
 /// An attribute value.
 ///
@@ -41,7 +42,7 @@ pub enum Attr {
 
 /// Named attributes, sorted by name, each name once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct AttrList(pub(crate) Box<[(NameId, AttrId)]>);
+struct AttrList(Box<[(NameId, AttrId)]>);
 
 /// The attribute values of a module.
 #[derive(Clone)]
@@ -98,6 +99,45 @@ impl AttrTable {
     }
 }
 
+impl AttrTable {
+    /// The id of a value that has its one form.
+    pub(crate) fn intern(&mut self, attr: Attr) -> AttrId {
+        self.values.intern(attr)
+    }
+
+    /// The id of a list that is sorted by name.
+    pub(crate) fn intern_list(&mut self, list: Box<[(NameId, AttrId)]>) -> AttrsId {
+        self.lists.intern(AttrList(list))
+    }
+
+    /// Ids and values of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (AttrId, &Attr)> {
+        self.values.own()
+    }
+
+    /// Ids and lists of the layer over what is frozen.
+    pub(crate) fn own_lists(&self) -> impl Iterator<Item = (AttrsId, &[(NameId, AttrId)])> {
+        self.lists.own().map(|(id, list)| (id, &*list.0))
+    }
+
+    /// So many values, and so many lists, are frozen.
+    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
+        (self.values.frozen_len(), self.lists.frozen_len())
+    }
+}
+
+impl Freeze for AttrTable {
+    fn freeze(&mut self) {
+        self.values.freeze();
+        self.lists.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.values.thaw();
+        self.lists.thaw();
+    }
+}
+
 impl Context {
     /// The id of an attribute value, brought to its one form.
     pub fn attr(&mut self, attr: Attr) -> AttrId {
@@ -114,7 +154,7 @@ impl Context {
             }
             other => other,
         };
-        self.attrs.values.intern(attr)
+        self.attrs.intern(attr)
     }
 
     /// An integer attribute.
@@ -149,7 +189,7 @@ impl Context {
         sorted.reverse();
         sorted.dedup_by_key(|e| e.0);
         sorted.reverse();
-        self.attrs.lists.intern(AttrList(sorted.into()))
+        self.attrs.intern_list(sorted.into())
     }
 
     /// The id of a list of attributes named by strings.

@@ -1,5 +1,7 @@
 //! The body of a function: its expressions, in typed arenas, behind one door.
 
+mod translate;
+
 use rustc_hash::FxHashMap;
 
 use crate::entity::{

@@ -14,6 +14,7 @@ use crate::cursor::{BlockKind, Cursor, Step};
 use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SymbolId, TypeId};
 use crate::expr::{Expr, VarId};
 use crate::module::{FunctionKey, Module};
+use crate::translate::{Translate, translate_expr, translate_lambda};
 
 /// Why nothing was compacted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -83,17 +84,6 @@ impl Module {
         }
         Ok(tables::compact_module(self))
     }
-}
-
-/// What the ids of the shared tables become.
-trait Translate {
-    fn name(&self, id: NameId) -> NameId;
-    fn ty(&self, id: TypeId) -> TypeId;
-    fn attrs(&self, id: AttrsId) -> AttrsId;
-    fn literal(&self, id: LiteralId) -> LiteralId;
-    fn global(&self, id: GlobalId) -> GlobalId;
-    fn op(&self, id: OpId) -> OpId;
-    fn symbol(&self, id: SymbolId) -> SymbolId;
 }
 
 /// They stay.
@@ -227,16 +217,11 @@ fn rebuild(body: &Body, tables: &impl Translate) -> (Body, Remap) {
             scratch.extend(operands.iter().map(|&o| at(o)));
             new.push_operands(&scratch)
         };
-        let expr = match body.expr(old) {
-            Expr::Var { name, flags } => Expr::Var { name: name.map(|n| tables.name(n)), flags },
-            Expr::CallOp { op, operands, attrs } => Expr::CallOp {
-                op: tables.op(op),
-                operands: list(&mut new, body.operands(operands)),
-                attrs: tables.attrs(attrs),
-            },
-            Expr::Call { operands, attrs } => {
-                Expr::Call { operands: list(&mut new, body.operands(operands)), attrs: tables.attrs(attrs) }
+        let expr = match translate_expr(body.expr(old), tables) {
+            Expr::CallOp { op, operands, attrs } => {
+                Expr::CallOp { op, operands: list(&mut new, body.operands(operands)), attrs }
             }
+            Expr::Call { operands, attrs } => Expr::Call { operands: list(&mut new, body.operands(operands)), attrs },
             Expr::Tuple(fields) => Expr::Tuple(list(&mut new, body.operands(fields))),
             Expr::Proj { tuple, index } => Expr::Proj { tuple: at(tuple), index },
             Expr::Let { var: bound, value, body: rest, flags } => {
@@ -246,17 +231,14 @@ fn rebuild(body: &Body, tables: &impl Translate) -> (Body, Remap) {
                 Expr::If { cond: at(cond), then_block: at(then_block), else_block: at(else_block) }
             }
             Expr::Lambda { lambda, body: block } => {
-                let data = body.lambda(lambda);
+                let data = translate_lambda(body.lambda(lambda), tables);
                 let params: Vec<VarId> = body.lambda_params(lambda).map(var).collect();
-                let id = new.push_lambda(&params, data.ret.map(|t| tables.ty(t)), tables.attrs(data.attrs));
+                let id = new.push_lambda(&params, data.ret, data.attrs);
                 new.set_lambda_symbols(id, body.lambda_symbols(lambda).iter().map(|&s| tables.symbol(s)).collect());
                 lambdas[lambda.index()] = Some(id);
                 Expr::Lambda { lambda: id, body: at(block) }
             }
-            Expr::Literal(l) => Expr::Literal(tables.literal(l)),
-            Expr::Global(g) => Expr::Global(tables.global(g)),
-            Expr::Op(op) => Expr::Op(tables.op(op)),
-            Expr::None => Expr::None,
+            leaf @ (Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None) => leaf,
         };
         let id = match expr {
             Expr::Literal(l) => new.literal(l, ty),

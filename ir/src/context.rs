@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::attrs::AttrTable;
-use crate::entity::{Arena, FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
+use crate::entity::{FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
 use crate::function::Function;
 use crate::intern::Interner;
+use crate::layers::{Freeze, LayeredArena};
 use crate::literal::Literal;
 use crate::module::FunctionKey;
 use crate::names::Names;
@@ -30,7 +31,7 @@ pub struct Context {
     /// Global names.
     pub globals: GlobalTable,
     /// Functions that are the values of attributes. They are closed: they name no variable from outside.
-    pub function_attrs: Arena<FunctionAttrId, Arc<Function>>,
+    pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
 }
 
 impl Context {
@@ -43,7 +44,7 @@ impl Context {
             literals: LiteralTable::default(),
             ops: OpTable::new(registry),
             globals: GlobalTable::default(),
-            function_attrs: Arena::new(),
+            function_attrs: LayeredArena::new(),
         }
     }
 
@@ -97,6 +98,26 @@ impl LiteralTable {
     pub fn is_empty(&self) -> bool {
         self.literals.len() == 0
     }
+
+    /// So many constants are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.literals.frozen_len()
+    }
+
+    /// Ids and constants of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (LiteralId, &Literal)> {
+        self.literals.own()
+    }
+}
+
+impl Freeze for LiteralTable {
+    fn freeze(&mut self) {
+        self.literals.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.literals.thaw();
+    }
 }
 
 /// A global name.
@@ -134,7 +155,9 @@ impl GlobalTarget {
 /// The global names of a module.
 #[derive(Clone, Default)]
 pub struct GlobalTable {
-    globals: Arena<GlobalId, Global>,
+    globals: LayeredArena<GlobalId, Global>,
+    /// The names of those that are frozen.
+    frozen_names: Option<Arc<FxHashMap<NameId, GlobalId>>>,
     by_name: FxHashMap<NameId, GlobalId>,
     /// What entries were before they were changed, while an edit of the module is open.
     journal: Vec<(GlobalId, Global)>,
@@ -145,6 +168,9 @@ pub struct GlobalTable {
 impl GlobalTable {
     /// The global of a name, made where it is not there.
     pub fn intern(&mut self, name: NameId) -> GlobalId {
+        if let Some(&id) = self.frozen_names.as_ref().and_then(|names| names.get(&name)) {
+            return id;
+        }
         *self
             .by_name
             .entry(name)
@@ -153,7 +179,8 @@ impl GlobalTable {
 
     /// The global of a name, if there is one.
     pub fn find(&self, name: NameId) -> Option<GlobalId> {
-        self.by_name.get(&name).copied()
+        let frozen = self.frozen_names.as_ref().and_then(|names| names.get(&name));
+        frozen.or_else(|| self.by_name.get(&name)).copied()
     }
 
     /// The global behind an id.
@@ -177,15 +204,28 @@ impl GlobalTable {
         self.globals.iter()
     }
 
-    /// Changes the signature or the target of a global.
+    /// So many globals are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.globals.frozen_len()
+    }
+
+    /// Ids and globals of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (GlobalId, &Global)> {
+        self.globals.own()
+    }
+
+    /// Changes the signature or the target of a global. Thaws the table.
     pub(crate) fn update(&mut self, id: GlobalId, change: impl FnOnce(&mut Global)) {
         let mut new = self.globals[id].clone();
         change(&mut new);
-        self.replace(id, new);
+        if new != self.globals[id] {
+            self.thaw();
+            self.replace(id, new);
+        }
     }
 
     fn replace(&mut self, id: GlobalId, new: Global) {
-        let old = &mut self.globals[id];
+        let old = self.globals.own_mut(id).expect("the table is thawed before it is changed");
         if *old == new {
             return;
         }
@@ -220,6 +260,7 @@ impl GlobalTable {
 
     pub(crate) fn rollback(&mut self) {
         let Some(start) = self.edits.pop() else { return };
+        self.thaw();
         let mut undone = self.journal.split_off(start);
         // What taking back overwrites is not noted.
         let edits = std::mem::take(&mut self.edits);
@@ -227,5 +268,23 @@ impl GlobalTable {
             self.replace(id, old);
         }
         self.edits = edits;
+    }
+}
+
+impl Freeze for GlobalTable {
+    fn freeze(&mut self) {
+        if self.frozen_names.is_some() && self.by_name.is_empty() {
+            return;
+        }
+        self.thaw();
+        self.globals.freeze();
+        self.frozen_names = Some(Arc::new(std::mem::take(&mut self.by_name)));
+    }
+
+    fn thaw(&mut self) {
+        let Some(names) = self.frozen_names.take() else { return };
+        self.globals.thaw();
+        let new = std::mem::replace(&mut self.by_name, Arc::unwrap_or_clone(names));
+        self.by_name.extend(new);
     }
 }

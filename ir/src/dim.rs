@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::entity::{DimId, EntityId, NameId, SymbolId};
 use crate::intern::Interner;
+use crate::layers::{Freeze, LayeredArena};
 use crate::names::Names;
 
 /// The most terms that a sum keeps.
@@ -105,22 +106,35 @@ pub(crate) struct Symbol {
     pub(crate) name: NameId,
 }
 
+/// Which kinds of symbols occur in a dimension or type.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Symbols {
+    /// Free or bound ones.
+    pub(crate) any: bool,
+    /// Free ones: those that no function type in it binds.
+    pub(crate) free: bool,
+}
+
+impl Symbols {
+    /// Those of two parts.
+    pub(crate) fn and(self, other: Symbols) -> Symbols {
+        Symbols { any: self.any || other.any, free: self.free || other.free }
+    }
+}
+
 /// The dimensions and symbols of a module.
 #[derive(Clone)]
 pub struct Dims {
-    dims: Interner<DimId, Dim>,
-    symbolic: Vec<bool>,
-    /// For each dimension, whether a free symbol occurs in it.
-    free: Vec<bool>,
-    symbols: crate::entity::Arena<SymbolId, Symbol>,
+    dims: Interner<DimId, Dim, Symbols>,
+    symbols: LayeredArena<SymbolId, Symbol>,
     unknown: DimId,
 }
 
 impl Default for Dims {
     fn default() -> Self {
         let mut dims = Interner::default();
-        let unknown = dims.intern(Dim::Unknown);
-        Dims { dims, symbolic: vec![false], free: vec![false], symbols: Default::default(), unknown }
+        let unknown = dims.intern_with(Dim::Unknown, |_, _| Symbols::default());
+        Dims { dims, symbols: LayeredArena::new(), unknown }
     }
 }
 
@@ -156,13 +170,13 @@ impl Dims {
     /// Whether a symbol, free or bound, occurs in it.
     #[inline]
     pub fn is_symbolic(&self, id: DimId) -> bool {
-        self.symbolic[id.index()]
+        self.dims.note(id).any
     }
 
-    /// Whether a free symbol occurs in it.
+    /// Which kinds of symbols occur in it.
     #[inline]
-    pub(crate) fn has_free_symbol(&self, id: DimId) -> bool {
-        self.free[id.index()]
+    pub(crate) fn symbols(&self, id: DimId) -> Symbols {
+        *self.dims.note(id)
     }
 
     /// A new symbol, different from all others, that prints as `name` where no other does.
@@ -190,20 +204,18 @@ impl Dims {
         self.intern(Dim::Bound { depth, index })
     }
 
-    fn intern(&mut self, dim: Dim) -> DimId {
-        let symbolic = !matches!(dim, Dim::Unknown | Dim::Const(_));
-        let free = match &dim {
-            Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => false,
-            Dim::Symbol(_) => true,
-            Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).any(|f| self.free[f.index()]),
-            Dim::Op { lhs, rhs, .. } => self.free[lhs.index()] || self.free[rhs.index()],
-        };
-        let id = self.dims.intern(dim);
-        if id.index() == self.symbolic.len() {
-            self.symbolic.push(symbolic);
-            self.free.push(free);
-        }
-        id
+    /// The id of a dimension that is normalised.
+    pub(crate) fn intern(&mut self, dim: Dim) -> DimId {
+        self.dims.intern_with(dim, |dims, dim| {
+            let known = |symbols: Symbols, d: &DimId| symbols.and(*dims.note(*d));
+            match dim {
+                Dim::Unknown | Dim::Const(_) => Symbols::default(),
+                Dim::Bound { .. } => Symbols { any: true, free: false },
+                Dim::Symbol(_) => Symbols { any: true, free: true },
+                Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).fold(Symbols::default(), known),
+                Dim::Op { lhs, rhs, .. } => [lhs, rhs].into_iter().fold(Symbols::default(), known),
+            }
+        })
     }
 
     /// `a + b`.
@@ -483,6 +495,21 @@ impl Dims {
         }
     }
 
+    /// Ids and dimensions of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (DimId, &Dim)> {
+        self.dims.own()
+    }
+
+    /// Symbols and their names of the layer over what is frozen.
+    pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
+        self.symbols.own().map(|(id, s)| (id, s.name))
+    }
+
+    /// So many dimensions, and so many symbols, are frozen.
+    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
+        (self.dims.frozen_len(), self.symbols.frozen_len())
+    }
+
     /// The number of dimensions.
     pub fn len(&self) -> usize {
         self.dims.len()
@@ -491,6 +518,18 @@ impl Dims {
     /// Never: the unknown dimension is always there.
     pub fn is_empty(&self) -> bool {
         false
+    }
+}
+
+impl Freeze for Dims {
+    fn freeze(&mut self) {
+        self.dims.freeze();
+        self.symbols.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.dims.thaw();
+        self.symbols.thaw();
     }
 }
 

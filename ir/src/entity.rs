@@ -155,6 +155,12 @@ impl<K: EntityId, V> Arena<K, V> {
         (0..self.items.len()).map(K::from_index)
     }
 
+    /// The entries in the order of appending, for writing.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        work::tick_n(self.items.len());
+        self.items.iter_mut()
+    }
+
     /// Makes room for `additional` entries.
     pub fn reserve(&mut self, additional: usize) {
         self.items.reserve(additional);

@@ -306,10 +306,10 @@ impl Inference {
         for i in 0..cx.function_attrs.len() {
             let id = FunctionAttrId::from_index(i);
             let empty = Arc::new(Function::new(&cx.types, cx.attrs.empty()));
-            let shared = std::mem::replace(&mut cx.function_attrs[id], empty);
+            let shared = cx.function_attrs.replace(id, empty);
             let mut function = Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone());
             self.function(cx, &mut function);
-            cx.function_attrs[id] = Arc::new(function);
+            cx.function_attrs.replace(id, Arc::new(function));
         }
     }
 }

@@ -48,11 +48,13 @@ mod infer;
 mod infer_module;
 mod intern;
 mod journal;
+mod layers;
 mod link_watch;
 mod literal;
 mod module;
 mod names;
 mod op;
+mod overlay;
 mod part_set;
 mod purity;
 mod render;
@@ -60,6 +62,7 @@ mod retype;
 mod source;
 mod suggest;
 mod text;
+mod translate;
 mod types;
 mod verify;
 pub mod work;
@@ -88,6 +91,7 @@ pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use function::{Function, FunctionKind, Visibility};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use infer_module::infer_module;
+pub use layers::LayeredArena;
 pub use link_watch::LinkWatch;
 pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
@@ -96,6 +100,7 @@ pub use op::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
     OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
 };
+pub use overlay::Translation;
 pub use part_set::PartSet;
 pub use purity::{BodyPurity, Purity};
 pub use render::{Color, RenderOptions, diagnostics_json, render_diagnostics, render_module_diagnostics};

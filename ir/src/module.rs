@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slotmap::SlotMap;
+use slotmap::{SecondaryMap, SlotMap};
 
 use crate::context::{Context, GlobalTarget};
 use crate::entity::{AttrsId, GlobalId, NameId, TypeId};
@@ -99,6 +99,13 @@ impl Module {
     /// The function of a key, for editing, beside the tables.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
         Some((self.functions.get_mut(key)?, &mut self.cx))
+    }
+
+    /// All functions, for editing, in program order, beside the tables. Linear in the number of functions.
+    pub fn get_all_mut(&mut self) -> (Vec<(FunctionKey, &mut Function)>, &mut Context) {
+        let mut functions: SecondaryMap<FunctionKey, &mut Function> = self.functions.iter_mut().collect();
+        let in_order = self.order.iter().filter_map(|&key| Some((key, functions.remove(key)?))).collect();
+        (in_order, &mut self.cx)
     }
 
     /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.

@@ -9,6 +9,7 @@ use crate::attrs::Attr;
 use crate::context::Context;
 use crate::dtype::DType;
 use crate::entity::{AttrId, AttrsId, LiteralId, OpId, TypeId};
+use crate::layers::Freeze;
 use crate::literal::Literal;
 use crate::suggest::did_you_mean;
 
@@ -459,8 +460,16 @@ impl OpRegistry {
 #[derive(Clone)]
 pub struct OpTable {
     registry: Arc<OpRegistry>,
-    opaque: Vec<OpDef>,
-    opaque_by_name: FxHashMap<String, OpId>,
+    /// Copied where it is shared: new opaque operators are few.
+    opaque: Arc<Opaque>,
+    /// So many operators are frozen.
+    frozen: usize,
+}
+
+#[derive(Clone, Default)]
+struct Opaque {
+    rows: Vec<OpDef>,
+    by_name: FxHashMap<String, OpId>,
 }
 
 fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -470,7 +479,7 @@ fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 impl OpTable {
     /// The operators of a registry.
     pub fn new(registry: Arc<OpRegistry>) -> OpTable {
-        OpTable { registry, opaque: Vec::new(), opaque_by_name: FxHashMap::default() }
+        OpTable { registry, opaque: Arc::default(), frozen: 0 }
     }
 
     /// The registry.
@@ -484,13 +493,13 @@ impl OpTable {
         let i = op.index();
         match self.registry.rows.get(i) {
             Some(row) => row,
-            None => &self.opaque[i - self.registry.rows.len()],
+            None => &self.opaque.rows[i - self.registry.rows.len()],
         }
     }
 
     /// The number of operators: rows of the registry, then opaque ones.
     pub fn len(&self) -> usize {
-        self.registry.rows.len() + self.opaque.len()
+        self.registry.rows.len() + self.opaque.rows.len()
     }
 
     /// Whether there is none.
@@ -528,7 +537,7 @@ impl OpTable {
 
     /// The operator of a name, if it is in the registry or was used before.
     pub fn find(&self, name: &str) -> Option<OpId> {
-        self.registry.find(name).or_else(|| self.opaque_by_name.get(name).copied())
+        self.registry.find(name).or_else(|| self.opaque.by_name.get(name).copied())
     }
 
     /// An opaque operator, made where it is not there yet.
@@ -539,9 +548,9 @@ impl OpTable {
         if let Some(id) = self.find(name) {
             return Ok(id);
         }
-        let id = OpId::new(self.registry.rows.len() + self.opaque.len())
-            .ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
-        self.opaque.push(OpDef {
+        let id = OpId::new(self.len()).ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
+        let opaque = Arc::make_mut(&mut self.opaque);
+        opaque.rows.push(OpDef {
             name: Cow::Owned(name.to_string()),
             doc: Cow::Borrowed("kept as it is"),
             arity: Arity::at_least(0),
@@ -555,8 +564,28 @@ impl OpTable {
             forwards: &[],
             shape_operand: None,
         });
-        self.opaque_by_name.insert(name.to_string(), id);
+        opaque.by_name.insert(name.to_string(), id);
         Ok(id)
+    }
+
+    /// So many operators are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.frozen.max(self.registry.rows.len())
+    }
+
+    /// The operators that were added since the table was frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &OpDef> {
+        self.opaque.rows[self.frozen_len() - self.registry.rows.len()..].iter()
+    }
+}
+
+impl Freeze for OpTable {
+    fn freeze(&mut self) {
+        self.frozen = self.len();
+    }
+
+    fn thaw(&mut self) {
+        self.frozen = 0;
     }
 }
 

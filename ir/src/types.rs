@@ -2,10 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::dim::{Dim, Dims};
+use crate::dim::{Dim, Dims, Symbols};
 use crate::dtype::DType;
-use crate::entity::{DimId, EntityId, SymbolId, TypeId};
+use crate::entity::{DimId, SymbolId, TypeId};
 use crate::intern::Interner;
+use crate::layers::Freeze;
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -57,11 +58,7 @@ enum Reach {
 pub struct Types {
     /// Dimensions and symbols.
     pub dims: Dims,
-    types: Interner<TypeId, Type>,
-    /// For each type, whether a symbol (free or bound) occurs in it.
-    symbolic: Vec<bool>,
-    /// For each type, whether a free symbol occurs in it: one that no function type in it binds.
-    free: Vec<bool>,
+    types: Interner<TypeId, Type, Symbols>,
     any: TypeId,
     error: TypeId,
     unit: TypeId,
@@ -70,10 +67,9 @@ pub struct Types {
 impl Default for Types {
     fn default() -> Self {
         let mut types = Interner::default();
-        let any = types.intern(Type::Any);
-        let error = types.intern(Type::Error);
-        let unit = types.intern(Type::Tuple(Box::new([])));
-        Types { dims: Dims::default(), types, symbolic: vec![false; 3], free: vec![false; 3], any, error, unit }
+        let mut intern = |ty| types.intern_with(ty, |_, _| Symbols::default());
+        let [any, error, unit] = [Type::Any, Type::Error, Type::Tuple(Box::new([]))].map(&mut intern);
+        Types { dims: Dims::default(), types, any, error, unit }
     }
 }
 
@@ -102,21 +98,19 @@ impl Types {
         self.unit
     }
 
-    fn intern(&mut self, ty: Type) -> TypeId {
-        let any = |dim: &dyn Fn(DimId) -> bool, known: &[bool]| match &ty {
-            Type::Tensor(t) => t.shape.iter().flatten().any(|&d| dim(d)),
-            Type::Tuple(fields) => fields.iter().any(|f| known[f.index()]),
-            Type::Function(f) => f.params.iter().chain([&f.ret]).any(|p| known[p.index()]),
-            Type::Any | Type::Error => false,
-        };
-        let symbolic = any(&|d| self.dims.is_symbolic(d), &self.symbolic);
-        let free = symbolic && any(&|d| self.dims.has_free_symbol(d), &self.free);
-        let id = self.types.intern(ty);
-        if id.index() == self.symbolic.len() {
-            self.symbolic.push(symbolic);
-            self.free.push(free);
-        }
-        id
+    pub(crate) fn intern(&mut self, ty: Type) -> TypeId {
+        let dims = &self.dims;
+        self.types.intern_with(ty, |types, ty| {
+            let known = |symbols: Symbols, t: &TypeId| symbols.and(*types.note(*t));
+            match ty {
+                Type::Tensor(t) => {
+                    t.shape.iter().flatten().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d)))
+                }
+                Type::Tuple(fields) => fields.iter().fold(Symbols::default(), known),
+                Type::Function(f) => f.params.iter().chain([&f.ret]).fold(Symbols::default(), known),
+                Type::Any | Type::Error => Symbols::default(),
+            }
+        })
     }
 
     /// A tensor type.
@@ -154,7 +148,7 @@ impl Types {
     /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
     /// outside can name, become `?` there. Any other symbol stays free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
-        let free = params.iter().chain([&ret]).any(|t| self.free[t.index()]);
+        let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).free);
         if binds.is_empty() || !free {
             return self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 }));
         }
@@ -214,8 +208,8 @@ impl Types {
 
     fn has_symbol(&self, id: TypeId, reach: Reach) -> bool {
         match reach {
-            Reach::Free => self.free[id.index()],
-            Reach::All => self.symbolic[id.index()],
+            Reach::Free => self.types.note(id).free,
+            Reach::All => self.types.note(id).any,
         }
     }
 
@@ -313,7 +307,7 @@ impl Types {
 
     /// Whether a symbol, free or bound, occurs in the type.
     pub fn is_symbolic(&self, id: TypeId) -> bool {
-        self.symbolic[id.index()]
+        self.types.note(id).any
     }
 
     /// Element type and extents, if it is a tensor type.
@@ -446,6 +440,16 @@ impl Types {
         general == specific || general == self.any || specific == self.error
     }
 
+    /// Ids and types of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (TypeId, &Type)> {
+        self.types.own()
+    }
+
+    /// So many types are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.types.frozen_len()
+    }
+
     /// The number of types.
     pub fn len(&self) -> usize {
         self.types.len()
@@ -459,6 +463,18 @@ impl Types {
     /// Ids and types in the order in which they were made: the parts of a type come before it.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {
         self.types.iter()
+    }
+}
+
+impl Freeze for Types {
+    fn freeze(&mut self) {
+        self.dims.freeze();
+        self.types.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.dims.thaw();
+        self.types.thaw();
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Remap, Translate, rebuild, trace};
+use super::{Remap, rebuild, trace};
 use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::{Context, Global};
@@ -17,6 +17,7 @@ use crate::entity::{
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::module::{FunctionKey, Module};
+use crate::translate::{Translate, translate_head};
 use crate::types::Type;
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
@@ -44,10 +45,7 @@ pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
 fn translate(function: &mut Function, tables: &Tables) -> Remap {
     let (body, remap) = rebuild(&function.body, tables);
     function.body = body;
-    function.global = function.global.map(|g| tables.global(g));
-    function.ret = function.ret.map(|t| tables.ty(t));
-    function.attrs = tables.attrs(function.attrs);
-    function.meta = tables.attrs(function.meta);
+    translate_head(function, tables);
     remap
 }
 

@@ -1,0 +1,42 @@
+//! Translating a body in place.
+
+use crate::body::{Body, Leaf};
+use crate::entity::EntityId;
+use crate::translate::{Translate, translate_expr, translate_lambda};
+
+impl Body {
+    /// Gives every node its translated ids. Nothing of it is noted in a journal that is open: what that one goes back to has to be the same in both tables, as
+    /// it is when they differ only in what was interned since the journal was opened. Linear in the arenas.
+    pub(crate) fn translate(&mut self, tables: &impl Translate) {
+        for expr in self.exprs.values_mut() {
+            *expr = translate_expr(*expr, tables);
+        }
+        for ty in &mut self.types {
+            *ty = tables.ty(*ty);
+        }
+        for data in self.lambdas.values_mut() {
+            *data = translate_lambda(*data, tables);
+        }
+        for symbols in self.lambda_symbols.values_mut() {
+            symbols.iter_mut().for_each(|s| *s = tables.symbol(*s));
+        }
+        for meta in self.meta.values_mut() {
+            *meta = tables.attrs(*meta);
+        }
+        // Other ids are other keys.
+        self.leaves = self
+            .leaves
+            .drain()
+            .map(|(leaf, id)| {
+                let leaf = match leaf {
+                    Leaf::Literal(l) => Leaf::Literal(tables.literal(l)),
+                    Leaf::Global(g) => Leaf::Global(tables.global(g)),
+                    Leaf::Op(op) => Leaf::Op(tables.op(op)),
+                    Leaf::None => Leaf::None,
+                };
+                (leaf, id)
+            })
+            .collect();
+        debug_assert!(self.leaves.values().all(|id| id.index() < self.exprs.len()), "leaves are nodes of the body");
+    }
+}
