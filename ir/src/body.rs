@@ -10,6 +10,7 @@ use crate::entity::{
 use crate::expr::{Expr, LambdaData, OperandList, VarFlags, VarId};
 use crate::journal::Journal;
 use crate::link_watch::LinkWatch;
+use crate::stamp::{Revisions, Stamp};
 use crate::types::Types;
 use crate::work;
 
@@ -39,6 +40,7 @@ pub struct Body {
     /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
     lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
     generation: u32,
+    revisions: Revisions,
     journal: Option<Box<Journal>>,
     watch: LinkWatch,
 }
@@ -84,6 +86,7 @@ impl Body {
             meta: FxHashMap::default(),
             lambda_symbols: FxHashMap::default(),
             generation: 0,
+            revisions: Revisions::default(),
             journal: None,
             watch: LinkWatch::default(),
         };
@@ -270,6 +273,29 @@ impl Body {
         self.generation = generation;
     }
 
+    /// The state that the body is in: another one after anything was appended or overwritten, and this one again once that is rolled back. A copy
+    /// of the body, and the body that a compaction makes of it, are others.
+    pub fn stamp(&self) -> Stamp {
+        self.revisions.stamp()
+    }
+
+    /// Whether a rollback of an open edit, or of some of them, brings back the state of a stamp.
+    pub fn may_go_back_to(&self, stamp: Stamp) -> bool {
+        let (mut body, mut journal) = (self, self.journal.as_deref());
+        while let Some(open) = journal {
+            if let Some(old) = &open.replaced {
+                (body, journal) = (old, old.journal.as_deref());
+                continue;
+            }
+            if body.revisions.stamp_at(open.revision) == stamp {
+                return true;
+            }
+            journal = open.outer.as_deref();
+        }
+        // A body without a journal in the place of which another was put.
+        !std::ptr::eq(body, self) && body.stamp() == stamp
+    }
+
     /// A table with a value for every expression of this body, now of `default`.
     pub fn side_table<V: Clone>(&self, default: V) -> SideTable<ExprId, V> {
         let mut table = SideTable::new(self.len(), default);
@@ -290,6 +316,7 @@ impl Body {
     /// Appends a node of a known type. The editor and the builder infer the type; see [`Editor`](crate::Editor).
     #[inline]
     pub fn push(&mut self, expr: Expr, ty: TypeId, span: Span) -> ExprId {
+        self.revisions.bump();
         let id = self.exprs.push(expr);
         self.types.push(ty);
         self.spans.push(span.unwrap_or(NO_SPAN));
@@ -300,6 +327,7 @@ impl Body {
     #[inline]
     pub fn push_operands(&mut self, operands: &[ExprId]) -> OperandList {
         work::tick_n(operands.len());
+        self.revisions.bump();
         let start = u32::try_from(self.operands.len()).expect("a pool holds fewer than 2^32 operands");
         self.operands.extend_from_slice(operands);
         OperandList { start, len: operands.len() as u32 }
@@ -314,6 +342,7 @@ impl Body {
     pub fn push_lambda(&mut self, params: &[VarId], ret: Option<TypeId>, attrs: AttrsId) -> LambdaId {
         let params: smallvec::SmallVec<[ExprId; 8]> = params.iter().map(|p| p.expr()).collect();
         let params = self.push_operands(&params);
+        self.revisions.bump();
         self.lambdas.push(LambdaData { params, ret, attrs })
     }
 
@@ -323,6 +352,7 @@ impl Body {
         if self.lambda_symbols(id) == &*symbols {
             return;
         }
+        self.revisions.bump();
         let old = match symbols.is_empty() {
             true => self.lambda_symbols.remove(&id),
             false => self.lambda_symbols.insert(id, symbols),
@@ -381,6 +411,7 @@ impl Body {
         if !matches!(old, Expr::Var { .. }) {
             self.watch.expr(id.index());
         }
+        self.revisions.bump();
         self.exprs[id] = expr;
     }
 
@@ -401,6 +432,7 @@ impl Body {
             j.operand(at, old);
         }
         self.watch.operand(at);
+        self.revisions.bump();
         self.operands[at] = operand;
     }
 
@@ -414,6 +446,7 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.ty(id, old);
         }
+        self.revisions.bump();
         self.types[id.index()] = ty;
     }
 
@@ -426,6 +459,7 @@ impl Body {
             j.root(self.root);
         }
         self.watch.expr(0);
+        self.revisions.bump();
         self.root = root;
     }
 
@@ -434,6 +468,7 @@ impl Body {
         if self.params == params {
             return;
         }
+        self.revisions.bump();
         let old = std::mem::replace(&mut self.params, params);
         if let Some(j) = &mut self.journal {
             j.params(old);
@@ -447,6 +482,7 @@ impl Body {
         {
             j.params(self.params.clone());
         }
+        self.revisions.bump();
         self.params.push(param);
     }
 
@@ -459,6 +495,7 @@ impl Body {
         if let Some(j) = &mut self.journal {
             j.lambda(id, old);
         }
+        self.revisions.bump();
         self.lambdas[id] = data;
     }
 
@@ -468,9 +505,11 @@ impl Body {
             Some(m) => self.meta.insert(id, m),
             None => self.meta.remove(&id),
         };
-        if old != meta
-            && let Some(j) = &mut self.journal
-        {
+        if old == meta {
+            return;
+        }
+        self.revisions.bump();
+        if let Some(j) = &mut self.journal {
             j.meta(id, old);
         }
     }
@@ -522,7 +561,7 @@ impl Body {
     }
 
     fn new_journal(&self) -> Journal {
-        Journal::new(self.exprs.len(), self.operands.len(), self.lambdas.len())
+        Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambdas.len())
     }
 
     /// Puts another body in the place of this one. While a journal is open this one is kept, so that the edit can be taken back (assigning to
@@ -589,6 +628,7 @@ impl Body {
         let Journal {
             outer,
             replaced: _,
+            revision,
             exprs_len,
             operands_len,
             lambdas_len,
@@ -642,6 +682,7 @@ impl Body {
         self.spans.truncate(exprs_len);
         self.operands.truncate(operands_len);
         self.lambdas.truncate(lambdas_len);
+        self.revisions.back_to(revision);
         self.journal = outer;
     }
 

@@ -13,6 +13,7 @@ use crate::literal::Literal;
 use crate::module::FunctionKey;
 use crate::names::Names;
 use crate::op::{OpRegistry, OpTable};
+use crate::stamp::{Revisions, Stamp};
 use crate::types::Types;
 
 /// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by it.
@@ -161,8 +162,9 @@ pub struct GlobalTable {
     by_name: FxHashMap<NameId, GlobalId>,
     /// What entries were before they were changed, while an edit of the module is open.
     journal: Vec<(GlobalId, Global)>,
-    /// How long the journal was when each open edit began, outermost first.
-    edits: Vec<usize>,
+    /// How long the journal was, and what the state of the table was, when each open edit began, outermost first.
+    edits: Vec<(usize, u64)>,
+    revisions: Revisions,
 }
 
 impl GlobalTable {
@@ -214,6 +216,12 @@ impl GlobalTable {
         self.globals.own()
     }
 
+    /// The state that the table is in, names that were only added left out: another one after a signature, a target or a name was changed, and this one
+    /// again once that is rolled back.
+    pub fn stamp(&self) -> Stamp {
+        self.revisions.stamp()
+    }
+
     /// Changes the signature or the target of a global. Thaws the table.
     pub(crate) fn update(&mut self, id: GlobalId, change: impl FnOnce(&mut Global)) {
         let mut new = self.globals[id].clone();
@@ -236,17 +244,18 @@ impl GlobalTable {
             self.by_name.insert(new.name, id);
         }
         let old = std::mem::replace(old, new);
+        self.revisions.bump();
         if !self.edits.is_empty() {
             self.journal.push((id, old));
         }
     }
 
     pub(crate) fn begin(&mut self) {
-        self.edits.push(self.journal.len());
+        self.edits.push((self.journal.len(), self.revisions.now()));
     }
 
     pub(crate) fn has_changes(&self) -> bool {
-        self.edits.last().is_some_and(|&start| self.journal.len() > start)
+        self.edits.last().is_some_and(|&(start, _)| self.journal.len() > start)
     }
 
     pub(crate) fn commit(&mut self) -> bool {
@@ -259,7 +268,7 @@ impl GlobalTable {
     }
 
     pub(crate) fn rollback(&mut self) {
-        let Some(start) = self.edits.pop() else { return };
+        let Some((start, revision)) = self.edits.pop() else { return };
         self.thaw();
         let mut undone = self.journal.split_off(start);
         // What taking back overwrites is not noted.
@@ -268,6 +277,7 @@ impl GlobalTable {
             self.replace(id, old);
         }
         self.edits = edits;
+        self.revisions.back_to(revision);
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Journal {
     pub(crate) outer: Option<Box<Journal>>,
     /// The body in whose place this one was put. It has its own journal, and what else this one notes does not matter.
     pub(crate) replaced: Option<Box<Body>>,
+    /// The state of the body when the edit began.
+    pub(crate) revision: u64,
     pub(crate) exprs_len: usize,
     pub(crate) operands_len: usize,
     pub(crate) lambdas_len: usize,
@@ -25,10 +27,11 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(exprs_len: usize, operands_len: usize, lambdas_len: usize) -> Journal {
+    pub(crate) fn new(revision: u64, exprs_len: usize, operands_len: usize, lambdas_len: usize) -> Journal {
         Journal {
             outer: None,
             replaced: None,
+            revision,
             exprs_len,
             operands_len,
             lambdas_len,

@@ -60,6 +60,7 @@ mod purity;
 mod render;
 mod retype;
 mod source;
+mod stamp;
 mod suggest;
 mod text;
 mod translate;
@@ -106,6 +107,7 @@ pub use purity::{BodyPurity, Purity};
 pub use render::{Color, RenderOptions, diagnostics_json, render_diagnostics, render_module_diagnostics};
 pub use retype::{Retype, RetypeError, retype_from};
 pub use source::Source;
+pub use stamp::{FunctionStamp, ModuleStamp, Stamp};
 pub use suggest::did_you_mean;
 pub use text::{
     Annotations, MAX_ERRORS, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module, parse_type,

@@ -44,8 +44,9 @@ struct ModuleEdit {
     added: Vec<FunctionKey>,
 }
 
-#[derive(Clone, PartialEq)]
-struct Head {
+/// What a function is besides its body.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Head {
     global: Option<GlobalId>,
     visibility: crate::function::Visibility,
     ret: Option<crate::entity::TypeId>,
@@ -55,7 +56,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(f: &Function) -> Head {
+    pub(crate) fn of(f: &Function) -> Head {
         Head { global: f.global, visibility: f.visibility, ret: f.ret, attrs: f.attrs, meta: f.meta, kind: f.kind }
     }
 
@@ -235,6 +236,11 @@ impl Module {
     /// Whether an edit is open.
     pub fn has_edit(&self) -> bool {
         self.edit.is_some()
+    }
+
+    /// How many edits are open, each inside of the one before.
+    pub fn edit_depth(&self) -> usize {
+        std::iter::successors(self.edit.as_deref(), |edit| edit.outer.as_deref()).count()
     }
 
     /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back. Inside of an

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
 
+use crate::analyses::Analyses;
 use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
 use crate::error::PassFailure;
 use crate::instrument::Instrument;
@@ -272,6 +273,11 @@ impl PassContext {
     /// How many passes are running around whoever has this handle.
     pub fn depth(&self) -> usize {
         self.frame.as_deref().map_or(0, Frame::depth)
+    }
+
+    /// The results of analyses that are kept while the outermost running pass runs; empty ones outside of any pass.
+    pub fn analyses(&self) -> Analyses {
+        self.frame.as_deref().map_or_else(Analyses::new, Frame::analyses)
     }
 
     pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {

@@ -42,6 +42,13 @@ impl FunctionPass {
         self.info = self.info.requiring(names);
         self
     }
+
+    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    #[must_use]
+    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> FunctionPass {
+        self.info = self.info.preserving::<T>();
+        self
+    }
 }
 
 impl Pass for FunctionPass {
@@ -54,7 +61,7 @@ impl Pass for FunctionPass {
         if keys.is_empty() {
             return Ok(Outcome::Unchanged);
         }
-        let purity = Purity::of_module(module);
+        let purity = cx.analyses().of_module(module, Purity::of_module);
         let view = ModuleView::new(&purity);
         let mut edited = Vec::new();
         for key in keys {

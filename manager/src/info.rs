@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::analyses::PreservedAnalysis;
+
 /// A pass's name, the level from which it runs, and the passes that it depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassInfo {
@@ -11,18 +13,28 @@ pub struct PassInfo {
     pub opt_level: u8,
     /// Names of passes that have to have finished on the module as it is. They are made by the registry of the context.
     pub required: Vec<String>,
+    /// Analyses whose results stay right when the pass changes something. Those of what a pass leaves alone are right anyway.
+    pub preserved: Vec<PreservedAnalysis>,
 }
 
 impl PassInfo {
     /// A pass that depends on no other.
     pub fn new(name: impl Into<String>, opt_level: u8) -> PassInfo {
-        PassInfo { name: name.into(), opt_level, required: Vec::new() }
+        PassInfo { name: name.into(), opt_level, required: Vec::new(), preserved: Vec::new() }
     }
 
     /// Adds dependencies.
     #[must_use]
     pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> PassInfo {
         self.required.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says that results of an analysis, known by their type, stay right when the pass changes something: neither the functions nor the expressions that they
+    /// speak of are others then. Builds with debug assertions work them out again and fail the pass if they are not the same. Of a sequence it says nothing.
+    #[must_use]
+    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> PassInfo {
+        self.preserved.push(PreservedAnalysis::of::<T>());
         self
     }
 }

@@ -7,6 +7,7 @@
 //! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: one that fails or panics leaves the module as it was, and one
 //!   that reports [`Outcome::Unchanged`] changed nothing. Its page says what happens in which order. Ids of expressions do not outlive
 //!   a pass: bodies that have become sparse are compacted when it is over.
+//! - [`Analyses`] ([`PassContext::analyses`]) keep what was worked out about functions and the module from pass to pass, for as long as it is right.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
@@ -63,6 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod analyses;
 mod compaction;
 mod config;
 mod context;
@@ -87,6 +89,7 @@ mod session;
 mod signatures;
 mod statistics;
 
+pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
 pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};

@@ -31,6 +31,13 @@ impl ModulePass {
         self.info = self.info.requiring(names);
         self
     }
+
+    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    #[must_use]
+    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> ModulePass {
+        self.info = self.info.preserving::<T>();
+        self
+    }
 }
 
 impl Pass for ModulePass {

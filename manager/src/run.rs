@@ -4,11 +4,12 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anfora_ir::{Diagnostic, Module, Severity};
 
+use crate::analyses::Analyses;
 use crate::compaction::keep;
 use crate::context::{Instruments, PassContext, lock};
 use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
@@ -28,6 +29,8 @@ pub(crate) struct Frame {
     /// Nanoseconds that instruments took around the passes inside of this one.
     instruments: AtomicU64,
     pub(crate) left: Left,
+    /// Of the outermost pass: what analyses found.
+    analyses: OnceLock<Analyses>,
 }
 
 impl Frame {
@@ -45,6 +48,19 @@ impl Frame {
 
     fn instruments(&self) -> Duration {
         Duration::from_nanos(self.instruments.load(Ordering::Relaxed))
+    }
+
+    fn outermost(&self) -> &Frame {
+        std::iter::successors(Some(self), |f| f.parent.as_deref()).last().expect("there is this one")
+    }
+
+    pub(crate) fn analyses(&self) -> Analyses {
+        self.outermost().analyses.get_or_init(Analyses::new).clone()
+    }
+
+    /// What analyses found, if any was asked.
+    fn analysed(&self) -> Option<&Analyses> {
+        self.outermost().analyses.get().filter(|a| !a.is_empty())
     }
 
     pub(crate) fn count(&self, counter: &'static str, n: u64) {
@@ -228,8 +244,10 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
         instruments: AtomicU64::new(0),
         left: Left::new(pass.kind()),
+        analyses: OnceLock::new(),
     };
     let inner = cx.inside(frame);
+    let running = inner.frame().expect("the handle was made for the pass");
     run.begins(&inner);
     let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
 
@@ -251,7 +269,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     }
     let mut in_hooks = since(hooks);
     if result.is_ok() {
+        // What a pass preserves is told by comparing with this.
+        let mut before = None;
         if leaf {
+            let preserves = !pass.info().preserved.is_empty();
+            before = (preserves && running.analysed().is_some()).then(|| module.stamp());
             module.begin_edit();
         }
         let began = now();
@@ -266,6 +288,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         result = inner.frame().expect("the handle was made for the pass").left.settle(module, result);
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
+        }
+        if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed())
+            && let Err(error) = analyses.carry(module, before, &pass.info().preserved)
+        {
+            result = Err(error.into());
         }
         if let Ok(outcome) = &result {
             let hooks = now();
@@ -287,6 +314,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
                 Ok(Outcome::Changed) => keep(module, outer_session.map(|s| s.edited()).as_deref_mut()),
                 // What was appended and not linked goes too.
                 _ => module.rollback(),
+            }
+            // A pass around this one may be rolled back to what was right before.
+            let outermost = std::iter::successors(outer, |f| f.parent.as_ref()).all(|f| f.session.is_some());
+            if let (true, Some(analyses)) = (outermost, running.analysed()) {
+                analyses.sweep(module);
             }
         }
     }

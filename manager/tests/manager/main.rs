@@ -1,5 +1,6 @@
 //! The pass manager, seen from outside.
 
+mod analyses;
 mod bisecting;
 mod config;
 mod contexts;

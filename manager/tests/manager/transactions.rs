@@ -1,6 +1,8 @@
 //! Edits in edits, at random: each is kept or taken back exactly.
 
-use anfora_ir::{Body, Editor, Expr, LetFlags, Module, VarFlags};
+use std::collections::HashMap;
+
+use anfora_ir::{Body, Editor, Expr, LetFlags, Module, ModuleStamp, Stamp, VarFlags};
 
 use crate::support::{add_function, module, set_bumps, snapshot};
 
@@ -86,39 +88,60 @@ fn edit_function(module: &mut Module, random: &mut Random) {
     }
 }
 
+/// Everything that a body's stamp speaks of.
+fn content(body: &Body) -> String {
+    let nodes: Vec<_> =
+        body.exprs().map(|(id, e)| (e, body.ty(id), body.operands_of(id).to_vec(), body.meta(id))).collect();
+    format!("{nodes:?} {:?} {:?} {} {}", body.params(), body.root(), body.operand_count(), body.lambda_count())
+}
+
 #[test]
 fn edits_in_edits_are_kept_or_taken_back() {
     for seed in 1..=300 {
         let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
         let mut module = module();
         // What the module was when each open edit began.
-        let mut open: Vec<String> = Vec::new();
+        let mut open: Vec<(String, ModuleStamp)> = Vec::new();
+        let mut states: HashMap<Stamp, String> = HashMap::new();
         for step in 0..120 {
             match random.below(10) {
                 0 if open.len() < 4 => {
-                    open.push(snapshot(&module));
+                    open.push((snapshot(&module), module.stamp()));
                     module.begin_edit();
                 }
                 1 if !open.is_empty() => {
-                    let before = open.pop().unwrap();
+                    let (before, stamp) = open.pop().unwrap();
                     let now = snapshot(&module);
                     let said = module.has_changes();
                     assert_eq!(module.commit(), said, "seed {seed}");
+                    assert!(!said || !stamp.is_of(&module), "seed {seed}");
                     assert!(said || now == before || appended_only(&before, &now), "seed {seed}");
                     assert_eq!(snapshot(&module), now, "seed {seed}");
                 }
                 2 if !open.is_empty() => {
                     module.rollback();
-                    assert_eq!(snapshot(&module), open.pop().unwrap(), "seed {seed}");
+                    let (before, stamp) = open.pop().unwrap();
+                    assert_eq!(snapshot(&module), before, "seed {seed}");
+                    assert!(stamp.is_of(&module) && stamp == module.stamp(), "seed {seed}");
                 }
                 3 => edit_module(&mut module, &mut random, step),
                 _ => edit_function(&mut module, &mut random),
             }
-            assert_eq!(module.has_edit(), !open.is_empty());
+            assert_eq!(module.edit_depth(), open.len());
+            for (_, f) in module.functions() {
+                let now = content(&f.body);
+                let then = states.entry(f.body.stamp()).or_insert_with(|| now.clone());
+                assert_eq!(*then, now, "seed {seed}: bodies of one stamp are the same");
+            }
         }
-        while let Some(before) = open.pop() {
+        while let Some((before, stamp)) = open.pop() {
+            assert!(stamp.functions().iter().all(|(key, f)| match module.get(*key) {
+                Some(now) => now.body.stamp() == f.body() || now.body.may_go_back_to(f.body()),
+                None => false,
+            }));
             module.rollback();
             assert_eq!(snapshot(&module), before, "seed {seed}");
+            assert!(stamp.is_of(&module), "seed {seed}");
         }
         assert!(module.functions().all(|(_, f)| !f.body.has_journal()), "seed {seed}");
     }

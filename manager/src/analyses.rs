@@ -1,0 +1,351 @@
+//! What is worked out about functions and modules, kept for as long as it is right.
+
+use std::any::{Any, TypeId, type_name};
+use std::sync::{Arc, Mutex};
+
+use anfora_ir::{Body, Context, FunctionKey, Module, ModuleStamp, Stamp};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::context::lock;
+use crate::error::PassError;
+use crate::function_edit::FunctionEdit;
+
+/// Results of analyses, from pass to pass of a sequence.
+///
+/// An analysis is a plain function of a body, of the tables and a body, or of a module. It is run when its result is asked for and is not there, and
+/// known by the type of its result, which has to be one of its own. A result is only seen for exactly what it was worked out for: after an edit the
+/// analysis runs again, and once that edit is taken back the result from before is there again.
+///
+/// A handle: clones share the results. Workers may ask at the same time; an analysis may ask for others.
+///
+/// ```
+/// use anfora_ir::{Body, Module};
+/// use anfora_manager::{FunctionPass, ModulePass};
+///
+/// struct NodeCount(usize);
+///
+/// impl NodeCount {
+///     fn of(body: &Body) -> NodeCount {
+///         NodeCount(body.len())
+///     }
+/// }
+///
+/// struct Definitions(usize);
+///
+/// fn definitions(module: &Module) -> Definitions {
+///     Definitions(module.functions().filter(|(_, f)| f.is_definition()).count())
+/// }
+///
+/// FunctionPass::new("CountNodes", 0, |func, _module, cx| {
+///     cx.count("nodes", cx.analyses().get(func, NodeCount::of).0 as u64);
+///     Ok(())
+/// });
+/// ModulePass::new("CountFunctions", 0, |module, cx| {
+///     cx.count("functions", cx.analyses().of_module(module, definitions).0 as u64);
+///     for &key in module.order() {
+///         let nodes = cx.analyses().of_function(module, key, NodeCount::of);
+///         cx.count("nodes", nodes.map_or(0, |n| n.0 as u64));
+///     }
+///     Ok(())
+/// });
+/// ```
+#[derive(Clone, Default)]
+pub struct Analyses {
+    cache: Arc<Mutex<Cache>>,
+}
+
+#[derive(Default)]
+struct Cache {
+    /// By the identity of the body. Of each type there are as many as there are states of the body that rollbacks can bring back, and its present one.
+    functions: FxHashMap<(u64, TypeId), Vec<FunctionResult>>,
+    modules: FxHashMap<TypeId, Vec<ModuleResult>>,
+}
+
+type Shared = Arc<dyn Any + Send + Sync>;
+type BodyAnalysis = dyn Fn(&Context, &Body) -> Shared + Send + Sync;
+type ModuleAnalysis = dyn Fn(&Module) -> Shared + Send + Sync;
+
+struct FunctionResult {
+    stamp: Stamp,
+    /// The state of the globals, of an analysis that may read them.
+    globals: Option<Stamp>,
+    value: Shared,
+    again: Arc<BodyAnalysis>,
+}
+
+struct ModuleResult {
+    stamp: ModuleStamp,
+    /// How many edits had changed something around it.
+    depth: usize,
+    value: Shared,
+    again: Arc<ModuleAnalysis>,
+}
+
+/// An analysis that reads the body alone, `Fn(&Body) -> T`.
+pub struct OfBody;
+
+/// An analysis that reads the tables too, `Fn(&Context, &Body) -> T`.
+pub struct OfBodyAndTables;
+
+mod form {
+    pub trait Sealed {}
+    impl Sealed for super::OfBody {}
+    impl Sealed for super::OfBodyAndTables {}
+}
+
+/// An analysis of a function: a function of its body ([`OfBody`]), or of the tables and the body ([`OfBodyAndTables`]). The result of the second kind goes
+/// when the signature of any global changes.
+pub trait FunctionAnalysis<Form: form::Sealed>: Send + Sync + 'static {
+    /// What it works out.
+    type Result: Send + Sync + 'static;
+
+    /// Whether it may read the signatures of globals.
+    const READS_TABLES: bool;
+
+    /// Works it out.
+    fn run(&self, cx: &Context, body: &Body) -> Self::Result;
+}
+
+impl<F, T> FunctionAnalysis<OfBody> for F
+where
+    F: Fn(&Body) -> T + Send + Sync + 'static,
+    T: Send + Sync + 'static,
+{
+    type Result = T;
+    const READS_TABLES: bool = false;
+
+    fn run(&self, _: &Context, body: &Body) -> T {
+        self(body)
+    }
+}
+
+impl<F, T> FunctionAnalysis<OfBodyAndTables> for F
+where
+    F: Fn(&Context, &Body) -> T + Send + Sync + 'static,
+    T: Send + Sync + 'static,
+{
+    type Result = T;
+    const READS_TABLES: bool = true;
+
+    fn run(&self, cx: &Context, body: &Body) -> T {
+        self(cx, body)
+    }
+}
+
+impl Analyses {
+    /// Without any result.
+    pub fn new() -> Analyses {
+        Analyses::default()
+    }
+
+    /// What an analysis says of a function that a pass is given, as it is now.
+    pub fn get<Form: form::Sealed, A: FunctionAnalysis<Form>>(
+        &self,
+        func: &FunctionEdit<'_>,
+        analysis: A,
+    ) -> Arc<A::Result> {
+        self.of_body(func.cx, &func.function.body, analysis)
+    }
+
+    /// What an analysis says of a function of a module, as it is now; `None` if the function was removed.
+    pub fn of_function<Form: form::Sealed, A: FunctionAnalysis<Form>>(
+        &self,
+        module: &Module,
+        key: FunctionKey,
+        analysis: A,
+    ) -> Option<Arc<A::Result>> {
+        Some(self.of_body(&module.cx, &module.get(key)?.body, analysis))
+    }
+
+    /// What an analysis says of a body, as it is now.
+    pub fn of_body<Form: form::Sealed, A: FunctionAnalysis<Form>>(
+        &self,
+        cx: &Context,
+        body: &Body,
+        analysis: A,
+    ) -> Arc<A::Result> {
+        let stamp = body.stamp();
+        let slot = (stamp.identity(), TypeId::of::<A::Result>());
+        let globals = A::READS_TABLES.then(|| cx.globals.stamp());
+        if let Some(results) = lock(&self.cache).functions.get(&slot)
+            && let Some(result) = results.iter().find(|r| r.stamp == stamp && r.globals == globals)
+        {
+            return typed(&result.value);
+        }
+        let value = Arc::new(analysis.run(cx, body));
+        let again = Arc::new(move |cx: &Context, body: &Body| Arc::new(analysis.run(cx, body)) as Shared);
+        let mut cache = lock(&self.cache);
+        let results = cache.functions.entry(slot).or_default();
+        results.retain(|r| r.stamp != stamp && body.may_go_back_to(r.stamp));
+        results.push(FunctionResult { stamp, globals, value: value.clone(), again });
+        value
+    }
+
+    /// What an analysis says of a module, as it is now. Whether a result is right is seen from the state of each function, so to ask takes time linear in their
+    /// number: a result that is needed for one function after the other is asked for once.
+    pub fn of_module<T: Send + Sync + 'static>(
+        &self,
+        module: &Module,
+        analysis: impl Fn(&Module) -> T + Send + Sync + 'static,
+    ) -> Arc<T> {
+        let id = TypeId::of::<T>();
+        if let Some(results) = lock(&self.cache).modules.get(&id)
+            && let Some(result) = results.iter().find(|r| r.stamp.is_of(module))
+        {
+            return typed(&result.value);
+        }
+        let value = Arc::new(analysis(module));
+        let depth = module.edit_depth() - usize::from(module.has_edit() && !module.has_changes());
+        let again = Arc::new(move |module: &Module| Arc::new(analysis(module)) as Shared);
+        let mut cache = lock(&self.cache);
+        let results = cache.modules.entry(id).or_default();
+        // No rollback brings back a state that an edit around this one or inside of it has gone through.
+        results.retain(|r| r.depth < depth);
+        results.push(ModuleResult { stamp: module.stamp(), depth, value: value.clone(), again });
+        value
+    }
+}
+
+fn typed<T: Send + Sync + 'static>(value: &Shared) -> Arc<T> {
+    value.clone().downcast().expect("results are kept by their type")
+}
+
+// ---- What is still right after a pass ----
+
+/// An analysis that a pass leaves right, by the type of its result.
+#[derive(Copy, Clone)]
+pub struct PreservedAnalysis {
+    id: TypeId,
+    name: &'static str,
+    same: fn(&dyn Any, &dyn Any) -> bool,
+}
+
+impl PreservedAnalysis {
+    /// That of a result type.
+    pub fn of<T: PartialEq + Send + Sync + 'static>() -> PreservedAnalysis {
+        fn same<T: PartialEq + 'static>(a: &dyn Any, b: &dyn Any) -> bool {
+            a.downcast_ref::<T>().is_some_and(|a| b.downcast_ref::<T>() == Some(a))
+        }
+        PreservedAnalysis { id: TypeId::of::<T>(), name: type_name::<T>(), same: same::<T> }
+    }
+
+    /// The name of the result type.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Under debug assertions, an error if it is not right after all.
+    fn check(&self, kept: &Shared, again: impl FnOnce() -> Shared) -> Result<(), PassError> {
+        if cfg!(debug_assertions) && !(self.same)(&**kept, &*again()) {
+            return Err(PassError::new(format!("it says that it preserves {}, and does not", self.name)));
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for PreservedAnalysis {
+    fn eq(&self, other: &PreservedAnalysis) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for PreservedAnalysis {}
+
+impl std::fmt::Debug for PreservedAnalysis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Analyses {
+    /// Whether nothing was ever asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        let cache = lock(&self.cache);
+        cache.functions.is_empty() && cache.modules.is_empty()
+    }
+
+    /// What was right of the preserved analyses before a pass is right after it, too. Linear in the number of functions.
+    ///
+    /// # Errors
+    /// Under debug assertions, if it is not.
+    pub(crate) fn carry(
+        &self,
+        module: &Module,
+        before: &ModuleStamp,
+        preserved: &[PreservedAnalysis],
+    ) -> Result<(), PassError> {
+        for analysis in preserved {
+            for (key, old) in before.functions() {
+                self.carry_function(module, *key, before, old.body(), analysis)?;
+            }
+            self.carry_module(module, before, analysis)?;
+        }
+        Ok(())
+    }
+
+    fn carry_function(
+        &self,
+        module: &Module,
+        key: FunctionKey,
+        before: &ModuleStamp,
+        old: Stamp,
+        analysis: &PreservedAnalysis,
+    ) -> Result<(), PassError> {
+        let Some(function) = module.get(key) else { return Ok(()) };
+        let (stamp, globals) = (function.body.stamp(), module.cx.globals.stamp());
+        let was_right =
+            |r: &&FunctionResult| r.stamp == old && (r.globals.is_none() || r.globals == Some(before.globals()));
+        let found = lock(&self.cache).functions.get(&(old.identity(), analysis.id)).and_then(|results| {
+            results.iter().find(was_right).map(|r| FunctionResult {
+                stamp,
+                globals: r.globals.map(|_| globals),
+                value: r.value.clone(),
+                again: r.again.clone(),
+            })
+        });
+        let Some(result) = found else { return Ok(()) };
+        analysis
+            .check(&result.value, || (result.again)(&module.cx, &function.body))
+            .map_err(|e| e.in_function(module.name(key)))?;
+        let mut cache = lock(&self.cache);
+        let results = cache.functions.entry((stamp.identity(), analysis.id)).or_default();
+        if !results.iter().any(|r| r.stamp == stamp && r.globals == result.globals) {
+            results.push(result);
+        }
+        Ok(())
+    }
+
+    fn carry_module(
+        &self,
+        module: &Module,
+        before: &ModuleStamp,
+        analysis: &PreservedAnalysis,
+    ) -> Result<(), PassError> {
+        let found = lock(&self.cache).modules.get(&analysis.id).and_then(|results| {
+            results.iter().find(|r| r.stamp == *before).map(|r| (r.value.clone(), r.again.clone()))
+        });
+        let Some((value, again)) = found else { return Ok(()) };
+        analysis.check(&value, || again(module))?;
+        let result = ModuleResult { stamp: module.stamp(), depth: module.edit_depth(), value, again };
+        lock(&self.cache).modules.entry(analysis.id).or_default().push(result);
+        Ok(())
+    }
+
+    /// Lets go of what is not right for the module as it is.
+    pub(crate) fn sweep(&self, module: &Module) {
+        let live: FxHashSet<Stamp> = module.functions().map(|(_, f)| f.body.stamp()).collect();
+        let globals = module.cx.globals.stamp();
+        let mut cache = lock(&self.cache);
+        cache.functions.retain(|_, results| {
+            results.retain(|r| live.contains(&r.stamp) && r.globals.is_none_or(|g| g == globals));
+            !results.is_empty()
+        });
+        cache.modules.retain(|_, results| {
+            results.retain_mut(|r| {
+                r.depth = 0;
+                r.stamp.is_of(module)
+            });
+            !results.is_empty()
+        });
+    }
+}
