@@ -23,7 +23,7 @@
 //!     the function, `fn` or branch that this is in. It belongs to one global function.
 //! 12. *Globals.* A global that is named resolves. The signature of a function is that of its parameters and result, and its name leads back to it.
 //! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal form and holds no `fn`; from 2.1 on there are no
-//!     dataflow regions.
+//!     dataflow regions; from 2.3 on every function has the attribute `global_symbol`.
 //!
 //! Where rules 1 to 3 fail in a function, the others are not looked at in it, since looking would not end. Linear time and memory, explicit stacks; the one
 //! exception is a program in graph form in which many shared nodes with a `fn` or `if` among their operands stand inside each other: each is walked for itself.

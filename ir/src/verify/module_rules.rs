@@ -16,6 +16,7 @@ use crate::expr::{Expr, VarId};
 use crate::function::{Function, FunctionKind};
 use crate::infer::signature_type;
 use crate::module::{FunctionKey, Module};
+use crate::phase::{Phase, STANDARD_PHASES};
 use crate::purity::{BodyPurity, Purity};
 use crate::suggest::did_you_mean;
 use crate::text::extent::token_extent;
@@ -26,7 +27,7 @@ pub(super) struct Verifier<'a> {
     types: TypeChecker,
     symbols: Symbols,
     pub(super) errors: Errors,
-    phase: Option<f64>,
+    phase: Option<Phase>,
     /// Functions with what in them may be impure where it must not be.
     suspects: Vec<(&'a Function, &'a str, Vec<Suspect>)>,
     /// Attributes with functions in them that are still to be verified, and the function of the module that they are in.
@@ -67,7 +68,7 @@ impl<'a> Verifier<'a> {
         if !function.is_definition() {
             return None;
         }
-        self.phase_rules(name, &walked);
+        self.phase_rules(function);
         Some(walked.form)
     }
 
@@ -245,38 +246,20 @@ impl<'a> Verifier<'a> {
 
     // ---- Phase ----
 
-    fn find_phase(&mut self) -> Option<f64> {
-        let cx = &self.module.cx;
-        let value = cx.find_attr(self.module.attrs(), "phase")?;
-        let phase = match cx.attrs.get(value) {
-            Attr::Int(i) => Some(*i as f64),
-            Attr::Float(f) => Some(f64::from_bits(*f)),
-            Attr::Str(s) => cx.names.get(*s).parse().ok(),
-            _ => None,
-        };
-        if phase.is_none() {
+    fn find_phase(&mut self) -> Option<Phase> {
+        self.module.claimed_phase().unwrap_or_else(|_| {
             self.errors.report(|| Diagnostic::error("the module's `phase` is not a number"));
-        }
-        phase
+            None
+        })
     }
 
-    fn phase_rules(&mut self, name: &str, walked: &Walked) {
-        let Some(phase) = self.phase else { return };
-        let mut broken = |what: &str, help: &str| {
-            self.errors.report(|| {
-                Diagnostic::error(format!("the module claims phase {phase}, but {what}"))
-                    .in_function(name)
-                    .with_help(help)
-            });
-        };
-        if phase >= 0.0 && walked.form != Form::Anf {
-            broken("the function is not in A-normal form", "run `ToANormalForm`");
-        }
-        if phase >= 0.0 && walked.has_lambda {
-            broken("the function holds a `fn`", "run `LambdaLifting`");
-        }
-        if phase >= 2.1 && walked.has_region {
-            broken("the function has a dataflow region", "run `ToNonDataflow`");
+    fn phase_rules(&mut self, function: &Function) {
+        let Some(claimed) = self.phase else { return };
+        let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);
+        for invariant in begun.flat_map(|p| p.invariants) {
+            let Some(mut found) = invariant.violation(self.module, function) else { continue };
+            found.message = format!("the module claims phase {claimed}, but {}", found.message);
+            self.errors.report(|| found);
         }
     }
 }

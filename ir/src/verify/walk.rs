@@ -24,8 +24,6 @@ pub(super) struct Problem {
 /// What the walk of a body found out, besides problems.
 pub(super) struct Walked {
     pub(super) form: Form,
-    pub(super) has_lambda: bool,
-    pub(super) has_region: bool,
     /// Calls in regions, and shared nodes, that may be impure: to be looked at when all bodies are known to be sound.
     pub(super) suspects: Vec<Suspect>,
     /// Lists of attributes with functions in them.
@@ -113,8 +111,6 @@ pub(super) fn walk(
         problems,
         result: Walked {
             form: Form::Anf,
-            has_lambda: false,
-            has_region: false,
             suspects: Vec::new(),
             function_attrs: Vec::new(),
             missing: Vec::new(),
@@ -289,7 +285,6 @@ impl Walk<'_> {
             let starts = flags.starts_region();
             if starts || block.region.is_none() {
                 block.region = Some(bound);
-                self.result.has_region = true;
                 if !starts {
                     self.problem(id, "a let of a dataflow region follows none that starts the region");
                 }
@@ -387,7 +382,7 @@ impl Walk<'_> {
                     self.problem(id, "a dataflow region holds no control flow, but an `if` is evaluated in it");
                 }
             }
-            Expr::Lambda { .. } => self.result.has_lambda = true,
+            Expr::Lambda { .. } => {}
             _ => self.result.form = Form::Graph,
         }
     }

@@ -80,6 +80,7 @@ const MESSAGES: &[(&str, &[u32])] = &[
     ("not in A-normal form", &[13]),
     ("holds a `fn`", &[13]),
     ("has a dataflow region", &[13]),
+    ("has no `global_symbol`", &[13]),
     ("not a number", &[13]),
 ];
 

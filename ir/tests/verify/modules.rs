@@ -1,9 +1,9 @@
 //! Rules 12 and 13: globals and phases.
 
-use anfora_ir::{Form, Function};
+use anfora_ir::{Form, Function, Invariant, Phase, STANDARD_PHASES};
 
 use super::Rule;
-use super::programs::{CHAIN, LAMBDA, REGION, assert_fine, parse};
+use super::programs::{BRANCH, CHAIN, LAMBDA, REGION, assert_fine, parse};
 
 pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     let text = "def @helper(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { negative(%x) }
@@ -67,12 +67,68 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
 
 pub(super) fn rule_13_a_claimed_phase_is_true(rule: &mut Rule) {
     let with = |phase: &str, text: &str| parse(&format!("#![phase={phase}]\n{text}"));
-    let nested = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] { negative(negative(%x)) }";
-    rule.broken_by(&with("0", nested), "not in A-normal form", "@main");
-    rule.broken_by(&with("1", LAMBDA), "holds a `fn`", "@main");
-    rule.broken_by(&with("2.1", REGION), "has a dataflow region", "@main");
-    rule.broken_by(&with("\"2.2\"", REGION), "has a dataflow region", "@main");
+    let nested = "def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
+        let %a = negative(negative(%x));
+        %a
+    }";
+    rule.broken_by(&with("0", nested), "not in A-normal form", "@main %a");
+    rule.broken_by(&with("1", LAMBDA), "holds a `fn`", "@main %f");
+    rule.broken_by(&with("2.1", REGION), "has a dataflow region", "@main %a");
+    rule.broken_by(&with("\"2.2\"", REGION), "has a dataflow region", "@main %a");
+    rule.broken_by(&with("2.3", CHAIN), "has no `global_symbol`", "@main");
     rule.broken_by(&with("\"late\"", CHAIN), "not a number", "");
+    rule.broken_by(&with("\"inf\"", CHAIN), "not a number", "");
+    rule.broken_by(&with("true", CHAIN), "not a number", "");
+    // Phases that come before the first, and others in between, promise what those before them do.
+    assert_fine(&with("-1", REGION), Form::Anf);
     assert_fine(&with("1", REGION), Form::Anf);
-    assert_fine(&with("2.3", CHAIN), Form::Anf);
+    assert_fine(&with("2", REGION), Form::Anf);
+    assert_fine(&with("2.2", CHAIN), Form::Anf);
+    let symbol = CHAIN.replacen("%x: Tensor[(8,), float32])", "%x: Tensor[(8,), float32], global_symbol=\"main\")", 1);
+    assert_fine(&with("2.3", &symbol), Form::Anf);
+    // What is declared is somebody else's.
+    assert_fine(&with("2.3", "declare @f(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32];"), Form::Anf);
+}
+
+#[test]
+fn claims_are_numbers_that_survive_the_text() {
+    for (text, number) in [("0", 0.0), ("1", 1.0), ("1.5", 1.5), ("2.1", 2.1), ("\"2.2\"", 2.2)] {
+        let mut m = parse(&format!("#![phase={text}]\n{CHAIN}"));
+        let phase = m.phase().unwrap();
+        assert_eq!(Some(phase), Phase::new(number));
+        assert_eq!(phase.to_string(), text.trim_matches('"'));
+        assert_eq!(phase.to_string().parse(), Ok(phase));
+        m.set_phase(Some(phase));
+        let printed = m.to_text();
+        assert!(printed.starts_with(&format!("#![phase={phase}]")), "{printed}");
+        assert_eq!(parse(&printed).phase(), Some(phase));
+        m.set_phase(None);
+        assert_eq!(m.phase(), None);
+        assert_eq!(m.to_text(), parse(CHAIN).to_text());
+    }
+    assert!("late".parse::<Phase>().is_err() && "NaN".parse::<Phase>().is_err());
+    assert_eq!(Phase::new(-0.0), Phase::new(0.0));
+}
+
+/// What passes ask, and what the verifier says of a body's form, are the same.
+#[test]
+fn invariants_say_what_the_verifier_says() {
+    for text in [CHAIN, LAMBDA, REGION, BRANCH] {
+        let m = parse(text);
+        assert!(Invariant::ANormalForm.violations(&m).is_empty());
+        assert_eq!(Invariant::NoNestedFunctions.violations(&m).is_empty(), text != LAMBDA);
+        assert_eq!(Invariant::NoDataflowRegions.violations(&m).is_empty(), text != REGION);
+    }
+    let twice = format!(
+        "{CHAIN}\ndef @g(%x: Tensor[(8,), float32]) {{ negative(negative(%x)) }}
+        def @h(%x: Tensor[(8,), float32]) {{ let %a = {{ let %b = negative(%x); %b }}; %a }}"
+    );
+    let found = Invariant::ANormalForm.violations(&parse(&twice));
+    let places: Vec<_> = found.iter().map(|d| (d.function.as_deref().unwrap(), d.binding.as_deref())).collect();
+    assert_eq!(places, [("g", None), ("h", Some("a"))]);
+    assert!(found.iter().all(|d| d.span.is_some() && d.help.is_some()));
+    for invariant in Invariant::ALL {
+        assert!(STANDARD_PHASES.iter().any(|p| p.invariants.contains(invariant)), "nothing holds {}", invariant.name());
+    }
+    assert!(STANDARD_PHASES.is_sorted_by(|a, b| a.phase < b.phase));
 }
