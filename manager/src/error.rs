@@ -303,6 +303,8 @@ pub enum FailureKind {
     Error,
     /// It panicked.
     Panic,
+    /// It was to run where what it needs does not hold. Nothing was run.
+    Order,
     /// An instrument said that something is wrong, or panicked.
     Instrument {
         /// The instrument.
@@ -413,6 +415,7 @@ impl PassFailure {
         match (kind, pass.is_empty()) {
             (FailureKind::Error, _) => format!("pass `{pass}` failed: {message}"),
             (FailureKind::Panic, _) => format!("pass `{pass}` panicked: {message}"),
+            (FailureKind::Order, _) => format!("pass `{pass}` cannot run there: {message}"),
             (FailureKind::Instrument { instrument, hook }, false) => {
                 format!("pass `{pass}` failed in {instrument} ({hook}): {message}")
             }

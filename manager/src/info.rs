@@ -4,7 +4,10 @@ use std::fmt;
 
 use crate::analyses::PreservedAnalysis;
 
-/// A pass's name, the level from which it runs, and the passes that it depends on.
+/// A pass's name, the level from which it runs, the passes that it depends on, and the properties of modules that it is about.
+///
+/// A property that is neither established nor broken is left as it is. What a pass establishes, it establishes in the functions that it works on: those that it leaves
+/// alone, such as a [`FunctionPass`](crate::FunctionPass) those marked `SkipOptimization`, keep their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.
@@ -15,12 +18,26 @@ pub struct PassInfo {
     pub required: Vec<String>,
     /// Analyses whose results stay right when the pass changes something. Those of what a pass leaves alone are right anyway.
     pub preserved: Vec<PreservedAnalysis>,
+    /// Names of properties without which it cannot do its work. An order of passes that cannot provide one is refused before any of them runs.
+    pub needs: Vec<String>,
+    /// Names of properties that hold when it is done.
+    pub establishes: Vec<String>,
+    /// Names of properties that may not hold any more when it is done. What those that it establishes exclude is broken too.
+    pub breaks: Vec<String>,
 }
 
 impl PassInfo {
     /// A pass that depends on no other.
     pub fn new(name: impl Into<String>, opt_level: u8) -> PassInfo {
-        PassInfo { name: name.into(), opt_level, required: Vec::new(), preserved: Vec::new() }
+        PassInfo {
+            name: name.into(),
+            opt_level,
+            required: Vec::new(),
+            preserved: Vec::new(),
+            needs: Vec::new(),
+            establishes: Vec::new(),
+            breaks: Vec::new(),
+        }
     }
 
     /// Adds dependencies.
@@ -36,6 +53,37 @@ impl PassInfo {
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> PassInfo {
         self.preserved.push(PreservedAnalysis::of::<T>());
         self
+    }
+
+    /// Adds properties that it needs.
+    #[must_use]
+    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
+        self.needs.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds properties that it establishes.
+    #[must_use]
+    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
+        self.establishes.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds properties that it breaks.
+    #[must_use]
+    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
+        self.breaks.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// The names of the properties that it is about.
+    pub(crate) fn properties(&self) -> impl Iterator<Item = &str> {
+        self.needs.iter().chain(&self.establishes).chain(&self.breaks).map(String::as_str)
+    }
+
+    /// Whether it says nothing of any property.
+    pub(crate) fn declares_nothing(&self) -> bool {
+        self.needs.is_empty() && self.establishes.is_empty() && self.breaks.is_empty()
     }
 }
 

@@ -38,6 +38,27 @@ impl ModulePass {
         self.info = self.info.preserving::<T>();
         self
     }
+
+    /// Adds properties that it needs.
+    #[must_use]
+    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
+        self.info = self.info.needing(properties);
+        self
+    }
+
+    /// Adds properties that it establishes.
+    #[must_use]
+    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
+        self.info = self.info.establishing(properties);
+        self
+    }
+
+    /// Adds properties that it breaks.
+    #[must_use]
+    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
+        self.info = self.info.breaking(properties);
+        self
+    }
 }
 
 impl Pass for ModulePass {

@@ -1,5 +1,7 @@
 //! What a pass is.
 
+use std::sync::Arc;
+
 use anfora_ir::Module;
 
 use crate::context::PassContext;
@@ -11,7 +13,7 @@ use crate::run::run_pass;
 ///
 /// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or [`FunctionPass`](crate::FunctionPass).
 pub trait Pass: Send + Sync {
-    /// Name, level and dependencies.
+    /// Name, level, dependencies and properties.
     fn info(&self) -> &PassInfo;
 
     /// The work itself. It is not called directly: [`Pass::apply`] and [`run_pass`] call it, after asking the context, inside a transaction,
@@ -35,6 +37,16 @@ pub trait Pass: Send + Sync {
     /// How deep sequences nest in it: 0 for a pass that holds no others.
     fn nesting(&self) -> usize {
         0
+    }
+
+    /// The passes that it runs, in order; none for a pass that holds no others. Their order is looked at before any of them runs.
+    fn passes(&self) -> &[Arc<dyn Pass>] {
+        &[]
+    }
+
+    /// How often it runs its passes at most.
+    fn max_rounds(&self) -> u32 {
+        1
     }
 
     /// Runs the pass under a context: the same as [`run_pass`].
@@ -68,6 +80,14 @@ impl<P: Pass + ?Sized> Pass for Borrowed<'_, P> {
 
     fn nesting(&self) -> usize {
         self.0.nesting()
+    }
+
+    fn passes(&self) -> &[Arc<dyn Pass>] {
+        self.0.passes()
+    }
+
+    fn max_rounds(&self) -> u32 {
+        self.0.max_rounds()
     }
 
     fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {

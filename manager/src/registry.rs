@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use anfora_ir::Phase;
 
 use crate::config::{ConfigDef, OptionDef, Options};
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassInfo};
 use crate::names::UnknownName;
 use crate::pass::{Pass, PassKind};
+use crate::phases::{ENTER_PHASE, EnterPhase, PHASE_OPTION, PhaseEntry};
+use crate::properties::{Properties, Property};
 
 /// A pass that can be made by name.
 #[derive(Clone)]
@@ -56,6 +60,7 @@ pub struct RegisteredPass {
 enum Maker {
     Entry(fn(&Options) -> Result<Arc<dyn Pass>, PassError>),
     Instance(Arc<dyn Pass>),
+    EnterPhase,
 }
 
 impl RegisteredPass {
@@ -81,7 +86,8 @@ impl RegisteredPass {
 }
 
 /// Passes, pipelines and settings by name. A value: each embedder has its own, and adds to it.
-#[derive(Clone, Default)]
+/// It knows the standard properties and phases from the beginning.
+#[derive(Clone)]
 pub struct PassRegistry {
     passes: Vec<RegisteredPass>,
     pipelines: Vec<PipelineEntry>,
@@ -89,7 +95,11 @@ pub struct PassRegistry {
     /// Passes and pipelines share their names.
     by_name: HashMap<String, Slot>,
     config_by_key: HashMap<&'static str, usize>,
+    /// The standard ones, as long as there are no others.
+    properties: Arc<Properties>,
 }
+
+static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
 
 #[derive(Copy, Clone)]
 enum Slot {
@@ -109,8 +119,11 @@ pub enum RegistryError {
         name: String,
     },
     /// A pipeline cannot write the name: it begins with a letter and goes on with letters, digits, `_`, `.` and `-`, and is not `fixpoint`.
-    #[error("`{0}` cannot be the name of a pass, pipeline, option or config key")]
+    #[error("`{0}` cannot be the name of a pass, pipeline, property, option or config key")]
     Name(String),
+    /// It names what there is not.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
     /// The default of a setting does not fit it.
     #[error("the default of `{0}` is not a value that it takes")]
     Default(&'static str),
@@ -132,8 +145,21 @@ pub enum MakeError {
     },
 }
 
+impl Default for PassRegistry {
+    fn default() -> PassRegistry {
+        PassRegistry {
+            passes: Vec::new(),
+            pipelines: Vec::new(),
+            configs: Vec::new(),
+            by_name: HashMap::new(),
+            config_by_key: HashMap::new(),
+            properties: STANDARD_PROPERTIES.clone(),
+        }
+    }
+}
+
 impl PassRegistry {
-    /// An empty registry.
+    /// A registry without passes, pipelines and settings.
     pub fn new() -> PassRegistry {
         PassRegistry::default()
     }
@@ -205,6 +231,114 @@ impl PassRegistry {
         }
     }
 
+    // ---- Properties and phases ----
+
+    /// Declares a property that passes may need, establish or break.
+    ///
+    /// # Errors
+    /// If the name is taken or not one, or it excludes what there is not.
+    pub fn register_property(&mut self, property: Property) -> Result<(), RegistryError> {
+        let name = property.name();
+        if !is_name(name) {
+            return Err(RegistryError::Name(name.to_string()));
+        }
+        if self.properties.find(name).is_ok() {
+            return Err(RegistryError::Duplicate { what: "property", name: name.to_string() });
+        }
+        for excluded in property.excludes() {
+            self.properties.find(excluded)?;
+        }
+        Arc::make_mut(&mut self.properties).list.push(property);
+        Ok(())
+    }
+
+    /// Declares a phase, at its place among the others. Claims of it, and of later ones, are taken to promise what holds from it on.
+    ///
+    /// # Errors
+    /// If there is one of its number, or what holds from it on is no property.
+    pub fn register_phase(&mut self, entry: PhaseEntry) -> Result<(), RegistryError> {
+        for property in &entry.properties {
+            self.properties.find(property)?;
+        }
+        match self.properties.phases.binary_search_by_key(&entry.phase, |e| e.phase) {
+            Ok(_) => Err(RegistryError::Duplicate { what: "phase", name: entry.phase.to_string() }),
+            Err(place) => {
+                Arc::make_mut(&mut self.properties).phases.insert(place, entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// Registers the pipeline that leads to a phase, `phase` and its number: these passes, and then `EnterPhase{phase=…}`, which looks whether
+    /// all holds that has to, and makes the module claim the phase. That pass is registered too, if it is not there.
+    ///
+    /// # Errors
+    /// If there is no such phase, or the name of the pipeline or that of `EnterPhase` is taken.
+    pub fn register_megapass(
+        &mut self,
+        phase: Phase,
+        passes: &str,
+        doc: impl Into<String>,
+    ) -> Result<(), RegistryError> {
+        let Some(entry) = self.phases().iter().find(|e| e.phase == phase) else {
+            let numbers: Vec<String> = self.phases().iter().map(|e| e.phase.to_string()).collect();
+            return Err(UnknownName::new("phase", &phase.to_string(), numbers.iter().map(String::as_str)).into());
+        };
+        let name = entry.pipeline_name();
+        if !self.passes.iter().any(|p| matches!(p.maker, Maker::EnterPhase)) {
+            self.add_pass(RegisteredPass {
+                name: ENTER_PHASE.to_string(),
+                doc: "Makes the module claim a phase, if all holds that has to".to_string(),
+                opt_level: 0,
+                options: const {
+                    &[OptionDef::text(
+                        PHASE_OPTION,
+                        "",
+                        "the number of the phase; if empty, the greatest of which all holds",
+                    )]
+                },
+                maker: Maker::EnterPhase,
+            })?;
+        }
+        let comma = if passes.trim().is_empty() { "" } else { "," };
+        self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
+    }
+
+    /// The properties, the standard ones first, in the order of registration.
+    pub fn properties(&self) -> &[Property] {
+        &self.properties.list
+    }
+
+    /// The property of a name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn property(&self, name: &str) -> Result<&Property, UnknownName> {
+        self.properties.find(name)
+    }
+
+    /// The phases, earliest first.
+    pub fn phases(&self) -> &[PhaseEntry] {
+        &self.properties.phases
+    }
+
+    /// The names of the properties that hold of a module that claims a phase: those of it and of earlier ones, unless later ones exclude them.
+    pub fn holding_from(&self, phase: Phase) -> Vec<&str> {
+        self.properties.holding_from(phase)
+    }
+
+    /// The names of the passes that establish a property with their options at their defaults, in the order of registration.
+    pub fn establishing(&self, property: &str) -> Vec<&str> {
+        let establishes = |pass: &&RegisteredPass| {
+            self.make(&pass.name).is_ok_and(|made| made.info().establishes.iter().any(|e| e == property))
+        };
+        self.passes.iter().filter(establishes).map(RegisteredPass::name).collect()
+    }
+
+    pub(crate) fn properties_and_phases(&self) -> &Properties {
+        &self.properties
+    }
+
     /// Declares a setting of contexts.
     ///
     /// # Errors
@@ -241,7 +375,7 @@ impl PassRegistry {
 
     /// Whether nothing is registered, so that no name can be told to be wrong.
     pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty() && self.configs.is_empty()
+        self.by_name.is_empty() && self.configs.is_empty() && Arc::ptr_eq(&self.properties, &STANDARD_PROPERTIES)
     }
 
     /// The setting of a key.
@@ -279,7 +413,16 @@ impl PassRegistry {
             Maker::Entry(make) => {
                 make(options).map_err(|error| MakeError::Failed { name: pass.name.clone(), error })?
             }
+            Maker::EnterPhase => {
+                let phase: String = options
+                    .get(PHASE_OPTION)
+                    .map_err(|e| MakeError::Failed { name: pass.name.clone(), error: e.into() })?;
+                Arc::new(EnterPhase::new(phase.trim(), &self.properties)?)
+            }
         };
+        for property in made.info().properties() {
+            self.properties.find(property)?;
+        }
         if made.info().name != pass.name {
             let error = PassError::new(format!("its maker made a pass called `{}`", made.info().name));
             return Err(MakeError::Failed { name: pass.name.clone(), error });
@@ -353,5 +496,13 @@ impl Pass for WithOptions {
 
     fn nesting(&self) -> usize {
         self.pass.nesting()
+    }
+
+    fn passes(&self) -> &[Arc<dyn Pass>] {
+        self.pass.passes()
+    }
+
+    fn max_rounds(&self) -> u32 {
+        self.pass.max_rounds()
     }
 }

@@ -16,7 +16,9 @@ use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 use crate::info::{Outcome, PassInfo, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime};
 use crate::left::Left;
+use crate::order::check_order;
 use crate::pass::{Pass, PassKind};
+use crate::phases::lower_claim;
 use crate::session::Session;
 
 /// A pass that is running, as the handle of the context that it was given knows it.
@@ -76,11 +78,14 @@ impl Frame {
 ///
 /// 1. It does not run if the context disables it. Unless the context requires it, it does not run either if its level is higher than
 ///    the context's, or an instrument says no. Then the outcome says why, and a remark is left.
-/// 2. What it depends on is run, unless that has finished, with the same options, in the sequence that is running, and nothing was changed
+/// 2. Unless it is run by a sequence, the order of all that it will run is looked at: a pass that needs a property which one before it breaks, or
+///    which the phase that the module claims rules out, is refused before anything runs.
+/// 3. What it depends on is run, unless that has finished, with the same options, in the sequence that is running, and nothing was changed
 ///    since. Dependencies run whatever their level is.
-/// 3. The instruments' `run_before` are called, the pass runs, and their `run_after` are called.
+/// 4. The instruments' `run_before` are called, the pass runs, and their `run_after` are called. The phase that the module claims is lowered
+///    before those, if the pass changed the module and breaks what holds from that phase on.
 ///
-/// Steps 2 and 3 are skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 3; a
+/// What is left of these steps is skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 4; a
 /// sequence that failed has left it as it was before that one of its passes that failed.
 ///
 /// # Errors
@@ -100,6 +105,9 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
             return Ok(skip(info, cx, SkipReason::Vetoed(vetoes)));
         }
     }
+    if cx.frame().is_none_or(|f| f.session.is_none()) {
+        check_order(pass, module, cx)?;
+    }
     let mut changed = false;
     if !info.required.is_empty() {
         for Dependency { pass, by } in dependencies(info, cx).map_err(fail)? {
@@ -113,7 +121,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
 }
 
 /// Whether the context forces the pass, or why it does not let it run.
-fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
+pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
     if cx.is_disabled(&info.name) {
         Err(SkipReason::Disabled)
     } else if cx.is_required(&info.name) {
@@ -152,14 +160,14 @@ fn ask(instruments: &Instruments, module: &Module, run: &PassRun<'_>) -> Result<
 }
 
 /// A pass that another one depends on.
-struct Dependency {
-    pass: Arc<dyn Pass>,
+pub(crate) struct Dependency {
+    pub(crate) pass: Arc<dyn Pass>,
     /// The name of the other.
     by: String,
 }
 
 /// The passes that a pass depends on, each after those that it depends on itself.
-fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
+pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Dependency>, PassError> {
     struct Open {
         info: PassInfo,
         /// Absent for the pass that is asked about.
@@ -288,6 +296,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         result = inner.frame().expect("the handle was made for the pass").left.settle(module, result);
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
+            if outcome.is_changed() {
+                lower_claim(module, pass.info(), &inner);
+            }
         }
         if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed())
             && let Err(error) = analyses.carry(module, before, &pass.info().preserved)

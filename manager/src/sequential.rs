@@ -82,6 +82,10 @@ impl Pass for Sequential {
     fn nesting(&self) -> usize {
         self.nesting
     }
+
+    fn passes(&self) -> &[Arc<dyn Pass>] {
+        &self.passes
+    }
 }
 
 /// As a pipeline writes it.
@@ -169,5 +173,13 @@ impl Pass for Repeat {
 
     fn nesting(&self) -> usize {
         self.nesting
+    }
+
+    fn passes(&self) -> &[Arc<dyn Pass>] {
+        &self.passes
+    }
+
+    fn max_rounds(&self) -> u32 {
+        self.max_rounds
     }
 }

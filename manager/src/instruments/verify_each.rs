@@ -6,8 +6,9 @@ use crate::error::PassError;
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
+use crate::phases::check_claim;
 
-/// Verifies the module after each pass that changed it. A pass that made an ill-formed module has failed, and what it did is taken back.
+/// Verifies the module after each pass that changed it, and looks whether what holds from the phase on that it claims does. A pass that made an ill-formed module has failed, and what it did is taken back.
 #[derive(Default)]
 pub struct VerifyEach {
     input: Input,
@@ -47,7 +48,12 @@ impl Instrument for VerifyEach {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         // What the passes of a sequence made was verified after each.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
-            verify_module(module).map_err(|found| ill_formed(found, "the pass made an ill-formed module"))?;
+            const MADE: &str = "the pass made an ill-formed module";
+            verify_module(module).map_err(|found| ill_formed(found, MADE))?;
+            check_claim(module, run.context().registry()).map_err(|error| {
+                let message = format!("{MADE}: {}", error.message());
+                error.with_message(message)
+            })?;
         }
         Ok(())
     }

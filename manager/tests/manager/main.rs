@@ -8,6 +8,7 @@ mod dependencies;
 mod diagnostics;
 mod instruments;
 mod passes;
+mod phases;
 mod pipelines;
 mod reports;
 mod reproducers;

@@ -19,7 +19,7 @@ fn a_module_pass_may_add_and_remove_functions() {
         crate::support::add_function(module, "new");
         Ok(())
     });
-    assert_eq!(*pass.info(), PassInfo { name: "p".into(), opt_level: 1, required: vec![], preserved: vec![] });
+    assert_eq!(*pass.info(), PassInfo::new("p", 1));
     let mut module = module();
     assert_eq!(pass.apply(&mut module, &PassContext::new()).unwrap(), Outcome::Changed);
     let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();

@@ -1,0 +1,299 @@
+//! Whether the order of passes can work: looked at before any of them runs.
+//!
+//! Each sequence is summed up by what has to hold before it and what it leaves, so that one in another, or in a fixpoint, is looked at once. Linear in the
+//! passes, their dependencies included.
+
+use std::sync::Arc;
+
+use anfora_ir::Module;
+
+use crate::context::PassContext;
+use crate::error::{FailureKind, PassError, PassFailure};
+use crate::info::PassInfo;
+use crate::pass::Pass;
+use crate::properties::Properties;
+use crate::run::{dependencies, enabled, path};
+
+/// A property that a pass needs and that no pass before it establishes.
+struct Need {
+    property: String,
+    by: Needing,
+}
+
+/// The pass that needs it.
+struct Needing {
+    pass: String,
+    /// The sequences around it, outermost first.
+    path: Vec<String>,
+}
+
+/// What becomes of a property.
+#[derive(Clone)]
+enum Effect {
+    Holds,
+    /// By the pass, as pipelines write it, which breaks it or establishes what excludes it.
+    Broken(Arc<str>),
+}
+
+/// What is known of the passes of a sequence.
+#[derive(Default)]
+struct Summary {
+    needs: Vec<Need>,
+    effects: Vec<(String, Effect)>,
+}
+
+impl Summary {
+    fn effect(&self, property: &str) -> Option<&Effect> {
+        self.effects.iter().find(|e| e.0 == property).map(|e| &e.1)
+    }
+
+    /// Notes what a pass does. Who breaks what is broken already does not matter.
+    fn set(&mut self, property: &str, effect: Effect) {
+        match self.effects.iter_mut().find(|e| e.0 == property) {
+            Some((_, Effect::Broken(_))) if matches!(effect, Effect::Broken(_)) => {}
+            Some(known) => known.1 = effect,
+            None => self.effects.push((property.to_string(), effect)),
+        }
+    }
+
+    fn need(&mut self, property: &str, by: impl FnOnce() -> Needing) -> Result<(), Conflict> {
+        match self.effect(property) {
+            Some(Effect::Holds) => Ok(()),
+            Some(Effect::Broken(breaker)) => {
+                Err(Conflict { property: property.to_string(), breaker: Breaker::Pass(breaker.clone()), by: by() })
+            }
+            None => {
+                if !self.needs.iter().any(|n| n.property == property) {
+                    self.needs.push(Need { property: property.to_string(), by: by() });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes on with the passes of another sequence.
+    fn then(&mut self, next: Summary) -> Result<(), Conflict> {
+        for Need { property, by } in next.needs {
+            self.need(&property, || by)?;
+        }
+        next.effects.into_iter().for_each(|(property, effect)| self.set(&property, effect));
+        Ok(())
+    }
+
+    /// Goes on with the same passes once more.
+    fn again(&mut self) -> Result<(), Conflict> {
+        let Summary { needs, effects } = self;
+        let broken = needs.iter().position(|n| {
+            effects.iter().any(|(property, e)| *property == n.property && matches!(e, Effect::Broken(_)))
+        });
+        match broken {
+            Some(i) => {
+                let Need { property, by } = needs.swap_remove(i);
+                self.need(&property, || by)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// An order that cannot work.
+struct Conflict {
+    property: String,
+    breaker: Breaker,
+    by: Needing,
+}
+
+enum Breaker {
+    Pass(Arc<str>),
+    /// What the module claims, because of which this holds.
+    Claim(anfora_ir::Phase, String),
+}
+
+/// What is left to look at, last first.
+enum Work {
+    /// A pass; a dependency is looked at whatever its level is, and its own dependencies stand before it.
+    Pass(Arc<dyn Pass>, Reached),
+    /// The end of a sequence.
+    Close(Arc<dyn Pass>),
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum Reached {
+    InOrder,
+    AsDependency,
+}
+
+/// Looks whether passes that are about to run need what others before them break, or what the claim of the module rules out.
+///
+/// # Errors
+/// If so, naming both, or if there is no property of a name.
+pub(crate) fn check_order(pass: &dyn Pass, module: &Module, cx: &PassContext) -> Result<(), PassFailure> {
+    let info = pass.info();
+    if info.declares_nothing() && info.required.is_empty() && pass.passes().is_empty() {
+        return Ok(());
+    }
+    let registry = cx.registry();
+    let known = registry.properties_and_phases();
+    let mut order = Order { known, cx, around: path(cx), work: Vec::new(), open: vec![Summary::default()] };
+    order.push(order.dependencies(info), Reached::AsDependency);
+    order.run()?;
+    order.needs(info)?;
+    if pass.passes().is_empty() {
+        order.effects(pass)?;
+    } else {
+        order.open(pass);
+        order.run()?;
+        order.close(pass)?;
+    }
+    let whole = order.open.pop().expect("the summary of the whole is there to the end");
+    for need in whole.needs {
+        let Some(claimed) = module.phase() else { break };
+        let Need { property, by } = need;
+        let excluding = known.holding_from(claimed).into_iter().find(|&held| known.exclude(held, &property));
+        if let Some(held) = excluding {
+            let breaker = Breaker::Claim(claimed, held.to_string());
+            return Err(failure(Conflict { property, breaker, by }, cx));
+        }
+    }
+    Ok(())
+}
+
+struct Order<'a> {
+    known: &'a Properties,
+    cx: &'a PassContext,
+    /// The names of the sequences that are open.
+    around: Vec<String>,
+    work: Vec<Work>,
+    /// The summaries of the sequences that are open.
+    open: Vec<Summary>,
+}
+
+impl Order<'_> {
+    fn run(&mut self) -> Result<(), PassFailure> {
+        while let Some(work) = self.work.pop() {
+            match work {
+                Work::Pass(pass, reached) => {
+                    if reached == Reached::InOrder && enabled(pass.info(), self.cx).is_err() {
+                        continue;
+                    }
+                    let dependencies = match reached {
+                        Reached::InOrder => self.dependencies(pass.info()),
+                        Reached::AsDependency => Vec::new(),
+                    };
+                    if dependencies.is_empty() {
+                        self.visit(pass)?;
+                    } else {
+                        self.work.push(Work::Pass(pass, Reached::AsDependency));
+                        self.push(dependencies, Reached::AsDependency);
+                    }
+                }
+                Work::Close(pass) => self.close(&*pass)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What has to run before a pass. That it cannot be made is said when its turn comes.
+    fn dependencies(&self, info: &PassInfo) -> Vec<Arc<dyn Pass>> {
+        if info.required.is_empty() {
+            return Vec::new();
+        }
+        dependencies(info, self.cx).map_or_else(|_| Vec::new(), |all| all.into_iter().map(|d| d.pass).collect())
+    }
+
+    fn push(&mut self, passes: Vec<Arc<dyn Pass>>, reached: Reached) {
+        self.work.extend(passes.into_iter().rev().map(|p| Work::Pass(p, reached)));
+    }
+
+    fn visit(&mut self, pass: Arc<dyn Pass>) -> Result<(), PassFailure> {
+        self.needs(pass.info())?;
+        if pass.passes().is_empty() {
+            return self.effects(&*pass);
+        }
+        self.work.push(Work::Close(pass.clone()));
+        self.open(&*pass);
+        Ok(())
+    }
+
+    fn open(&mut self, sequence: &dyn Pass) {
+        self.open.push(Summary::default());
+        self.around.push(sequence.info().name.clone());
+        self.push(sequence.passes().to_vec(), Reached::InOrder);
+    }
+
+    fn close(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
+        let mut body = self.open.pop().expect("a sequence that is closed was opened");
+        self.around.pop();
+        let again = if pass.max_rounds() > 1 { body.again() } else { Ok(()) };
+        let outer = self.open.last_mut().expect("the summary of the whole is there to the end");
+        again.and_then(|()| outer.then(body)).map_err(|conflict| failure(conflict, self.cx))?;
+        self.effects(pass)
+    }
+
+    fn summary(&mut self) -> &mut Summary {
+        self.open.last_mut().expect("the summary of the whole is there to the end")
+    }
+
+    fn needs(&mut self, info: &PassInfo) -> Result<(), PassFailure> {
+        for property in &info.needs {
+            self.check_name(property, info)?;
+            let summary = self.open.last_mut().expect("the summary of the whole is there to the end");
+            let around = &self.around;
+            let by = || Needing { pass: info.name.clone(), path: around.clone() };
+            summary.need(property, by).map_err(|conflict| failure(conflict, self.cx))?;
+        }
+        Ok(())
+    }
+
+    fn effects(&mut self, pass: &dyn Pass) -> Result<(), PassFailure> {
+        let info = pass.info();
+        if info.breaks.is_empty() && info.establishes.is_empty() {
+            return Ok(());
+        }
+        let breaker: Arc<str> = pass.pipeline_text().into();
+        let known = self.known;
+        for property in &info.breaks {
+            self.check_name(property, info)?;
+            self.summary().set(property, Effect::Broken(breaker.clone()));
+        }
+        for property in &info.establishes {
+            self.check_name(property, info)?;
+            for excluded in known.excluded_by(property) {
+                self.summary().set(excluded, Effect::Broken(breaker.clone()));
+            }
+        }
+        for property in &info.establishes {
+            self.summary().set(property, Effect::Holds);
+        }
+        Ok(())
+    }
+
+    /// A context that knows no names takes any.
+    fn check_name(&self, property: &str, info: &PassInfo) -> Result<(), PassFailure> {
+        match self.known.find(property) {
+            Err(unknown) if !self.cx.registry().is_empty() => {
+                Err(PassFailure::from(PassError::from(unknown)).at(&info.name, || self.around.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn failure(conflict: Conflict, cx: &PassContext) -> PassFailure {
+    let Conflict { property, breaker, by } = conflict;
+    let (message, place) = match breaker {
+        Breaker::Pass(pass) => (format!("it needs `{property}`, which `{pass}` breaks"), "between them"),
+        Breaker::Claim(phase, held) => (
+            format!("it needs `{property}`, but the module claims phase {phase}, from which on `{held}` holds"),
+            "before it",
+        ),
+    };
+    let mut error = PassError::new(message);
+    let names = cx.registry().establishing(&property);
+    if !names.is_empty() {
+        let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+        error = error.with_help(format!("run {} {place}", names.join(" or ")));
+    }
+    PassFailure::new(FailureKind::Order, error).at(&by.pass, || by.path)
+}

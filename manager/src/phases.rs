@@ -1,0 +1,189 @@
+//! Phases: what holds from each on, how a module comes to claim one, and what becomes of its claim.
+
+use anfora_ir::{Diagnostic, Module, Phase, STANDARD_PHASES, Severity};
+
+use crate::context::PassContext;
+use crate::error::{PassError, PassFailure};
+use crate::info::{Outcome, PassInfo};
+use crate::names::UnknownName;
+use crate::pass::Pass;
+use crate::properties::Properties;
+use crate::registry::PassRegistry;
+
+/// A phase: its number, what it is for, and the properties that hold from it on. What holds from earlier phases on holds too, unless one of these
+/// excludes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhaseEntry {
+    /// The number.
+    pub phase: Phase,
+    /// What it is for, in a line.
+    pub doc: String,
+    /// The names of the properties that hold from it on.
+    pub properties: Vec<String>,
+}
+
+impl PhaseEntry {
+    /// A phase from which on nothing more holds than before.
+    pub fn new(phase: Phase, doc: impl Into<String>) -> PhaseEntry {
+        PhaseEntry { phase, doc: doc.into(), properties: Vec::new() }
+    }
+
+    /// With properties that hold from it on.
+    #[must_use]
+    pub fn holding<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PhaseEntry {
+        self.properties.extend(properties.into_iter().map(Into::into));
+        self
+    }
+
+    /// Those that the verifier knows, earliest first.
+    pub(crate) fn standard() -> Vec<PhaseEntry> {
+        STANDARD_PHASES
+            .iter()
+            .map(|p| PhaseEntry::new(p.phase, p.doc).holding(p.invariants.iter().map(|i| i.name())))
+            .collect()
+    }
+
+    /// The name of the pipeline that leads to the phase: `phase2.1`.
+    pub fn pipeline_name(&self) -> String {
+        format!("phase{}", self.phase)
+    }
+}
+
+impl Properties {
+    /// What holds of a module that claims a phase, in the order of the phases.
+    pub(crate) fn holding_from(&self, phase: Phase) -> Vec<&str> {
+        let mut holding: Vec<&str> = Vec::new();
+        for entry in self.phases.iter().take_while(|e| e.phase <= phase) {
+            for property in &entry.properties {
+                holding.retain(|held| held != property && !self.exclude(held, property));
+                holding.push(property);
+            }
+        }
+        holding
+    }
+
+    /// The phase that a module may claim after a pass changed it, and the property that was broken; `None` if it may claim what it claims.
+    fn claim_after(&self, claimed: Phase, info: &PassInfo) -> Option<(Option<Phase>, String)> {
+        let establishes = |property: &str| info.establishes.iter().any(|e| e == property);
+        let breaks = |property: &str| {
+            !establishes(property)
+                && (info.breaks.iter().any(|b| b == property)
+                    || info.establishes.iter().any(|e| self.exclude(e, property)))
+        };
+        let held = self.holding_from(claimed);
+        let broken = held.iter().find(|&&p| breaks(p))?.to_string();
+        let left =
+            |phase: Phase| self.holding_from(phase).iter().all(|&p| establishes(p) || held.contains(&p) && !breaks(p));
+        let earlier = self.phases.iter().map(|e| e.phase).filter(|&p| p < claimed);
+        Some((earlier.rev().find(|&p| left(p)), broken))
+    }
+}
+
+/// Makes the module claim no more than a pass that changed it has left whole. A remark says so.
+pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, cx: &PassContext) {
+    if info.breaks.is_empty() && info.establishes.is_empty() {
+        return;
+    }
+    let Some(claimed) = module.phase() else { return };
+    let Some((now, broken)) = cx.registry().properties_and_phases().claim_after(claimed, info) else { return };
+    module.set_phase(now);
+    let now = now.map_or("no phase any more".to_string(), |p| format!("phase {p} now"));
+    let message = format!("the module claimed phase {claimed}; `{}` breaks `{broken}`, so it claims {now}", info.name);
+    cx.remark(Diagnostic::new(Severity::Remark, message));
+}
+
+/// The name of the pass that makes a module claim a phase.
+pub(crate) const ENTER_PHASE: &str = "EnterPhase";
+
+/// The option of that pass.
+pub(crate) const PHASE_OPTION: &str = "phase";
+
+/// Makes the module claim a phase, once what holds from it on was seen to hold. A module that claims a later one goes on claiming that.
+pub(crate) struct EnterPhase {
+    info: PassInfo,
+    /// Absent for the greatest phase of which all holds.
+    phase: Option<Phase>,
+}
+
+impl EnterPhase {
+    /// The pass for a phase of a registry, as text; without one, for the greatest of which all holds.
+    pub(crate) fn new(text: &str, known: &Properties) -> Result<EnterPhase, UnknownName> {
+        let info = PassInfo::new(ENTER_PHASE, 0);
+        if text.is_empty() {
+            return Ok(EnterPhase { info, phase: None });
+        }
+        let phase = text.parse().ok().filter(|&wanted: &Phase| known.phases.iter().any(|e| e.phase == wanted));
+        let Some(phase) = phase else {
+            let numbers: Vec<String> = known.phases.iter().map(|e| e.phase.to_string()).collect();
+            return Err(UnknownName::new("phase", text, numbers.iter().map(String::as_str)));
+        };
+        let holding = known.holding_from(phase);
+        let info = info.needing(holding.iter().copied()).establishing(holding);
+        Ok(EnterPhase { info, phase: Some(phase) })
+    }
+}
+
+/// Fails if a property does not hold of a module.
+fn check_property(module: &Module, registry: &PassRegistry, phase: Phase, name: &str) -> Result<(), PassError> {
+    let Err(found) = registry.property(name)?.check(module) else { return Ok(()) };
+    let error = PassError::from(found);
+    let message = format!("from phase {phase} on `{name}` holds, but {}", error.message());
+    Err(error.with_message(message))
+}
+
+/// Fails if one of the properties of the phase that a module claims does not hold, of those that the verifier does not know or would not ask for there.
+pub(crate) fn check_claim(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+    let Some(claimed) = module.phase() else { return Ok(()) };
+    let begun = STANDARD_PHASES.iter().take_while(|p| p.phase <= claimed);
+    let verified: Vec<_> = begun.flat_map(|p| p.invariants).collect();
+    let known = registry.properties_and_phases();
+    for name in known.holding_from(claimed) {
+        let invariant = known.find(name)?.invariant();
+        if invariant.is_none_or(|i| !verified.contains(&&i)) {
+            check_property(module, registry, claimed, name)?;
+        }
+    }
+    Ok(())
+}
+
+impl Pass for EnterPhase {
+    fn info(&self) -> &PassInfo {
+        &self.info
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let registry = cx.registry();
+        let known = registry.properties_and_phases();
+        let reached = match self.phase {
+            Some(phase) => {
+                for name in known.holding_from(phase) {
+                    check_property(module, registry, phase, name)?;
+                }
+                Some(phase)
+            }
+            None => {
+                // The later of two phases may take back what the earlier asks for, so each is looked at.
+                let mut checked: Vec<(&str, bool)> = Vec::new();
+                let mut holds = |name| match checked.iter().find(|c| c.0 == name) {
+                    Some(&(_, holds)) => holds,
+                    None => {
+                        let holds = known.find(name).is_ok_and(|p| p.is_checkable() && p.check(module).is_ok());
+                        checked.push((name, holds));
+                        holds
+                    }
+                };
+                let mut reached = None;
+                for entry in &known.phases {
+                    if known.holding_from(entry.phase).into_iter().all(&mut holds) {
+                        reached = Some(entry.phase);
+                    }
+                }
+                reached
+            }
+        };
+        if reached > module.phase() {
+            module.set_phase(reached);
+        }
+        Ok(Outcome::Changed)
+    }
+}
