@@ -18,34 +18,29 @@
 //! ```
 //! use std::sync::Arc;
 //! use anfora_ir::{Module, OpRegistry};
-//! use anfora_manager::{
-//!     ConfigDef, FunctionPass, OptionDef, PassContext, PassEntry, PassRegistry, PassTiming, Pass, parse_pipeline,
-//! };
+//! use anfora_manager::{ConfigDef, Pass, PassContext, PassRegistry, PassTiming, parse_pipeline, register_pass};
 //!
-//! // A setting, declared beside the pass that reads it; an option; a pass with both.
-//! static LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "Complain about bodies with more nodes");
-//! const OPTIONS: &[OptionDef] = &[OptionDef::flag("strict", "Fail instead of counting")];
-//! const COUNT_NODES: PassEntry = PassEntry {
-//!     name: "CountNodes",
-//!     doc: "Counts the bodies that are too large",
-//!     opt_level: 1,
-//!     options: OPTIONS,
-//!     make: |options| {
-//!         let strict: bool = options.get("strict")?;
-//!         Ok(Arc::new(FunctionPass::new("CountNodes", 1, move |func, _module, cx| {
-//!             let limit: usize = cx.config_of(&LIMIT)?;
-//!             match func.function.body.len() > limit {
-//!                 true if strict => return Err("the body is too large".into()),
-//!                 large => cx.count("too large", large.into()),
-//!             }
-//!             Ok(())
-//!         })))
-//!     },
-//! };
+//! // A setting, declared beside the pass that reads it; a pass with an option.
+//! const LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "bodies of more nodes are large");
+//! register_pass! {
+//!     /// Counts the bodies that are too large
+//!     pub COUNT_NODES = FunctionPass("CountNodes", 1);
+//!     options {
+//!         /// fail instead of counting
+//!         strict: bool = false,
+//!     }
+//!     configs { LIMIT }
+//!     run move |func, _module, cx| {
+//!         match func.function.body.len() > cx.config_of(&LIMIT)? {
+//!             true if strict => func.error(func.function.body.root(), "the body is too large"),
+//!             large => cx.count("too large", large.into()),
+//!         }
+//!         Ok(())
+//!     }
+//! }
 //!
 //! let mut registry = PassRegistry::new();
 //! registry.register(COUNT_NODES)?;
-//! registry.register_config(LIMIT.clone())?;
 //! registry.register_pipeline("check", "CountNodes{strict=true}", "Nothing is too large")?;
 //!
 //! let timing = Arc::new(PassTiming::new());
@@ -83,6 +78,7 @@ mod phases;
 mod pipeline;
 mod place;
 mod properties;
+mod register;
 mod registry;
 mod reproducer_file;
 mod run;
@@ -91,6 +87,8 @@ mod sequential;
 mod session;
 mod signatures;
 mod statistics;
+#[doc(hidden)]
+pub mod typed_option;
 
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};

@@ -14,7 +14,7 @@ use crate::pass::{Pass, PassKind};
 use crate::phases::{ENTER_PHASE, EnterPhase, PHASE_OPTION, PhaseEntry};
 use crate::properties::{Properties, Property};
 
-/// A pass that can be made by name.
+/// A pass that can be made by name. [`register_pass!`](crate::register_pass) writes one.
 #[derive(Clone)]
 pub struct PassEntry {
     /// The name, as pipelines write it; that of the passes made.
@@ -25,6 +25,8 @@ pub struct PassEntry {
     pub opt_level: u8,
     /// What can be set.
     pub options: &'static [OptionDef],
+    /// The settings of contexts that it reads, which are registered with it. Several passes may declare the same one.
+    pub configs: &'static [ConfigDef],
     /// Makes it. Each declared option has a value that it takes.
     pub make: fn(&Options) -> Result<Arc<dyn Pass>, PassError>,
 }
@@ -164,25 +166,40 @@ impl PassRegistry {
         PassRegistry::default()
     }
 
-    /// Registers a pass.
+    /// Registers a pass with the settings that it reads, or nothing.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not write it or its options.
+    /// If the name is taken, or a pipeline could not write it or its options, or if one of its settings cannot be registered, unless the very same
+    /// is there already.
     pub fn register(&mut self, entry: PassEntry) -> Result<(), RegistryError> {
-        let PassEntry { name, doc, opt_level, options, make } = entry;
+        let PassEntry { name, doc, opt_level, options, configs, make } = entry;
         for (i, option) in options.iter().enumerate() {
             check_def(option)?;
             if options[..i].iter().any(|o| o.key == option.key) {
                 return Err(RegistryError::Duplicate { what: "option", name: format!("{name}.{}", option.key) });
             }
         }
-        self.add_pass(RegisteredPass {
-            name: name.to_string(),
-            doc: doc.to_string(),
-            opt_level,
-            options,
-            maker: Maker::Entry(make),
-        })
+        let (name, doc) = (name.to_string(), doc.to_string());
+        let there = self.configs.len();
+        let added = self
+            .add_configs(configs)
+            .and_then(|()| self.add_pass(RegisteredPass { name, doc, opt_level, options, maker: Maker::Entry(make) }));
+        if added.is_err() {
+            for config in self.configs.drain(there..) {
+                self.config_by_key.remove(config.key);
+            }
+        }
+        added
+    }
+
+    /// Registers settings, except for those that are there already.
+    fn add_configs(&mut self, configs: &[ConfigDef]) -> Result<(), RegistryError> {
+        for config in configs {
+            if self.config(config.key) != Ok(config) {
+                self.register_config(config.clone())?;
+            }
+        }
+        Ok(())
     }
 
     /// Registers a pass without options, under its own name.

@@ -26,6 +26,7 @@ pub const ATTACH_GLOBAL_SYMBOL: PassEntry = PassEntry {
     doc: "Gives each function its name as the attribute `global_symbol`",
     opt_level: 0,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(ModulePass::new("AttachGlobalSymbol", 0, |module, cx| {
             cx.count("attached", attach_global_symbol(module) as u64);

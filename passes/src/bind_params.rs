@@ -39,6 +39,7 @@ pub const BIND_PARAMS: PassEntry = PassEntry {
         OptionDef::text("function", "", "the function whose parameters are bound"),
         OptionDef::text("params", "", "`%name=LITERAL` for each parameter, separated by commas"),
     ],
+    configs: &[],
     make: |options| {
         let function: String = options.get("function")?;
         let function = function.trim().trim_start_matches('@').to_string();

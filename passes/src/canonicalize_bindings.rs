@@ -43,6 +43,7 @@ pub const CANONICALIZE_BINDINGS: PassEntry = PassEntry {
     doc: "Replaces variables that stand for other atoms, and looks through tuples",
     opt_level: 1,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("CanonicalizeBindings", 1, |edit, _, cx| {
             if is_primitive(edit.cx, edit.function) {

@@ -41,6 +41,7 @@ pub const CONVERT_TO_DATAFLOW: PassEntry = PassEntry {
     doc: "Groups runs of pure bindings into dataflow regions",
     opt_level: 0,
     options: &[OptionDef::int("min_size", 1, i64::MAX, 2, "how many bindings a new region has at least")],
+    configs: &[],
     make: |options| {
         let min_size: i64 = options.get("min_size")?;
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);

@@ -43,6 +43,7 @@ pub const DEAD_CODE_ELIMINATION: PassEntry = PassEntry {
     doc: "Removes bindings that nothing uses, and functions that nothing reaches",
     opt_level: 1,
     options: &[OptionDef::text("entries", "", "functions to keep besides the public ones, separated by blanks")],
+    configs: &[],
     make: |options| {
         let entries: String = options.get("entries")?;
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();

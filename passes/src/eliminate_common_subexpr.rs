@@ -42,6 +42,7 @@ pub const ELIMINATE_COMMON_SUBEXPR: PassEntry = PassEntry {
     doc: "Merges bindings of equal values",
     opt_level: 1,
     options: &[OptionDef::flag("commutative", "compare operands of commutative operators in either order")],
+    configs: &[],
     make: |options| {
         let order = if options.get("commutative")? { OperandOrder::Commutative } else { OperandOrder::Exact };
         Ok(Arc::new(FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {

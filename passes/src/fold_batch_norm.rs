@@ -55,6 +55,7 @@ pub const FOLD_BATCH_NORM: PassEntry = PassEntry {
     doc: "Folds normalisations and constant scales and biases into the weights of the convolutions before them; rounds otherwise",
     opt_level: 3,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("FoldBatchNorm", 3, |edit, _, cx| {
             if is_primitive(edit.cx, edit.function) {

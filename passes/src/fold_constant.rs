@@ -42,6 +42,7 @@ pub const FOLD_CONSTANT: PassEntry = PassEntry {
     doc: "Evaluates calls on constants, within a budget, and takes known branches",
     opt_level: 2,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
             if is_primitive(edit.cx, edit.function) {

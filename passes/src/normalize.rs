@@ -38,6 +38,7 @@ pub const NORMALIZE: PassEntry = PassEntry {
     doc: "Flattens blocks, merges dataflow regions side by side, and binds what blocks end in",
     opt_level: 1,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("Normalize", 1, |edit, _, cx| {
             if !is_primitive(edit.cx, edit.function) {

@@ -34,6 +34,7 @@ pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
     doc: "Binds every call, tuple and projection that is an operand, once",
     opt_level: 0,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
             if is_primitive(edit.cx, edit.function) {

@@ -45,6 +45,7 @@ pub const TO_GRAPH_NORMAL_FORM: PassEntry = PassEntry {
     doc: "Turns bindings into the nodes of a graph, where nothing is lost by it",
     opt_level: 0,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
             if is_primitive(edit.cx, edit.function) {

@@ -33,6 +33,7 @@ pub const TO_NON_DATAFLOW: PassEntry = PassEntry {
     doc: "Dissolves dataflow regions",
     opt_level: 0,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(FunctionPass::new("ToNonDataflow", 0, |edit, _, cx| {
             if !is_primitive(edit.cx, edit.function) {

@@ -51,6 +51,7 @@ fn a_pass_that_is_let_has_what_it_depends_on() {
             doc: "what the other needs",
             opt_level: 0,
             options: &[],
+            configs: &[],
             make: |_| Ok(Arc::new(bump("below"))),
         })
         .unwrap();

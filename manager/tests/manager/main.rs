@@ -10,6 +10,7 @@ mod instruments;
 mod passes;
 mod phases;
 mod pipelines;
+mod registering;
 mod reports;
 mod reproducers;
 mod rollback;

@@ -23,6 +23,7 @@ fn registry() -> PassRegistry {
             doc: "Merges what is equal",
             opt_level: 0,
             options: OPTIONS,
+            configs: &[],
             make: |options| {
                 let (limit, commutative): (i64, bool) = (options.get("limit")?, options.get("commutative")?);
                 if commutative && limit == 0 {
@@ -212,8 +213,14 @@ fn names_are_registered_once() {
 #[test]
 fn a_maker_of_another_name_is_told() {
     let mut registry = PassRegistry::new();
-    let entry =
-        PassEntry { name: "One", doc: "", opt_level: 0, options: &[], make: |_| Ok(Arc::new(idle("Other", 0))) };
+    let entry = PassEntry {
+        name: "One",
+        doc: "",
+        opt_level: 0,
+        options: &[],
+        configs: &[],
+        make: |_| Ok(Arc::new(idle("Other", 0))),
+    };
     registry.register(entry).unwrap();
     assert_eq!(
         parse_pipeline(&registry, "One").unwrap_err().message,

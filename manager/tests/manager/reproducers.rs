@@ -27,6 +27,7 @@ const EXPLODE: PassEntry = PassEntry {
     doc: "Fails on the second bump",
     opt_level: 1,
     options: &[OptionDef::text("message", "it exploded", "What it says")],
+    configs: &[],
     make: |options| {
         let message: String = options.get("message")?;
         let pass = ModulePass::new("Explode", 1, move |module, cx| {

@@ -85,6 +85,7 @@ pub const FUSE_OPS: PassEntry = PassEntry {
     doc: "Puts operators of dataflow regions that can be computed in one go into functions of their own",
     opt_level: 1,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(ModulePass::new("FuseOps", 1, |module, cx| {
             let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);

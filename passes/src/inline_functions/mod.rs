@@ -61,6 +61,7 @@ pub const INLINE_FUNCTIONS: PassEntry = PassEntry {
         "",
         "functions to inline, separated by blanks, instead of all private ones",
     )],
+    configs: &[],
     make: |options| {
         let functions: String = options.get("functions")?;
         let functions: Vec<String> =

@@ -52,6 +52,7 @@ pub const LAMBDA_LIFTING: PassEntry = PassEntry {
     doc: "Makes functions of lambdas, and closures over these where they capture something",
     opt_level: 1,
     options: &[],
+    configs: &[],
     make: |_| {
         Ok(Arc::new(ModulePass::new("LambdaLifting", 1, |module, cx| {
             let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {

@@ -1,0 +1,209 @@
+//! Declaring a pass under its name, with its options and settings.
+
+/// Declares a pass under the name that pipelines use, with typed options, the settings that it reads, and a line of documentation.
+///
+/// It makes a constant [`PassEntry`](crate::PassEntry), which [`PassRegistry::register`](crate::PassRegistry::register) takes:
+///
+/// ```
+/// use std::fmt;
+/// use std::str::FromStr;
+/// use std::sync::Arc;
+///
+/// use anfora_manager::{ConfigDef, PassContext, PassRegistry, parse_pipeline, register_pass};
+///
+/// /// Bodies of more nodes are large.
+/// const LIMIT: ConfigDef = ConfigDef::int("CountNodes.limit", 1, 1_000_000, 1000, "bodies of more nodes are large");
+///
+/// register_pass! {
+///     /// Counts the bodies that are too large
+///     pub COUNT_NODES = FunctionPass("CountNodes", 1);
+///     options {
+///         /// what becomes of a body that is too large
+///         verdict: Verdict ["count", "fail"] = "count",
+///         /// bodies with fewer parameters do not count
+///         min_params: u32 [0..=64] = 0,
+///     }
+///     configs { LIMIT }
+///     run move |func, _module, cx| {
+///         let body = &func.function.body;
+///         if body.len() > cx.config_of(&LIMIT)? && body.params().len() >= min_params as usize {
+///             match verdict {
+///                 Verdict::Count => cx.count("too large", 1),
+///                 Verdict::Fail => return Err("the body is too large".into()),
+///             }
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// enum Verdict {
+///     Count,
+///     Fail,
+/// }
+///
+/// impl FromStr for Verdict {
+///     type Err = fmt::Error;
+///
+///     fn from_str(word: &str) -> Result<Verdict, fmt::Error> {
+///         match word {
+///             "count" => Ok(Verdict::Count),
+///             "fail" => Ok(Verdict::Fail),
+///             _ => Err(fmt::Error),
+///         }
+///     }
+/// }
+///
+/// let mut registry = PassRegistry::new();
+/// registry.register(COUNT_NODES)?;
+/// let pipeline = parse_pipeline(&registry, "CountNodes{min_params=2,verdict=fail}")?;
+/// assert_eq!(pipeline.to_string(), "CountNodes{verdict=fail,min_params=2}");
+/// assert_eq!(registry.configs()[0].key, "CountNodes.limit");
+/// let misspelt = parse_pipeline(&registry, "CountNodes{verdict=fial}").unwrap_err();
+/// assert_eq!(misspelt.suggestion.as_deref(), Some("fail"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// - The first line of the doc comment is what lists show.
+/// - `FunctionPass("CountNodes", 1)` says what is made: [`FunctionPass`](crate::FunctionPass), [`DataflowBlockPass`](crate::DataflowBlockPass) or
+///   [`ModulePass`](crate::ModulePass), its name and its level. Methods of it may follow, such as `.requiring(["ToANormalForm"])`.
+/// - `options { … }` may be left out. Each has a doc comment, a type, and a default:
+///
+///   | option | its values |
+///   |---|---|
+///   | `strict: bool = false` | `true`, `false` |
+///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range; also `u64`, `usize`, `i64`; without a range, all of the type up to `i64::MAX` |
+///   | `target: String = "cpu"` | any text |
+///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
+///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
+///
+///   A default that its option does not take is a compile error.
+/// - `configs { … }` may be left out. It names the constants of the settings ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with
+///   it. Several passes may name the same one.
+/// - After `run` comes the closure, or an expression that makes it; it sees the options under their names, as values of their types, and may end by `?` or
+///   `return Err(…)`: then the pass is not made.
+///
+/// In a function, `register_pass!(in registry; …)` registers the pass at once, without making a constant; what it returns is that of
+/// [`PassRegistry::register`](crate::PassRegistry::register):
+///
+/// ```
+/// # use anfora_manager::{PassRegistry, register_pass};
+/// let mut registry = PassRegistry::new();
+/// register_pass! {
+///     in registry;
+///     /// Does nothing
+///     ModulePass("Nothing", 0);
+///     run |_module, _cx| Ok(())
+/// }?;
+/// assert!(registry.contains("Nothing"));
+/// # Ok::<(), anfora_manager::RegistryError>(())
+/// ```
+///
+/// What is wrong in it does not compile:
+///
+/// ```compile_fail
+/// # use anfora_manager::register_pass;
+/// register_pass! {
+///     /// Has a default that is not in the range
+///     pub WRONG = ModulePass("Wrong", 0);
+///     options {
+///         /// how often
+///         rounds: u32 [1..=100] = 0,
+///     }
+///     run |_module, _cx| Ok(())
+/// }
+/// ```
+#[macro_export]
+macro_rules! register_pass {
+    (
+        in $registry:expr;
+        #[doc = $doc:literal] $(#[doc = $more:literal])*
+        $kind:ident($name:literal, $level:expr) $(.$method:ident($($argument:tt)*))*;
+        $(options { $(
+            #[doc = $option_doc:literal] $(#[doc = $option_more:literal])*
+            $key:ident: $ty:ty $([$($allowed:tt)*])? = $default:expr
+        ),* $(,)? })?
+        $(configs { $($config:path),* $(,)? })?
+        run $run:expr
+    ) => {{
+        $crate::register_pass! {
+            #[doc = $doc]
+            ENTRY = $kind($name, $level) $(.$method($($argument)*))*;
+            options { $($(
+                #[doc = $option_doc]
+                $key: $ty $([$($allowed)*])? = $default
+            ),*)? }
+            configs { $($($config),*)? }
+            run $run
+        }
+        $registry.register(ENTRY)
+    }};
+    (
+        #[doc = $doc:literal] $(#[doc = $more:literal])*
+        $visibility:vis $entry:ident = $kind:ident($name:literal, $level:expr) $(.$method:ident($($argument:tt)*))*;
+        $(options { $(
+            #[doc = $option_doc:literal] $(#[doc = $option_more:literal])*
+            $key:ident: $ty:ty $([$($allowed:tt)*])? = $default:expr
+        ),* $(,)? })?
+        $(configs { $($config:path),* $(,)? })?
+        run $run:expr
+    ) => {
+        #[doc = $doc]
+        $(#[doc = $more])*
+        $visibility const $entry: $crate::PassEntry = $crate::PassEntry {
+            name: $name,
+            doc: $crate::typed_option::doc_line($doc),
+            opt_level: $level,
+            options: &[$($(
+                $crate::declare_option!($key, $ty, [$($($allowed)*)?], $default, $option_doc)
+            ),*)?],
+            configs: &[$($($config),*)?],
+            make: |_options| {
+                $($(
+                    let $key: $ty = $crate::read_declared_option!(_options, $key, [$($($allowed)*)?]);
+                )*)?
+                Ok(::std::sync::Arc::new(
+                    $crate::$kind::new($name, $level, $run)$(.$method($($argument)*))*
+                ))
+            },
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_option {
+    ($key:ident, $ty:ty, [], $default:expr, $doc:literal) => {
+        <$crate::typed_option::Typed<$ty>>::option(
+            stringify!($key),
+            $default,
+            $crate::typed_option::doc_line($doc),
+        )
+    };
+    ($key:ident, $ty:ty, [$($word:literal),+ $(,)?], $default:expr, $doc:literal) => {
+        $crate::typed_option::option_of_words(
+            stringify!($key),
+            &[$($word),+],
+            $default,
+            $crate::typed_option::doc_line($doc),
+        )
+    };
+    ($key:ident, $ty:ty, [$range:expr], $default:expr, $doc:literal) => {
+        <$crate::typed_option::Typed<$ty>>::option_in(
+            stringify!($key),
+            $range,
+            $default,
+            $crate::typed_option::doc_line($doc),
+        )
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! read_declared_option {
+    ($options:ident, $key:ident, [$($word:literal),+ $(,)?]) => {
+        $crate::typed_option::read_word($options, stringify!($key))?
+    };
+    ($options:ident, $key:ident, [$($range:expr)?]) => {
+        $crate::typed_option::read_option($options, stringify!($key))?
+    };
+}
