@@ -88,6 +88,10 @@ impl AttrTable {
         self.values.len()
     }
 
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.values.capacity_bytes() + self.lists.capacity_bytes()
+    }
+
     /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.values.len() == 0

@@ -66,6 +66,17 @@ impl Context {
         self.globals.find(self.names.find(name)?)
     }
 
+    /// Bytes held by the tables.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        let functions: usize = self.function_attrs.iter().map(|(_, f)| f.body.capacity_bytes()).sum();
+        self.names.capacity_bytes()
+            + self.types.capacity_bytes()
+            + self.attrs.capacity_bytes()
+            + self.literals.capacity_bytes()
+            + self.globals.capacity_bytes()
+            + functions
+    }
+
     /// The name of a global, without `@`.
     pub fn global_name(&self, id: GlobalId) -> &str {
         self.names.get(self.globals.get(id).name)
@@ -93,6 +104,12 @@ impl LiteralTable {
     /// The number of constants.
     pub fn len(&self) -> usize {
         self.literals.len()
+    }
+
+    /// Bytes held, with those of the constants themselves. Linear in the number of constants.
+    fn capacity_bytes(&self) -> usize {
+        let stored: usize = self.literals.iter().map(|(_, l)| l.stored_bytes()).sum();
+        self.literals.capacity_bytes() + stored
     }
 
     /// Whether there is none.
@@ -194,6 +211,10 @@ impl GlobalTable {
     /// The number of globals.
     pub fn len(&self) -> usize {
         self.globals.len()
+    }
+
+    fn capacity_bytes(&self) -> usize {
+        self.globals.capacity_bytes() + self.by_name.capacity() * size_of::<(NameId, GlobalId)>()
     }
 
     /// Whether there is none.

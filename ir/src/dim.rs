@@ -515,6 +515,10 @@ impl Dims {
         self.dims.len()
     }
 
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.dims.capacity_bytes() + self.symbols.capacity_bytes()
+    }
+
     /// Never: the unknown dimension is always there.
     pub fn is_empty(&self) -> bool {
         false

@@ -46,6 +46,14 @@ fn hash_of<V: Hash>(v: &V) -> u64 {
     h.finish()
 }
 
+impl<K, V, N> Layer<K, V, N> {
+    fn capacity_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<V>()
+            + self.notes.capacity() * size_of::<N>()
+            + self.table.capacity() * size_of::<(u32, K)>()
+    }
+}
+
 impl<K: EntityId, V: Eq + Hash, N> Layer<K, V, N> {
     /// `start` is the index of the first value of the layer.
     #[inline]
@@ -106,6 +114,11 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
             Some(note) => note,
             None => in_frozen(self.frozen.as_deref().map(|f| &f.notes), id.index()),
         }
+    }
+
+    /// Bytes held, frozen ones included, without what values hold themselves.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {

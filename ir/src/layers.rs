@@ -63,6 +63,11 @@ impl<K: EntityId, V> LayeredArena<K, V> {
         }
     }
 
+    /// Bytes held, frozen ones included.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        (self.own.capacity() + self.frozen().map_or(0, Vec::capacity)) * size_of::<V>()
+    }
+
     fn frozen(&self) -> Option<&Vec<V>> {
         self.frozen.as_deref()
     }

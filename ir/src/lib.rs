@@ -114,8 +114,8 @@ pub use source::Source;
 pub use stamp::{FunctionStamp, ModuleStamp, Stamp};
 pub use suggest::did_you_mean;
 pub use text::{
-    Annotations, MAX_ERRORS, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module, parse_type,
-    print_function, print_module, write_module,
+    Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
+    parse_type, print_function, print_module, write_module,
 };
 pub use types::{FunctionType, TensorType, Type, Types};
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_module};

@@ -231,6 +231,13 @@ impl Module {
         self.order = order;
     }
 
+    /// Bytes held by the arenas of the functions and by the tables, constants included. What entries of tables hold besides, such as the lists
+    /// of fields of tuple types, is not counted. Linear in the number of functions and of constants.
+    pub fn capacity_bytes(&self) -> usize {
+        let bodies: usize = self.functions.iter().map(|(_, f)| f.body.capacity_bytes()).sum();
+        bodies + self.cx.capacity_bytes()
+    }
+
     // ---- Taking back ----
 
     /// Whether an edit is open.

@@ -36,6 +36,12 @@ fn hash(s: &str) -> u64 {
 }
 
 impl Layer {
+    fn capacity_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.table.capacity() * size_of::<(u32, NameId)>()
+    }
+
     /// `start` is the index of the first string of the layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, s: &str) -> Option<NameId> {
@@ -111,6 +117,11 @@ impl Names {
     /// The number of strings.
     pub fn len(&self) -> usize {
         self.start + self.own.ends.len()
+    }
+
+    /// Bytes held, frozen ones included.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
     /// Whether there is none.

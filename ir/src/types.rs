@@ -455,6 +455,10 @@ impl Types {
         self.types.len()
     }
 
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.types.capacity_bytes() + self.dims.capacity_bytes()
+    }
+
     /// Never: `Any` is always there.
     pub fn is_empty(&self) -> bool {
         false

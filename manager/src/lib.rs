@@ -10,7 +10,7 @@
 //! - [`Analyses`] ([`PassContext::analyses`]) keep what was worked out about functions and the module from pass to pass, for as long as it is right.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
-//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
+//! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
 //!   [`Reproducer`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
 //!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of
 //!   the time of a pass, whatever their order is.
@@ -70,6 +70,7 @@ mod info;
 mod instrument;
 mod instruments;
 mod left;
+mod line_diff;
 mod module_pass;
 mod names;
 mod order;
@@ -99,8 +100,8 @@ pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
 pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
-    Bisect, BisectRun, DumpIr, MAX_TIMED_RUNS, PassTiming, PrintIr, PrintWhen, Reproducer, RunLog, RunRecord,
-    TimingRow, Unchanged, VerifyEach,
+    AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
+    PrintIr, PrintWhen, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
 };
 pub use module_pass::ModulePass;
 pub use names::UnknownName;

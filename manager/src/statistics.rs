@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::instruments::table::{clipped, count};
+
 /// Sums of what passes counted with [`PassContext::count`](crate::PassContext::count), in the order in which they were first counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
@@ -52,13 +54,30 @@ impl Statistics {
     }
 }
 
-/// A table of at most 80 columns, a counter a line.
+/// A table of at most 80 columns, a counter a line, those of a pass together.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.rows.iter().map(|r| r.value.to_string().len()).max().unwrap_or(0);
-        for Counter { pass, counter, value } in &self.rows {
-            let names: String = format!("{pass}: {counter}").chars().take(77 - width.min(40)).collect();
-            writeln!(f, "{value:>width$}  {names}")?;
+        const VALUE: usize = 10;
+        const PASS: usize = 32;
+        const COUNTER: usize = 80 - PASS - 2 - VALUE - 2;
+        if self.rows.is_empty() {
+            return writeln!(f, "nothing was counted");
+        }
+        // Passes in the order in which they first counted something.
+        let mut passes: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !passes.contains(&&*row.pass) {
+                passes.push(&row.pass);
+            }
+        }
+        let width = passes.iter().map(|p| p.chars().count()).max().unwrap_or(0).clamp("pass".len(), PASS);
+        writeln!(f, "{:>VALUE$}  {:width$}  counter", "value", "pass")?;
+        for pass in passes {
+            let mut shown = clipped(pass, width);
+            for Counter { counter, value, .. } in self.rows.iter().filter(|r| r.pass == pass) {
+                writeln!(f, "{:>VALUE$}  {shown:width$}  {}", count(*value), clipped(counter, COUNTER))?;
+                shown.clear();
+            }
         }
         Ok(())
     }

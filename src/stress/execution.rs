@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anfora_interp::{EvalErrorKind, Interpreter, Limits, ValueId, Values, random_tensor};
 use anfora_ir::{Module, Type, TypeId, VarFlags};
 use anfora_manager::{
-    FunctionPass, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen, RunLog, Sequential,
+    FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen, RunLog, Sequential,
     VerifyEach, parse_pipeline, run_pass,
 };
 use anfora_onnx::{ExportOptions, ImportOptions};
@@ -63,10 +63,12 @@ fn instruments(mut module: Module) -> Done {
     let registry = crate::passes::registry();
     let context = PassContext::builder()
         .registry(Arc::clone(&registry))
+        .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))
+        .instrument(Arc::new(PrintIr::diff(std::io::sink())))
         .instrument(Arc::new(VerifyEach::new()))
+        .instrument(Arc::new(Memory::new()))
         .instrument(Arc::new(PassTiming::new()))
         .instrument(Arc::new(RunLog::new()))
-        .instrument(Arc::new(PrintIr::new(PrintWhen::Always, PrintWhen::Always, std::io::sink())))
         .build()
         .map_err(|e| e.to_string())?;
     let nothing = ModulePass::new("Nothing", 0, |_, _| Ok(()));

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use anfora_ir::{
     AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, Diagnostic, DimOp, Editor, Expr, Module,
-    PrintOptions, Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal, alpha_equal_exprs,
-    compact_body, diagnostics_json, expr_extent, first_difference, first_difference_with, infer_expr, infer_module,
-    is_sparse, live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function, print_module,
-    render_diagnostics, render_module_diagnostics, retype_from, verify_function, verify_module, write_module,
+    ModuleText, PrintOptions, Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal,
+    alpha_equal_exprs, compact_body, diagnostics_json, expr_extent, first_difference, first_difference_with,
+    infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function,
+    print_module, render_diagnostics, render_module_diagnostics, retype_from, verify_function, verify_module,
+    write_module,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -45,7 +46,13 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "debug", covers: &[], kind: Kind::Module(debug) },
     Row {
         name: "print",
-        covers: &["ir::Module::to_text", "ir::print_module", "ir::print_function", "ir::write_module"],
+        covers: &[
+            "ir::Module::to_text",
+            "ir::ModuleText::new",
+            "ir::print_module",
+            "ir::print_function",
+            "ir::write_module",
+        ],
         kind: Kind::Module(print),
     },
     Row { name: "parse", covers: &["ir::parse_module"], kind: Kind::Text(parse) },
@@ -232,7 +239,10 @@ fn print(module: Module) -> Done {
     for &key in module.order() {
         print_function(&module, key, &options, &mut functions).map_err(|e| e.to_string())?;
     }
-    ensure(!functions.is_empty(), "functions are printed")
+    ensure(!functions.is_empty(), "functions are printed")?;
+    let parts = ModuleText::new(&module, &options);
+    ensure(parts.text() == text, "the text in parts is the same")?;
+    ensure(parts.functions().all(|(_, f)| f.ends_with("}\n") || f.ends_with(";\n")), "each function is whole")
 }
 
 fn parse(text: String) -> Done {

@@ -9,4 +9,4 @@ mod type_text;
 pub use extent::expr_extent;
 pub(crate) use lexer::unescape;
 pub use parser::{MAX_ERRORS, parse_attr, parse_module, parse_type};
-pub use printer::{Annotations, PrintLiterals, PrintOptions, print_function, print_module, write_module};
+pub use printer::{Annotations, ModuleText, PrintLiterals, PrintOptions, print_function, print_module, write_module};

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod dump_ir;
+mod memory;
 mod open_runs;
 mod print_ir;
 mod reproducer;
@@ -12,6 +13,7 @@ mod verify_each;
 
 pub use bisect::{Bisect, BisectRun};
 pub use dump_ir::{DumpIr, Unchanged};
+pub use memory::{AllocationCounts, MAX_MEMORY_RUNS, Memory, MemoryRun};
 pub use print_ir::{PrintIr, PrintWhen};
 pub use reproducer::Reproducer;
 pub use run_log::{RunLog, RunRecord};

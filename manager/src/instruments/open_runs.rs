@@ -21,6 +21,12 @@ impl<T> OpenRuns<T> {
         self.threads.iter().find(|(t, _)| *t == thread).map_or(&[], |(_, open)| open)
     }
 
+    /// The innermost pass that is running on this thread.
+    pub(super) fn last_mut(&mut self) -> Option<&mut T> {
+        let thread = std::thread::current().id();
+        self.threads.iter_mut().find(|(t, _)| *t == thread)?.1.last_mut()
+    }
+
     /// A pass begins on this thread.
     pub(super) fn begin(&mut self, run: T) {
         let thread = std::thread::current().id();

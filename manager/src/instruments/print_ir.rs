@@ -1,22 +1,66 @@
 //! Modules as text, between passes.
 
-use std::io::Write;
+use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::Mutex;
 
-use anfora_ir::Module;
+use anfora_ir::{FunctionKey, Module, ModuleText, PrintOptions};
 
 use crate::context::lock;
-use crate::error::PassError;
+use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
+use crate::line_diff::write_unified_diff;
 use crate::pass::PassKind;
 
-/// Prints the module before or after passes, under a heading in a comment.
+use super::open_runs::OpenRuns;
+
+/// Prints the module before or after passes, under a heading in a comment: all of it, some of its functions, or what a pass did to it as a unified
+/// diff.
+///
+/// ```
+/// use anfora_ir::{PrintLiterals, PrintOptions};
+/// use anfora_manager::{PrintIr, PrintWhen};
+///
+/// // What each pass did to @main, without long constants, to standard error.
+/// let brief = PrintOptions { literals: PrintLiterals::Elided { more_than: 16 }, ..PrintOptions::default() };
+/// let print = PrintIr::diff(std::io::stderr()).functions(["main"]).options(brief);
+///
+/// // The module after each run of one pass that changed it.
+/// let after = PrintWhen::Named(vec!["FoldConstant".to_string()]);
+/// let print = PrintIr::new(PrintWhen::Never, after, std::io::stderr()).only_changed();
+/// # let _ = print;
+/// ```
+///
+/// A diff, and functions that are printed only where they changed, take the text of the module before each pass as well: the time of one more
+/// print, and the memory of the text. Both are linear, whatever the passes do. Where nobody reads what is printed any more (a broken pipe), nothing
+/// more is printed.
 pub struct PrintIr {
     before: PrintWhen,
     after: PrintWhen,
-    only_changed: bool,
-    to: Mutex<Box<dyn Write + Send>>,
+    form: Form,
+    /// Without `@`. All, if absent.
+    functions: Option<Vec<String>>,
+    options: PrintOptions,
+    state: Mutex<State>,
+}
+
+/// What is printed after a pass.
+#[derive(Copy, Clone, PartialEq)]
+enum Form {
+    /// The text, after each pass.
+    Always,
+    /// The text, where it changed.
+    Changed,
+    /// What changed of it.
+    Diff,
+}
+
+struct State {
+    /// Absent when nobody reads it any more.
+    to: Option<Box<dyn Write + Send>>,
+    /// What the module was before each pass that is running, where that is needed.
+    open: OpenRuns<Option<Snapshot>>,
 }
 
 /// Which passes the module is printed around. Of a sequence, it is printed around its passes, unless the sequence itself is named.
@@ -43,19 +87,155 @@ impl PrintWhen {
 impl PrintIr {
     /// Prints before and after passes.
     pub fn new(before: PrintWhen, after: PrintWhen, to: impl Write + Send + 'static) -> PrintIr {
-        PrintIr { before, after, only_changed: false, to: Mutex::new(Box::new(to)) }
+        PrintIr {
+            before,
+            after,
+            form: Form::Always,
+            functions: None,
+            options: PrintOptions::default(),
+            state: Mutex::new(State { to: Some(Box::new(to)), open: OpenRuns::default() }),
+        }
     }
 
     /// Prints after each pass that changed the module.
     pub fn changed(to: impl Write + Send + 'static) -> PrintIr {
-        PrintIr { only_changed: true, ..PrintIr::new(PrintWhen::Never, PrintWhen::Always, to) }
+        PrintIr::new(PrintWhen::Never, PrintWhen::Always, to).only_changed()
     }
 
-    fn print(&self, module: &Module, when: &str, run: &PassRun<'_>) -> Result<(), PassError> {
-        let to = &mut *lock(&self.to);
-        write!(to, "// {when} {}\n{module}\n", run.name())
-            .and_then(|()| to.flush())
-            .map_err(|e| PassError::new("the module cannot be printed").with_cause(e))
+    /// Prints what each pass changed, as a unified diff, each function by itself.
+    pub fn diff(to: impl Write + Send + 'static) -> PrintIr {
+        PrintIr::new(PrintWhen::Never, PrintWhen::Always, to).as_diff()
+    }
+
+    /// Prints only after passes that changed the module; with [`functions`](PrintIr::functions), those of them whose text changed.
+    #[must_use]
+    pub fn only_changed(self) -> PrintIr {
+        PrintIr { form: Form::Changed, ..self }
+    }
+
+    /// After passes, prints what they changed as a unified diff, each function by itself.
+    #[must_use]
+    pub fn as_diff(self) -> PrintIr {
+        PrintIr { form: Form::Diff, ..self }
+    }
+
+    /// Prints only the functions of these names (without `@`), and nothing of the module around them.
+    #[must_use]
+    pub fn functions<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> PrintIr {
+        PrintIr { functions: Some(names.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// How modules are printed.
+    #[must_use]
+    pub fn options(self, options: PrintOptions) -> PrintIr {
+        PrintIr { options, ..self }
+    }
+
+    fn is_shown(&self, name: &str) -> bool {
+        self.functions.as_ref().is_none_or(|names| names.iter().any(|n| n == name))
+    }
+
+    /// Prints something under a heading.
+    fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
+        let state = &mut *lock(&self.state);
+        let Some(to) = &mut state.to else { return Ok(()) };
+        let mut to = io::BufWriter::new(to);
+        let printed = print(&mut to).and_then(|()| to.flush());
+        // What could not be written is not tried again.
+        let _ = to.into_parts();
+        match printed {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                state.to = None;
+                Ok(())
+            }
+            printed => printed.map_err(|e| PassError::new("the module cannot be printed").with_cause(e)),
+        }
+    }
+
+    /// The module, or those of its functions that are shown and of which `which` says that they are to be printed.
+    fn print_text(
+        &self,
+        module: &Module,
+        text: &ModuleText,
+        heading: &str,
+        which: impl Fn(FunctionKey, &str) -> bool,
+    ) -> Result<(), PassError> {
+        self.print(|to| {
+            if self.functions.is_none() {
+                return writeln!(to, "// {heading}\n{}", text.text());
+            }
+            let mut is_first = true;
+            for (_, function) in text.functions().filter(|(key, f)| self.is_shown(module.name(*key)) && which(*key, f))
+            {
+                if std::mem::take(&mut is_first) {
+                    writeln!(to, "// {heading}")?;
+                }
+                writeln!(to, "{function}")?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What became of each function that is shown.
+    fn print_diff(&self, old: &Snapshot, module: &Module, pass: &str) -> Result<(), PassError> {
+        let new = Snapshot::new(module, &self.options);
+        let (before, after) = (old.texts(), new.texts());
+        let mut sections = Vec::new();
+        if self.functions.is_none() {
+            let title = "the module".to_string();
+            sections.push((Some(title.clone()), old.text.head(), Some(title), new.text.head()));
+        }
+        for (key, text) in new.text.functions() {
+            let (was, is) = (old.names.get(&key), new.names.get(&key));
+            if was.into_iter().chain(is).any(|name| self.is_shown(name)) {
+                let was = was.map(|name| format!("@{name}"));
+                sections.push((was, before.get(&key).copied().unwrap_or(""), is.map(|name| format!("@{name}")), text));
+            }
+        }
+        for (key, text) in old.text.functions().filter(|(key, _)| !after.contains_key(key)) {
+            let was = old.names.get(&key).filter(|name| self.is_shown(name));
+            if let Some(was) = was {
+                sections.push((Some(format!("@{was}")), text, None, ""));
+            }
+        }
+        sections.retain(|(_, old, _, new)| old != new);
+        let order = |one: &Snapshot, other: &HashMap<FunctionKey, &str>| -> Vec<FunctionKey> {
+            one.text.functions().map(|(key, _)| key).filter(|key| other.contains_key(key)).collect()
+        };
+        let reordered = self.functions.is_none() && order(old, &after) != order(&new, &before);
+        self.print(|to| {
+            writeln!(to, "// after {pass}")?;
+            for (was, old, is, new) in &sections {
+                let title = |name: &Option<String>, when: &str| match name {
+                    Some(name) => format!("{name} {when} {pass}"),
+                    None => "/dev/null".to_string(),
+                };
+                write_unified_diff([&title(was, "before"), &title(is, "after")], old, new, to)?;
+            }
+            if reordered {
+                writeln!(to, "// the functions are in another order")?;
+            } else if sections.is_empty() {
+                writeln!(to, "// nothing that is shown is different")?;
+            }
+            writeln!(to)
+        })
+    }
+}
+
+/// What a module was before a pass.
+struct Snapshot {
+    text: ModuleText,
+    names: HashMap<FunctionKey, String>,
+}
+
+impl Snapshot {
+    fn new(module: &Module, options: &PrintOptions) -> Snapshot {
+        let names = module.order().iter().map(|&key| (key, module.name(key).to_string())).collect();
+        Snapshot { text: ModuleText::new(module, options), names }
+    }
+
+    fn texts(&self) -> HashMap<FunctionKey, &str> {
+        self.text.functions().collect()
     }
 }
 
@@ -65,13 +245,49 @@ impl Instrument for PrintIr {
     }
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
-        if self.before.is_now(run) { self.print(module, "before", run) } else { Ok(()) }
+        let is_compared = match self.form {
+            Form::Always => false,
+            Form::Changed => self.functions.is_some(),
+            Form::Diff => true,
+        };
+        let before = self.before.is_now(run);
+        let snapshot = (is_compared && self.after.is_now(run)).then(|| Snapshot::new(module, &self.options));
+        if before {
+            let heading = format!("before {}", run.name());
+            match &snapshot {
+                Some(snapshot) => self.print_text(module, &snapshot.text, &heading, |_, _| true)?,
+                None => self.print_text(module, &ModuleText::new(module, &self.options), &heading, |_, _| true)?,
+            }
+        }
+        lock(&self.state).open.begin(snapshot);
+        Ok(())
     }
 
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
-        if !self.after.is_now(run) || (self.only_changed && !outcome.is_changed()) {
+        let before = lock(&self.state).open.end().flatten();
+        if !self.after.is_now(run) || (self.form != Form::Always && !outcome.is_changed()) {
             return Ok(());
         }
-        self.print(module, "after", run)
+        let heading = format!("after {}", run.name());
+        match (self.form, &before) {
+            (Form::Diff, Some(before)) => self.print_diff(before, module, run.name()),
+            (_, Some(before)) => {
+                let texts = before.texts();
+                let text = ModuleText::new(module, &self.options);
+                self.print_text(module, &text, &heading, |key, text| texts.get(&key).is_none_or(|t| *t != text))
+            }
+            (_, None) => self.print_text(module, &ModuleText::new(module, &self.options), &heading, |_, _| true),
+        }
+    }
+
+    fn on_error(&self, _: &Module, run: &PassRun<'_>, _: &PassFailure) {
+        let state = &mut *lock(&self.state);
+        state.open.end();
+        if self.after.is_now(run)
+            && let Some(to) = &mut state.to
+        {
+            // The failure is told elsewhere, also if this cannot be written.
+            let _ = writeln!(to, "// {} failed, and what it did was taken back\n", run.name());
+        }
     }
 }

@@ -18,3 +18,8 @@ pub(crate) fn clipped(text: &str, columns: usize) -> String {
         _ => text.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
     }
 }
+
+/// A number in at most 10 characters, all digits of it where they fit.
+pub(crate) fn count(n: u64) -> String {
+    if n < 10_000_000_000 { n.to_string() } else { format!("{:.3e}", n as f64) }
+}

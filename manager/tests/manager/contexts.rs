@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{Diagnostic, Severity};
-use anfora_manager::{ModulePass, Pass, PassContext, PassRegistry, Statistics};
+use anfora_manager::{ModulePass, Pass, PassContext, PassRegistry};
 
 use crate::support::{Log, Mischief, Recorder, context, empty_module, idle};
 
@@ -129,26 +129,6 @@ fn misspelt_passes_are_told() {
         );
     }
     assert!(build("FoldConstant").0.is_ok() && build("Mine").1.is_ok());
-}
-
-#[test]
-fn counters_add_up_by_pass_and_what_a_failing_pass_counted_is_forgotten() {
-    let pass = |name: &str, fails: bool| {
-        ModulePass::new(name, 0, move |_, cx| {
-            cx.count("folded", 3);
-            cx.count("kept", 1);
-            cx.count("folded", 4);
-            if fails { Err("no".into()) } else { Ok(()) }
-        })
-    };
-    let cx = PassContext::new();
-    pass("a", false).apply(&mut empty_module(), &cx).unwrap();
-    pass("b", false).apply(&mut empty_module(), &cx).unwrap();
-    pass("a", false).apply(&mut empty_module(), &cx).unwrap();
-    pass("a", true).apply(&mut empty_module(), &cx).unwrap_err();
-    let statistics: Statistics = cx.statistics();
-    assert_eq!(statistics.to_string(), "14  a: folded\n 2  a: kept\n 7  b: folded\n 1  b: kept\n");
-    assert_eq!(statistics.to_json()[2], serde_json::json!({ "pass": "b", "counter": "folded", "value": 7 }));
 }
 
 #[test]

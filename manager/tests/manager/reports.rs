@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_manager::{Instrument, ModulePass, Pass, PassContext, PrintIr, PrintWhen, RunLog, Sequential, VerifyEach};
+use anfora_manager::{Instrument, ModulePass, Pass, PassContext, RunLog, Sequential, VerifyEach};
 
 use crate::support::{bump, empty_module, idle};
 
@@ -20,68 +20,6 @@ fn the_log_says_what_ran_and_what_it_did() {
     let records = log.records();
     let seen: Vec<_> = records.iter().map(|r| (r.pass.as_str(), r.depth, r.changed)).collect();
     assert_eq!(seen, [("a", 1, Some(true)), ("b", 1, Some(false)), ("fails", 1, None)]);
-}
-
-/// A place to print to.
-#[derive(Clone, Default)]
-struct Page(Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl std::io::Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Page {
-    /// The headings.
-    fn headings(&self) -> Vec<String> {
-        let text = String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap();
-        text.lines().filter(|l| l.starts_with("// ")).map(str::to_string).collect()
-    }
-}
-
-#[test]
-fn modules_are_printed_around_passes() {
-    let page = Page::default();
-    let named = |name: &str| PrintWhen::Named(vec![name.to_string()]);
-    for (print, headings) in [
-        (PrintIr::changed(page.clone()), vec!["// after a", "// after c"]),
-        (PrintIr::new(named("b"), named("c"), page.clone()), vec!["// before b", "// after c"]),
-        (PrintIr::new(PrintWhen::Never, named("sequential"), page.clone()), vec!["// after sequential"]),
-        (
-            PrintIr::new(PrintWhen::Always, PrintWhen::Never, page.clone()),
-            vec!["// before a", "// before b", "// before c"],
-        ),
-    ] {
-        let cx = with(Arc::new(print));
-        let passes = Sequential::new(vec![Arc::new(bump("a")), Arc::new(idle("b", 0)), Arc::new(bump("c"))]).unwrap();
-        passes.apply(&mut empty_module(), &cx).unwrap();
-        assert_eq!(page.headings(), headings);
-    }
-}
-
-#[test]
-fn a_page_that_cannot_be_written_fails_the_pass() {
-    struct Full;
-    impl std::io::Write for Full {
-        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-            Err(std::io::Error::other("the disk is full"))
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let cx = with(Arc::new(PrintIr::changed(Full)));
-    let mut module = empty_module();
-    let failure = bump("a").apply(&mut module, &cx).unwrap_err();
-    assert_eq!(
-        failure.to_diagnostics()[0].message,
-        "pass `a` failed in PrintIr (run_after): the module cannot be printed: the disk is full"
-    );
-    assert_eq!(crate::support::bumps(&module), 0);
 }
 
 /// Makes the last binding of @g use a variable before it is bound.

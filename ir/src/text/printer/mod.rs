@@ -98,7 +98,45 @@ pub enum PrintLiterals {
 /// ```
 pub fn print_module(module: &Module, options: &PrintOptions, sink: &mut impl fmt::Write) -> fmt::Result {
     let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
-    print_functions(&module.cx, options, module.attrs(), &functions, sink)
+    print_functions(&module.cx, options, module.attrs(), &functions, sink, |_| ())
+}
+
+/// The text of a module, as [`print_module`] writes it, and where in it each function is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ModuleText {
+    text: String,
+    /// Each function in program order, and where it begins.
+    functions: Vec<(FunctionKey, usize)>,
+}
+
+impl ModuleText {
+    /// The module's text with these options.
+    pub fn new(module: &Module, options: &PrintOptions) -> ModuleText {
+        let (mut text, mut starts) = (String::new(), Vec::with_capacity(module.order().len()));
+        let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
+        print_functions(&module.cx, options, module.attrs(), &functions, &mut text, |at| starts.push(at))
+            .expect("a string takes all text");
+        ModuleText { text, functions: module.order().iter().copied().zip(starts).collect() }
+    }
+
+    /// All of it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What stands before the functions: the attributes of the module, and aliases.
+    pub fn head(&self) -> &str {
+        let end = self.functions.first().map_or(self.text.len(), |&(_, start)| start);
+        self.text[..end].trim_end_matches('\n')
+    }
+
+    /// The functions in program order, each with its text, without the empty line between it and the next.
+    pub fn functions(&self) -> impl ExactSizeIterator<Item = (FunctionKey, &str)> {
+        self.functions.iter().enumerate().map(|(i, &(key, start))| {
+            let end = self.functions.get(i + 1).map_or(self.text.len(), |&(_, next)| next - 1);
+            (key, &self.text[start..end])
+        })
+    }
 }
 
 /// Prints one function, with the aliases that it uses before it; nothing if it was removed from the module.
@@ -112,7 +150,7 @@ pub fn print_function(
     sink: &mut impl fmt::Write,
 ) -> fmt::Result {
     let functions: Vec<&Function> = module.get(function).into_iter().collect();
-    print_functions(&module.cx, options, module.cx.attrs.empty(), &functions, sink)
+    print_functions(&module.cx, options, module.cx.attrs.empty(), &functions, sink, |_| ())
 }
 
 /// Prints a module to a file or the like.
@@ -156,12 +194,14 @@ impl Module {
     }
 }
 
+/// Prints attributes and functions of a module; tells where each function begins.
 fn print_functions(
     cx: &Context,
     options: &PrintOptions,
     attrs: AttrsId,
     functions: &[&Function],
     sink: &mut dyn fmt::Write,
+    mut begins_at: impl FnMut(usize),
 ) -> fmt::Result {
     let nothing = Body::new(&cx.types);
     let mut printer = Printer {
@@ -197,6 +237,7 @@ fn print_functions(
         if !is_first {
             printer.out.ascii(b'\n');
         }
+        begins_at(printer.out.position());
         printer.function(f);
         is_first = false;
     }

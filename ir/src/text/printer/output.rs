@@ -26,12 +26,14 @@ pub(super) struct Output<'w> {
     buffer: Vec<u8>,
     sink: &'w mut dyn fmt::Write,
     failed: bool,
+    /// Bytes that were handed on.
+    handed: usize,
     depth: u32,
 }
 
 impl<'w> Output<'w> {
     pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
-        Output { buffer: Vec::with_capacity(CHUNK + 1024), sink, failed: false, depth: 0 }
+        Output { buffer: Vec::with_capacity(CHUNK + 1024), sink, failed: false, handed: 0, depth: 0 }
     }
 
     #[inline]
@@ -106,7 +108,13 @@ impl<'w> Output<'w> {
         if !self.failed {
             self.failed = self.sink.write_str(text).is_err();
         }
+        self.handed += self.buffer.len();
         self.buffer.clear();
+    }
+
+    /// How many bytes there are so far.
+    pub(super) fn position(&self) -> usize {
+        self.handed + self.buffer.len()
     }
 
     /// Hands on the rest.

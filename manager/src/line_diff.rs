@@ -1,0 +1,386 @@
+//! Which lines of a text differ from another one, in a unified diff.
+//!
+//! Patience diff (Bram Cohen): lines that occur once in both texts, as most lines of a program do, are paired as far as that goes in order, and what
+//! is between two pairs is compared by itself. Where that pairs nothing, Myers' algorithm looks for a shortest edit script of bounded length, and if
+//! there is none, all is replaced. So time is linear in the number of lines, but for a logarithmic factor, however much differs. Ranges that
+//! remain to be compared are on a stack of their own.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// How often lines between pairs are paired again. Each round is linear.
+const ROUNDS: u32 = 4;
+
+/// The longest edit script that is looked for between two pairs.
+const LONGEST_SCRIPT: usize = 64;
+
+/// So many lines around a difference are shown.
+const CONTEXT: usize = 3;
+
+/// Lines of the old text and the lines of the new one that stand for them. One of the two may be empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Change {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+/// Writes how a text became another one; nothing if they are equal.
+///
+/// # Errors
+/// Those of `to`.
+pub(crate) fn write_unified_diff(
+    [old_name, new_name]: [&str; 2],
+    old: &str,
+    new: &str,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    if old == new {
+        return Ok(());
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let changes = changes(&old, &new);
+    writeln!(to, "--- {old_name}\n+++ {new_name}")?;
+    let mut rest = &changes[..];
+    while let [first, ..] = rest {
+        // Changes whose contexts touch are shown in one.
+        let count = 1 + rest.windows(2).take_while(|w| w[1].old.start - w[0].old.end <= 2 * CONTEXT).count();
+        let (hunk, later) = rest.split_at(count);
+        rest = later;
+        let last = &hunk[count - 1];
+        let before = first.old.start.min(CONTEXT);
+        let after = (old.len() - last.old.end).min(CONTEXT);
+        let old_shown = first.old.start - before..last.old.end + after;
+        let new_shown = first.new.start - before..last.new.end + after;
+        writeln!(to, "@@ -{} +{} @@", place(&old_shown), place(&new_shown))?;
+        let mut at = old_shown.start;
+        for change in hunk {
+            lines(to, ' ', &old[at..change.old.start])?;
+            lines(to, '-', &old[change.old.clone()])?;
+            lines(to, '+', &new[change.new.clone()])?;
+            at = change.old.end;
+        }
+        lines(to, ' ', &old[at..old_shown.end])?;
+    }
+    Ok(())
+}
+
+/// Where lines are, as a hunk says it: counted from 1; before nothing, the line before it.
+fn place(lines: &Range<usize>) -> String {
+    match lines.len() {
+        0 => format!("{},0", lines.start),
+        1 => format!("{}", lines.start + 1),
+        n => format!("{},{n}", lines.start + 1),
+    }
+}
+
+fn lines(to: &mut dyn Write, mark: char, lines: &[&str]) -> io::Result<()> {
+    lines.iter().try_for_each(|line| writeln!(to, "{mark}{line}"))
+}
+
+/// What differs, in order. Between two changes is at least one line that is the same.
+fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut number = |line| {
+        let next = numbers.len() as u32;
+        *numbers.entry(line).or_insert(next)
+    };
+    let old: Vec<u32> = old.iter().map(|&line| number(line)).collect();
+    let new: Vec<u32> = new.iter().map(|&line| number(line)).collect();
+    let mut pairing = Pairing { old: &old, new: &new, seen: vec![Seen::default(); numbers.len()] };
+    let mut changes: Vec<Change> = Vec::new();
+    let mut ranges = vec![(Change { old: 0..old.len(), new: 0..new.len() }, 0)];
+    while let Some((mut range, round)) = ranges.pop() {
+        trim(&mut range, &old, &new);
+        if range.old.is_empty() && range.new.is_empty() {
+            continue;
+        }
+        if range.old.is_empty() || range.new.is_empty() {
+            push(&mut changes, range);
+            continue;
+        }
+        let pairs = if round < ROUNDS { pairing.pairs(&range) } else { Vec::new() };
+        if pairs.is_empty() {
+            match shortest_script(&old[range.old.clone()], &new[range.new.clone()]) {
+                Some(script) => script.into_iter().for_each(|c| push(&mut changes, moved(c, &range))),
+                None => push(&mut changes, range),
+            }
+            continue;
+        }
+        // From the last to the first, so that the first is looked at next.
+        let mut end = [range.old.end, range.new.end];
+        for &(i, j) in pairs.iter().rev() {
+            ranges.push((Change { old: i + 1..end[0], new: j + 1..end[1] }, round + 1));
+            end = [i, j];
+        }
+        ranges.push((Change { old: range.old.start..end[0], new: range.new.start..end[1] }, round + 1));
+    }
+    changes
+}
+
+/// Appends a change; one that follows on the last is one with it.
+fn push(changes: &mut Vec<Change>, change: Change) {
+    match changes.last_mut() {
+        Some(last) if last.old.end == change.old.start && last.new.end == change.new.start => {
+            last.old.end = change.old.end;
+            last.new.end = change.new.end;
+        }
+        _ => changes.push(change),
+    }
+}
+
+/// Takes away the lines that are the same at both ends.
+fn trim(range: &mut Change, old: &[u32], new: &[u32]) {
+    let (a, b) = (&old[range.old.clone()], &new[range.new.clone()]);
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(x, y)| x == y).count();
+    range.old = range.old.start + start..range.old.end - end;
+    range.new = range.new.start + start..range.new.end - end;
+}
+
+/// A change of parts, as one of the whole.
+fn moved(change: Change, to: &Change) -> Change {
+    let (i, j) = (to.old.start, to.new.start);
+    Change { old: change.old.start + i..change.old.end + i, new: change.new.start + j..change.new.end + j }
+}
+
+/// Finds lines that occur once in both parts.
+struct Pairing<'a> {
+    old: &'a [u32],
+    new: &'a [u32],
+    /// For each line, how often it occurs in the parts that are looked at. All are zero in between.
+    seen: Vec<Seen>,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Seen {
+    old: u32,
+    new: u32,
+    /// Where it is in the old part.
+    at: usize,
+}
+
+impl Pairing<'_> {
+    /// As many pairs of equal lines as there can be in order, of lines that occur once in both parts.
+    fn pairs(&mut self, range: &Change) -> Vec<(usize, usize)> {
+        for i in range.old.clone() {
+            let seen = &mut self.seen[self.old[i] as usize];
+            (seen.old, seen.at) = (seen.old.saturating_add(1), i);
+        }
+        for j in range.new.clone() {
+            let seen = &mut self.seen[self.new[j] as usize];
+            seen.new = seen.new.saturating_add(1);
+        }
+        let candidates: Vec<(usize, usize)> = range
+            .new
+            .clone()
+            .filter_map(|j| match self.seen[self.new[j] as usize] {
+                Seen { old: 1, new: 1, at } => Some((at, j)),
+                _ => None,
+            })
+            .collect();
+        for i in range.old.clone() {
+            self.seen[self.old[i] as usize] = Seen::default();
+        }
+        for j in range.new.clone() {
+            self.seen[self.new[j] as usize] = Seen::default();
+        }
+        longest_increasing(&candidates)
+    }
+}
+
+/// The longest subsequence whose first components grow (Fredman's algorithm: piles in the manner of the card game).
+fn longest_increasing(items: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // Of each pile, the card on top; and of each card, the one on top of the pile before when it was laid.
+    let mut tops: Vec<usize> = Vec::new();
+    let mut below: Vec<Option<usize>> = Vec::with_capacity(items.len());
+    for (n, item) in items.iter().enumerate() {
+        let pile = tops.partition_point(|&top| items[top].0 < item.0);
+        below.push(pile.checked_sub(1).map(|p| tops[p]));
+        match tops.get_mut(pile) {
+            Some(top) => *top = n,
+            None => tops.push(n),
+        }
+    }
+    let mut chosen: Vec<(usize, usize)> =
+        std::iter::successors(tops.last().copied(), |&n| below[n]).map(|n| items[n]).collect();
+    chosen.reverse();
+    chosen
+}
+
+/// A shortest script that makes the old lines the new ones, if there is one of at most [`LONGEST_SCRIPT`] insertions and deletions (Myers, "An
+/// O(ND) Difference Algorithm and Its Variations", greedy).
+fn shortest_script(old: &[u32], new: &[u32]) -> Option<Vec<Change>> {
+    let longest = LONGEST_SCRIPT.min(old.len() + new.len());
+    if old.len().abs_diff(new.len()) > longest {
+        return None;
+    }
+    let (n, m) = (old.len() as isize, new.len() as isize);
+    // How far each diagonal `x - y` has come, and the same before each step.
+    let width = 2 * longest + 3;
+    let middle = longest as isize + 1;
+    let at = |k: isize| (k + middle) as usize;
+    let mut reached = vec![0isize; width];
+    let mut history: Vec<Vec<isize>> = Vec::new();
+    let from_above =
+        |reached: &[isize], k: isize, d: isize| k == -d || (k != d && reached[at(k - 1)] < reached[at(k + 1)]);
+    'search: for d in 0..=longest as isize {
+        history.push(reached.clone());
+        for k in (-d..=d).step_by(2) {
+            let mut x = if from_above(&reached, k, d) { reached[at(k + 1)] } else { reached[at(k - 1)] + 1 };
+            let mut y = x - k;
+            // Diagonals that have left the rectangle come no further.
+            if x > n || y > m {
+                reached[at(k)] = x;
+                continue;
+            }
+            while x < n && y < m && old[x as usize] == new[y as usize] {
+                (x, y) = (x + 1, y + 1);
+            }
+            reached[at(k)] = x;
+            if x == n && y == m {
+                break 'search;
+            }
+        }
+        if d == longest as isize {
+            return None;
+        }
+    }
+    let mut steps = Vec::new();
+    let (mut x, mut y) = (n, m);
+    for (d, reached) in history.iter().enumerate().skip(1).rev() {
+        let (d, k) = (d as isize, x - y);
+        let previous = if from_above(reached, k, d) { k + 1 } else { k - 1 };
+        let (px, py) = (reached[at(previous)], reached[at(previous)] - previous);
+        let (a, b) = (px as usize, py as usize);
+        steps.push(if previous == k + 1 {
+            Change { old: a..a, new: b..b + 1 }
+        } else {
+            Change { old: a..a + 1, new: b..b }
+        });
+        (x, y) = (px, py);
+    }
+    let mut script = Vec::new();
+    steps.into_iter().rev().for_each(|step| push(&mut script, step));
+    Some(script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, changes, write_unified_diff};
+
+    fn diff(old: &str, new: &str) -> String {
+        let mut out = Vec::new();
+        write_unified_diff(["a", "b"], old, new, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Puts the new lines in the place of the old ones.
+    fn patched<'a>(old: &[&'a str], new: &[&'a str], changes: &[Change]) -> Vec<&'a str> {
+        let (mut out, mut at) = (Vec::new(), 0);
+        for c in changes {
+            assert!(at <= c.old.start && !(c.old.is_empty() && c.new.is_empty()));
+            out.extend(&old[at..c.old.start]);
+            out.extend(&new[c.new.clone()]);
+            at = c.old.end;
+        }
+        out.extend(&old[at..]);
+        out
+    }
+
+    #[test]
+    fn equal_texts_have_no_diff() {
+        assert_eq!(diff("a\nb\n", "a\nb\n"), "");
+    }
+
+    #[test]
+    fn context_is_shown_and_changes_that_are_near_are_one_hunk() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n";
+        let new = old.replace("\n3\n", "\nthree\n").replace("\n7\n", "\n").replace("\n20\n", "\n20\n21\n");
+        let expected = "\
+--- a
++++ b
+@@ -1,10 +1,9 @@
+ 1
+ 2
+-3
++three
+ 4
+ 5
+ 6
+-7
+ 8
+ 9
+ 10
+@@ -18,3 +17,4 @@
+ 18
+ 19
+ 20
++21
+";
+        assert_eq!(diff(old, &new), expected);
+    }
+
+    #[test]
+    fn nothing_becomes_something_and_back() {
+        assert_eq!(diff("", "a\n"), "--- a\n+++ b\n@@ -0,0 +1 @@\n+a\n");
+        assert_eq!(diff("a\nb\n", ""), "--- a\n+++ b\n@@ -1,2 +0,0 @@\n-a\n-b\n");
+    }
+
+    #[test]
+    fn repeated_lines_give_a_shortest_script() {
+        let (old, new) = (["x", "x", "y", "y", "x"], ["x", "y", "x", "x", "y"]);
+        let found = changes(&old, &new);
+        assert_eq!(patched(&old, &new, &found), new);
+        let size: usize = found.iter().map(|c| c.old.len() + c.new.len()).sum();
+        assert_eq!(size, 4, "{found:?}");
+    }
+
+    #[test]
+    fn any_two_texts_become_each_other_by_their_diff() {
+        // A linear congruential generator, so that texts are the same each time.
+        let mut state = 1u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let words = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
+        for case in 0..3000 {
+            let letters = 1 + case % words.len();
+            let text = |next: &mut dyn FnMut(usize) -> usize| -> Vec<&str> {
+                (0..next(if case % 10 == 0 { 300 } else { 12 })).map(|_| words[next(letters)]).collect()
+            };
+            let (old, new) = (text(&mut next), text(&mut next));
+            let found = changes(&old, &new);
+            assert_eq!(patched(&old, &new, &found), new, "{old:?}");
+            assert!(found.windows(2).all(|w| w[0].old.end < w[1].old.start), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_moves_is_the_only_one_that_changes() {
+        let old: Vec<String> = (0..1000).map(|n| n.to_string()).collect();
+        let mut new = old.clone();
+        let line = new.remove(100);
+        new.insert(900, line);
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
+        assert_eq!(
+            changes(&old, &new),
+            [Change { old: 100..101, new: 100..100 }, Change { old: 901..901, new: 900..901 }]
+        );
+    }
+
+    #[test]
+    fn texts_that_have_nothing_or_everything_often_in_common_are_compared_in_little_time() {
+        let number = |n: usize, word: &str| (0..n).map(|i| format!("{word}{i}")).collect::<Vec<_>>();
+        let (a, b) = (number(100_000, "a"), number(100_000, "b"));
+        let of = |lines: &[String]| -> String { lines.join("\n") };
+        assert_eq!(diff(&of(&a), &of(&b)).lines().count(), 200_003);
+        let same = vec!["x".to_string(); 100_000];
+        let mixed: Vec<String> = (0..100_000).map(|i| ["x", "y"][i % 2].to_string()).collect();
+        assert!(diff(&of(&same), &of(&mixed)).lines().count() > 100_000);
+        let reversed: Vec<String> = a.iter().rev().cloned().collect();
+        assert!(diff(&of(&a), &of(&reversed)).lines().count() > 100_000);
+    }
+}
