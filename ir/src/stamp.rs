@@ -82,6 +82,11 @@ impl FunctionStamp {
     pub fn body(&self) -> Stamp {
         self.body
     }
+
+    /// Whether it says the same as another but for the body.
+    pub fn has_head_of(&self, other: &FunctionStamp) -> bool {
+        self.head == other.head
+    }
 }
 
 /// A state of a module: its functions in their order, its attributes, and its globals with their signatures. What is in its tables and named nowhere is not

@@ -1,6 +1,7 @@
 //! Passes over functions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anfora_ir::{Attr, AttrsId, Context, Module, Purity};
 
@@ -9,6 +10,7 @@ use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Outcome, PassInfo};
 use crate::pass::{Pass, PassKind};
+use crate::rounds::Visits;
 use crate::signatures::update_signatures;
 
 /// The attribute of functions that function passes leave alone.
@@ -24,6 +26,16 @@ type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Resu
 pub struct FunctionPass {
     info: PassInfo,
     work: Box<Work>,
+    /// Of this pass and of no other.
+    id: u64,
+    visits: Visiting,
+}
+
+/// Which functions a repeated pass visits.
+#[derive(Copy, Clone, PartialEq)]
+enum Visiting {
+    Changed,
+    All,
 }
 
 impl FunctionPass {
@@ -33,7 +45,13 @@ impl FunctionPass {
         opt_level: u8,
         work: impl Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
     ) -> FunctionPass {
-        FunctionPass { info: PassInfo::new(name, opt_level), work: Box::new(work) }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        FunctionPass {
+            info: PassInfo::new(name, opt_level),
+            work: Box::new(work),
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            visits: Visiting::Changed,
+        }
     }
 
     /// Adds passes that it depends on.
@@ -70,6 +88,29 @@ impl FunctionPass {
         self.info = self.info.breaking(properties);
         self
     }
+
+    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on those that have not changed: what it does to a function depends
+    /// on something besides the function and those that this reaches by naming them.
+    #[must_use]
+    pub fn visiting_all(mut self) -> FunctionPass {
+        self.visits = Visiting::All;
+        self
+    }
+
+    /// The functions that a repetition around the pass lets it leave out.
+    fn begin_visits(&self, module: &Module, cx: &PassContext) -> Option<Visits> {
+        match self.visits {
+            Visiting::All => None,
+            Visiting::Changed => cx.frame()?.session()?.begin_visits(self.id, module),
+        }
+    }
+
+    /// Tells the repetition which functions the pass left as they were.
+    fn end_visits(visits: Option<&Visits>, module: &Module, cx: &PassContext) {
+        if let (Some(visits), Some(session)) = (visits, cx.frame().and_then(|f| f.session())) {
+            session.end_visits(visits, module);
+        }
+    }
 }
 
 impl Pass for FunctionPass {
@@ -82,10 +123,14 @@ impl Pass for FunctionPass {
         if keys.is_empty() {
             return Ok(Outcome::Unchanged);
         }
+        let visits = self.begin_visits(module, cx);
         let purity = cx.analyses().of_module(module, Purity::of_module);
         let view = ModuleView::new(&purity);
         let mut edited = Vec::new();
         for key in keys {
+            if visits.as_ref().is_some_and(|v| v.skips(module, key)) {
+                continue;
+            }
             let Some((function, tables)) = module.get_mut(key) else { continue };
             if !function.is_definition() || skips(tables, function.attrs) {
                 continue;
@@ -100,6 +145,7 @@ impl Pass for FunctionPass {
                 edited.push(key);
             }
         }
+        Self::end_visits(visits.as_ref(), module, cx);
         // What a pass did that has reported errors is taken back.
         if !cx.has_errors() {
             update_signatures(module, &edited)?;

@@ -82,6 +82,7 @@ mod properties;
 mod register;
 mod registry;
 mod reproducer_file;
+mod rounds;
 mod run;
 mod scope;
 mod sequential;

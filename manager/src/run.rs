@@ -56,6 +56,11 @@ impl Frame {
         std::iter::successors(Some(self), |f| f.parent.as_deref()).last().expect("there is this one")
     }
 
+    /// What the sequence remembers which this pass is, or is in; `None` for a pass that is in none.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref().or_else(|| self.parent.as_ref()?.session.as_ref())
+    }
+
     pub(crate) fn analyses(&self) -> Analyses {
         self.outermost().analyses.get_or_init(Analyses::new).clone()
     }

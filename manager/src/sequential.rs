@@ -103,6 +103,10 @@ impl std::fmt::Debug for Sequential {
 
 /// Runs passes one after the other, again and again, until each of them has seen the module and left it as it is, or a number of rounds is
 /// over. A pipeline writes it `fixpoint<n>(…)`.
+///
+/// A [`FunctionPass`](crate::FunctionPass) does not visit a function again that it has left as it was, unless since then that function changed, or one that it
+/// names, or one that this names, and so on. The result is the same; what the pass counts and remarks there is counted and remarked once. See
+/// [`FunctionPass::visiting_all`](crate::FunctionPass::visiting_all).
 pub struct Repeat {
     info: PassInfo,
     passes: Vec<Arc<dyn Pass>>,
@@ -137,6 +141,7 @@ impl Pass for Repeat {
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        let _guard = cx.frame().and_then(|f| f.session()).map(|session| session.repeat());
         let mut changed = false;
         // So many passes in a row have left the module as it is now.
         let mut quiet = 0;

@@ -13,6 +13,7 @@ mod phases;
 mod pipelines;
 mod printing;
 mod registering;
+mod repetition;
 mod reports;
 mod reproducers;
 mod rollback;
