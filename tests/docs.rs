@@ -17,7 +17,14 @@ else is said) test it on are tested here. This page is made from these by `tests
 
 A pass runs under contexts whose level is at least its own (`-O1` is level 1). Options are written after its name in a pipeline, `Name{key=value}`; settings are made in the context,
 `--config KEY=VALUE`. What is in functions with the attribute `Primitive=1`, which FuseOps makes, only InlineFunctions changes. Functions with `SkipOptimization=1` are skipped by the
-passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams and AttachGlobalSymbol.
+passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, AttachGlobalSymbol and EnterPhase.
+";
+
+const PROPERTIES: &str = "
+## Properties and phases
+
+A pipeline in which a pass needs a property that one before it breaks is refused before anything runs. A pass that establishes a property breaks those that this excludes. A pass that changed a
+module and breaks what holds from the phase on that the module claims (`#![phase=…]`) lowers the claim; `EnterPhase` raises it.
 ";
 
 fn root() -> &'static Path {
@@ -64,7 +71,8 @@ fn options(pass: &RegisteredPass) -> Vec<String> {
 /// What the file of each pass says at its head, without the title.
 fn heads() -> Vec<(String, String)> {
     let mut heads = Vec::new();
-    for path in files(&root().join("passes/src"), ".rs") {
+    let enter_phase = root().join("manager/src/enter_phase.rs");
+    for path in files(&root().join("passes/src"), ".rs").into_iter().chain([enter_phase]) {
         let text = read(&path);
         let Some(title) = text.lines().next().and_then(|l| l.strip_prefix("//! # ")) else { continue };
         let head: Vec<&str> = text
@@ -103,6 +111,17 @@ fn without_links(lines: &[&str]) -> String {
     text.trim().to_string()
 }
 
+/// What a pass needs, establishes and breaks.
+fn properties(registry: &PassRegistry, pass: &RegisteredPass) -> [String; 3] {
+    let made = registry.make(pass.name()).expect("a registered pass");
+    let info = made.info();
+    [&info.needs, &info.establishes, &info.breaks].map(|names| quoted_list(names))
+}
+
+fn quoted_list<S: std::fmt::Display>(names: &[S]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
 fn page(registry: &PassRegistry) -> String {
     let heads = heads();
     let mut page = INTRODUCTION.to_string();
@@ -117,6 +136,22 @@ fn page(registry: &PassRegistry) -> String {
     for pipeline in registry.pipelines() {
         let text = if pipeline.text.is_empty() { String::new() } else { format!("`{}`", pipeline.text) };
         writeln!(page, "| `{}` | {text} | {} |", pipeline.name, pipeline.doc).unwrap();
+    }
+    page.push_str(PROPERTIES);
+    page.push_str("\n| pass | needs | establishes | breaks |\n|---|---|---|---|\n");
+    for pass in registry.passes() {
+        let [needs, establishes, breaks] = properties(registry, pass);
+        writeln!(page, "| {} | {needs} | {establishes} | {breaks} |", pass.name()).unwrap();
+    }
+    page.push_str("\n| property | what holds | excludes |\n|---|---|---|\n");
+    for property in registry.properties() {
+        let excludes = quoted_list(property.excludes());
+        writeln!(page, "| `{}` | {} | {excludes} |", property.name(), property.doc()).unwrap();
+    }
+    page.push_str("\n| phase | what for | what holds from it on |\n|---|---|---|\n");
+    for entry in registry.phases() {
+        let holding = quoted_list(&registry.holding_from(entry.phase));
+        writeln!(page, "| {} | {} | {holding} |", entry.phase, entry.doc).unwrap();
     }
     page.push_str("\n## Settings\n\n| key | default | what it sets |\n|---|---|---|\n");
     for config in registry.configs() {

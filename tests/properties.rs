@@ -17,8 +17,15 @@ use random_programs::inputs::Agreement;
 use random_programs::{check, config, meaning, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
-const ANY_FORM: [&str; 6] =
-    ["ToANormalForm", "ToGraphNormalForm", "Normalize", "ToNonDataflow", "AttachGlobalSymbol", "BindParams"];
+const ANY_FORM: [&str; 7] = [
+    "ToANormalForm",
+    "ToGraphNormalForm",
+    "Normalize",
+    "ToNonDataflow",
+    "AttachGlobalSymbol",
+    "BindParams",
+    "EnterPhase",
+];
 
 /// Passes whose second run may change something, and why.
 const CHANGES_AGAIN: [(&str, &str); 0] = [];

@@ -63,6 +63,7 @@ mod analyses;
 mod compaction;
 mod config;
 mod context;
+mod enter_phase;
 mod error;
 mod function_edit;
 mod function_pass;

@@ -1,12 +1,10 @@
-//! Phases: what holds from each on, how a module comes to claim one, and what becomes of its claim.
+//! Phases: what holds from each on, and what becomes of the claim of a module to be in one.
 
 use anfora_ir::{Diagnostic, Module, Phase, STANDARD_PHASES, Severity};
 
 use crate::context::PassContext;
-use crate::error::{PassError, PassFailure};
-use crate::info::{Outcome, PassInfo};
-use crate::names::UnknownName;
-use crate::pass::Pass;
+use crate::error::PassError;
+use crate::info::PassInfo;
 use crate::properties::Properties;
 use crate::registry::PassRegistry;
 
@@ -92,39 +90,13 @@ pub(crate) fn lower_claim(module: &mut Module, info: &PassInfo, cx: &PassContext
     cx.remark(Diagnostic::new(Severity::Remark, message));
 }
 
-/// The name of the pass that makes a module claim a phase.
-pub(crate) const ENTER_PHASE: &str = "EnterPhase";
-
-/// The option of that pass.
-pub(crate) const PHASE_OPTION: &str = "phase";
-
-/// Makes the module claim a phase, once what holds from it on was seen to hold. A module that claims a later one goes on claiming that.
-pub(crate) struct EnterPhase {
-    info: PassInfo,
-    /// Absent for the greatest phase of which all holds.
-    phase: Option<Phase>,
-}
-
-impl EnterPhase {
-    /// The pass for a phase of a registry, as text; without one, for the greatest of which all holds.
-    pub(crate) fn new(text: &str, known: &Properties) -> Result<EnterPhase, UnknownName> {
-        let info = PassInfo::new(ENTER_PHASE, 0);
-        if text.is_empty() {
-            return Ok(EnterPhase { info, phase: None });
-        }
-        let phase = text.parse().ok().filter(|&wanted: &Phase| known.phases.iter().any(|e| e.phase == wanted));
-        let Some(phase) = phase else {
-            let numbers: Vec<String> = known.phases.iter().map(|e| e.phase.to_string()).collect();
-            return Err(UnknownName::new("phase", text, numbers.iter().map(String::as_str)));
-        };
-        let holding = known.holding_from(phase);
-        let info = info.needing(holding.iter().copied()).establishing(holding);
-        Ok(EnterPhase { info, phase: Some(phase) })
-    }
-}
-
-/// Fails if a property does not hold of a module.
-fn check_property(module: &Module, registry: &PassRegistry, phase: Phase, name: &str) -> Result<(), PassError> {
+/// Fails if a property that holds from a phase on does not hold of a module.
+pub(crate) fn check_property(
+    module: &Module,
+    registry: &PassRegistry,
+    phase: Phase,
+    name: &str,
+) -> Result<(), PassError> {
     let Err(found) = registry.property(name)?.check(module) else { return Ok(()) };
     let error = PassError::from(found);
     let message = format!("from phase {phase} on `{name}` holds, but {}", error.message());
@@ -144,46 +116,4 @@ pub(crate) fn check_claim(module: &Module, registry: &PassRegistry) -> Result<()
         }
     }
     Ok(())
-}
-
-impl Pass for EnterPhase {
-    fn info(&self) -> &PassInfo {
-        &self.info
-    }
-
-    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let registry = cx.registry();
-        let known = registry.properties_and_phases();
-        let reached = match self.phase {
-            Some(phase) => {
-                for name in known.holding_from(phase) {
-                    check_property(module, registry, phase, name)?;
-                }
-                Some(phase)
-            }
-            None => {
-                // The later of two phases may take back what the earlier asks for, so each is looked at.
-                let mut checked: Vec<(&str, bool)> = Vec::new();
-                let mut holds = |name| match checked.iter().find(|c| c.0 == name) {
-                    Some(&(_, holds)) => holds,
-                    None => {
-                        let holds = known.find(name).is_ok_and(|p| p.is_checkable() && p.check(module).is_ok());
-                        checked.push((name, holds));
-                        holds
-                    }
-                };
-                let mut reached = None;
-                for entry in &known.phases {
-                    if known.holding_from(entry.phase).into_iter().all(&mut holds) {
-                        reached = Some(entry.phase);
-                    }
-                }
-                reached
-            }
-        };
-        if reached > module.phase() {
-            module.set_phase(reached);
-        }
-        Ok(Outcome::Changed)
-    }
 }

@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 use anfora_ir::Phase;
 
 use crate::config::{ConfigDef, OptionDef, Options};
+use crate::enter_phase::{ENTER_PHASE, EnterPhase, PHASE_OPTION};
 use crate::error::{PassError, PassFailure};
 use crate::info::{Outcome, PassInfo};
 use crate::names::UnknownName;
 use crate::pass::{Pass, PassKind};
-use crate::phases::{ENTER_PHASE, EnterPhase, PHASE_OPTION, PhaseEntry};
+use crate::phases::PhaseEntry;
 use crate::properties::{Properties, Property};
 
 /// A pass that can be made by name. [`register_pass!`](crate::register_pass) writes one.

@@ -18,7 +18,7 @@ use anfora_ir::Module;
 use anfora_manager::{ModulePass, PassEntry};
 
 /// The attribute that a function's name is put in.
-pub const GLOBAL_SYMBOL: &str = "global_symbol";
+pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;
 
 /// The pass as pipelines name it.
 pub const ATTACH_GLOBAL_SYMBOL: PassEntry = PassEntry {
@@ -28,10 +28,13 @@ pub const ATTACH_GLOBAL_SYMBOL: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(ModulePass::new("AttachGlobalSymbol", 0, |module, cx| {
-            cx.count("attached", attach_global_symbol(module) as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            ModulePass::new("AttachGlobalSymbol", 0, |module, cx| {
+                cx.count("attached", attach_global_symbol(module) as u64);
+                Ok(())
+            })
+            .establishing(["global-symbols"]),
+        ))
     },
 };
 

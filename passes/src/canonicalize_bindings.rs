@@ -45,19 +45,22 @@ pub const CANONICALIZE_BINDINGS: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("CanonicalizeBindings", 1, |edit, _, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            let done = canonicalize_bindings(edit.cx, edit.function)?;
-            cx.count("replaced", done.replaced as u64);
-            cx.count("hidden", done.hidden as u64);
-            cx.count("resolved", done.resolved as u64);
-            if let Some(contradiction) = done.contradiction {
-                cx.remark(contradiction.in_function(edit.name()));
-            }
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("CanonicalizeBindings", 1, |edit, _, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                let done = canonicalize_bindings(edit.cx, edit.function)?;
+                cx.count("replaced", done.replaced as u64);
+                cx.count("hidden", done.hidden as u64);
+                cx.count("resolved", done.resolved as u64);
+                if let Some(contradiction) = done.contradiction {
+                    cx.remark(contradiction.in_function(edit.name()));
+                }
+                Ok(())
+            })
+            .needing(["anf"]),
+        ))
     },
 };
 

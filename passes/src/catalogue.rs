@@ -30,19 +30,23 @@ const PIPELINES: &[(&str, &str, &str)] = &[
         "what always pays",
     ),
     ("O3", "O2,FoldBatchNorm,LambdaLifting,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
+];
+
+/// What leads to each of the standard phases: number, passes, doc.
+const MEGAPASSES: &[(&str, &str, &str)] = &[
     (
-        "phase0",
+        "0",
         "ToANormalForm,Normalize,LambdaLifting,ConvertToDataflow",
         "ingestion: to A-normal form in dataflow regions, without functions in functions",
     ),
     (
-        "phase1",
+        "1",
         "fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination,FuseOps",
         "optimizations: general ones, then fusion",
     ),
-    ("phase2.1", "ToNonDataflow", "early build: no dataflow regions after it"),
-    ("phase2.2", "", "early build: open to embedders"),
-    ("phase2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
+    ("2.1", "ToNonDataflow", "early build: no dataflow regions after it"),
+    ("2.2", "", "early build: open to embedders"),
+    ("2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
 ];
 
 /// A registry of the passes, settings and pipelines of this crate.
@@ -84,6 +88,10 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
     }
     for &(name, text, doc) in PIPELINES {
         registry.register_pipeline(name, text, doc)?;
+    }
+    for &(phase, text, doc) in MEGAPASSES {
+        let phase = phase.parse().expect("the numbers of the standard phases are numbers");
+        registry.register_megapass(phase, text, doc)?;
     }
     Ok(())
 }

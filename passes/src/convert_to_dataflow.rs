@@ -45,14 +45,18 @@ pub const CONVERT_TO_DATAFLOW: PassEntry = PassEntry {
     make: |options| {
         let min_size: i64 = options.get("min_size")?;
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
-        Ok(Arc::new(FunctionPass::new("ConvertToDataflow", 0, move |edit, module, cx| {
-            if !is_primitive(edit.cx, edit.function) {
-                let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
-                cx.count("grouped", made.grouped as u64);
-                cx.count("regions", made.regions as u64);
-            }
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("ConvertToDataflow", 0, move |edit, module, cx| {
+                if !is_primitive(edit.cx, edit.function) {
+                    let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
+                    cx.count("grouped", made.grouped as u64);
+                    cx.count("regions", made.regions as u64);
+                }
+                Ok(())
+            })
+            .needing(["anf"])
+            .establishing(["dataflow"]),
+        ))
     },
 };
 

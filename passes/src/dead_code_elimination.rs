@@ -47,20 +47,23 @@ pub const DEAD_CODE_ELIMINATION: PassEntry = PassEntry {
     make: |options| {
         let entries: String = options.get("entries")?;
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
-        Ok(Arc::new(ModulePass::new("DeadCodeElimination", 1, move |module, cx| {
-            let purity = Purity::of_module(module);
-            let done = eliminate_dead_code(module, &purity, &entries).map_err(|(function, failure)| {
-                let error = PassError::from(failure);
-                match function {
-                    Some(name) => error.in_function(name),
-                    None => error,
-                }
-            })?;
-            cx.count("bindings", done.bindings as u64);
-            cx.count("functions", done.functions as u64);
-            done.remarks.into_iter().for_each(|r| cx.remark(r));
-            Ok(())
-        })))
+        Ok(Arc::new(
+            ModulePass::new("DeadCodeElimination", 1, move |module, cx| {
+                let purity = Purity::of_module(module);
+                let done = eliminate_dead_code(module, &purity, &entries).map_err(|(function, failure)| {
+                    let error = PassError::from(failure);
+                    match function {
+                        Some(name) => error.in_function(name),
+                        None => error,
+                    }
+                })?;
+                cx.count("bindings", done.bindings as u64);
+                cx.count("functions", done.functions as u64);
+                done.remarks.into_iter().for_each(|r| cx.remark(r));
+                Ok(())
+            })
+            .needing(["anf"]),
+        ))
     },
 };
 

@@ -45,14 +45,17 @@ pub const ELIMINATE_COMMON_SUBEXPR: PassEntry = PassEntry {
     configs: &[],
     make: |options| {
         let order = if options.get("commutative")? { OperandOrder::Commutative } else { OperandOrder::Exact };
-        Ok(Arc::new(FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
-            cx.count("merged", merged as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
+                cx.count("merged", merged as u64);
+                Ok(())
+            })
+            .needing(["anf"]),
+        ))
     },
 };
 

@@ -57,18 +57,21 @@ pub const FOLD_BATCH_NORM: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("FoldBatchNorm", 3, |edit, _, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            let budget = FoldBudget::of(cx)?;
-            let done = fold_batch_norm(edit.cx, edit.function, budget)?;
-            cx.count("folded", done.folded as u64);
-            cx.count("bytes", done.growth as u64);
-            let name = edit.name().to_string();
-            done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("FoldBatchNorm", 3, |edit, _, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                let budget = FoldBudget::of(cx)?;
+                let done = fold_batch_norm(edit.cx, edit.function, budget)?;
+                cx.count("folded", done.folded as u64);
+                cx.count("bytes", done.growth as u64);
+                let name = edit.name().to_string();
+                done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+                Ok(())
+            })
+            .needing(["anf"]),
+        ))
     },
 };
 

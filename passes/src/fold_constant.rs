@@ -44,19 +44,22 @@ pub const FOLD_CONSTANT: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            let budget = FoldBudget::of(cx)?;
-            let done = fold_constant(edit.cx, edit.function, budget)?;
-            cx.count("folded", done.folded as u64);
-            cx.count("branches", done.branches as u64);
-            cx.count("bytes", done.growth as u64);
-            let name = edit.name().to_string();
-            done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                let budget = FoldBudget::of(cx)?;
+                let done = fold_constant(edit.cx, edit.function, budget)?;
+                cx.count("folded", done.folded as u64);
+                cx.count("branches", done.branches as u64);
+                cx.count("bytes", done.growth as u64);
+                let name = edit.name().to_string();
+                done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+                Ok(())
+            })
+            .needing(["anf"]),
+        ))
     },
 };
 

@@ -40,14 +40,17 @@ pub const NORMALIZE: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("Normalize", 1, |edit, _, cx| {
-            if !is_primitive(edit.cx, edit.function) {
-                let done = normalize(edit.cx, &mut edit.function.body);
-                cx.count("bound", done.bound as u64);
-                cx.count("merged", done.merged as u64);
-            }
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("Normalize", 1, |edit, _, cx| {
+                if !is_primitive(edit.cx, edit.function) {
+                    let done = normalize(edit.cx, &mut edit.function.body);
+                    cx.count("bound", done.bound as u64);
+                    cx.count("merged", done.merged as u64);
+                }
+                Ok(())
+            })
+            .establishing(["anf"]),
+        ))
     },
 };
 

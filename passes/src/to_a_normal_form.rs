@@ -36,13 +36,16 @@ pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
+                Ok(())
+            })
+            .establishing(["anf"]),
+        ))
     },
 };
 

@@ -47,14 +47,18 @@ pub const TO_GRAPH_NORMAL_FORM: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
-            if is_primitive(edit.cx, edit.function) {
-                return Ok(());
-            }
-            let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
-            cx.count("dissolved", dissolved as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
+                if is_primitive(edit.cx, edit.function) {
+                    return Ok(());
+                }
+                let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
+                cx.count("dissolved", dissolved as u64);
+                Ok(())
+            })
+            .establishing(["no-dataflow"])
+            .breaking(["anf"]),
+        ))
     },
 };
 

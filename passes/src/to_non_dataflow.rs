@@ -35,12 +35,15 @@ pub const TO_NON_DATAFLOW: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(FunctionPass::new("ToNonDataflow", 0, |edit, _, cx| {
-            if !is_primitive(edit.cx, edit.function) {
-                cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
-            }
-            Ok(())
-        })))
+        Ok(Arc::new(
+            FunctionPass::new("ToNonDataflow", 0, |edit, _, cx| {
+                if !is_primitive(edit.cx, edit.function) {
+                    cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
+                }
+                Ok(())
+            })
+            .establishing(["no-dataflow"]),
+        ))
     },
 };
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anfora::ir::Module;
-use anfora::manager::{Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind};
+use anfora::ir::{Module, Phase};
+use anfora::manager::{ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind};
 
 use super::{Broken, registered};
 use crate::random_programs::checking::Why;
@@ -26,6 +26,23 @@ pub(super) const BROKEN: &[Broken] = &[
         mistake: "says that it changed nothing",
         why: &[Why::ClaimsUnchanged],
         make: || liar("FoldConstant"),
+    },
+    Broken {
+        of: "EnterPhase",
+        mistake: "says that it changed nothing",
+        why: &[Why::ClaimsUnchanged],
+        make: || liar("EnterPhase"),
+    },
+    Broken {
+        of: "EnterPhase",
+        mistake: "claims a phase without looking",
+        why: &[Why::IllFormed],
+        make: || {
+            Arc::new(ModulePass::new("EnterPhase", 0, |module, _| {
+                module.set_phase(Phase::new(2.3));
+                Ok(())
+            }))
+        },
     },
 ];
 

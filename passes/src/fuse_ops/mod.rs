@@ -3,7 +3,7 @@
 //! ```text
 //! Notation   v, w variables; op an operator of a pattern other than Opaque; P(v) the first value that all paths from v go through (its immediate
 //!            post-dominator); G a group of bindings, r the last of them.
-//! Needs      Nothing: any form. Bindings outside of dataflow regions, and those whose operands are not atoms or whose values are shared, stay as they are.
+//! Needs      Dataflow regions: nothing else is fused. In any form, though bindings whose operands are not atoms or whose values are shared stay as they are.
 //! Effect     dataflow { .. let v = op(a, ..); .. let r = op(v, ..); .. }
 //!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
 //!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
@@ -87,18 +87,22 @@ pub const FUSE_OPS: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(ModulePass::new("FuseOps", 1, |module, cx| {
-            let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
-            let limits = FusionLimits {
-                max_depth: limit(cx.config_of(&MAX_FUSION_DEPTH)?),
-                max_function_args: limit(cx.config_of(&MAX_FUSION_ARGS)?),
-            };
-            let done = fuse_ops(module, limits);
-            cx.count("groups", done.groups as u64);
-            cx.count("bindings", done.bindings as u64);
-            cx.count("functions", done.functions as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            ModulePass::new("FuseOps", 1, |module, cx| {
+                let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+                let limits = FusionLimits {
+                    max_depth: limit(cx.config_of(&MAX_FUSION_DEPTH)?),
+                    max_function_args: limit(cx.config_of(&MAX_FUSION_ARGS)?),
+                };
+                let done = fuse_ops(module, limits);
+                cx.count("groups", done.groups as u64);
+                cx.count("bindings", done.bindings as u64);
+                cx.count("functions", done.functions as u64);
+                Ok(())
+            })
+            .needing(["dataflow"])
+            .breaking(["global-symbols"]),
+        ))
     },
 };
 

@@ -66,18 +66,23 @@ pub const INLINE_FUNCTIONS: PassEntry = PassEntry {
         let functions: String = options.get("functions")?;
         let functions: Vec<String> =
             functions.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
-        Ok(Arc::new(ModulePass::new("InlineFunctions", 2, move |module, cx| {
-            let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
-            let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-            let done = inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
-                Some(name) => PassError::from(failure).in_function(name),
-                None => PassError::from(failure),
-            })?;
-            cx.count("uses", done.uses as u64);
-            cx.count("functions", done.functions as u64);
-            done.remarks.into_iter().for_each(|r| cx.remark(r));
-            Ok(())
-        })))
+        Ok(Arc::new(
+            ModulePass::new("InlineFunctions", 2, move |module, cx| {
+                let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
+                let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+                let done =
+                    inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
+                        Some(name) => PassError::from(failure).in_function(name),
+                        None => PassError::from(failure),
+                    })?;
+                cx.count("uses", done.uses as u64);
+                cx.count("functions", done.functions as u64);
+                done.remarks.into_iter().for_each(|r| cx.remark(r));
+                Ok(())
+            })
+            .needing(["anf"])
+            .breaking(["no-nested-functions"]),
+        ))
     },
 };
 

@@ -54,14 +54,19 @@ pub const LAMBDA_LIFTING: PassEntry = PassEntry {
     options: &[],
     configs: &[],
     make: |_| {
-        Ok(Arc::new(ModulePass::new("LambdaLifting", 1, |module, cx| {
-            let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
-                Some(name) => PassError::from(failure).in_function(name),
-                None => PassError::from(failure),
-            })?;
-            cx.count("lambdas", lifted as u64);
-            Ok(())
-        })))
+        Ok(Arc::new(
+            ModulePass::new("LambdaLifting", 1, |module, cx| {
+                let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
+                    Some(name) => PassError::from(failure).in_function(name),
+                    None => PassError::from(failure),
+                })?;
+                cx.count("lambdas", lifted as u64);
+                Ok(())
+            })
+            .needing(["anf"])
+            .establishing(["no-nested-functions"])
+            .breaking(["global-symbols"]),
+        ))
     },
 };
 
