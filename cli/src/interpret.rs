@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anfora::interp::{Interpreter, Value, ValueId, Values, random_tensor};
-use anfora::ir::{Context, Dim, Function, Literal, Module, SymbolId, Type, TypeId, did_you_mean};
+use anfora::interp::{Draw, Interpreter, Value, ValueId, Values};
+use anfora::ir::{Function, Literal, Module, did_you_mean};
 use clap::Args;
 use rustc_hash::FxHashMap;
 
@@ -34,8 +34,6 @@ pub(crate) struct Run {
     output: Option<PathBuf>,
 }
 
-/// Symbolic dimensions of inputs that are drawn have this size.
-const SYMBOLIC_EXTENT: i64 = 2;
 /// More outputs than this are not shown and not saved; a value may share its parts so often that writing all of them out has no end.
 const MOST_OUTPUTS: usize = 10_000;
 
@@ -52,12 +50,13 @@ impl Run {
             return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
         };
         let inputs = self.read_inputs(&module, function)?;
-        let arguments = self.arguments(&module, function, inputs)?;
-        let mut values = Values::new();
-        let arguments: Vec<ValueId> = arguments.into_iter().map(|a| a.build(&mut values)).collect();
+        let draw = inputs.into_iter().fold(Draw::new(self.random), |draw, (i, tensor)| draw.given(i, tensor));
+        let arguments = draw
+            .arguments(&module.cx, function)
+            .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))?;
         let outcome = Interpreter::new(&module)
             .seed(self.random)
-            .call(entry, values, &arguments)
+            .call(entry, arguments.values, &arguments.list)
             .map_err(|e| Failure::in_module(&[e.diagnostic()], &module))?;
         let mut out = std::io::stdout().lock();
         for effect in &outcome.trace {
@@ -110,114 +109,6 @@ impl Run {
         }
         Ok(inputs)
     }
-
-    /// An argument for each parameter: what is given, or drawn from the seed and the parameter's name.
-    fn arguments(
-        &self,
-        module: &Module,
-        function: &Function,
-        mut inputs: FxHashMap<usize, Literal>,
-    ) -> Result<Vec<Argument>, Failure> {
-        let cx = &module.cx;
-        let mut extents: FxHashMap<SymbolId, i64> = FxHashMap::default();
-        for (i, &param) in function.body.params().iter().enumerate() {
-            if let (Some(given), Some(tensor)) = (inputs.get(&i), cx.types.as_tensor(function.body.ty(param.expr()))) {
-                for (&dim, &extent) in tensor.shape.iter().flatten().zip(given.shape()) {
-                    if let Dim::Symbol(s) = *cx.types.dims.get(dim) {
-                        extents.entry(s).or_insert(extent as i64);
-                    }
-                }
-            }
-        }
-        let mut arguments = Vec::new();
-        for (i, &param) in function.body.params().iter().enumerate() {
-            if let Some(given) = inputs.remove(&i) {
-                arguments.push(Argument::Tensor(given));
-                continue;
-            }
-            let name = function.body.var_name(param).map_or_else(|| i.to_string(), |n| cx.names.get(n).to_string());
-            let ty = function.body.ty(param.expr());
-            let drawn = draw(cx, ty, &mut extents, self.random ^ fnv(&name)).ok_or_else(|| {
-                let ty = cx.type_text(ty);
-                Failure::Message(format!("the input `{name}` of type {ty} cannot be drawn; give it with --input"))
-            })?;
-            arguments.push(drawn);
-        }
-        Ok(arguments)
-    }
-}
-
-/// An argument before it is in the interpreter's arena: a tensor, or the post-order of a tuple's parts.
-enum Argument {
-    Tensor(Literal),
-    Tuple(Vec<Part>),
-}
-
-enum Part {
-    Tensor(Literal),
-    /// A tuple of so many of the parts before it.
-    Tuple(usize),
-}
-
-impl Argument {
-    fn build(self, values: &mut Values) -> ValueId {
-        let parts = match self {
-            Argument::Tensor(t) => return values.tensor(t),
-            Argument::Tuple(parts) => parts,
-        };
-        let mut stack: Vec<ValueId> = Vec::new();
-        for part in parts {
-            let value = match part {
-                Part::Tensor(t) => values.tensor(t),
-                Part::Tuple(n) => {
-                    let fields = stack.split_off(stack.len() - n);
-                    values.tuple(&fields)
-                }
-            };
-            stack.push(value);
-        }
-        stack.pop().expect("the post-order of one value leaves one")
-    }
-}
-
-/// A value of a type: each tensor drawn from a seed of its own. `None` for what is not a tensor or a tuple of such.
-fn draw(cx: &Context, ty: TypeId, extents: &mut FxHashMap<SymbolId, i64>, seed: u64) -> Option<Argument> {
-    enum Pending {
-        Type(TypeId),
-        Close(usize),
-    }
-    let mut stack = vec![Pending::Type(ty)];
-    let mut parts = Vec::new();
-    while let Some(pending) = stack.pop() {
-        match pending {
-            Pending::Close(n) => parts.push(Part::Tuple(n)),
-            Pending::Type(t) => match cx.types.get(t) {
-                Type::Tensor(tensor) => {
-                    let shape = tensor.shape.as_ref()?;
-                    let shape: Option<Vec<usize>> = shape
-                        .iter()
-                        .map(|&d| match *cx.types.dims.get(d) {
-                            Dim::Const(c) => usize::try_from(c).ok(),
-                            Dim::Symbol(s) => usize::try_from(*extents.entry(s).or_insert(SYMBOLIC_EXTENT)).ok(),
-                            Dim::Unknown => usize::try_from(SYMBOLIC_EXTENT).ok(),
-                            _ => None,
-                        })
-                        .collect();
-                    parts.push(Part::Tensor(random_tensor(tensor.dtype, &shape?, seed ^ parts.len() as u64)?));
-                }
-                Type::Tuple(fields) => {
-                    stack.push(Pending::Close(fields.len()));
-                    stack.extend(fields.iter().rev().map(|&f| Pending::Type(f)));
-                }
-                _ => return None,
-            },
-        }
-    }
-    if let [Part::Tensor(_)] = parts.as_slice() {
-        let Some(Part::Tensor(t)) = parts.pop() else { return None };
-        return Some(Argument::Tensor(t));
-    }
-    Some(Argument::Tuple(parts))
 }
 
 /// The fields of a result that is a tuple, nested ones in order, or the result itself.
@@ -235,11 +126,6 @@ fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
         }
     }
     outputs
-}
-
-/// FNV-1a, 64 bits.
-fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// A digest of a tensor's bytes, and its first elements where there are few.

@@ -1,6 +1,6 @@
 //! Types at run time: whether a value is of a type, and what symbolic dimensions stand for.
 
-use anfora_ir::{Dim, DimId, DimOp, Literal, SymbolId, Type, TypeId};
+use anfora_ir::{Dim, DimId, DimOp, Dims, Literal, SymbolId, Type, TypeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::{Machine, Step};
@@ -94,38 +94,7 @@ impl Machine<'_> {
 
     /// The value of a dimension; `None` if it is not known, has a symbol without a value, or overflows.
     pub(crate) fn extent(&self, dim: DimId) -> Option<i128> {
-        let dims = &self.cx.types.dims;
-        let mut memo: FxHashMap<DimId, Option<i128>> = FxHashMap::default();
-        let mut stack = vec![dim];
-        while let Some(&top) = stack.last() {
-            let depth = stack.len();
-            let mut want = |d: DimId| match memo.get(&d) {
-                Some(value) => *value,
-                None => {
-                    stack.push(d);
-                    None
-                }
-            };
-            let value = match dims.get(top) {
-                Dim::Unknown | Dim::Bound { .. } => None,
-                Dim::Const(c) => Some(i128::from(*c)),
-                Dim::Symbol(s) => self.symbol(*s).map(i128::from),
-                Dim::Op { op, lhs, rhs } => {
-                    let (l, r) = (want(*lhs), want(*rhs));
-                    l.zip(r).and_then(|(l, r)| operate(*op, l, r))
-                }
-                Dim::Sum(terms) => terms.iter().try_fold(0i128, |sum, term| {
-                    let start = i128::from(term.coefficient);
-                    let product = term.factors.iter().try_fold(start, |product, &f| product.checked_mul(want(f)?))?;
-                    sum.checked_add(product)
-                }),
-            };
-            if stack.len() == depth {
-                memo.insert(top, value);
-                stack.pop();
-            }
-        }
-        memo.get(&dim).copied().flatten()
+        evaluate_dim(&self.cx.types.dims, dim, |symbol| self.symbol(symbol))
     }
 
     /// A type for a message, with what its symbols stand for where it is a tensor's.
@@ -167,4 +136,39 @@ impl Machine<'_> {
 fn operate(op: DimOp, l: i128, r: i128) -> Option<i128> {
     let (l, r) = (i64::try_from(l).ok()?, i64::try_from(r).ok()?);
     op.evaluate(l, r).map(i128::from)
+}
+
+/// The value of a dimension, with what its symbols stand for; `None` if it is not known, has a symbol without a value, or overflows.
+pub(crate) fn evaluate_dim(dims: &Dims, dim: DimId, symbol: impl Fn(SymbolId) -> Option<i64>) -> Option<i128> {
+    let mut memo: FxHashMap<DimId, Option<i128>> = FxHashMap::default();
+    let mut stack = vec![dim];
+    while let Some(&top) = stack.last() {
+        let depth = stack.len();
+        let mut want = |d: DimId| match memo.get(&d) {
+            Some(value) => *value,
+            None => {
+                stack.push(d);
+                None
+            }
+        };
+        let value = match dims.get(top) {
+            Dim::Unknown | Dim::Bound { .. } => None,
+            Dim::Const(c) => Some(i128::from(*c)),
+            Dim::Symbol(s) => symbol(*s).map(i128::from),
+            Dim::Op { op, lhs, rhs } => {
+                let (l, r) = (want(*lhs), want(*rhs));
+                l.zip(r).and_then(|(l, r)| operate(*op, l, r))
+            }
+            Dim::Sum(terms) => terms.iter().try_fold(0i128, |sum, term| {
+                let start = i128::from(term.coefficient);
+                let product = term.factors.iter().try_fold(start, |product, &f| product.checked_mul(want(f)?))?;
+                sum.checked_add(product)
+            }),
+        };
+        if stack.len() == depth {
+            memo.insert(top, value);
+            stack.pop();
+        }
+    }
+    memo.get(&dim).copied().flatten()
 }

@@ -7,6 +7,7 @@
 //! - Nothing recurses over the program: pending work lies on a stack of its own, values in an arena, and a call in tail position takes
 //!   no room. How much a program may take is limited ([`Limits`]).
 //! - Symbolic dimensions are bound at calls and by `match_cast`, and checked; whatever else the types promise is relied on.
+//! - [`Draw`] draws arguments for test runs, and [`Agreement`] says where what two programs come to differs.
 //! - `print` appends to the trace, `assert` fails, `random.…` draw from a stream that depends on the seed alone.
 //!
 //! # Example
@@ -22,6 +23,8 @@
 //! ```
 
 mod check;
+mod compare;
+mod draw;
 mod effect;
 mod error;
 mod interpreter;
@@ -31,6 +34,8 @@ mod operator;
 mod prepare;
 mod value;
 
+pub use compare::{Agreement, Difference, DifferentPart};
+pub use draw::{Arguments, CannotDraw, Draw, Numbers};
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
 pub use interpreter::{Interpreter, Limits, Outcome, random_tensor};

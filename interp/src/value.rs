@@ -5,6 +5,8 @@ use std::fmt::{self, Write};
 use anfora_ir::{DType, EntityId, ExprId, GlobalId, Literal, LiteralId};
 use rustc_hash::FxHashSet;
 
+use crate::compare::element_bytes;
+
 /// A value in a [`Values`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct ValueId(Ref);
@@ -338,30 +340,54 @@ fn tensor_text(literal: &Literal) -> String {
 
 /// The texts of the first elements; of a splat, of the one that it has.
 fn first_elements(literal: &Literal) -> Vec<String> {
+    if let Some(strings) = literal.as_strings() {
+        return strings.iter().take(SHOWN).map(|s| format!("{s:?}")).collect();
+    }
+    let bits = literal.dtype().bits();
+    if bits < 8 {
+        return Vec::new();
+    }
+    let bytes = literal.as_splat().or(literal.as_dense().map(|b| &b[..])).unwrap_or(&[]);
+    bytes.chunks_exact(bits / 8).take(SHOWN).map_while(|b| number_text(literal.dtype(), b)).collect()
+}
+
+/// An element for a message that is about its bits: floats with them, where there are floats that look the same.
+pub(crate) fn element_text(literal: &Literal, n: usize) -> String {
+    if let Some(string) = literal.as_strings().and_then(|s| s.get(n)) {
+        return format!("{string:?}");
+    }
+    let Some(bytes) = element_bytes(literal, n) else { return "?".to_string() };
+    let bits: String = bytes.iter().rev().map(|b| format!("{b:02x}")).collect();
+    match number_text(literal.dtype(), bytes) {
+        Some(text) if literal.dtype().is_float() => format!("{text} (0x{bits})"),
+        Some(text) => text,
+        None => format!("0x{bits}"),
+    }
+}
+
+/// A number by its bytes; `None` for those that no kernel computes with.
+fn number_text(dtype: DType, bytes: &[u8]) -> Option<String> {
     use anfora_ir::Element;
-    fn read<T: Element>(bytes: &[u8], show: impl Fn(T) -> String) -> Vec<String> {
-        bytes.chunks_exact(T::DTYPE.bits() / 8).take(SHOWN).map(|b| show(T::read(b))).collect()
+    fn read<T: Element + ToString>(bytes: &[u8]) -> String {
+        T::read(bytes).to_string()
     }
-    let Some(bytes) = literal.as_splat().or(literal.as_dense().map(|b| &b[..])) else {
-        return literal.as_strings().unwrap_or(&[]).iter().take(SHOWN).map(|s| format!("{s:?}")).collect();
-    };
-    match literal.dtype() {
-        DType::Bool => read(bytes, |e: bool| e.to_string()),
-        DType::Int8 => read(bytes, |e: i8| e.to_string()),
-        DType::Int16 => read(bytes, |e: i16| e.to_string()),
-        DType::Int32 => read(bytes, |e: i32| e.to_string()),
-        DType::Int64 => read(bytes, |e: i64| e.to_string()),
-        DType::UInt8 => read(bytes, |e: u8| e.to_string()),
-        DType::UInt16 => read(bytes, |e: u16| e.to_string()),
-        DType::UInt32 => read(bytes, |e: u32| e.to_string()),
-        DType::UInt64 => read(bytes, |e: u64| e.to_string()),
+    Some(match dtype {
+        DType::Bool => read::<bool>(bytes),
+        DType::Int8 => read::<i8>(bytes),
+        DType::Int16 => read::<i16>(bytes),
+        DType::Int32 => read::<i32>(bytes),
+        DType::Int64 => read::<i64>(bytes),
+        DType::UInt8 => read::<u8>(bytes),
+        DType::UInt16 => read::<u16>(bytes),
+        DType::UInt32 => read::<u32>(bytes),
+        DType::UInt64 => read::<u64>(bytes),
         // The bits of the 16-bit floats as a float32: all of its numbers are.
-        DType::BFloat16 => read(bytes, |e: u16| f32::from_bits(u32::from(e) << 16).to_string()),
-        DType::Float32 => read(bytes, |e: f32| e.to_string()),
-        DType::Float64 => read(bytes, |e: f64| e.to_string()),
-        DType::Float16 => read(bytes, |e: u16| float16_text(e)),
-        _ => Vec::new(),
-    }
+        DType::BFloat16 => f32::from_bits(u32::from(u16::read(bytes)) << 16).to_string(),
+        DType::Float32 => read::<f32>(bytes),
+        DType::Float64 => read::<f64>(bytes),
+        DType::Float16 => float16_text(u16::read(bytes)),
+        _ => return None,
+    })
 }
 
 /// A float16, by its bits.

@@ -25,6 +25,7 @@ type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Resu
 /// done, and its callers are typed again.
 pub struct FunctionPass {
     info: PassInfo,
+    tolerance: f64,
     work: Box<Work>,
     /// Of this pass and of no other.
     id: u64,
@@ -48,10 +49,17 @@ impl FunctionPass {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         FunctionPass {
             info: PassInfo::new(name, opt_level),
+            tolerance: 0.0,
             work: Box::new(work),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             visits: Visiting::Changed,
         }
+    }
+
+    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: f64) -> FunctionPass {
+        FunctionPass { tolerance, ..self }
     }
 
     /// Adds passes that it depends on.
@@ -155,6 +163,10 @@ impl Pass for FunctionPass {
 
     fn kind(&self) -> PassKind {
         PassKind::Function
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.tolerance
     }
 }
 

@@ -158,6 +158,11 @@ impl<'a> PassRun<'a> {
         self.pass.pipeline_text()
     }
 
+    /// By how much floats may differ after it: see [`Pass::tolerance`].
+    pub fn tolerance(&self) -> f64 {
+        self.pass.tolerance()
+    }
+
     /// The context that it runs under.
     pub fn context(&self) -> &'a PassContext {
         self.context

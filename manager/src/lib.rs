@@ -74,6 +74,7 @@ mod left;
 mod line_diff;
 mod module_pass;
 mod names;
+mod open_runs;
 mod order;
 mod pass;
 mod phases;
@@ -107,6 +108,7 @@ pub use instruments::{
 };
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
+pub use open_runs::{OpenRuns, RunRole};
 pub use pass::{Pass, PassKind};
 pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};

@@ -12,6 +12,7 @@ type Work = dyn Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + 
 /// A pass over the module as a whole. It may add, remove and change functions.
 pub struct ModulePass {
     info: PassInfo,
+    tolerance: f64,
     work: Box<Work>,
 }
 
@@ -22,7 +23,13 @@ impl ModulePass {
         opt_level: u8,
         work: impl Fn(&mut Module, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
     ) -> ModulePass {
-        ModulePass { info: PassInfo::new(name, opt_level), work: Box::new(work) }
+        ModulePass { info: PassInfo::new(name, opt_level), tolerance: 0.0, work: Box::new(work) }
+    }
+
+    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: f64) -> ModulePass {
+        ModulePass { tolerance, ..self }
     }
 
     /// Adds passes that it depends on.
@@ -73,5 +80,9 @@ impl Pass for ModulePass {
 
     fn kind(&self) -> PassKind {
         PassKind::Module
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.tolerance
     }
 }

@@ -49,6 +49,12 @@ pub trait Pass: Send + Sync {
         1
     }
 
+    /// By how much floats may differ after the pass, relative to the larger, or to 1 where both are smaller: what it may round otherwise. 0
+    /// for a pass that keeps every bit, as most do.
+    fn tolerance(&self) -> f64 {
+        0.0
+    }
+
     /// Runs the pass under a context: the same as [`run_pass`].
     ///
     /// # Errors
@@ -88,6 +94,10 @@ impl<P: Pass + ?Sized> Pass for Borrowed<'_, P> {
 
     fn max_rounds(&self) -> u32 {
         self.0.max_rounds()
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.0.tolerance()
     }
 
     fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {

@@ -523,4 +523,8 @@ impl Pass for WithOptions {
     fn max_rounds(&self) -> u32 {
         self.pass.max_rounds()
     }
+
+    fn tolerance(&self) -> f64 {
+        self.pass.tolerance()
+    }
 }

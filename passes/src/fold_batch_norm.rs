@@ -70,7 +70,8 @@ pub const FOLD_BATCH_NORM: PassEntry = PassEntry {
                 done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
                 Ok(())
             })
-            .needing(["anf"]),
+            .needing(["anf"])
+            .with_tolerance(1e-4),
         ))
     },
 };

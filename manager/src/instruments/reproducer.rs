@@ -1,11 +1,9 @@
 //! A file from which a failing pass can be run again, even if it took the process with it.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread::{self, ThreadId};
 
 use anfora_ir::{Diagnostic, Module, PrintOptions, write_module};
 
@@ -13,7 +11,7 @@ use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
-use crate::pass::PassKind;
+use crate::open_runs::{OpenRuns, RunRole};
 use crate::reproducer_file::header;
 
 /// Before each pass, writes what it takes to run that pass again into a file: the module as it is then, the pass with its options, and the
@@ -36,25 +34,10 @@ pub struct Reproducer {
 
 #[derive(Default)]
 struct State {
-    threads: HashMap<ThreadId, Runs>,
+    /// With whether the file has the failure that the runs are ending with.
+    runs: OpenRuns<bool>,
     /// Whether the file is one of this instrument.
     written: bool,
-}
-
-/// The runs that have begun on a thread.
-#[derive(Default)]
-struct Runs {
-    open: Vec<Open>,
-    /// Whether the file has the failure that they are ending with.
-    recorded: bool,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Open {
-    Sequence,
-    Pass,
-    /// Run by a pass that is no sequence.
-    PartOfPass,
 }
 
 impl Reproducer {
@@ -94,41 +77,31 @@ impl Instrument for Reproducer {
 
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         let mut state = lock(&self.state);
-        let runs = state.threads.get(&thread::current().id());
-        let open = match (runs.and_then(|runs| runs.open.last()), run.kind()) {
-            (Some(Open::Pass | Open::PartOfPass), _) => Open::PartOfPass,
-            (_, PassKind::Sequence) => Open::Sequence,
-            _ => Open::Pass,
-        };
-        if open == Open::Pass {
+        let role = state.runs.role(run);
+        if role == RunRole::Whole {
             self.write(module, run, None)?;
             state.written = true;
         }
-        state.threads.entry(thread::current().id()).or_default().open.push(open);
+        state.runs.begin(role);
         Ok(())
     }
 
     fn on_end(&self, module: &Module, run: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
         let mut state = lock(&self.state);
-        let id = thread::current().id();
-        let Some(runs) = state.threads.get_mut(&id) else { return };
-        let open = runs.open.pop();
-        let is_outermost = runs.open.is_empty();
+        let Some((role, recorded)) = state.runs.innermost() else { return };
         if let Err(failure) = result
-            && open != Some(Open::PartOfPass)
-            && !std::mem::replace(&mut runs.recorded, true)
+            && role != RunRole::Part
+            && !std::mem::replace(recorded, true)
         {
             match self.write(module, run, Some(failure)) {
                 Ok(()) => state.written = true,
                 Err(error) => run.context().remark(Diagnostic::error(error.to_string())),
             }
         }
-        if is_outermost {
-            state.threads.remove(&id);
-            if result.is_ok() && state.threads.is_empty() && std::mem::take(&mut state.written) {
-                // Who took it away has seen it.
-                let _ = fs::remove_file(&self.path);
-            }
+        let is_outermost = state.runs.end().is_some();
+        if is_outermost && result.is_ok() && state.runs.is_empty() && std::mem::take(&mut state.written) {
+            // Who took it away has seen it.
+            let _ = fs::remove_file(&self.path);
         }
     }
 }

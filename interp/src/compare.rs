@@ -1,0 +1,229 @@
+//! Where two results differ.
+
+use std::fmt;
+
+use anfora_ir::{DType, Literal};
+use half::{bf16, f16};
+use rustc_hash::FxHashSet;
+
+use crate::interpreter::Outcome;
+use crate::value::{Value, ValueId, Values, element_text};
+
+/// How what two programs come to has to agree.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Agreement {
+    /// Bit for bit.
+    Exact,
+    /// Floats within this of each other, relative to the larger, or to 1 where both are smaller; and any two NaNs. Floats of 16 bits also within two
+    /// units in the last place of their significand. Everything else bit for bit.
+    Within(f64),
+}
+
+/// The first place in which two programs come to something else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// In what.
+    pub part: DifferentPart,
+    /// The fields of tuples that lead to the place.
+    pub path: Vec<usize>,
+    /// The index of the element, in a tensor.
+    pub element: Option<Vec<usize>>,
+    /// What is there before.
+    pub before: String,
+    /// What is there after.
+    pub after: String,
+}
+
+/// In what two programs come to something else.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum DifferentPart {
+    /// The result.
+    Result,
+    /// The effect of this number in the trace, counted from 0: which it is, or that there is one.
+    Effect(usize),
+    /// An operand of an effect, both counted from 0.
+    Operand(usize, usize),
+}
+
+/// `field .1 of the result, element [2, 3]: 1 before, 2 after`
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            f.write_str("field ")?;
+            for field in self.path.iter().take(SHOWN_FIELDS) {
+                write!(f, ".{field}")?;
+            }
+            f.write_str(if self.path.len() > SHOWN_FIELDS { "… of " } else { " of " })?;
+        }
+        match self.part {
+            DifferentPart::Result => f.write_str("the result")?,
+            DifferentPart::Effect(n) => write!(f, "effect {n}")?,
+            DifferentPart::Operand(n, operand) => write!(f, "operand {operand} of effect {n}")?,
+        }
+        if let Some(element) = self.element.as_ref().filter(|e| !e.is_empty()) {
+            write!(f, ", element {element:?}")?;
+        }
+        write!(f, ": {} before, {} after", self.before, self.after)
+    }
+}
+
+/// More fields than this are not shown.
+const SHOWN_FIELDS: usize = 16;
+/// How long a shown value is.
+const SHOWN: usize = 120;
+
+impl Agreement {
+    /// Whether two programs came to the same, with the same effects. Functions in results are not looked into.
+    pub fn holds(self, before: &Outcome, after: &Outcome) -> bool {
+        self.first_difference(before, after).is_none()
+    }
+
+    /// Where they came to something else first: effects in their order, then the result, its fields in order.
+    pub fn first_difference(self, before: &Outcome, after: &Outcome) -> Option<Difference> {
+        for (n, effects) in before.trace.iter().zip(&after.trace).enumerate() {
+            let (a, b) = effects;
+            if (&a.op, &a.text, a.operands.len()) != (&b.op, &b.text, b.operands.len()) {
+                let show = |effect: &crate::Effect| {
+                    format!("{} of {} operands {}", effect.op, effect.operands.len(), effect.text)
+                        .trim_end()
+                        .to_string()
+                };
+                return Some(whole(DifferentPart::Effect(n), show(a), show(b)));
+            }
+            for (operand, (&x, &y)) in a.operands.iter().zip(&b.operands).enumerate() {
+                let part = DifferentPart::Operand(n, operand);
+                if let Some(found) = self.in_values(part, (&before.values, x), (&after.values, y)) {
+                    return Some(found);
+                }
+            }
+        }
+        let common = before.trace.len().min(after.trace.len());
+        if before.trace.len() != after.trace.len() {
+            let show =
+                |outcome: &Outcome| outcome.trace.get(common).map_or_else(|| "nothing".to_string(), |e| e.op.clone());
+            return Some(whole(DifferentPart::Effect(common), show(before), show(after)));
+        }
+        self.in_values(DifferentPart::Result, (&before.values, before.result), (&after.values, after.result))
+    }
+
+    /// Linear in the pairs of different parts, as [`Values::same`].
+    fn in_values(
+        self,
+        part: DifferentPart,
+        (before, a): (&Values, ValueId),
+        (after, b): (&Values, ValueId),
+    ) -> Option<Difference> {
+        // Where each pair comes from, so that paths take no room for pairs that agree.
+        let mut steps: Vec<(usize, usize)> = Vec::new();
+        let path_of = |steps: &[(usize, usize)], mut at: Option<usize>| {
+            let mut path = Vec::new();
+            while let Some(step) = at.and_then(|i| steps.get(i)) {
+                path.push(step.1);
+                at = step.0.checked_sub(1);
+            }
+            path.reverse();
+            path
+        };
+        let mut seen = FxHashSet::default();
+        let mut stack: Vec<(ValueId, ValueId, Option<usize>)> = vec![(a, b, None)];
+        while let Some((a, b, from)) = stack.pop() {
+            if !seen.insert((a, b)) {
+                continue;
+            }
+            let element = match (before.get(a), after.get(b)) {
+                (Value::Tensor(x), Value::Tensor(y)) => match self.in_tensors(x, y) {
+                    None => continue,
+                    Some(element) => element,
+                },
+                (Value::Tuple(x), Value::Tuple(y)) if x.len() == y.len() => {
+                    for (field, (&x, &y)) in x.iter().zip(y).enumerate().rev() {
+                        steps.push((from.map_or(0, |i| i + 1), field));
+                        stack.push((x, y, Some(steps.len() - 1)));
+                    }
+                    continue;
+                }
+                (Value::Function, Value::Function) | (Value::Absent, Value::Absent) => continue,
+                _ => None,
+            };
+            let found = match (element, before.as_tensor(a), after.as_tensor(b)) {
+                (Some(at), Some(x), Some(y)) => Difference {
+                    element: Some(index_of(at, x.shape())),
+                    ..whole(part, element_text(x, at), element_text(y, at))
+                },
+                _ => whole(part, before.text(a, SHOWN), after.text(b, SHOWN)),
+            };
+            return Some(Difference { path: path_of(&steps, from), ..found });
+        }
+        None
+    }
+
+    /// The first element in which tensors differ; no element if they differ as a whole, in type.
+    fn in_tensors(self, x: &Literal, y: &Literal) -> Option<Option<usize>> {
+        if x == y {
+            return None;
+        }
+        if x.dtype() != y.dtype() || x.shape() != y.shape() {
+            return Some(None);
+        }
+        // Of two splats, one element says all.
+        let count = if x.as_splat().is_some() && y.as_splat().is_some() { 1 } else { x.element_count() };
+        let differs = |n: &usize| match (element_bytes(x, *n), element_bytes(y, *n)) {
+            (Some(a), Some(b)) => a != b && !self.is_near(x.dtype(), a, b),
+            _ => false,
+        };
+        match x.dtype().bits() {
+            8.. => (0..count).find(differs).map(Some),
+            0 => {
+                let (a, b) = (x.as_strings().unwrap_or(&[]), y.as_strings().unwrap_or(&[]));
+                Some(a.iter().zip(b).position(|(a, b)| a != b))
+            }
+            _ => Some(None),
+        }
+    }
+
+    fn is_near(self, dtype: DType, a: &[u8], b: &[u8]) -> bool {
+        let Agreement::Within(tolerance) = self else { return false };
+        let (Some(x), Some(y)) = (float(dtype, a), float(dtype, b)) else { return false };
+        let tolerance = match dtype {
+            DType::Float16 => tolerance.max(2.0 * f64::from(f16::EPSILON)),
+            DType::BFloat16 => tolerance.max(2.0 * f64::from(bf16::EPSILON)),
+            _ => tolerance,
+        };
+        (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= tolerance * x.abs().max(y.abs()).max(1.0)
+    }
+}
+
+fn whole(part: DifferentPart, before: String, after: String) -> Difference {
+    Difference { part, path: Vec::new(), element: None, before, after }
+}
+
+/// The stored bytes of an element of at least 8 bits.
+pub(crate) fn element_bytes(literal: &Literal, n: usize) -> Option<&[u8]> {
+    let size = literal.dtype().bits() / 8;
+    literal.as_splat().or_else(|| literal.as_dense()?.get(n.checked_mul(size)?..)?.get(..size))
+}
+
+fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
+    Some(match dtype {
+        DType::Float16 => f16::from_le_bytes(bytes.try_into().ok()?).into(),
+        DType::BFloat16 => bf16::from_le_bytes(bytes.try_into().ok()?).into(),
+        DType::Float32 => f32::from_le_bytes(bytes.try_into().ok()?).into(),
+        DType::Float64 => f64::from_le_bytes(bytes.try_into().ok()?),
+        _ => return None,
+    })
+}
+
+/// The index of the n-th element of a shape.
+fn index_of(mut n: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&extent| {
+            let i = n % extent.max(1);
+            n /= extent.max(1);
+            i
+        })
+        .collect();
+    index.reverse();
+    index
+}

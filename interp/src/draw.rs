@@ -1,0 +1,292 @@
+//! Arguments for test runs.
+
+use anfora_ir::{Context, DType, Dim, DimId, Dims, Function, Literal, SymbolId, Type, TypeId, element_count};
+use rustc_hash::FxHashMap;
+
+use crate::check::evaluate_dim;
+use crate::interpreter::random_tensor;
+use crate::value::{ValueId, Values};
+
+/// Arguments of a function, in an arena.
+#[derive(Clone)]
+pub struct Arguments {
+    /// The arena.
+    pub values: Values,
+    /// One for each parameter, in order.
+    pub list: Vec<ValueId>,
+}
+
+/// What numbers are drawn.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Numbers {
+    /// Those of [`random_tensor`].
+    #[default]
+    Ordinary,
+    /// Those at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest.
+    Extreme,
+}
+
+/// Why arguments cannot be drawn.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the parameter `%{parameter}` of type {ty} cannot be drawn{}", why(.found))]
+pub struct CannotDraw {
+    /// The parameter, without `%`.
+    pub parameter: String,
+    /// Its type.
+    pub ty: String,
+    /// The part of its type that cannot be drawn, if that is not all of it.
+    pub found: Option<String>,
+}
+
+fn why(found: &Option<String>) -> String {
+    found.as_ref().map_or_else(String::new, |found| format!(": {found}"))
+}
+
+/// Draws arguments for a function from its parameters' types: tensors, and tuples of them.
+///
+/// What a parameter is given depends on the seed, the parameter's name and its type alone. A symbolic dimension has the same extent wherever it
+/// occurs; one that is computed has the extent that this comes to.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_interp::{Draw, Interpreter};
+///
+/// let text = "def @main(%x: Tensor[(n, 2 * n), float32]) { tanh(%x) }";
+/// let module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
+/// let main = module.get(module.find("main").unwrap()).unwrap();
+/// let drawn = Draw::new(7).extents(&[3]).arguments(&module.cx, main).unwrap();
+/// let outcome = Interpreter::new(&module).call("main", drawn.values, &drawn.list).unwrap();
+/// assert_eq!(outcome.tensor().unwrap().shape(), [3, 6]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Draw {
+    seed: u64,
+    numbers: Numbers,
+    extents: Vec<usize>,
+    given: FxHashMap<usize, Literal>,
+    most_bytes: Option<usize>,
+}
+
+/// The extent of a symbolic dimension of which nothing is said.
+const EXTENT: usize = 2;
+/// An argument has at most so many parts: a type may share its parts so often that writing them out has no end.
+const MOST_PARTS: usize = 1 << 22;
+
+impl Draw {
+    /// Draws ordinary numbers from a seed.
+    pub fn new(seed: u64) -> Draw {
+        Draw { seed, ..Draw::default() }
+    }
+
+    /// Draws other numbers.
+    #[must_use]
+    pub fn numbers(self, numbers: Numbers) -> Draw {
+        Draw { numbers, ..self }
+    }
+
+    /// What symbolic dimensions come to, in the order in which the parameters name them; from the front again for more. All are 2 where
+    /// nothing is said.
+    #[must_use]
+    pub fn extents(self, extents: &[usize]) -> Draw {
+        Draw { extents: extents.to_vec(), ..self }
+    }
+
+    /// Gives a parameter, counted from 0, this tensor. The symbols of its type come to what the tensor says.
+    #[must_use]
+    pub fn given(mut self, parameter: usize, tensor: Literal) -> Draw {
+        self.given.insert(parameter, tensor);
+        self
+    }
+
+    /// Draws no more than so many bytes for all parameters together.
+    #[must_use]
+    pub fn most_bytes(self, bytes: usize) -> Draw {
+        Draw { most_bytes: Some(bytes), ..self }
+    }
+
+    /// An argument for each parameter.
+    ///
+    /// # Errors
+    /// If a parameter's type is neither that of a tensor of known rank nor of a tuple of such, has an extent that does not come to a number from 0, has element
+    /// types without kernels, or is too large.
+    pub fn arguments(&self, cx: &Context, function: &Function) -> Result<Arguments, CannotDraw> {
+        let body = &function.body;
+        let mut drawing = Drawing {
+            cx,
+            draw: self,
+            symbols: self.symbols(cx, function),
+            bytes_left: self.most_bytes.unwrap_or(usize::MAX),
+            values: Values::new(),
+        };
+        let mut list = Vec::new();
+        for (i, &param) in body.params().iter().enumerate() {
+            if let Some(given) = self.given.get(&i) {
+                list.push(drawing.values.tensor(given.clone()));
+                continue;
+            }
+            let name = body.var_name(param).map_or_else(|| i.to_string(), |n| cx.names.get(n).to_string());
+            let ty = body.ty(param.expr());
+            let drawn = drawing.value(ty, self.seed ^ hash_of(&name));
+            list.push(drawn.map_err(|found| CannotDraw { parameter: name, ty: cx.type_text(ty), found })?);
+        }
+        Ok(Arguments { values: drawing.values, list })
+    }
+
+    /// The extents of the symbols that the parameters name.
+    fn symbols(&self, cx: &Context, function: &Function) -> FxHashMap<SymbolId, i64> {
+        let dims = &cx.types.dims;
+        let mut symbols: FxHashMap<SymbolId, i64> = FxHashMap::default();
+        let types = || function.body.params().iter().map(|p| function.body.ty(p.expr()));
+        for (i, ty) in types().enumerate() {
+            if let (Some(given), Some(tensor)) = (self.given.get(&i), cx.types.as_tensor(ty)) {
+                for (&dim, &extent) in tensor.shape.iter().flatten().zip(given.shape()) {
+                    if let (Dim::Symbol(s), Ok(extent)) = (dims.get(dim), i64::try_from(extent)) {
+                        symbols.entry(*s).or_insert(extent);
+                    }
+                }
+            }
+        }
+        let mut named = 0;
+        for ty in types() {
+            cx.types.for_each_symbol(ty, |dim| {
+                if let Dim::Symbol(s) = *dims.get(dim) {
+                    symbols.entry(s).or_insert_with(|| {
+                        named += 1;
+                        let extent = match self.extents.len() {
+                            0 => EXTENT,
+                            n => self.extents[(named - 1) % n],
+                        };
+                        i64::try_from(extent).unwrap_or(i64::MAX)
+                    });
+                }
+            });
+        }
+        symbols
+    }
+}
+
+/// Arguments that are being drawn.
+struct Drawing<'a> {
+    cx: &'a Context,
+    draw: &'a Draw,
+    symbols: FxHashMap<SymbolId, i64>,
+    bytes_left: usize,
+    values: Values,
+}
+
+impl Drawing<'_> {
+    /// A value of a type, each of its tensors from a seed of its own; or what in it cannot be drawn, if it is not all of it.
+    fn value(&mut self, ty: TypeId, seed: u64) -> Result<ValueId, Option<String>> {
+        enum Pending {
+            Type(TypeId),
+            Close(usize),
+        }
+        let types = &self.cx.types;
+        let mut made: Vec<ValueId> = Vec::new();
+        let mut stack = vec![Pending::Type(ty)];
+        let mut parts = 0;
+        while let Some(pending) = stack.pop() {
+            match pending {
+                Pending::Close(n) => {
+                    let fields = made.split_off(made.len() - n);
+                    made.push(self.values.tuple(&fields));
+                }
+                Pending::Type(part) => {
+                    parts += 1;
+                    if parts > MOST_PARTS {
+                        return Err(Some(format!("it has more than {MOST_PARTS} parts")));
+                    }
+                    match types.get(part) {
+                        Type::Tensor(tensor) => {
+                            let seed = seed ^ (parts as u64 - 1);
+                            let tensor =
+                                tensor.shape.as_ref().ok_or_else(|| "its rank is not known".to_string()).and_then(
+                                    |shape| {
+                                        let shape: Result<Vec<usize>, String> =
+                                            shape.iter().map(|&d| self.extent(&types.dims, d)).collect();
+                                        self.tensor(tensor.dtype, &shape?, seed)
+                                    },
+                                );
+                            made.push(self.values.tensor(tensor.map_err(Some)?));
+                        }
+                        Type::Tuple(fields) => {
+                            stack.push(Pending::Close(fields.len()));
+                            stack.extend(fields.iter().rev().map(|&f| Pending::Type(f)));
+                        }
+                        _ if part == ty => return Err(None),
+                        _ => return Err(Some(format!("it holds {}", self.cx.type_text(part)))),
+                    }
+                }
+            }
+        }
+        Ok(made.pop().expect("the post-order of one value leaves one"))
+    }
+
+    fn extent(&self, dims: &Dims, dim: DimId) -> Result<usize, String> {
+        if *dims.get(dim) == Dim::Unknown {
+            return Ok(EXTENT);
+        }
+        let extent = evaluate_dim(dims, dim, |s| self.symbols.get(&s).copied());
+        extent.and_then(|e| usize::try_from(e).ok()).ok_or_else(|| {
+            let text = self.cx.dim_text(dim);
+            match extent {
+                Some(e) => format!("its extent {text} comes to {e}"),
+                None => format!("its extent {text} has no value"),
+            }
+        })
+    }
+
+    fn tensor(&mut self, dtype: DType, shape: &[usize], seed: u64) -> Result<Literal, String> {
+        let no_kernels = || format!("{} has no kernels", dtype.name());
+        if !dtype.has_kernels() {
+            return Err(no_kernels());
+        }
+        let bytes = element_count(shape).and_then(|n| dtype.byte_len(n)).filter(|&b| b <= self.bytes_left);
+        let bytes = bytes.ok_or_else(|| "it is too large".to_string())?;
+        let drawn = match self.draw.numbers {
+            Numbers::Ordinary => random_tensor(dtype, shape, seed),
+            Numbers::Extreme => extreme_tensor(dtype, shape, seed),
+        };
+        let drawn = drawn.ok_or_else(no_kernels)?;
+        self.bytes_left -= bytes;
+        Ok(drawn)
+    }
+}
+
+/// A tensor of the numbers at the ends: floats in turn, beginning where the seed says; of integers and booleans all are one of them, since a
+/// tensor of different ones is seldom what a program expects. `None` as for [`random_tensor`].
+fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
+    const FLOATS: [u32; 8] =
+        [0x7f80_0000, 0x8000_0000, 0x7fc0_1234, 0xff80_0000, 0x7f7f_ffff, 0x0000_0001, 0x3f80_0000, 0xffc0_0001];
+    let pick = |len: usize| (seed % len as u64) as usize;
+    let ends = |min: i64, max: i64| [min, -1, 0, max, 1][pick(5)];
+    let unsigned = |max: u64| [0, max, 1][pick(3)];
+    match dtype {
+        DType::Float32 => {
+            let count = element_count(shape)?;
+            let elements: Vec<f32> =
+                (0..count).map(|n| f32::from_bits(FLOATS[(pick(FLOATS.len()) + n) % FLOATS.len()])).collect();
+            Literal::from_elements(shape, &elements).ok()
+        }
+        DType::Float64 => {
+            let count = element_count(shape)?;
+            let at = |n: usize| f64::from(f32::from_bits(FLOATS[(pick(FLOATS.len()) + n) % FLOATS.len()]));
+            Literal::from_elements(shape, &(0..count).map(at).collect::<Vec<f64>>()).ok()
+        }
+        DType::Bool => Some(Literal::splat(shape, pick(2) == 0)),
+        DType::Int8 => Some(Literal::splat(shape, ends(i8::MIN.into(), i8::MAX.into()) as i8)),
+        DType::Int16 => Some(Literal::splat(shape, ends(i16::MIN.into(), i16::MAX.into()) as i16)),
+        DType::Int32 => Some(Literal::splat(shape, ends(i32::MIN.into(), i32::MAX.into()) as i32)),
+        DType::Int64 => Some(Literal::splat(shape, ends(i64::MIN, i64::MAX))),
+        DType::UInt8 => Some(Literal::splat(shape, unsigned(u8::MAX.into()) as u8)),
+        DType::UInt16 => Some(Literal::splat(shape, unsigned(u16::MAX.into()) as u16)),
+        DType::UInt32 => Some(Literal::splat(shape, unsigned(u32::MAX.into()) as u32)),
+        DType::UInt64 => Some(Literal::splat(shape, unsigned(u64::MAX))),
+        _ => random_tensor(dtype, shape, seed),
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn hash_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
