@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn an_overlay_finds_what_is_frozen_and_numbers_on() {
         let mut table = Interner::<AttrId, String, usize>::default();
-        let mut intern = |t: &mut Interner<_, String, _>, s: &str| t.intern_with(s.to_string(), |t, _| t.len());
+        let intern = |t: &mut Interner<_, String, _>, s: &str| t.intern_with(s.to_string(), |t, _| t.len());
         let a = intern(&mut table, "a");
         table.freeze();
         let mut overlay = table.clone();
