@@ -140,6 +140,11 @@ impl Freeze for AttrTable {
         self.values.thaw();
         self.lists.thaw();
     }
+
+    fn take_own(&mut self) -> AttrTable {
+        let AttrTable { values, lists, empty } = self;
+        AttrTable { values: values.take_own(), lists: lists.take_own(), empty: *empty }
+    }
 }
 
 impl Context {

@@ -136,6 +136,10 @@ impl Freeze for LiteralTable {
     fn thaw(&mut self) {
         self.literals.thaw();
     }
+
+    fn take_own(&mut self) -> LiteralTable {
+        LiteralTable { literals: self.literals.take_own() }
+    }
 }
 
 /// A global name.
@@ -317,5 +321,10 @@ impl Freeze for GlobalTable {
         self.globals.thaw();
         let new = std::mem::replace(&mut self.by_name, Arc::unwrap_or_clone(names));
         self.by_name.extend(new);
+    }
+
+    fn take_own(&mut self) -> GlobalTable {
+        let (globals, by_name) = (self.globals.take_own(), std::mem::take(&mut self.by_name));
+        GlobalTable { globals, by_name, ..GlobalTable::default() }
     }
 }

@@ -535,6 +535,11 @@ impl Freeze for Dims {
         self.dims.thaw();
         self.symbols.thaw();
     }
+
+    fn take_own(&mut self) -> Dims {
+        let Dims { dims, symbols, unknown } = self;
+        Dims { dims: dims.take_own(), symbols: symbols.take_own(), unknown: *unknown }
+    }
 }
 
 #[cfg(test)]

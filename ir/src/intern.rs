@@ -169,6 +169,10 @@ impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Freeze for Interner<K, V, N> {
             self.own.push(0, hash_of(&value), value, note);
         }
     }
+
+    fn take_own(&mut self) -> Self {
+        Interner { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,11 @@ pub(crate) trait Freeze {
     /// Takes what was frozen back, with what was appended since behind it. Takes time linear in the latter, and in the former too if somebody else
     /// still has it.
     fn thaw(&mut self);
+
+    /// Takes the layer over what is frozen, as a table in which only that layer can be read; nothing is left over what is frozen.
+    fn take_own(&mut self) -> Self
+    where
+        Self: Sized;
 }
 
 /// An append-only vector indexed by an id, for what the functions of a module share: see [`Context::freeze`](crate::Context::freeze).
@@ -147,6 +152,10 @@ impl<K, V: Clone> Freeze for LayeredArena<K, V> {
         let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
         self.start = 0;
         self.own.extend(new);
+    }
+
+    fn take_own(&mut self) -> Self {
+        LayeredArena { frozen: None, start: self.start, own: std::mem::take(&mut self.own), key: PhantomData }
     }
 }
 

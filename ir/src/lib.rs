@@ -104,7 +104,7 @@ pub use op::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
     OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
 };
-pub use overlay::Translation;
+pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
 pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use purity::{BodyPurity, Purity};

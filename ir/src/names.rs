@@ -166,6 +166,10 @@ impl Freeze for Names {
             self.own.push(0, hash(s), s);
         }
     }
+
+    fn take_own(&mut self) -> Names {
+        Names { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
+    }
 }
 
 #[cfg(test)]

@@ -462,8 +462,9 @@ pub struct OpTable {
     registry: Arc<OpRegistry>,
     /// Copied where it is shared: new opaque operators are few.
     opaque: Arc<Opaque>,
-    /// So many operators are frozen.
-    frozen: usize,
+    frozen: Option<Arc<Opaque>>,
+    /// So many opaque operators are frozen.
+    start: usize,
 }
 
 #[derive(Clone, Default)]
@@ -479,7 +480,7 @@ fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 impl OpTable {
     /// The operators of a registry.
     pub fn new(registry: Arc<OpRegistry>) -> OpTable {
-        OpTable { registry, opaque: Arc::default(), frozen: 0 }
+        OpTable { registry, opaque: Arc::default(), frozen: None, start: 0 }
     }
 
     /// The registry.
@@ -570,22 +571,30 @@ impl OpTable {
 
     /// So many operators are frozen.
     pub(crate) fn frozen_len(&self) -> usize {
-        self.frozen.max(self.registry.rows.len())
+        self.registry.rows.len() + self.start
     }
 
     /// The operators that were added since the table was frozen.
     pub(crate) fn own(&self) -> impl Iterator<Item = &OpDef> {
-        self.opaque.rows[self.frozen_len() - self.registry.rows.len()..].iter()
+        self.opaque.rows[self.start..].iter()
     }
 }
 
 impl Freeze for OpTable {
     fn freeze(&mut self) {
-        self.frozen = self.len();
+        self.frozen = Some(self.opaque.clone());
+        self.start = self.opaque.rows.len();
     }
 
     fn thaw(&mut self) {
-        self.frozen = 0;
+        self.frozen = None;
+        self.start = 0;
+    }
+
+    fn take_own(&mut self) -> OpTable {
+        let frozen = self.frozen.clone().unwrap_or_default();
+        let opaque = std::mem::replace(&mut self.opaque, frozen);
+        OpTable { registry: self.registry.clone(), opaque, frozen: None, start: self.start }
     }
 }
 

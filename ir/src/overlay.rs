@@ -1,10 +1,10 @@
 //! Overlays: several threads work on functions of one module, and each interns into a layer of its own over tables that they share.
 //!
 //! [`Context::freeze`] puts what there is behind an [`Arc`]; a clone of the context is then an overlay. What is interned into it goes on where the frozen
-//! ids end, so that two overlays give one id to different things. Back on one thread, [`Context::absorb`] interns what an overlay has into the tables of the module,
-//! and [`Function::translate`] gives a function that was edited under the overlay the ids that it then has there.
+//! ids end, so that two overlays give one id to different things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`] interns
+//! it into the tables of the module, and [`Function::translate`] gives a function that was edited under the overlay the ids that it then has there.
 //!
-//! With an overlay for each function, absorbed in program order, the tables become what they would have become had one function been edited after the other.
+//! With additions of one function each, absorbed in program order, the tables become what they would have become had one function been edited after the other.
 //! Symbols keep their order, too, on which the form of sums depends; so sums are taken over as they are.
 //!
 //! ```
@@ -15,10 +15,12 @@
 //! let (mut one, mut two) = (tables.clone(), tables.clone());
 //! assert_eq!(one.names.intern("known"), known);
 //! assert_eq!(one.names.intern("new"), two.names.intern("newer"));
-//! assert!(one.has_additions());
+//! let additions = [one.take_additions(), two.take_additions()];
+//! assert!(one.take_additions().is_none());
+//! drop((one, two));
 //! tables.thaw();
-//! for overlay in [one, two] {
-//!     tables.absorb(&overlay)?;
+//! for additions in additions.into_iter().flatten() {
+//!     tables.absorb(&additions)?;
 //! }
 //! assert_eq!(tables.names.find("newer").map(|n| tables.names.get(n)), Some("newer"));
 //! # Ok::<(), anfora_ir::TypeError>(())
@@ -61,6 +63,9 @@ impl<K: EntityId> Ids<K> {
         self.new.iter().enumerate().all(|(i, id)| id.index() == self.frozen + i)
     }
 }
+
+/// What was interned into an overlay: see [`Context::take_additions`].
+pub struct Additions(Context);
 
 /// What the ids of an overlay are in the tables that absorbed it.
 pub struct Translation {
@@ -147,17 +152,18 @@ impl Context {
         self.tables().into_iter().for_each(|table| table.thaw());
     }
 
+    /// Every table.
     fn tables(&mut self) -> [&mut dyn Freeze; 7] {
         let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
         [names, types, attrs, literals, ops, globals, function_attrs]
     }
 
-    /// Whether anything was interned since the tables were frozen.
-    pub fn has_additions(&self) -> bool {
+    /// Takes off what was interned since the tables were frozen, if anything was, and leaves an overlay of which that is not so. Takes constant time.
+    pub fn take_additions(&mut self) -> Option<Additions> {
         let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
         let (dims, symbols) = types.dims.frozen_lens();
         let (values, lists) = attrs.frozen_lens();
-        names.len() > names.frozen_len()
+        let any = names.len() > names.frozen_len()
             || types.len() > types.frozen_len()
             || types.dims.len() > dims
             || types.dims.symbol_count() > symbols
@@ -166,15 +172,26 @@ impl Context {
             || literals.len() > literals.frozen_len()
             || ops.len() > ops.frozen_len()
             || globals.len() > globals.frozen_len()
-            || function_attrs.len() > function_attrs.frozen_len()
+            || function_attrs.len() > function_attrs.frozen_len();
+        any.then(|| {
+            Additions(Context {
+                names: names.take_own(),
+                types: types.take_own(),
+                attrs: attrs.take_own(),
+                literals: literals.take_own(),
+                ops: ops.take_own(),
+                globals: globals.take_own(),
+                function_attrs: function_attrs.take_own(),
+            })
+        })
     }
 
     /// Interns what was interned into an overlay of these tables, in the same order. Linear in that.
     ///
     /// # Errors
     /// If there are too many operators.
-    pub fn absorb(&mut self, overlay: &Context) -> Result<Translation, TypeError> {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs } = overlay;
+    pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
+        let Context { names, types, attrs, literals, ops, globals, function_attrs } = &additions.0;
         let mut t = Translation {
             names: Ids::new(names.frozen_len()),
             types: Ids::new(types.frozen_len()),

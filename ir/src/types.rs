@@ -480,6 +480,11 @@ impl Freeze for Types {
         self.dims.thaw();
         self.types.thaw();
     }
+
+    fn take_own(&mut self) -> Types {
+        let Types { dims, types, any, error, unit } = self;
+        Types { dims: dims.take_own(), types: types.take_own(), any: *any, error: *error, unit: *unit }
+    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Attr, Context, DType, Editor, Expr, Function, FunctionBuilder, Literal, Module, VarFlags, first_difference,
-    verify_module,
+    Additions, Attr, Context, DType, Editor, Expr, Function, FunctionBuilder, Literal, Module, VarFlags,
+    first_difference, verify_module,
 };
 use tiny::module;
 
@@ -138,25 +138,26 @@ fn one_after_the_other(m: &mut Module) {
 fn side_by_side(m: &mut Module) {
     m.cx.freeze();
     let (functions, cx) = m.get_all_mut();
-    let overlays: Vec<(Context, &mut Function)> = std::thread::scope(|threads| {
+    let done: Vec<(Additions, &mut Function)> = std::thread::scope(|threads| {
         let running: Vec<_> = functions
             .into_iter()
             .enumerate()
             .map(|(i, (_, f))| {
                 let mut overlay = cx.clone();
                 threads.spawn(move || {
-                    assert!(!overlay.has_additions());
+                    assert!(overlay.take_additions().is_none());
                     edit(&mut overlay, f, i);
-                    assert!(overlay.has_additions());
-                    (overlay, f)
+                    let additions = overlay.take_additions().unwrap();
+                    assert!(overlay.take_additions().is_none());
+                    (additions, f)
                 })
             })
             .collect();
         running.into_iter().map(|t| t.join().unwrap()).collect()
     });
     cx.thaw();
-    for (i, (overlay, f)) in overlays.into_iter().enumerate() {
-        let translation = cx.absorb(&overlay).unwrap();
+    for (i, (additions, f)) in done.into_iter().enumerate() {
+        let translation = cx.absorb(&additions).unwrap();
         assert_eq!(translation.is_identity(), i == 0, "the first finds the tables as they were frozen");
         f.translate(&translation);
     }

@@ -9,6 +9,7 @@ use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
 use crate::error::PassFailure;
 use crate::instrument::Instrument;
 use crate::names::UnknownName;
+use crate::parallel::{WORTH_SHARING, Workers};
 use crate::place::{Place, name_bindings, name_place};
 use crate::registry::PassRegistry;
 use crate::run::{Frame, guarded};
@@ -23,6 +24,8 @@ use crate::statistics::Statistics;
 pub struct PassContext {
     shared: Arc<Shared>,
     frame: Option<Arc<Frame>>,
+    /// Where the handle of one function, on a thread of its own, leaves what the context's other functions must not see before their turn.
+    log: Option<Arc<Log>>,
 }
 
 pub(crate) type Instruments = Arc<[Arc<dyn Instrument>]>;
@@ -37,6 +40,14 @@ struct Shared {
     config: Vec<ConfigValue>,
     /// Absent where there are none.
     instruments: Mutex<Option<Instruments>>,
+    workers: Arc<Workers>,
+    worth_sharing: usize,
+    log: Log,
+}
+
+/// What passes have left.
+#[derive(Default)]
+pub(crate) struct Log {
     remarks: Mutex<Remarks>,
     statistics: Mutex<Statistics>,
 }
@@ -105,6 +116,8 @@ impl PassContext {
             inherited: s.config.len(),
             instruments: self.instruments().map_or_else(Vec::new, |i| i.to_vec()),
             registry: s.registry.clone(),
+            workers: s.workers.clone(),
+            worth_sharing: s.worth_sharing,
         }
     }
 
@@ -118,6 +131,20 @@ impl PassContext {
     /// The level. Passes of a higher one do not run.
     pub fn opt_level(&self) -> u8 {
         self.shared.opt_level
+    }
+
+    /// How many threads function passes are shared out to.
+    pub fn threads(&self) -> usize {
+        self.shared.workers.threads()
+    }
+
+    /// Modules of at least so many nodes are shared out to threads.
+    pub fn worth_sharing(&self) -> usize {
+        self.shared.worth_sharing
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.shared.workers
     }
 
     /// Whether the pass runs whatever its level is, without instruments being asked.
@@ -222,12 +249,12 @@ impl PassContext {
         let (kept, dropped) = frame.left.close();
         kept.into_iter().for_each(|d| self.add_remark(d));
         if dropped > 0 {
-            lock(&self.shared.remarks).dropped += dropped;
+            lock(&self.log().remarks).dropped += dropped;
         }
     }
 
     fn add_remark(&self, diagnostic: Diagnostic) {
-        let mut remarks = lock(&self.shared.remarks);
+        let mut remarks = lock(&self.log().remarks);
         if remarks.kept.len() == MAX_REMARKS {
             remarks.dropped += 1;
             return;
@@ -238,7 +265,7 @@ impl PassContext {
 
     /// Takes the messages that were left, oldest first.
     pub fn take_remarks(&self) -> Vec<PassRemark> {
-        let Remarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.shared.remarks));
+        let Remarks { mut kept, dropped } = std::mem::take(&mut *lock(&self.log().remarks));
         if dropped > 0 {
             let diagnostic = Diagnostic::new(Severity::Note, format!("{dropped} more remarks were not kept"));
             kept.push(PassRemark { pass: String::new(), diagnostic });
@@ -250,17 +277,17 @@ impl PassContext {
     pub fn count(&self, counter: &'static str, n: u64) {
         match &self.frame {
             Some(frame) => frame.count(counter, n),
-            None => lock(&self.shared.statistics).add("", counter, n),
+            None => lock(&self.log().statistics).add("", counter, n),
         }
     }
 
     /// What passes have counted under this context.
     pub fn statistics(&self) -> Statistics {
-        lock(&self.shared.statistics).clone()
+        lock(&self.log().statistics).clone()
     }
 
     pub(crate) fn with_statistics(&self, f: impl FnOnce(&mut Statistics)) {
-        f(&mut lock(&self.shared.statistics));
+        f(&mut lock(&self.log().statistics));
     }
 
     // ---- The running pass ----
@@ -285,12 +312,42 @@ impl PassContext {
     }
 
     pub(crate) fn inside(&self, frame: Frame) -> PassContext {
-        PassContext { shared: self.shared.clone(), frame: Some(Arc::new(frame)) }
+        PassContext { shared: self.shared.clone(), frame: Some(Arc::new(frame)), log: self.log.clone() }
+    }
+
+    fn log(&self) -> &Log {
+        self.log.as_deref().unwrap_or(&self.shared.log)
+    }
+
+    /// A handle for the same pass on another thread. What is left through it goes to the context when [`PassContext::take_over`] is told of it.
+    pub(crate) fn beside(&self) -> PassContext {
+        let frame = self.frame.as_deref().map(|f| Arc::new(f.beside()));
+        PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
+    }
+
+    /// Leaves in this context what was left through a handle made by [`PassContext::beside`].
+    pub(crate) fn take_over(&self, other: &PassContext) {
+        if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
+            frame.take_over(other);
+        }
+        let Some(log) = &other.log else { return };
+        let Remarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
+        let mut remarks = lock(&self.log().remarks);
+        let room = MAX_REMARKS.saturating_sub(remarks.kept.len());
+        remarks.dropped += dropped + kept.len().saturating_sub(room) as u64;
+        remarks.kept.extend(kept.into_iter().take(room));
+        drop(remarks);
+        let counted = std::mem::take(&mut *lock(&log.statistics));
+        self.with_statistics(|s| counted.rows().iter().for_each(|row| s.add(&row.pass, row.counter, row.value)));
     }
 
     // ---- Instruments and scopes ----
 
+    /// Instruments run on the thread that runs the pass: a handle for another one has none.
     pub(crate) fn instruments(&self) -> Option<Instruments> {
+        if self.log.is_some() {
+            return None;
+        }
         lock(&self.shared.instruments).clone()
     }
 
@@ -407,6 +464,8 @@ pub struct PassContextBuilder {
     inherited: usize,
     instruments: Vec<Arc<dyn Instrument>>,
     registry: Arc<PassRegistry>,
+    workers: Arc<Workers>,
+    worth_sharing: usize,
 }
 
 impl PassContextBuilder {
@@ -420,6 +479,8 @@ impl PassContextBuilder {
             inherited: 0,
             instruments: Vec::new(),
             registry: scope::empty_registry(),
+            workers: Arc::new(Workers::new(1)),
+            worth_sharing: WORTH_SHARING,
         }
     }
 
@@ -434,6 +495,22 @@ impl PassContextBuilder {
     #[must_use]
     pub fn opt_level(mut self, level: u8) -> Self {
         self.opt_level = level;
+        self
+    }
+
+    /// Function passes are shared out to so many threads; 0 for as many as the machine runs at once, and never more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS). It is 1 where nothing is said: then the thread that runs a pass does all of it. The result is the same, to the
+    /// byte. The threads are made when there is work for them, and go with the last of the contexts that share them.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.workers = Arc::new(Workers::new(threads));
+        self
+    }
+
+    /// Only modules of at least so many nodes are shared out to threads; to wake them does not pay for small ones. It is 8192 where nothing is said.
+    #[must_use]
+    pub fn worth_sharing(mut self, nodes: usize) -> Self {
+        self.worth_sharing = nodes;
         self
     }
 
@@ -523,7 +600,17 @@ impl PassContextBuilder {
     }
 
     fn assemble(self, config: Vec<ConfigValue>) -> PassContext {
-        let PassContextBuilder { opt_level, required, disabled, known, instruments, registry, .. } = self;
+        let PassContextBuilder {
+            opt_level,
+            required,
+            disabled,
+            known,
+            instruments,
+            registry,
+            workers,
+            worth_sharing,
+            ..
+        } = self;
         let shared = Shared {
             opt_level,
             required,
@@ -532,9 +619,10 @@ impl PassContextBuilder {
             registry,
             config,
             instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
-            remarks: Mutex::default(),
-            statistics: Mutex::default(),
+            workers,
+            worth_sharing,
+            log: Log::default(),
         };
-        PassContext { shared: Arc::new(shared), frame: None }
+        PassContext { shared: Arc::new(shared), frame: None, log: None }
     }
 }

@@ -3,14 +3,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora_ir::{Attr, AttrsId, Context, Module, Purity};
+use anfora_ir::{Additions, Attr, AttrsId, Context, Function, FunctionKey, Module, Purity};
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Outcome, PassInfo};
+use crate::parallel::{FirstFailure, Job};
 use crate::pass::{Pass, PassKind};
 use crate::rounds::Visits;
+use crate::scope;
 use crate::signatures::update_signatures;
 
 /// The attribute of functions that function passes leave alone.
@@ -20,6 +22,11 @@ type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Resu
 
 /// A pass over each function that has a body, in program order. It cannot add or remove functions, does not see what it did to other
 /// functions, and leaves those with the attribute `SkipOptimization` alone.
+///
+/// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time, with the same result: tables, functions, messages and
+/// counts are what they are if one function is worked on after the other, and of several that fail the first counts. The closure has to treat each
+/// function by itself: what it notes for a later one comes when it comes. On each thread the context that it is given is the current one; instruments are
+/// not told of passes that it runs itself.
 ///
 /// Where the result type of a function is not stated and the pass makes it more specific, the function's signature follows when all are
 /// done, and its callers are typed again.
@@ -121,38 +128,149 @@ impl FunctionPass {
     }
 }
 
+impl FunctionPass {
+    /// Works on a function. What it leaves is in the context then.
+    fn work_on(
+        &self,
+        tables: &mut Context,
+        function: &mut Function,
+        view: &ModuleView<'_>,
+        cx: &PassContext,
+    ) -> Result<(), PassError> {
+        let mut edit = FunctionEdit::new(tables, function);
+        let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, view, cx)));
+        edit.leave_reports(cx);
+        done.unwrap_or_else(|payload| Err(PassError::panic(payload)))
+    }
+
+    /// Works on these functions, one after the other, on this thread; those that were edited.
+    fn one_by_one(
+        &self,
+        module: &mut Module,
+        keys: &[FunctionKey],
+        view: &ModuleView<'_>,
+        cx: &PassContext,
+    ) -> Result<Vec<FunctionKey>, PassFailure> {
+        scope::inherit(cx, || {
+            let mut edited = Vec::new();
+            for &key in keys {
+                let Some((function, tables)) = module.get_mut(key) else { continue };
+                if !is_for_passes(tables, function) {
+                    continue;
+                }
+                if let Err(error) = self.work_on(tables, function, view, cx) {
+                    return Err(error.or_in_function(module.name(key)).into());
+                }
+                if module.is_edited(key) {
+                    edited.push(key);
+                }
+            }
+            Ok(edited)
+        })
+    }
+
+    /// Works on these functions, which are in program order, on several threads, each function under an overlay of the tables; those that were edited. Tables, bodies, what was left in the
+    /// context and the error become what they are if one function is worked on after the other.
+    fn side_by_side(
+        &self,
+        module: &mut Module,
+        keys: &[FunctionKey],
+        view: &ModuleView<'_>,
+        cx: &PassContext,
+    ) -> Result<Vec<FunctionKey>, PassFailure> {
+        struct Done<'a> {
+            key: FunctionKey,
+            function: &'a mut Function,
+            handle: PassContext,
+            additions: Option<Additions>,
+            result: Result<(), PassError>,
+        }
+        module.cx.freeze();
+        let (functions, tables) = module.get_all_mut();
+        let mut keys = keys.iter().peekable();
+        let jobs: Vec<Job<(FunctionKey, &mut Function)>> = functions
+            .into_iter()
+            .filter(|(key, function)| keys.next_if_eq(&key).is_some() && is_for_passes(tables, function))
+            .map(|job| Job { size: job.1.body.len(), what: job })
+            .collect();
+        let failure = FirstFailure::none();
+        let frozen = &*tables;
+        let done = cx.workers().map(
+            jobs,
+            || frozen.clone(),
+            |overlay, i, (key, function)| {
+                if failure.is_before(i) {
+                    return None;
+                }
+                let handle = cx.beside();
+                let result = scope::inherit(&handle, || self.work_on(overlay, function, view, &handle));
+                if result.is_err() {
+                    failure.note(i);
+                }
+                Some(Done { key, function, additions: overlay.take_additions(), handle, result })
+            },
+        );
+        tables.thaw();
+        let mut edited = Vec::new();
+        let mut translated = Vec::new();
+        let mut failed: Option<PassError> = None;
+        for Done { key, function, handle, additions, result } in done.into_iter().flatten() {
+            let translation = match additions.map(|a| tables.absorb(&a)).transpose() {
+                Ok(translation) => translation.filter(|t| !t.is_identity()),
+                Err(error) => {
+                    failed.get_or_insert_with(|| PassError::from(error).or_in_function(name_of(tables, function)));
+                    None
+                }
+            };
+            if function.body.is_edited() {
+                edited.push(key);
+            }
+            // What comes after the first failure would not have been done.
+            if failed.is_none() {
+                cx.take_over(&handle);
+                failed = result.err().map(|error| error.or_in_function(name_of(tables, function)));
+            }
+            if let Some(translation) = translation {
+                translated.push(Job { size: function.body.len(), what: (function, translation) });
+            }
+        }
+        cx.workers().map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(edited),
+        }
+    }
+}
+
+fn name_of<'a>(tables: &'a Context, function: &Function) -> &'a str {
+    function.global().map_or("", |global| tables.global_name(global))
+}
+
+/// Whether function passes work on a function.
+fn is_for_passes(tables: &Context, function: &Function) -> bool {
+    function.is_definition() && !skips(tables, function.attrs)
+}
+
 impl Pass for FunctionPass {
     fn info(&self) -> &PassInfo {
         &self.info
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let keys = module.order().to_vec();
-        if keys.is_empty() {
+        if module.order().is_empty() {
             return Ok(Outcome::Unchanged);
         }
         let visits = self.begin_visits(module, cx);
+        let visited = |&key: &FunctionKey| !visits.as_ref().is_some_and(|v| v.skips(module, key));
+        let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
         let purity = cx.analyses().of_module(module, Purity::of_module);
         let view = ModuleView::new(&purity);
-        let mut edited = Vec::new();
-        for key in keys {
-            if visits.as_ref().is_some_and(|v| v.skips(module, key)) {
-                continue;
-            }
-            let Some((function, tables)) = module.get_mut(key) else { continue };
-            if !function.is_definition() || skips(tables, function.attrs) {
-                continue;
-            }
-            let mut edit = FunctionEdit::new(tables, function);
-            let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, &view, cx)));
-            edit.leave_reports(cx);
-            if let Err(error) = done.unwrap_or_else(|payload| Err(PassError::panic(payload))) {
-                return Err(error.or_in_function(module.name(key)).into());
-            }
-            if module.is_edited(key) {
-                edited.push(key);
-            }
-        }
+        let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
+        let edited = if size >= cx.worth_sharing() && cx.workers().share(keys.len()) {
+            self.side_by_side(module, &keys, &view, cx)?
+        } else {
+            self.one_by_one(module, &keys, &view, cx)?
+        };
         Self::end_visits(visits.as_ref(), module, cx);
         // What a pass did that has reported errors is taken back.
         if !cx.has_errors() {

@@ -56,12 +56,17 @@ impl Left {
             return Some(diagnostic);
         }
         state.errors += usize::from(diagnostic.severity == Severity::Error);
-        if is_full(state.kept.len(), &diagnostic) {
-            state.dropped += 1;
-        } else {
-            state.kept.push(Item { diagnostic, place });
-        }
+        state.push(Item { diagnostic, place });
         None
+    }
+
+    /// Adds what waits in another, after what waits here.
+    pub(crate) fn take_over(&self, other: &Left) {
+        let State { kept, dropped, errors, stage: _ } = std::mem::take(&mut *lock(&other.0));
+        let state = &mut *lock(&self.0);
+        state.errors += errors;
+        state.dropped += dropped;
+        kept.into_iter().for_each(|item| state.push(item));
     }
 
     /// Whether what is left waits until the pass is over.
@@ -106,6 +111,14 @@ impl Left {
 }
 
 impl State {
+    fn push(&mut self, item: Item) {
+        if is_full(self.kept.len(), &item.diagnostic) {
+            self.dropped += 1;
+        } else {
+            self.kept.push(item);
+        }
+    }
+
     fn name_bindings(&mut self, module: &Module) {
         let mut by_function: FxHashMap<FunctionKey, Vec<(Place, &mut Diagnostic)>> = FxHashMap::default();
         for Item { diagnostic, place } in &mut self.kept {

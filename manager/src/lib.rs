@@ -76,6 +76,7 @@ mod module_pass;
 mod names;
 mod open_runs;
 mod order;
+mod parallel;
 mod pass;
 mod phases;
 mod pipeline;
@@ -109,6 +110,7 @@ pub use instruments::{
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
 pub use open_runs::{OpenRuns, RunRole};
+pub use parallel::MAX_THREADS;
 pub use pass::{Pass, PassKind};
 pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};

@@ -70,6 +70,28 @@ impl Frame {
         self.outermost().analyses.get().filter(|a| !a.is_empty())
     }
 
+    /// That of the same run of the pass, of which nothing is left yet.
+    pub(crate) fn beside(&self) -> Frame {
+        Frame {
+            pass: self.pass.clone(),
+            parent: self.parent.clone(),
+            depth: self.depth,
+            counts: Mutex::default(),
+            session: None,
+            instruments: AtomicU64::default(),
+            left: Left::new(PassKind::Function),
+            analyses: self.analyses().into(),
+        }
+    }
+
+    /// Adds what was left in one that was made by [`Frame::beside`].
+    pub(crate) fn take_over(&self, other: &Frame) {
+        self.left.take_over(&other.left);
+        for (counter, n) in std::mem::take(&mut *lock(&other.counts)) {
+            self.count(counter, n);
+        }
+    }
+
     pub(crate) fn count(&self, counter: &'static str, n: u64) {
         let mut counts = lock(&self.counts);
         match counts.iter_mut().find(|c| c.0 == counter) {

@@ -40,14 +40,40 @@ pub(crate) fn current() -> PassContext {
 }
 
 pub(crate) fn push(cx: PassContext) -> ScopeGuard {
-    let entered = cx.clone();
+    ScopeGuard { id: push_entry(cx.clone()), cx, thread: PhantomData }
+}
+
+fn push_entry(cx: PassContext) -> Option<u64> {
     let id = SCOPES.try_with(|scopes| {
         let scopes = &mut *scopes.borrow_mut();
         scopes.next += 1;
-        scopes.entered.push((scopes.next, entered));
+        scopes.entered.push((scopes.next, cx));
         scopes.next
     });
-    ScopeGuard { id: id.ok(), cx, thread: PhantomData }
+    id.ok()
+}
+
+/// Runs a closure with a context as the current one of the thread. Its instruments are not told. Contexts that the closure enters and does not leave are left.
+pub(crate) fn inherit<T>(cx: &PassContext, f: impl FnOnce() -> T) -> T {
+    let guard = InheritGuard(push_entry(cx.clone()));
+    let value = f();
+    drop(guard);
+    value
+}
+
+struct InheritGuard(Option<u64>);
+
+impl Drop for InheritGuard {
+    fn drop(&mut self) {
+        let Some(id) = self.0 else { return };
+        while let Some((popped, cx)) = pop(id)
+            && popped != id
+        {
+            if let Err(failure) = cx.exit_instruments() {
+                cx.report_failure(&failure);
+            }
+        }
+    }
 }
 
 /// Takes off the context that was entered last, if that of `id` is among those entered.

@@ -1,0 +1,177 @@
+//! The threads of a context, and work on many things that they share out.
+
+use std::cmp::Reverse;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::context::lock;
+
+/// The most threads that a context uses.
+pub const MAX_THREADS: usize = 256;
+
+/// How large a module has to be for its functions to be shared out where nothing is said: to wake threads takes about as long as a cheap pass takes over so
+/// many nodes.
+pub(crate) const WORTH_SHARING: usize = 8192;
+
+/// The threads that contexts share: one, and those derived from it.
+pub(crate) struct Workers {
+    threads: usize,
+    /// Made when there is work for it; absent if the system has no more threads to give.
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+impl Workers {
+    /// So many threads; 0 for as many as the machine runs at once.
+    pub(crate) fn new(threads: usize) -> Workers {
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            n => n,
+        };
+        Workers { threads: threads.min(MAX_THREADS), pool: OnceLock::new() }
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The pool; none where work is not shared out: with one thread, and on a thread of the pool itself, where a pass inside of one that is shared out runs.
+    fn pool(&self) -> Option<&ThreadPool> {
+        if self.threads < 2 {
+            return None;
+        }
+        let named = |i| format!("anfora-worker-{i}");
+        let make = || ThreadPoolBuilder::new().num_threads(self.threads).thread_name(named).build().ok();
+        self.pool.get_or_init(make).as_ref().filter(|pool| pool.current_thread_index().is_none())
+    }
+
+    /// Whether [`Workers::map`] would use more than one thread for so many jobs.
+    pub(crate) fn share(&self, jobs: usize) -> bool {
+        jobs > 1 && self.pool().is_some()
+    }
+
+    /// The results of some work on each job, in the order of the jobs. The threads take them in that order, a few at a time, except that those which are much larger
+    /// than others come first; each thread has a state of its own.
+    pub(crate) fn map<J: Send, S, R: Send>(
+        &self,
+        jobs: Vec<Job<J>>,
+        state: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, usize, J) -> R + Sync,
+    ) -> Vec<R> {
+        let pool = match self.pool() {
+            Some(pool) if jobs.len() > 1 => pool,
+            _ => {
+                let mut state = state();
+                return jobs.into_iter().enumerate().map(|(i, job)| work(&mut state, i, job.what)).collect();
+            }
+        };
+        let (count, total) = (jobs.len(), jobs.iter().map(|j| j.size).fold(0, usize::saturating_add));
+        let workers = self.threads.min(count);
+        let large = total / (workers * 4);
+        // So much is taken at a time: not so much that others wait for the last one, and not so little that they queue.
+        let share = total / (workers * 32);
+        let mut queue: Vec<(usize, Job<J>)> = jobs.into_iter().enumerate().collect();
+        queue.sort_by_key(|(_, job)| Reverse(job.size > large));
+        let queue = Mutex::new(queue.into_iter());
+        let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(count));
+        let worker = || {
+            let mut state = state();
+            let mut results = Vec::new();
+            loop {
+                let mut batch = Vec::new();
+                let mut size = 0;
+                let mut queue = lock(&queue);
+                while size <= share
+                    && let Some((i, job)) = queue.next()
+                {
+                    size += job.size;
+                    batch.push((i, job));
+                }
+                drop(queue);
+                if batch.is_empty() {
+                    break;
+                }
+                results.extend(batch.into_iter().map(|(i, job)| (i, work(&mut state, i, job.what))));
+            }
+            lock(&done).append(&mut results);
+        };
+        pool.scope(|scope| (0..workers).for_each(|_| scope.spawn(|_| worker())));
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_unstable_by_key(|&(i, _)| i);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// A thing to work on, and how large it is beside others.
+pub(crate) struct Job<J> {
+    pub(crate) size: usize,
+    pub(crate) what: J,
+}
+
+/// The first of several numbered jobs that failed, as far as is known. Those after it need not be done, those before it do.
+pub(crate) struct FirstFailure(AtomicUsize);
+
+impl FirstFailure {
+    pub(crate) fn none() -> FirstFailure {
+        FirstFailure(AtomicUsize::new(usize::MAX))
+    }
+
+    pub(crate) fn note(&self, job: usize) {
+        self.0.fetch_min(job, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_before(&self, job: usize) -> bool {
+        self.0.load(Ordering::Relaxed) < job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(sizes: &[usize]) -> Vec<Job<usize>> {
+        sizes.iter().enumerate().map(|(what, &size)| Job { size, what }).collect()
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs() {
+        for threads in [1, 2, 3, 8] {
+            let workers = Workers::new(threads);
+            for n in [0, 1, 2, 5, 1000] {
+                let sizes: Vec<usize> = (0..n).map(|i| if i % 97 == 13 { 1_000_000 } else { i % 5 }).collect();
+                let doubled = workers.map(
+                    jobs(&sizes),
+                    || 2,
+                    |two, i, what| {
+                        assert_eq!(i, what);
+                        *two * what
+                    },
+                );
+                assert_eq!(doubled, (0..n).map(|i| 2 * i).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn work_inside_of_shared_work_stays_on_its_thread() {
+        let workers = Workers::new(2);
+        let nested = workers.map(
+            jobs(&[1; 16]),
+            || (),
+            |(), _, _| {
+                let outside = std::thread::current().id();
+                assert!(!workers.share(16));
+                workers.map(jobs(&[1; 4]), || (), |(), _, what| (std::thread::current().id() == outside, what))
+            },
+        );
+        assert!(nested.iter().all(|inner| *inner == [(true, 0), (true, 1), (true, 2), (true, 3)]));
+    }
+
+    #[test]
+    fn zero_threads_are_those_of_the_machine() {
+        assert!(Workers::new(0).threads() >= 1);
+        assert_eq!(Workers::new(1_000_000).threads(), MAX_THREADS);
+    }
+}
