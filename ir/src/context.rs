@@ -186,6 +186,8 @@ pub struct GlobalTable {
     /// How long the journal was, and what the state of the table was, when each open edit began, outermost first.
     edits: Vec<(usize, u64)>,
     revisions: Revisions,
+    /// Whether this is an overlay, which has the stamp of what it lies over until it is changed.
+    overlay: bool,
 }
 
 impl GlobalTable {
@@ -247,6 +249,11 @@ impl GlobalTable {
         self.revisions.stamp()
     }
 
+    /// One over what is frozen.
+    pub(crate) fn overlay(&self) -> GlobalTable {
+        GlobalTable { revisions: self.revisions.of_same(), overlay: true, ..self.clone() }
+    }
+
     /// Changes the signature or the target of a global. Thaws the table.
     pub(crate) fn update(&mut self, id: GlobalId, change: impl FnOnce(&mut Global)) {
         let mut new = self.globals[id].clone();
@@ -269,6 +276,9 @@ impl GlobalTable {
             self.by_name.insert(new.name, id);
         }
         let old = std::mem::replace(old, new);
+        if std::mem::take(&mut self.overlay) {
+            self.revisions = Revisions::default();
+        }
         self.revisions.bump();
         if !self.edits.is_empty() {
             self.journal.push((id, old));

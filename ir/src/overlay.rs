@@ -1,6 +1,6 @@
 //! Overlays: several threads work on functions of one module, and each interns into a layer of its own over tables that they share.
 //!
-//! [`Context::freeze`] puts what there is behind an [`Arc`]; a clone of the context is then an overlay. What is interned into it goes on where the frozen
+//! [`Context::freeze`] puts what there is behind an [`Arc`], for [`Context::overlay`]. What is interned into it goes on where the frozen
 //! ids end, so that two overlays give one id to different things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`] interns
 //! it into the tables of the module, and [`Function::translate`] gives a function that was edited under the overlay the ids that it then has there.
 //!
@@ -12,7 +12,7 @@
 //! let mut tables = Context::new(Default::default());
 //! let known = tables.names.intern("known");
 //! tables.freeze();
-//! let (mut one, mut two) = (tables.clone(), tables.clone());
+//! let (mut one, mut two) = (tables.overlay(), tables.overlay());
 //! assert_eq!(one.names.intern("known"), known);
 //! assert_eq!(one.names.intern("new"), two.names.intern("newer"));
 //! let additions = [one.take_additions(), two.take_additions()];
@@ -142,7 +142,7 @@ impl Function {
 }
 
 impl Context {
-    /// Freezes the tables: from here on clones of this context are overlays. Takes constant time. The context itself reads and interns as before.
+    /// Freezes the tables: from here on overlays and clones of this context share them. Takes constant time. The context itself reads and interns as before.
     pub fn freeze(&mut self) {
         self.tables().into_iter().for_each(|table| table.freeze());
     }
@@ -150,6 +150,12 @@ impl Context {
     /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they were frozen, and, while there are clones, in all there is.
     pub fn thaw(&mut self) {
         self.tables().into_iter().for_each(|table| table.thaw());
+    }
+
+    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant time if the tables are frozen and nothing was interned since. Another
+    /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the signatures of these tables is known to hold under an overlay.
+    pub fn overlay(&self) -> Context {
+        Context { globals: self.globals.overlay(), ..self.clone() }
     }
 
     /// Every table.

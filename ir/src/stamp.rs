@@ -30,6 +30,11 @@ impl Clone for Revisions {
 }
 
 impl Revisions {
+    /// Those of a copy that is known not to change: it is in the same state.
+    pub(crate) fn of_same(&self) -> Revisions {
+        Revisions { ..*self }
+    }
+
     /// Notes a change.
     #[inline(always)]
     pub(crate) fn bump(&mut self) {

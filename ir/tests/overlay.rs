@@ -143,7 +143,8 @@ fn side_by_side(m: &mut Module) {
             .into_iter()
             .enumerate()
             .map(|(i, (_, f))| {
-                let mut overlay = cx.clone();
+                let mut overlay = cx.overlay();
+                assert_eq!(overlay.globals.stamp(), cx.globals.stamp());
                 threads.spawn(move || {
                     assert!(overlay.take_additions().is_none());
                     edit(&mut overlay, f, i);

@@ -138,7 +138,7 @@ impl FunctionPass {
         cx: &PassContext,
     ) -> Result<(), PassError> {
         let mut edit = FunctionEdit::new(tables, function);
-        let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, view, cx)));
+        let done = scope::inherit(cx, || catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, view, cx))));
         edit.leave_reports(cx);
         done.unwrap_or_else(|payload| Err(PassError::panic(payload)))
     }
@@ -151,26 +151,24 @@ impl FunctionPass {
         view: &ModuleView<'_>,
         cx: &PassContext,
     ) -> Result<Vec<FunctionKey>, PassFailure> {
-        scope::inherit(cx, || {
-            let mut edited = Vec::new();
-            for &key in keys {
-                let Some((function, tables)) = module.get_mut(key) else { continue };
-                if !is_for_passes(tables, function) {
-                    continue;
-                }
-                if let Err(error) = self.work_on(tables, function, view, cx) {
-                    return Err(error.or_in_function(module.name(key)).into());
-                }
-                if module.is_edited(key) {
-                    edited.push(key);
-                }
+        let mut edited = Vec::new();
+        for &key in keys {
+            let Some((function, tables)) = module.get_mut(key) else { continue };
+            if !is_for_passes(tables, function) {
+                continue;
             }
-            Ok(edited)
-        })
+            if let Err(error) = self.work_on(tables, function, view, cx) {
+                return Err(error.or_in_function(module.name(key)).into());
+            }
+            if module.is_edited(key) {
+                edited.push(key);
+            }
+        }
+        Ok(edited)
     }
 
-    /// Works on these functions, which are in program order, on several threads, each function under an overlay of the tables; those that were edited. Tables, bodies, what was left in the
-    /// context and the error become what they are if one function is worked on after the other.
+    /// Works on these functions, which are in program order, on several threads, each function under an overlay of the tables; those that were edited.
+    /// Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
     fn side_by_side(
         &self,
         module: &mut Module,
@@ -197,13 +195,13 @@ impl FunctionPass {
         let frozen = &*tables;
         let done = cx.workers().map(
             jobs,
-            || frozen.clone(),
+            || frozen.overlay(),
             |overlay, i, (key, function)| {
                 if failure.is_before(i) {
                     return None;
                 }
                 let handle = cx.beside();
-                let result = scope::inherit(&handle, || self.work_on(overlay, function, view, &handle));
+                let result = self.work_on(overlay, function, view, &handle);
                 if result.is_err() {
                     failure.note(i);
                 }

@@ -8,6 +8,7 @@ mod dependencies;
 mod diagnostics;
 mod instruments;
 mod memory;
+mod parallel;
 mod passes;
 mod phases;
 mod pipelines;
