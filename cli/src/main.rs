@@ -11,6 +11,8 @@ mod npy;
 mod optimize;
 mod report;
 mod stress;
+mod summary;
+mod watch;
 
 use std::process::ExitCode;
 

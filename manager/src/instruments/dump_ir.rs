@@ -17,6 +17,7 @@ use crate::pass::PassKind;
 pub struct DumpIr {
     folder: PathBuf,
     unchanged: Unchanged,
+    earlier: Earlier,
     /// How many files there are.
     files: Mutex<usize>,
 }
@@ -31,10 +32,24 @@ pub enum Unchanged {
     LeftOut,
 }
 
+/// What becomes of the files of an earlier run.
+#[derive(Copy, Clone, PartialEq)]
+enum Earlier {
+    Kept,
+    Replaced,
+}
+
 impl DumpIr {
     /// Writes into a folder, which is made when the first file is written.
     pub fn new(folder: impl Into<PathBuf>, unchanged: Unchanged) -> DumpIr {
-        DumpIr { folder: folder.into(), unchanged, files: Mutex::new(0) }
+        DumpIr { folder: folder.into(), unchanged, earlier: Earlier::Kept, files: Mutex::new(0) }
+    }
+
+    /// Removes the files of an earlier run from the folder before it writes the first one: those that are named as it names files. Without this, files
+    /// of the same name are overwritten and others stay.
+    #[must_use]
+    pub fn replacing_earlier(self) -> DumpIr {
+        DumpIr { earlier: Earlier::Replaced, ..self }
     }
 
     /// The folder.
@@ -46,11 +61,31 @@ impl DumpIr {
         let mut files = lock(&self.files);
         let path = self.folder.join(format!("{:03}_{}", *files, file_name(name)));
         std::fs::create_dir_all(&self.folder)
+            .and_then(
+                |()| if *files == 0 && self.earlier == Earlier::Replaced { self.remove_earlier() } else { Ok(()) },
+            )
             .and_then(|()| std::fs::write(&path, text))
             .map_err(|e| PassError::new(format!("`{}` cannot be written", path.display())).with_cause(e))?;
         *files += 1;
         Ok(())
     }
+
+    fn remove_earlier(&self) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(is_ours) && entry.file_type()?.is_file() {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is one that is given to files: a number of three digits or more, `_`, and an ending of ours.
+fn is_ours(name: &str) -> bool {
+    let Some((number, rest)) = name.split_once('_') else { return false };
+    let is_number = number.len() >= 3 && number.bytes().all(|b| b.is_ascii_digit());
+    is_number && (rest.ends_with(".anf") || rest.ends_with(".error.txt"))
 }
 
 /// A name with nothing in it that a file system minds.

@@ -1,0 +1,107 @@
+//! What `anfora opt` did, on one screen.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anfora::ir::Counts;
+use anfora::manager::{PassRemark, RunLog};
+
+/// No line is longer.
+const COLUMNS: usize = 80;
+/// More different passes, and more remarks, than this are only counted.
+const MOST_PASSES: usize = 12;
+const MOST_REMARKS: usize = 4;
+
+/// What there was of something before, and what there is now. Of ONNX nodes only one may be known.
+pub(crate) struct Sizes {
+    pub(crate) counts: [Counts; 2],
+    pub(crate) onnx_nodes: [Option<usize>; 2],
+}
+
+/// The first line, and how often each pass ran, changed the program and failed, and how long that took.
+pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration) -> String {
+    struct Row {
+        pass: String,
+        runs: usize,
+        changed: usize,
+        failed: usize,
+        time: Duration,
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for record in log.records() {
+        let i = rows.iter().position(|r| r.pass == record.pass).unwrap_or_else(|| {
+            rows.push(Row { pass: record.pass, runs: 0, changed: 0, failed: 0, time: Duration::ZERO });
+            rows.len() - 1
+        });
+        rows[i].runs += 1;
+        rows[i].changed += usize::from(record.changed == Some(true));
+        rows[i].failed += usize::from(record.changed.is_none());
+        rows[i].time += record.time;
+    }
+    let in_passes: Duration = rows.iter().map(|r| r.time).sum();
+    let times = format!(" in {}, passes {}", milliseconds(time), milliseconds(in_passes));
+    let what = clipped(&format!("{}: {pipeline}", input.display()), COLUMNS.saturating_sub(times.len()));
+    let mut text = format!("{what}{times}\n");
+    for row in rows.iter().take(MOST_PASSES) {
+        let outcome = match (row.runs, row.changed) {
+            _ if row.failed > 0 => "failed".to_string(),
+            (1, 0) => "unchanged".to_string(),
+            (1, _) => "changed".to_string(),
+            (runs, changed) => format!("changed {changed} of {runs} times"),
+        };
+        text.push_str(&format!("  {:36} {outcome:24} {:>14}\n", clipped(&row.pass, 36), milliseconds(row.time)));
+    }
+    if let Some(more @ 1..) = rows.len().checked_sub(MOST_PASSES) {
+        let time: Duration = rows[MOST_PASSES..].iter().map(|r| r.time).sum();
+        text.push_str(&format!(
+            "  {:36} {:24} {:>14}\n",
+            format!("and {more} more (--timing)"),
+            "",
+            milliseconds(time)
+        ));
+    }
+    text
+}
+
+/// How much there was and is.
+pub(crate) fn sizes(sizes: &Sizes) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, before: Option<usize>, after: Option<usize>| {
+        let figures = match (before, after) {
+            (Some(before), Some(after)) => format!("{before} -> {after}"),
+            (Some(n), None) | (None, Some(n)) => n.to_string(),
+            (None, None) => return,
+        };
+        text.push_str(&format!("  {what:36} {figures}\n"));
+    };
+    let [before, after] = &sizes.counts;
+    line("bindings", Some(before.bindings), Some(after.bindings));
+    if before.functions != after.functions {
+        line("functions", Some(before.functions), Some(after.functions));
+    }
+    line("ONNX nodes", sizes.onnx_nodes[0], sizes.onnx_nodes[1]);
+    text
+}
+
+/// The first of the remarks that passes left.
+pub(crate) fn remarks(remarks: &[PassRemark]) -> String {
+    let mut text = String::new();
+    for remark in remarks.iter().take(MOST_REMARKS) {
+        text.push_str(&format!("  {}: {}\n", remark.pass, remark.diagnostic));
+    }
+    if let Some(more @ 1..) = remarks.len().checked_sub(MOST_REMARKS) {
+        text.push_str(&format!("  and {more} more remarks\n"));
+    }
+    text
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+fn clipped(text: &str, columns: usize) -> String {
+    match text.chars().count() {
+        n if n <= columns => text.to_string(),
+        _ => text.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
+    }
+}

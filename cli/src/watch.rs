@@ -1,0 +1,245 @@
+//! The options of `anfora opt` that watch passes run, and what they print.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anfora::ir::{Module, PrintLiterals, PrintOptions};
+use anfora::manager::{
+    Bisect, DumpIr, Instrument, Memory, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, RunLog, Unchanged,
+    UnknownName, VerifyEach,
+};
+use clap::{Args, ValueEnum};
+
+use crate::report::{self, Failure};
+
+/// What is printed, written and checked around passes.
+#[derive(Args)]
+pub(crate) struct Watch {
+    /// Prints where the time went
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    timing: Option<Form>,
+    /// Writes each run of a pass with its time into a file, for a viewer of Chrome traces
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Prints what the passes counted
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    stats: Option<Form>,
+    /// Prints how many bytes the program held before and after each pass
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    memory: Option<Form>,
+    /// Prints the program before a pass, or before each (`*`), to standard error
+    #[arg(long, value_name = "PASS")]
+    print_ir_before: Vec<String>,
+    /// Prints the program after a pass, or after each (`*`), to standard error
+    #[arg(long, value_name = "PASS")]
+    print_ir_after: Vec<String>,
+    /// Prints the program, or what became different in it, after each pass that changed it, to standard error
+    #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    print_changed: Option<Changed>,
+    /// Of what is printed around passes, prints only these functions of the input
+    #[arg(long, value_name = "FUNCTION", value_delimiter = ',')]
+    print_functions: Vec<String>,
+    /// In what is printed around passes, writes out constants of up to so many elements, or `all`
+    #[arg(long, value_name = "ELEMENTS", default_value = "16", value_parser = literals)]
+    print_literals: PrintLiterals,
+    /// Writes the program before the first pass and after each into a folder, as numbered files, in place of those of an earlier run
+    #[arg(long, value_name = "DIR")]
+    dump_dir: Option<PathBuf>,
+    /// Runs the first N passes, or those from A to B (`A-B`), and leaves out the others, to find the one that breaks a program
+    #[arg(long, value_name = "N", value_parser = interval)]
+    bisect_limit: Option<RangeInclusive<u64>>,
+    /// Whether the program is verified after each pass
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    verify_each: bool,
+}
+
+/// How a report is printed.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A table
+    Text,
+    /// JSON, in a line
+    Json,
+}
+
+/// How a changed program is printed.
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum Changed {
+    /// All of it
+    Text,
+    /// The lines that are different, function by function
+    Diff,
+}
+
+fn literals(text: &str) -> Result<PrintLiterals, String> {
+    match text {
+        "all" => Ok(PrintLiterals::Full),
+        _ => match text.parse() {
+            Ok(more_than) => Ok(PrintLiterals::Elided { more_than }),
+            Err(_) => Err("a number of elements or `all` is expected".to_string()),
+        },
+    }
+}
+
+fn interval(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let runs = match text.split_once('-') {
+        None => number(text).map(|n| 1..=n),
+        Some((from, to)) => {
+            number(from).zip(number(to)).map(|(from, to)| from..=to).filter(|r| *r.start() >= 1 && !r.is_empty())
+        }
+    };
+    runs.ok_or_else(|| {
+        "a number of passes, or the numbers of the first and the last one (`3-5`), is expected".to_string()
+    })
+}
+
+impl Watch {
+    /// Checks what can be checked before the program is read.
+    ///
+    /// # Errors
+    /// If there is no pass or pipeline of a name.
+    pub(crate) fn check(&self, registry: &PassRegistry) -> Result<(), Failure> {
+        for name in self.print_ir_before.iter().chain(&self.print_ir_after).filter(|n| *n != ANY) {
+            if !registry.contains(name) {
+                let passes = registry.passes().iter().map(|p| p.name());
+                let known = passes.chain(registry.pipelines().iter().map(|p| p.name.as_str())).chain([ANY]);
+                return Err(Failure::Usage(UnknownName::new("pass", name, known).to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The instruments that were asked for.
+    ///
+    /// # Errors
+    /// If the program has no function of a name.
+    pub(crate) fn instruments(&self, module: &Module) -> Result<Watching<'_>, Failure> {
+        let functions: Vec<&str> = self.print_functions.iter().map(|f| f.strip_prefix('@').unwrap_or(f)).collect();
+        if let Some(name) = functions.iter().find(|name| module.find(name).is_none()) {
+            let known: Vec<&str> = module.order().iter().map(|&key| module.name(key)).collect();
+            return Err(Failure::Usage(UnknownName::new("function", name, known).to_string()));
+        }
+        Ok(Watching {
+            asked: self,
+            functions: (!functions.is_empty()).then(|| functions.into_iter().map(str::to_string).collect()),
+            bisect: self.bisect_limit.clone().map(|runs| Arc::new(Bisect::interval(runs))),
+            timing: (self.timing.is_some() || self.trace.is_some()).then(|| Arc::new(PassTiming::new())),
+            memory: self.memory.map(|_| Arc::new(Memory::new())),
+            log: Arc::new(RunLog::new()),
+        })
+    }
+}
+
+/// Stands for every pass.
+const ANY: &str = "*";
+
+/// What watches a pipeline run.
+pub(crate) struct Watching<'a> {
+    asked: &'a Watch,
+    functions: Option<Vec<String>>,
+    bisect: Option<Arc<Bisect>>,
+    timing: Option<Arc<PassTiming>>,
+    memory: Option<Arc<Memory>>,
+    log: Arc<RunLog>,
+}
+
+impl Watching<'_> {
+    /// Which passes ran.
+    pub(crate) fn log(&self) -> &RunLog {
+        &self.log
+    }
+
+    /// The instruments that come before those that check what passes made: what decides whether a pass runs; what prints and dumps, so that
+    /// also what is not well-formed can be read; the verifier.
+    pub(crate) fn before_checks(&self) -> Vec<Arc<dyn Instrument>> {
+        let asked = self.asked;
+        let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
+        instruments.extend(self.bisect.clone().map(|bisect| bisect as Arc<dyn Instrument>));
+        let when = |names: &[String]| match names {
+            [] => PrintWhen::Never,
+            names if names.iter().any(|n| n == ANY) => PrintWhen::Always,
+            names => PrintWhen::Named(names.to_vec()),
+        };
+        let (before, after) = (when(&asked.print_ir_before), when(&asked.print_ir_after));
+        if before != PrintWhen::Never || after != PrintWhen::Never {
+            instruments.push(self.print(PrintIr::new(before, after, std::io::stderr())));
+        }
+        match asked.print_changed {
+            Some(Changed::Text) => instruments.push(self.print(PrintIr::changed(std::io::stderr()))),
+            Some(Changed::Diff) => instruments.push(self.print(PrintIr::diff(std::io::stderr()))),
+            None => {}
+        }
+        if let Some(folder) = &asked.dump_dir {
+            instruments.push(Arc::new(DumpIr::new(folder, Unchanged::Dumped).replacing_earlier()));
+        }
+        if asked.verify_each {
+            instruments.push(Arc::new(VerifyEach::new()));
+        }
+        instruments
+    }
+
+    /// The instruments that come last, so that they know of the passes whose result the others did not let pass that they failed.
+    pub(crate) fn after_checks(&self) -> Vec<Arc<dyn Instrument>> {
+        let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
+        instruments.extend(self.memory.clone().map(|memory| memory as Arc<dyn Instrument>));
+        instruments.extend(self.timing.clone().map(|timing| timing as Arc<dyn Instrument>));
+        instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
+        instruments
+    }
+
+    fn print(&self, print: PrintIr) -> Arc<dyn Instrument> {
+        let options = PrintOptions { literals: self.asked.print_literals, ..PrintOptions::default() };
+        let print = print.options(options);
+        Arc::new(match &self.functions {
+            Some(names) => print.functions(names.clone()),
+            None => print,
+        })
+    }
+
+    /// Prints what was asked for, when all is over, well or not.
+    ///
+    /// # Errors
+    /// If the trace cannot be written.
+    pub(crate) fn report(&self, context: &PassContext) -> Result<(), Failure> {
+        let say = |form: Form, text: &dyn std::fmt::Display, json: serde_json::Value| match form {
+            Form::Text => report::say(&text.to_string()),
+            Form::Json => report::say(&json.to_string()),
+        };
+        if let (Some(form), Some(timing)) = (self.asked.timing, &self.timing) {
+            say(form, &**timing, timing.to_json());
+        }
+        if let Some(form) = self.asked.stats {
+            let statistics = context.statistics();
+            say(form, &statistics, statistics.to_json());
+        }
+        if let (Some(form), Some(memory)) = (self.asked.memory, &self.memory) {
+            say(form, &**memory, memory.to_json());
+        }
+        if let Some(bisect) = &self.bisect {
+            report::say(&bisected(bisect));
+        }
+        match (&self.asked.trace, &self.timing) {
+            (Some(file), Some(timing)) => std::fs::write(file, timing.to_chrome_trace().to_string())
+                .map_err(|e| Failure::Message(format!("the trace cannot be written to `{}`: {e}", file.display()))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which passes ran under a limit, and which one was the last.
+fn bisected(bisect: &Bisect) -> String {
+    let runs = bisect.runs();
+    let ran: Vec<_> = runs.iter().filter(|r| r.ran).collect();
+    let last = ran.last().map_or_else(String::new, |r| format!("; the last was {}, {}", r.number, r.pass));
+    format!("bisect: {} of {} passes ran{last}", ran.len(), runs.len())
+}
