@@ -7,6 +7,8 @@
 //!   [`to_graph_normal_form`], [`normalize`], [`convert_to_dataflow`], [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`], [`attach_global_symbol`].
 //!
+//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds those that change what a program computes.
+//!
 //! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`, too.
 //!
 //! ```
@@ -35,6 +37,7 @@ mod attach_global_symbol;
 mod bind_params;
 mod canonicalize_bindings;
 mod catalogue;
+mod check_meaning;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod definitions;
@@ -62,6 +65,7 @@ pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, attach_globa
 pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
 pub use catalogue::{register, registry};
+pub use check_meaning::{CheckMeaning, Checked};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};

@@ -1,0 +1,364 @@
+//! Whether passes keep what programs compute: an instrument.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anfora_interp::{
+    Agreement, Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
+};
+use anfora_ir::{Diagnostic, Function, Module, Severity, Visibility};
+use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
+
+/// Interprets the public functions of a module before the first pass and after each pass that changes it, on arguments that are drawn from a
+/// seed, and holds the results against each other. A pass after which something else comes out has failed, and what it did is taken back.
+///
+/// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as [`Pass::tolerance`](anfora_manager::Pass::tolerance)
+/// says. Where the program fails before the pass, anything may happen after it. Each function is run on ordinary numbers and on those at the
+/// ends of their types, with several extents for symbolic dimensions.
+///
+/// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that call what has no kernel, take too much work or
+/// memory, or whose parameters a pass changes. A pass that is run by another one that is no sequence is checked with that one.
+///
+/// Cost: that of interpreting all public functions some three times over, once for each pass that changes something.
+pub struct CheckMeaning {
+    seed: u64,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// With what is known of the module that the runs work on.
+    runs: OpenRuns<Known>,
+    checked: Checked,
+    noted: BTreeSet<String>,
+}
+
+/// How much was checked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checked {
+    /// Passes that changed something.
+    pub passes: u64,
+    /// Runs of functions that were held against runs before a pass.
+    pub runs: u64,
+    /// Notes of what could not be told.
+    pub notes: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    /// What the module as it is comes to, once that was asked.
+    meaning: Option<Meaning>,
+    /// What it comes to if the pass that just ran is kept.
+    next: Option<Meaning>,
+}
+
+/// What the public functions of a module come to.
+type Meaning = Vec<Entry>;
+
+struct Entry {
+    function: String,
+    /// Names and types of the parameters.
+    signature: Vec<(String, String)>,
+    cases: Vec<Case>,
+}
+
+#[derive(Clone)]
+struct Input {
+    /// What is drawn, in words.
+    what: String,
+    arguments: Arguments,
+}
+
+struct Case {
+    input: Input,
+    result: Result<Evaluated, EvalError>,
+}
+
+/// Limits of a run.
+const LIMITS: Limits = Limits { steps: 1 << 22, bytes: 1 << 30 };
+/// All runs that are made of one module take no more steps than so many times those of one run.
+const RUNS_OF_ONE: u64 = 16;
+/// A pass may make a program so many times slower, or larger.
+const GROWTH: u64 = 16;
+/// What is drawn: numbers, and extents of symbolic dimensions.
+const CASES: [(Numbers, &[usize]); 3] =
+    [(Numbers::Ordinary, &[2]), (Numbers::Extreme, &[3]), (Numbers::Ordinary, &[4, 1, 3, 2])];
+
+impl Default for CheckMeaning {
+    fn default() -> CheckMeaning {
+        CheckMeaning { seed: 0, limits: LIMITS, state: Mutex::default() }
+    }
+}
+
+impl CheckMeaning {
+    /// Draws from seed 0; a run takes at most 2^22 steps and 1 GiB.
+    pub fn new() -> CheckMeaning {
+        CheckMeaning::default()
+    }
+
+    /// Draws from another seed.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> CheckMeaning {
+        CheckMeaning { seed, ..self }
+    }
+
+    /// Lets each run take so much. All functions together take at most sixteen times the steps.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> CheckMeaning {
+        CheckMeaning { limits, ..self }
+    }
+
+    /// How much was checked so far.
+    pub fn checked(&self) -> Checked {
+        self.lock().checked
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is known is put in whole, so a panic of another holder does not matter.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a module comes to, with a run for each input that is drawn.
+    fn meaning_of(&self, module: &Module, notes: &mut Notes<'_>) -> Meaning {
+        let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
+        let mut meaning = Meaning::new();
+        for (_, function) in module.functions() {
+            if function.visibility != Visibility::Public || !function.is_definition() {
+                continue;
+            }
+            let Some(name) = function.global().map(|g| module.cx.global_name(g).to_string()) else { continue };
+            if left == 0 {
+                notes.note(&name, "all functions together take too many steps");
+                continue;
+            }
+            let inputs = match self.inputs(module, function) {
+                Ok(inputs) => inputs,
+                Err(why) => {
+                    notes.note(&name, &why);
+                    continue;
+                }
+            };
+            let entry = self.run(module, name, signature(module, function), inputs, self.limits, &mut left);
+            entry.note_failures(notes);
+            meaning.push(entry);
+        }
+        meaning
+    }
+
+    fn inputs(&self, module: &Module, function: &Function) -> Result<Vec<Input>, String> {
+        let has_symbols =
+            function.body.params().iter().any(|p| module.cx.types.is_symbolic(function.body.ty(p.expr())));
+        let cases = if has_symbols { &CASES[..] } else { &CASES[..2] };
+        let mut inputs = Vec::new();
+        let mut failed = None;
+        for (i, &(numbers, extents)) in cases.iter().enumerate() {
+            let seed = self.seed.wrapping_add(i as u64);
+            let draw = Draw::new(seed).numbers(numbers).extents(extents).most_bytes(self.limits.bytes / 4);
+            let extents = match extents {
+                _ if !has_symbols => String::new(),
+                extents => {
+                    let extents: Vec<String> = extents.iter().map(usize::to_string).collect();
+                    format!(", symbolic extents {}", extents.join(", "))
+                }
+            };
+            let numbers = if numbers == Numbers::Extreme { "extreme" } else { "ordinary" };
+            match draw.arguments(&module.cx, function) {
+                Ok(arguments) => {
+                    inputs.push(Input { what: format!("{numbers} numbers of seed {seed}{extents}"), arguments })
+                }
+                // Other extents may do.
+                Err(e) => failed = failed.or(Some(e.to_string())),
+            }
+        }
+        match failed {
+            Some(why) if inputs.is_empty() => Err(why),
+            _ => Ok(inputs),
+        }
+    }
+
+    fn run(
+        &self,
+        module: &Module,
+        function: String,
+        signature: Vec<(String, String)>,
+        inputs: Vec<Input>,
+        limits: Limits,
+        left: &mut u64,
+    ) -> Entry {
+        let mut cases = Vec::new();
+        for input in inputs {
+            let steps = limits.steps.min(*left);
+            let Arguments { values, list } = input.arguments.clone();
+            let result = Interpreter::new(module)
+                .limits(Limits { steps, ..limits })
+                .seed(self.seed)
+                .call(&function, values, &list);
+            *left -= result.as_ref().map_or_else(|e| if is_limit(e) { steps } else { 0 }, |o| o.steps).min(*left);
+            cases.push(Case { input, result });
+        }
+        Entry { function, signature, cases }
+    }
+
+    /// What the module comes to after a pass, held against what it came to before.
+    fn compare(
+        &self,
+        module: &Module,
+        before: &Meaning,
+        agreement: Agreement,
+        notes: &mut Notes<'_>,
+        checked: &mut Checked,
+    ) -> Result<Meaning, PassError> {
+        let mut after: Meaning = Vec::new();
+        // A pass may make programs slower.
+        let limits = Limits {
+            steps: self.limits.steps.saturating_mul(GROWTH),
+            bytes: self.limits.bytes.saturating_mul(GROWTH as usize),
+        };
+        for entry in before {
+            let name = &entry.function;
+            let found = module.find(name).and_then(|key| module.get(key)).filter(|f| f.is_definition());
+            let Some(function) = found else {
+                return Err(PassError::new(format!("the public function `@{name}` is gone")).in_function(name));
+            };
+            let signature = signature(module, function);
+            if signature != entry.signature {
+                notes.note(name, "the pass changes its parameters, so that its results cannot be compared");
+                let inputs = self.inputs(module, function).unwrap_or_default();
+                let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
+                after.push(self.run(module, name.clone(), signature, inputs, self.limits, &mut left));
+                continue;
+            }
+            let inputs: Vec<Input> = entry.cases.iter().map(|c| c.input.clone()).collect();
+            let ran = self.run(
+                module,
+                name.clone(),
+                signature,
+                inputs,
+                limits,
+                &mut limits.steps.saturating_mul(RUNS_OF_ONE),
+            );
+            for (old, new) in entry.cases.iter().zip(&ran.cases) {
+                let Ok(expected) = &old.result else { continue };
+                checked.runs += 1;
+                let on = &old.input.what;
+                match &new.result {
+                    Ok(found) => {
+                        if let Some(difference) = agreement.first_difference(expected, found) {
+                            let message = format!("`@{name}` computes something else on {on}: {difference}");
+                            return Err(PassError::new(message).in_function(name));
+                        }
+                    }
+                    Err(error) => {
+                        let place = error.function.as_deref().unwrap_or(name);
+                        let mut failed =
+                            PassError::new(format!("`@{name}` fails on {on}: {}", error.kind)).in_function(place);
+                        if let Some(binding) = &error.binding {
+                            failed = failed.on_binding(binding);
+                        }
+                        return Err(failed);
+                    }
+                }
+            }
+            after.push(ran);
+        }
+        Ok(after)
+    }
+}
+
+impl Entry {
+    fn note_failures(&self, notes: &mut Notes<'_>) {
+        let errors: Vec<&EvalError> = self.cases.iter().filter_map(|c| c.result.as_ref().err()).collect();
+        let Some(first) = errors.first() else { return };
+        let unknown =
+            |e: &&&EvalError| is_limit(e) || matches!(e.kind, EvalErrorKind::NoKernel(_) | EvalErrorKind::External(_));
+        match errors.iter().find(unknown) {
+            Some(error) => notes.note(&self.function, &error.to_string()),
+            None if errors.len() == self.cases.len() => {
+                notes.note(&self.function, &format!("it fails on everything that was drawn: {first}"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// Names and types of the parameters.
+fn signature(module: &Module, function: &Function) -> Vec<(String, String)> {
+    let body = &function.body;
+    let name = |var| body.var_name(var).map_or_else(String::new, |n| module.cx.names.get(n).to_string());
+    body.params().iter().map(|&p| (name(p), module.cx.type_text(body.ty(p.expr())))).collect()
+}
+
+fn is_limit(error: &EvalError) -> bool {
+    matches!(error.kind, EvalErrorKind::Steps(_) | EvalErrorKind::Memory(_))
+}
+
+/// Where it is noted what cannot be told: once each.
+struct Notes<'a> {
+    run: &'a PassRun<'a>,
+    noted: &'a mut BTreeSet<String>,
+    count: &'a mut u64,
+}
+
+impl Notes<'_> {
+    fn note(&mut self, function: &str, why: &str) {
+        let message = format!("the meaning of `@{function}` is not checked: {why}");
+        if self.noted.insert(message.clone()) {
+            *self.count += 1;
+            self.run.context().remark(Diagnostic::new(Severity::Note, message).in_function(function));
+        }
+    }
+}
+
+impl Instrument for CheckMeaning {
+    fn name(&self) -> &str {
+        "CheckMeaning"
+    }
+
+    fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        let mut state = self.lock();
+        let role = state.runs.role(run);
+        state.runs.begin(role);
+        let State { runs, checked, noted } = &mut *state;
+        if role == RunRole::Whole
+            && let Some((_, known)) = runs.innermost()
+            && known.meaning.is_none()
+        {
+            let mut notes = Notes { run, noted, count: &mut checked.notes };
+            known.meaning = Some(self.meaning_of(module, &mut notes));
+        }
+        Ok(())
+    }
+
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
+        let mut state = self.lock();
+        let State { runs, checked, noted } = &mut *state;
+        if let Some((RunRole::Whole, known)) = runs.innermost()
+            && let Some(before) = &known.meaning
+            && outcome.is_changed()
+        {
+            let agreement = match run.tolerance() {
+                0.0 => Agreement::Exact,
+                tolerance => Agreement::Within(tolerance),
+            };
+            checked.passes += 1;
+            let mut notes_count = 0;
+            let mut notes = Notes { run, noted, count: &mut notes_count };
+            let compared = self.compare(module, before, agreement, &mut notes, checked);
+            checked.notes += notes_count;
+            known.next = Some(compared?);
+        }
+        Ok(())
+    }
+
+    fn on_end(&self, _: &Module, _: &PassRun<'_>, result: Result<&Outcome, &PassFailure>) {
+        let mut state = self.lock();
+        if let Some((RunRole::Whole, known)) = state.runs.innermost()
+            && let Some(next) = known.next.take()
+            && result.is_ok()
+        {
+            known.meaning = Some(next);
+        }
+        state.runs.end();
+    }
+}
