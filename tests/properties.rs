@@ -8,12 +8,13 @@ mod random_programs;
 
 use std::sync::Arc;
 
+use anfora::interp::Agreement;
 use anfora::ir::{Form, Module, alpha_equal, module_hash, verify_module};
-use anfora::manager::{ModulePass, Pass, PassContext, PassError, parse_pipeline};
+use anfora::manager::{FailureKind, ModulePass, Pass, PassContext, PassError, parse_pipeline};
+use anfora::passes::CheckMeaning;
 use broken_passes::Broken;
 use proptest::prelude::*;
 use random_programs::checking::{Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, pool};
-use random_programs::inputs::Agreement;
 use random_programs::{check, config, meaning, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
@@ -33,15 +34,19 @@ const CHANGES_AGAIN: [(&str, &str); 0] = [];
 /// Passes that do nothing unless they are told what to do.
 const DOES_NOTHING: [&str; 1] = ["BindParams"];
 
-/// Passes that reassociate sums and products, and within what their results agree. Random programs let nothing else depend on what these passes rewrite.
-const REASSOCIATES: [(&str, f64); 1] = [("FoldBatchNorm", 1e-4)];
+/// How the results of a pass have to agree. Random programs let nothing else depend on what a pass that rounds rewrites.
+fn agreement(name: &str) -> Agreement {
+    match anfora::passes::registry().make(name).map_or(0.0, |pass| pass.tolerance()) {
+        0.0 => Agreement::Exact,
+        tolerance => Agreement::Within(tolerance),
+    }
+}
 
 fn promise(name: &str) -> Promise {
-    let tolerance = REASSOCIATES.iter().find(|r| r.0 == name).map(|r| r.1);
     Promise {
         needs: if ANY_FORM.contains(&name) { Needs::AnyForm } else { Needs::ANormalForm },
         again: if CHANGES_AGAIN.iter().any(|c| c.0 == name) { Again::MayChange } else { Again::Idempotent },
-        agreement: tolerance.map_or(Agreement::Exact, Agreement::Within),
+        agreement: agreement(name),
     }
 }
 
@@ -179,6 +184,45 @@ fn broken_passes_are_caught() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
+/// What one program and one pass come to under CheckMeaning: whether that says no.
+fn is_rejected(pass: &dyn Pass, module: &Module, check: &Arc<CheckMeaning>) -> Option<String> {
+    let registry = anfora::passes::registry();
+    let cx =
+        PassContext::builder().registry(registry).opt_level(3).instrument(check.clone()).build().expect("a context");
+    let failure = pass.apply(&mut module.clone(), &cx).err()?;
+    let instrument = FailureKind::Instrument { instrument: "CheckMeaning".to_string(), hook: "run_after" };
+    (*failure.kind() == instrument).then(|| failure.to_string())
+}
+
+#[test]
+fn check_meaning_rejects_broken_passes_and_lets_the_others_pass() {
+    let registry = anfora::passes::registry();
+    let changes_meaning = |b: &Broken| b.why.contains(&Why::OtherResult) || b.why.contains(&Why::OtherEffects);
+    let broken: Vec<Broken> = broken_passes::all().into_iter().filter(changes_meaning).collect();
+    assert!(broken.len() >= 20, "{}", broken.len());
+    let missed = on_all_cores(&broken, |Broken { of, mistake, why, make }| {
+        let pass = make();
+        let check = Arc::new(CheckMeaning::new());
+        let mut rejected = pool().iter().filter_map(|program| is_rejected(&*pass, &program.normal, &check));
+        // One that may be caught for another reason may do no harm that is seen in results.
+        let needed = why.iter().all(|w| matches!(w, Why::OtherResult | Why::OtherEffects));
+        (rejected.next().is_none() && needed).then(|| format!("{of} that {mistake}"))
+    });
+    assert!(missed.is_empty(), "not rejected: {}", missed.join(", "));
+
+    let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).collect();
+    let wrong = on_all_cores(&names, |name| {
+        let pass = registry.make(name).expect("a registered pass");
+        let check = Arc::new(CheckMeaning::new());
+        let few = pool().iter().take(48);
+        let rejected = few.filter_map(|program| is_rejected(&*pass, &program.normal, &check)).next();
+        let runs = check.checked().runs;
+        let idle = runs < 8 && pool().len() >= 48 && !DOES_NOTHING.contains(name);
+        rejected.or(idle.then(|| format!("{name}: only {runs} runs were held against each other")))
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_registered_pass_has_two_broken_variants() {
     let registry = anfora::passes::registry();
@@ -276,7 +320,7 @@ proptest! {
             (drawn.as_str(), Needs::AnyForm, Agreement::Exact),
             ("O1", Needs::AnyForm, Agreement::Exact),
             ("O2", Needs::AnyForm, Agreement::Exact),
-            ("O3", Needs::AnyForm, Agreement::Within(REASSOCIATES[0].1)),
+            ("O3", Needs::AnyForm, agreement("FoldBatchNorm")),
             ("phase0,phase1,phase2.1,phase2.3", Needs::AnyForm, Agreement::Exact),
         ] {
             let Ok(passes) = parse_pipeline(&registry, pipeline) else {

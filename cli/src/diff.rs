@@ -28,7 +28,7 @@ impl Diff {
             None => Ok(()),
             Some(difference) => {
                 writeln!(std::io::stdout().lock(), "{difference}")?;
-                Err(Failure::Differs)
+                Err(Failure::Reported)
             }
         }
     }

@@ -9,6 +9,7 @@ mod interpret;
 mod list;
 mod npy;
 mod optimize;
+mod replay;
 mod report;
 mod stress;
 mod summary;
@@ -36,6 +37,8 @@ enum Command {
     Check(check::Check),
     /// Converts between `.anf` and `.onnx` without running passes
     Convert(convert::Convert),
+    /// Runs the pass of a reproducer again
+    Replay(replay::Replay),
     /// Interprets a program
     Run(interpret::Run),
     /// Compares two programs up to the names of their variables
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Opt(c) => c.run(),
         Command::Check(c) => c.run(),
         Command::Convert(c) => c.run(),
+        Command::Replay(c) => c.run(),
         Command::Run(c) => c.run(),
         Command::Diff(c) => c.run(),
         Command::Gen(c) => c.run(),
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Differs) => ExitCode::FAILURE,
+        Err(Failure::Reported) => ExitCode::FAILURE,
         // Who reads our output has seen enough.
         Err(Failure::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {

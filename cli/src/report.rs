@@ -16,8 +16,8 @@ pub(crate) enum Failure {
     Message(String),
     /// The command was not called rightly.
     Usage(String),
-    /// The two programs of a comparison differ, which has been printed.
-    Differs,
+    /// What is wrong has been printed.
+    Reported,
     /// The result could not be written.
     Output(std::io::Error),
 }
@@ -52,7 +52,7 @@ pub(crate) fn print_failure(failure: &Failure) {
         Failure::Shown(text) => say(text),
         Failure::Message(m) | Failure::Usage(m) => say(&format!("error: {m}")),
         Failure::Output(e) => say(&format!("error: cannot write the result: {e}")),
-        Failure::Differs => {}
+        Failure::Reported => {}
     }
 }
 
@@ -64,4 +64,12 @@ fn print_diagnostics(list: &[Diagnostic], source: Option<&Source>) {
 /// Prints a line to standard error. Where nobody reads it, it is lost.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", line.trim_end_matches('\n'));
+}
+
+/// Prints a line to standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn print(line: &str) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use anfora::ir::{Module, PrintLiterals, PrintOptions};
 use anfora::manager::{
-    Bisect, DumpIr, Instrument, Memory, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, RunLog, Unchanged,
-    UnknownName, VerifyEach,
+    Bisect, DumpIr, Instrument, Memory, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, Reproducer, RunLog,
+    Unchanged, UnknownName, VerifyEach,
 };
+use anfora::passes::{CheckMeaning, Checked};
 use clap::{Args, ValueEnum};
 
 use crate::report::{self, Failure};
@@ -60,6 +61,12 @@ pub(crate) struct Watch {
         action = clap::ArgAction::Set
     )]
     verify_each: bool,
+    /// Interprets the program before the first pass and after each that changed it, and stops at the one after which it computes something else
+    #[arg(long)]
+    check_meaning: bool,
+    /// Before each pass, writes what it takes to run it again into a file; a pass that fails, or ends the process, leaves it for `anfora replay`
+    #[arg(long, value_name = "FILE")]
+    reproducer: Option<PathBuf>,
 }
 
 /// How a report is printed.
@@ -135,6 +142,8 @@ impl Watch {
             bisect: self.bisect_limit.clone().map(|runs| Arc::new(Bisect::interval(runs))),
             timing: (self.timing.is_some() || self.trace.is_some()).then(|| Arc::new(PassTiming::new())),
             memory: self.memory.map(|_| Arc::new(Memory::new())),
+            check: self.check_meaning.then(|| Arc::new(CheckMeaning::new())),
+            reproducer: self.reproducer.as_ref().map(|file| Arc::new(Reproducer::new(file))),
             log: Arc::new(RunLog::new()),
         })
     }
@@ -150,6 +159,8 @@ pub(crate) struct Watching<'a> {
     bisect: Option<Arc<Bisect>>,
     timing: Option<Arc<PassTiming>>,
     memory: Option<Arc<Memory>>,
+    check: Option<Arc<CheckMeaning>>,
+    reproducer: Option<Arc<Reproducer>>,
     log: Arc<RunLog>,
 }
 
@@ -160,7 +171,7 @@ impl Watching<'_> {
     }
 
     /// The instruments that come before those that check what passes made: what decides whether a pass runs; what prints and dumps, so that
-    /// also what is not well-formed can be read; the verifier.
+    /// also what is not well-formed can be read; the verifier, and what interprets programs that it let pass.
     pub(crate) fn before_checks(&self) -> Vec<Arc<dyn Instrument>> {
         let asked = self.asked;
         let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
@@ -185,6 +196,7 @@ impl Watching<'_> {
         if asked.verify_each {
             instruments.push(Arc::new(VerifyEach::new()));
         }
+        instruments.extend(self.check.clone().map(|check| check as Arc<dyn Instrument>));
         instruments
     }
 
@@ -194,6 +206,7 @@ impl Watching<'_> {
         instruments.extend(self.memory.clone().map(|memory| memory as Arc<dyn Instrument>));
         instruments.extend(self.timing.clone().map(|timing| timing as Arc<dyn Instrument>));
         instruments.push(Arc::clone(&self.log) as Arc<dyn Instrument>);
+        instruments.extend(self.reproducer.clone().map(|reproducer| reproducer as Arc<dyn Instrument>));
         instruments
     }
 
@@ -227,6 +240,15 @@ impl Watching<'_> {
         }
         if let Some(bisect) = &self.bisect {
             report::say(&bisected(bisect));
+        }
+        if let Some(check) = &self.check {
+            let Checked { passes, runs, notes } = check.checked();
+            report::say(&format!(
+                "check-meaning: {runs} runs after {passes} passes that changed something, {notes} notes"
+            ));
+        }
+        if let Some(file) = self.reproducer.as_ref().filter(|r| r.is_written()).map(|r| r.path().display()) {
+            report::say(&format!("wrote {file}; `anfora replay {file}` runs the pass again"));
         }
         match (&self.asked.trace, &self.timing) {
             (Some(file), Some(timing)) => std::fs::write(file, timing.to_chrome_trace().to_string())

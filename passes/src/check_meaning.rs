@@ -58,8 +58,8 @@ type Meaning = Vec<Entry>;
 
 struct Entry {
     function: String,
-    /// Names and types of the parameters.
-    signature: Vec<(String, String)>,
+    /// Types of the parameters.
+    signature: Vec<String>,
     cases: Vec<Case>,
 }
 
@@ -181,7 +181,7 @@ impl CheckMeaning {
         &self,
         module: &Module,
         function: String,
-        signature: Vec<(String, String)>,
+        signature: Vec<String>,
         inputs: Vec<Input>,
         limits: Limits,
         left: &mut u64,
@@ -282,11 +282,10 @@ impl Entry {
     }
 }
 
-/// Names and types of the parameters.
-fn signature(module: &Module, function: &Function) -> Vec<(String, String)> {
+/// Types of the parameters.
+fn signature(module: &Module, function: &Function) -> Vec<String> {
     let body = &function.body;
-    let name = |var| body.var_name(var).map_or_else(String::new, |n| module.cx.names.get(n).to_string());
-    body.params().iter().map(|&p| (name(p), module.cx.type_text(body.ty(p.expr())))).collect()
+    body.params().iter().map(|p| module.cx.type_text(body.ty(p.expr()))).collect()
 }
 
 fn is_limit(error: &EvalError) -> bool {

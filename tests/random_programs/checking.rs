@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use anfora::interp::Outcome;
+use anfora::interp::{Agreement, Outcome};
 use anfora::ir::{Form, Literal, Module, verify_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
 use anfora::programs::Shape;
 
-use super::inputs::{Agreement, arguments, call_main, extreme_arguments};
+use super::inputs::{arguments, call_main, extreme_arguments};
 
 /// A random program, with what is asked again and again of it.
 pub(crate) struct Program {

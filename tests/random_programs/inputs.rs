@@ -1,16 +1,7 @@
-//! What `@main` is run on, and how results are compared.
+//! What `@main` is run on, with what limits.
 
-use anfora::interp::{EvalError, Interpreter, Limits, Outcome, Value, ValueId, Values, random_tensor};
+use anfora::interp::{EvalError, Interpreter, Limits, Outcome, ValueId, Values, random_tensor};
 use anfora::ir::{DType, Literal, Module, VarId};
-
-/// How results have to agree. Effects always agree bit for bit.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub(crate) enum Agreement {
-    /// Bit for bit.
-    Exact,
-    /// Floats within this of each other, relative to the larger, or to 1 where both are smaller.
-    Within(f64),
-}
 
 /// What the parameters of `@main` are given, drawn from a seed: ordinary numbers.
 pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
@@ -61,47 +52,4 @@ pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcom
 /// What `@main` comes to on arguments drawn from a seed.
 pub(crate) fn meaning(module: &Module, seed: u64) -> Result<Outcome, EvalError> {
     call_main(module, &arguments(module, seed))
-}
-
-impl Agreement {
-    pub(crate) fn holds(self, a: &Outcome, b: &Outcome) -> bool {
-        let Agreement::Within(tolerance) = self else { return a.same(b) };
-        a.trace.len() == b.trace.len()
-            && a.trace.iter().zip(&b.trace).all(|(x, y)| x.same(&a.values, y, &b.values))
-            && near(a, b, tolerance)
-    }
-}
-
-fn near(a: &Outcome, b: &Outcome, tolerance: f64) -> bool {
-    let mut left = vec![(a.result, b.result)];
-    while let Some((x, y)) = left.pop() {
-        match (a.values.get(x), b.values.get(y)) {
-            (Value::Tuple(xs), Value::Tuple(ys)) if xs.len() == ys.len() => {
-                left.extend(xs.iter().copied().zip(ys.iter().copied()));
-            }
-            (Value::Tensor(x), Value::Tensor(y)) => {
-                let (Some(xs), Some(ys)) = (x.elements::<f32>(), y.elements::<f32>()) else {
-                    if x != y {
-                        return false;
-                    }
-                    continue;
-                };
-                let close = |(x, y): (&f32, &f32)| {
-                    let (x, y) = (f64::from(*x), f64::from(*y));
-                    x.to_bits() == y.to_bits()
-                        || (x.is_nan() && y.is_nan())
-                        || (x - y).abs() <= tolerance * x.abs().max(y.abs()).max(1.0)
-                };
-                if x.shape() != y.shape() || !xs.iter().zip(ys.iter()).all(close) {
-                    return false;
-                }
-            }
-            _ => {
-                if !a.values.same(x, &b.values, y) {
-                    return false;
-                }
-            }
-        }
-    }
-    true
 }

@@ -51,6 +51,11 @@ impl Reproducer {
         &self.path
     }
 
+    /// Whether the file is there: that of a pass that runs, or of the last one that failed.
+    pub fn is_written(&self) -> bool {
+        lock(&self.state).written
+    }
+
     fn write(&self, module: &Module, run: &PassRun<'_>, failure: Option<&PassFailure>) -> Result<(), PassError> {
         let mut temporary = self.path.as_os_str().to_owned();
         temporary.push(format!(".{}.part", std::process::id()));

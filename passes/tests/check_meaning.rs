@@ -1,0 +1,200 @@
+//! CheckMeaning finds passes that change what programs compute, and only those.
+
+use std::sync::Arc;
+
+use anfora_interp::Limits;
+use anfora_ir::{Expr, Literal, Module, Source, parse_module};
+use anfora_manager::{
+    FailureKind, FunctionPass, ModulePass, Outcome, Pass, PassContext, PassError, Sequential, parse_pipeline,
+};
+use anfora_passes::{CheckMeaning, Checked};
+
+fn parse(text: &str) -> Module {
+    parse_module(Source::new("test", text), anfora_ops::standard()).unwrap()
+}
+
+fn context(check: &Arc<CheckMeaning>) -> PassContext {
+    let registry = anfora_passes::registry();
+    PassContext::builder().registry(registry).opt_level(3).instrument(check.clone()).build().unwrap()
+}
+
+/// A pass that makes the n-th scalar constant of each function another one.
+fn set_constant(name: &str, value: f32) -> FunctionPass {
+    FunctionPass::new(name, 0, move |function, _, _| {
+        let mut editor = function.editor();
+        let literal = editor.literal(Literal::scalar(value));
+        for (id, expr) in editor.body.exprs().collect::<Vec<_>>() {
+            if let Expr::CallOp { operands, .. } = expr {
+                for i in 0..editor.body.operands_of(id).len() {
+                    let operand = editor.body.operands_of(id)[i];
+                    if editor.body.as_literal(operand).is_some() && operand != literal {
+                        editor.body.set_operand(operands, i, literal);
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+const PROGRAM: &str = "def @main(%x: Tensor[(n, 3), float32]) { let %a = multiply(%x, 2f); (%a, (tanh(%a),)) }";
+
+#[test]
+fn the_first_difference_fails_the_pass() {
+    let mut module = parse(PROGRAM);
+    let before = module.to_text();
+    let check = Arc::new(CheckMeaning::new());
+    let cx = context(&check);
+    let failure = set_constant("Wrong", 3.0).apply(&mut module, &cx).unwrap_err();
+    assert_eq!(module.to_text(), before);
+    assert_eq!(*failure.kind(), FailureKind::Instrument { instrument: "CheckMeaning".to_string(), hook: "run_after" });
+    let text = failure.to_string();
+    let begin = "pass `Wrong` failed in CheckMeaning (run_after): `@main` computes something else on ordinary numbers of seed 0, \
+                 symbolic extents 2: field .0 of the result, element [0, 0]: ";
+    assert!(text.starts_with(begin) && text.ends_with(" after (in @main)"), "{text}");
+    assert_eq!(failure.function(), Some("main"));
+    // The same again, byte for byte.
+    assert_eq!(set_constant("Wrong", 3.0).apply(&mut module, &cx).unwrap_err().to_string(), text);
+    let other = context(&Arc::new(CheckMeaning::new().seed(5)));
+    let other = set_constant("Wrong", 3.0).apply(&mut module, &other).unwrap_err().to_string();
+    assert!(other.contains("of seed 5") && other != text, "{other}");
+}
+
+#[test]
+fn each_pass_is_held_against_the_one_before_it() {
+    let mut module = parse(PROGRAM);
+    let check = Arc::new(CheckMeaning::new());
+    let cx = context(&check);
+    let passes: Vec<Arc<dyn Pass>> = vec![
+        Arc::new(FunctionPass::new("Harmless", 0, |function, _, _| {
+            let mut editor = function.editor();
+            let root = editor.body.root();
+            let pair = editor.tuple(&[root]);
+            let first = editor.proj(pair, 0)?;
+            editor.body.set_root(first);
+            Ok(())
+        })),
+        Arc::new(FunctionPass::new("Idle", 0, |_, _, _| Ok(()))),
+        Arc::new(set_constant("Rounds", 2.0001).with_tolerance(1e-3)),
+        Arc::new(set_constant("Wrong", 2.0)),
+    ];
+    let failure = Sequential::new(passes).unwrap().apply(&mut module, &cx).unwrap_err();
+    assert_eq!(failure.pass(), "Wrong");
+    // Three inputs after each of two passes, and one that told.
+    assert_eq!(check.checked(), Checked { passes: 3, runs: 7, notes: 0 });
+    assert!(cx.take_remarks().is_empty());
+}
+
+#[test]
+fn rounding_is_let_to_those_who_declare_it_and_no_further() {
+    let tries = |value: f32, tolerance: f64| {
+        let pass = set_constant("Rounds", value).with_tolerance(tolerance);
+        pass.apply(&mut parse(PROGRAM), &context(&Arc::new(CheckMeaning::new()))).is_ok()
+    };
+    assert!(!tries(2.0001, 0.0));
+    assert!(tries(2.0001, 1e-3));
+    assert!(!tries(2.1, 1e-3));
+    assert_eq!(anfora_passes::registry().make("FoldBatchNorm").unwrap().tolerance(), 1e-4);
+}
+
+#[test]
+fn what_cannot_be_told_is_noted() {
+    let text = "
+        declare @far(%x: float32) -> float32;
+        def @calls(%x: float32) { @far(%x) }
+        def @takes(%f: fn(float32) -> float32, %x: float32) { %f(%x) }
+        def @fails(%x: float32) { let %a = assert(false); multiply(%x, 2f) }
+        def @long(%x: float32) -> float32 { @long(multiply(%x, 2f)) }
+        def private @hidden(%x: float32) { multiply(%x, 2f) }
+        def @fine(%x: float32) { exp(%x) }";
+    let mut module = parse(text);
+    let limits = Limits { steps: 10_000, ..Limits::default() };
+    let check = Arc::new(CheckMeaning::new().limits(limits));
+    let cx = context(&check);
+    assert_eq!(set_constant("Any", 3.0).apply(&mut module, &cx).unwrap(), Outcome::Changed);
+    let notes: Vec<String> = cx.take_remarks().iter().map(|r| r.diagnostic.to_string()).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: the meaning of `@calls` is not checked: `@far` is declared, not defined: it cannot be interpreted (in @calls) (in @calls)",
+            "note: the meaning of `@takes` is not checked: the parameter `%f` of type fn(Tensor[(), float32]) -> Tensor[(), float32] cannot be drawn (in @takes)",
+            "note: the meaning of `@fails` is not checked: it fails on everything that was drawn: assertion failed (in @fails, at %a) (in @fails)",
+            "note: the meaning of `@long` is not checked: the program takes more than 10000 steps (in @long) (in @long)",
+        ]
+    );
+    // Those of @fine.
+    assert_eq!(check.checked(), Checked { passes: 1, runs: 2, notes: 4 });
+}
+
+#[test]
+fn other_parameters_are_noted_and_later_passes_checked() {
+    let mut module = parse("def @main(%x: float32, %y: float32) { multiply(%x, add(%y, 2f)) }");
+    let check = Arc::new(CheckMeaning::new());
+    let cx = context(&check);
+    let bind =
+        parse_pipeline(cx.registry(), "BindParams{function=main,params=\"%y=1f\"},ToANormalForm,FoldConstant").unwrap();
+    bind.apply(&mut module, &cx).unwrap();
+    let notes: Vec<String> = cx.take_remarks().iter().map(|r| r.diagnostic.message.clone()).collect();
+    assert_eq!(
+        notes,
+        [
+            "the meaning of `@main` is not checked: the pass changes its parameters, so that its results cannot be compared"
+        ]
+    );
+    assert_eq!(check.checked().passes, 3);
+    assert_eq!(check.checked().runs, 4);
+}
+
+#[test]
+fn a_public_function_that_goes_is_a_difference() {
+    let mut module = parse("def @main(%x: float32) { %x } def @other(%x: float32) { %x }");
+    let pass = ModulePass::new("Removes", 0, |module, _| {
+        let key = module.find("other").ok_or("there is none")?;
+        module.remove(&[key]);
+        Ok(())
+    });
+    let failure = pass.apply(&mut module, &context(&Arc::new(CheckMeaning::new()))).unwrap_err();
+    assert!(failure.to_string().contains("the public function `@other` is gone"), "{failure}");
+}
+
+#[test]
+fn a_program_that_fails_only_after_the_pass_fails_it() {
+    let mut module = parse("def @main(%x: float32) { let %a = assert(less(2f, 3f)); %x }");
+    let pass = set_constant("Breaks", 7.0);
+    let failure = pass.apply(&mut module, &context(&Arc::new(CheckMeaning::new()))).unwrap_err();
+    let text = failure.to_string();
+    assert!(text.contains("`@main` fails on ordinary numbers of seed 0: assertion failed (in @main, at %a)"), "{text}");
+}
+
+/// What a pass runs itself is checked with it.
+#[test]
+fn a_pass_in_a_pass_may_be_wrong_for_a_while() {
+    let outer = ModulePass::new("Outer", 0, |module, cx| {
+        set_constant("There", 5.0).apply(module, cx)?;
+        set_constant("Back", 2.0).apply(module, &cx.derive().build().map_err(PassError::from_error)?)?;
+        Ok(())
+    });
+    let check = Arc::new(CheckMeaning::new());
+    outer.apply(&mut parse(PROGRAM), &context(&check)).unwrap();
+    assert_eq!(check.checked().passes, 1);
+}
+
+#[test]
+fn deep_programs_are_checked_on_a_small_stack() {
+    let work = || {
+        let mut text = String::from("def @main(%x: float32) { let %b0 = exp(%x); ");
+        for i in 1..100_000 {
+            text.push_str(&format!("let %b{i} = multiply(%b{}, 1f); ", i - 1));
+        }
+        text.push_str("%b99999 }");
+        let mut module = parse(&text);
+        let check = Arc::new(CheckMeaning::new());
+        let failure = set_constant("Wrong", 2.0).apply(&mut module, &context(&check)).unwrap_err();
+        assert!(failure.to_string().contains("computes something else"), "{failure}");
+        let cx = context(&check);
+        let passes = parse_pipeline(cx.registry(), "CanonicalizeBindings,FoldConstant,DeadCodeElimination").unwrap();
+        passes.apply(&mut module, &cx).unwrap();
+        assert!(cx.take_remarks().iter().all(|r| r.diagnostic.severity != anfora_ir::Severity::Note));
+    };
+    std::thread::Builder::new().stack_size(128 << 10).spawn(work).unwrap().join().unwrap();
+}
