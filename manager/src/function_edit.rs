@@ -4,8 +4,8 @@ use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Purity, Severity}
 
 use crate::context::PassContext;
 use crate::error::PassError;
-use crate::left::is_full;
-use crate::place::{Place, binding_name, name_bindings, name_place};
+use crate::place::binding_name;
+use crate::reports::Reports;
 
 /// One function, for editing, beside the tables of its module.
 pub struct FunctionEdit<'a> {
@@ -13,35 +13,27 @@ pub struct FunctionEdit<'a> {
     pub cx: &'a mut Context,
     /// The function.
     pub function: &'a mut Function,
-    reports: Vec<Report>,
-    /// How many more reports were not kept.
-    dropped: u64,
-}
-
-/// A message about an expression of the function, with what is left to be found.
-struct Report {
-    diagnostic: Diagnostic,
-    place: Option<Place>,
+    reports: Reports,
 }
 
 impl<'a> FunctionEdit<'a> {
     /// A function of which nothing is reported yet.
     pub(crate) fn new(cx: &'a mut Context, function: &'a mut Function) -> FunctionEdit<'a> {
-        FunctionEdit { cx, function, reports: Vec::new(), dropped: 0 }
+        FunctionEdit { cx, function, reports: Reports::default() }
     }
 
     /// Leaves what was reported in the context, with the bindings that it is about.
     pub(crate) fn leave_reports(&mut self, context: &PassContext) {
-        if self.reports.is_empty() {
-            return;
+        if !self.reports.is_empty() {
+            let mut reports = std::mem::take(&mut self.reports);
+            reports.name_bindings(self.cx, &self.function.body);
+            reports.leave(context, self.name());
         }
-        let places = self.reports.iter_mut().filter_map(|r| Some((r.place.take()?, &mut r.diagnostic)));
-        name_bindings(self.cx, &self.function.body, places);
-        self.reports.drain(..).for_each(|r| context.remark(r.diagnostic));
-        if std::mem::take(&mut self.dropped) > 0 {
-            context
-                .remark(Diagnostic::note("more was reported of this function than is kept").in_function(self.name()));
-        }
+    }
+
+    /// Adds what was reported of a part of the body.
+    pub(crate) fn append_reports(&mut self, part: Reports) {
+        self.reports.append(part);
     }
 }
 
@@ -72,13 +64,8 @@ impl FunctionEdit<'_> {
 
     /// Leaves any message about an expression, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
-        if is_full(self.reports.len(), &diagnostic) {
-            self.dropped += 1;
-            return;
-        }
-        let named = if diagnostic.function.is_some() { diagnostic } else { diagnostic.in_function(self.name()) };
-        let (diagnostic, place) = name_place(self.cx, &self.function.body, expr, named);
-        self.reports.push(Report { diagnostic, place });
+        let name = self.function.global().map_or("", |g| self.cx.global_name(g));
+        self.reports.push(self.cx, &self.function.body, name, expr, diagnostic);
     }
 }
 

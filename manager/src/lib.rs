@@ -60,9 +60,11 @@
 //! ```
 
 mod analyses;
+mod body_part;
 mod compaction;
 mod config;
 mod context;
+mod dataflow_block_pass;
 mod enter_phase;
 mod error;
 mod function_edit;
@@ -82,8 +84,10 @@ mod phases;
 mod pipeline;
 mod place;
 mod properties;
+mod regions;
 mod register;
 mod registry;
+mod reports;
 mod reproducer_file;
 mod rounds;
 mod run;
@@ -98,6 +102,7 @@ pub mod typed_option;
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
 pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
+pub use dataflow_block_pass::{BlockEdit, DataflowBlockPass};
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 pub use function_edit::{FunctionEdit, ModuleView};
 pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};

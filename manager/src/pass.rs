@@ -112,6 +112,8 @@ pub enum PassKind {
     Module,
     /// One function after the other, in one transaction.
     Function,
+    /// One dataflow region after the other, in one transaction.
+    DataflowBlock,
     /// It runs other passes, each of which is a transaction of its own, and does nothing else.
     Sequence,
 }

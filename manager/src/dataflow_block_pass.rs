@@ -1,0 +1,418 @@
+//! Passes over dataflow regions.
+
+use anfora_ir::{
+    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, LetFlags, Module, Retype, Step, SymbolId, Type,
+    TypeId, VarId,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::body_part::{Names, Stray, copy_lets, copy_var};
+use crate::context::PassContext;
+use crate::error::{PassError, PassFailure};
+use crate::function_edit::{FunctionEdit, ModuleView};
+use crate::function_pass::FunctionPass;
+use crate::info::{Outcome, PassInfo};
+use crate::pass::{Pass, PassKind};
+use crate::place::binding_name;
+use crate::regions::{Region, Relink, regions_of};
+use crate::reports::Reports;
+
+/// A pass over each dataflow region, in program order; one that stands in a branch or a function value inside of another comes before that one.
+/// Functions marked `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
+///
+/// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it that the pass could touch. When the pass is done with a
+/// region that it changed, what it made of the bindings takes the region's place. It has to bind every output still, and every symbolic
+/// dimension that a `match_cast` of the region bound. Whatever else it binds is visible as its variable says. Where the type of an
+/// output became more specific, its users are typed again.
+///
+/// ```
+/// use anfora_ir::{Cursor, Module, OpRegistry, Step};
+/// use anfora_manager::{DataflowBlockPass, Pass, PassContext};
+/// # use std::sync::Arc;
+///
+/// let pass = DataflowBlockPass::new("CountBindings", 0, |block, _module, cx| {
+///     let mut cursor = Cursor::new(block.body);
+///     while let Some(step) = cursor.next(block.body) {
+///         cx.count("bindings", matches!(step, Step::Let(_)).into());
+///     }
+///     Ok(())
+/// });
+/// let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// pass.apply(&mut module, &PassContext::new())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DataflowBlockPass {
+    function_pass: FunctionPass,
+}
+
+impl DataflowBlockPass {
+    /// A pass of this name that runs from this level.
+    pub fn new(
+        name: impl Into<String>,
+        opt_level: u8,
+        work: impl Fn(&mut BlockEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync + 'static,
+    ) -> DataflowBlockPass {
+        let over_function = move |func: &mut FunctionEdit<'_>, module: &ModuleView<'_>, cx: &PassContext| {
+            edit_regions(func, |block| work(block, module, cx))
+        };
+        DataflowBlockPass { function_pass: FunctionPass::new(name, opt_level, over_function) }
+    }
+
+    /// Adds passes that it depends on.
+    #[must_use]
+    pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.requiring(names);
+        self
+    }
+
+    /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
+    #[must_use]
+    pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.preserving::<T>();
+        self
+    }
+
+    /// Adds properties that it needs.
+    #[must_use]
+    pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.needing(properties);
+        self
+    }
+
+    /// Adds properties that it establishes.
+    #[must_use]
+    pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.establishing(properties);
+        self
+    }
+
+    /// Adds properties that it breaks.
+    #[must_use]
+    pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.breaking(properties);
+        self
+    }
+}
+
+impl Pass for DataflowBlockPass {
+    fn info(&self) -> &PassInfo {
+        self.function_pass.info()
+    }
+
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        self.function_pass.run(module, cx)
+    }
+
+    fn kind(&self) -> PassKind {
+        PassKind::DataflowBlock
+    }
+}
+
+/// One dataflow region, for editing, beside the tables of its module.
+///
+/// Its body has the variables that the region uses and does not bind as parameters, the bindings of the region as its chain, and for a tail
+/// a tuple of the region's outputs, in the order of their bindings. So everything that works on a body works on a region, in time and room of the region.
+/// What the tail is when the pass is done does not matter: the outputs are the variables in [`BlockEdit::outputs`].
+pub struct BlockEdit<'a> {
+    /// The tables of the module. The signatures of all functions are in its globals.
+    pub cx: &'a mut Context,
+    /// The region.
+    pub body: &'a mut Body,
+    function: &'a str,
+    outputs: &'a [VarId],
+    reports: Reports,
+}
+
+impl BlockEdit<'_> {
+    /// An editor of the region.
+    pub fn editor(&mut self) -> Editor<'_> {
+        Editor::new(self.cx, self.body)
+    }
+
+    /// The name of the function that the region is in, without `@`.
+    pub fn function_name(&self) -> &str {
+        self.function
+    }
+
+    /// The variables that the region binds and that are used outside of it, or might be, in the order of their bindings.
+    pub fn outputs(&self) -> &[VarId] {
+        self.outputs
+    }
+
+    /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
+    pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
+        binding_name(self.cx, self.body, expr)
+    }
+
+    /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
+    pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
+        let mut d = Diagnostic::error(message).in_function(self.function);
+        d.binding = self.binding_name(expr).map(str::to_string);
+        d.span = self.body.span(expr).map(|start| start as usize..start as usize + 1);
+        PassError::from(d)
+    }
+}
+
+/// Messages about expressions, as those of [`FunctionEdit`].
+impl BlockEdit<'_> {
+    /// Says why something was not done.
+    pub fn remark(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::remark(message));
+    }
+
+    /// Says something to know.
+    pub fn note(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::note(message));
+    }
+
+    /// Says that something is probably wrong.
+    pub fn warn(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::warning(message));
+    }
+
+    /// Says that something is wrong. The pass goes on, to find more; when it is over it has failed with all that it found.
+    pub fn error(&mut self, expr: ExprId, message: impl Into<String>) {
+        self.report(expr, Diagnostic::error(message));
+    }
+
+    /// Leaves any message about an expression of the region, such as one with help or a label.
+    pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
+        self.reports.push(self.cx, self.body, self.function, expr, diagnostic);
+    }
+}
+
+/// A region that was taken out, to be edited.
+struct Part {
+    body: Body,
+    /// Variables of the function that are parameters of the part or bound in its chain, each with what it is there.
+    vars: Vec<(VarId, VarId)>,
+    /// The outputs, in the function and in the part.
+    outputs: Vec<(VarId, VarId)>,
+}
+
+fn edit_regions(
+    func: &mut FunctionEdit<'_>,
+    mut work: impl FnMut(&mut BlockEdit<'_>) -> Result<(), PassError>,
+) -> Result<(), PassError> {
+    let function = func.name().to_string();
+    let mut relink = Relink::default();
+    let mut retyped: Vec<VarId> = Vec::new();
+    let params: Vec<TypeId> = func.function.body.params().iter().map(|p| func.function.body.ty(p.expr())).collect();
+    let given = symbols_of(func.cx, params.into_iter());
+    for region in regions_of(&func.function.body) {
+        let Some(mut part) = take_out(func.cx, &func.function.body, &region) else {
+            return Err(PassError::new("a dataflow region is part of itself").in_function(&function));
+        };
+        let symbols = cast_symbols(func.cx, &part.body);
+        part.body.begin_journal();
+        let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
+        let mut block = BlockEdit {
+            cx: func.cx,
+            body: &mut part.body,
+            function: &function,
+            outputs: &outputs,
+            reports: Reports::default(),
+        };
+        let done = work(&mut block);
+        let mut reports = block.reports;
+        reports.name_bindings(func.cx, &part.body);
+        func.append_reports(reports);
+        done?;
+        if part.body.is_edited() {
+            let symbols: Vec<SymbolId> = symbols.into_iter().filter(|s| !given.contains(s)).collect();
+            put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)
+                .map_err(|error| error.in_function(&function))?;
+        }
+    }
+    if retyped.is_empty() {
+        return Ok(());
+    }
+    let body = &mut func.function.body;
+    let mut retype = Retype::new(body);
+    retyped.iter().for_each(|v| retype.changed(v.expr()));
+    let root = body.root();
+    retype.sweep(func.cx, body, root).map(|_| ()).map_err(|e| {
+        PassError::new("a user of an output whose type changed has no type").with_cause(e).in_function(&function)
+    })
+}
+
+/// The region as a body of its own, unless it is ill-formed.
+fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
+    let mut part = Body::new(&cx.types);
+    let mut names = Names::default();
+    let mut vars: Vec<(VarId, VarId)> = Vec::new();
+    let mut params = Vec::new();
+    let copied = copy_lets(body, [region.first, region.last], &mut part, &mut names, |part, id| {
+        let var = body.as_var(id)?;
+        let param = copy_var(body, var, part);
+        params.push(param);
+        vars.push((var, param));
+        Some(param)
+    });
+    copied.ok()?;
+    part.set_params(params);
+    let mut outputs = Vec::new();
+    for (_, var) in lets(body, region.first, Some(region.last)) {
+        if let Some(inside) = names.get(&var.expr()).and_then(|&id| part.as_var(id)) {
+            vars.push((var, inside));
+            if !body.is_dataflow_var(var) {
+                outputs.push((var, inside));
+            }
+        }
+    }
+    let fields: Vec<ExprId> = outputs.iter().map(|(_, inside)| inside.expr()).collect();
+    let tail = Editor::new(cx, &mut part).tuple(&fields);
+    let (first, last) = (names.get(&region.first), names.get(&region.last));
+    if let (Some(&first), Some(&last)) = (first, last) {
+        part.set_let_body(last, tail);
+        part.set_root(first);
+    }
+    Some(Part { body: part, vars, outputs })
+}
+
+/// The Lets of a chain with their variables, up to one of them or to the end.
+fn lets(body: &Body, first: ExprId, last: Option<ExprId>) -> impl Iterator<Item = (ExprId, VarId)> + '_ {
+    let mut next = Some(first);
+    std::iter::from_fn(move || {
+        let id = next?;
+        let Expr::Let { var, body: rest, .. } = body.expr(id) else { return None };
+        next = (Some(id) != last).then_some(rest);
+        Some((id, var))
+    })
+}
+
+/// Puts what became of a region in its place.
+fn put_back(
+    func: &mut FunctionEdit<'_>,
+    region: &Region,
+    part: &Part,
+    symbols: &[SymbolId],
+    relink: &mut Relink,
+    retyped: &mut Vec<VarId>,
+) -> Result<(), PassError> {
+    let cx = &*func.cx;
+    let Part { body: new, vars, outputs } = part;
+    let body = &mut func.function.body;
+    let begins = match binding_name(cx, body, region.first) {
+        Some(name) => format!("the dataflow region that begins at %{name}"),
+        None => "a dataflow region".to_string(),
+    };
+    let refuse = |message: String, at: Option<&str>| {
+        let error = PassError::new(message);
+        match at.or(binding_name(cx, &func.function.body, region.first)) {
+            Some(name) => error.on_binding(name),
+            None => error,
+        }
+    };
+    let bound: FxHashMap<ExprId, ExprId> = lets(new, new.root(), None).map(|(id, var)| (var.expr(), id)).collect();
+    for &(var, inside) in outputs {
+        let name = binding_name(cx, &func.function.body, var.expr());
+        let shown = name.map_or_else(|| "an output".to_string(), |n| format!("its output %{n}"));
+        if !bound.contains_key(&inside.expr()) {
+            return Err(refuse(format!("{begins} does not bind {shown} any more"), None));
+        }
+        if new.is_dataflow_var(inside) {
+            return Err(refuse(format!("{begins} does not show {shown} outside any more"), None));
+        }
+    }
+    let bound_here: FxHashSet<SymbolId> = cast_symbols(cx, new).into_iter().collect();
+    // What the types of its inputs name was bound before.
+    let bound_before = symbols_of(cx, new.params().iter().map(|p| new.ty(p.expr())));
+    if let Some(&symbol) = symbols.iter().find(|s| !bound_here.contains(s) && !bound_before.contains(s)) {
+        let name = cx.names.get(cx.types.dims.symbol_name(symbol));
+        return Err(refuse(format!("{begins} does not bind the dimension {name} any more"), None));
+    }
+
+    let body = &mut func.function.body;
+    let mut names: Names = vars.iter().map(|&(var, inside)| (inside.expr(), var.expr())).collect();
+    let chain: Vec<ExprId> = lets(new, new.root(), None).map(|(id, _)| id).collect();
+    if let (Some(&first), Some(&last)) = (chain.first(), chain.last()) {
+        copy_lets(new, [first, last], body, &mut names, |_, _| None).map_err(|Stray(id)| {
+            let what = binding_name(cx, new, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+            PassError::new(format!("{begins} uses {what}, which it neither binds nor is given"))
+        })?;
+    }
+    let copies: Vec<ExprId> = chain.iter().filter_map(|id| names.get(id).copied()).collect();
+    for (i, &id) in copies.iter().enumerate() {
+        if let Expr::Let { var, value, body: rest, .. } = body.expr(id) {
+            let flags = if i == 0 { LetFlags::REGION_START } else { LetFlags::DATAFLOW };
+            body.set_expr(id, Expr::Let { var, value, body: rest, flags });
+        }
+    }
+    // What became of the variables themselves: names, flags and types.
+    for &(var, inside) in vars.iter().filter(|(_, inside)| bound.contains_key(&inside.expr())) {
+        body.set_expr(var.expr(), new.expr(inside.expr()));
+        if body.ty(var.expr()) != new.ty(inside.expr()) {
+            body.set_type(var.expr(), new.ty(inside.expr()));
+            if outputs.iter().any(|&(o, _)| o == var) {
+                retyped.push(var);
+            }
+        }
+    }
+    relink.replace(body, region, copies.first().zip(copies.last()).map(|(&first, &last)| [first, last]));
+    Ok(())
+}
+
+/// The symbolic dimensions that stand alone in what the `match_cast`s of a region's own bindings cast to, in the order of their names in the program.
+fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
+    let mut found = Vec::new();
+    let Some(cast) = cx.ops.find("match_cast") else { return found };
+    let mut cursor = Cursor::new(part);
+    while let Some(step) = cursor.next(part) {
+        let id = match step {
+            Step::Flat(id) => id,
+            Step::Enter(id) => {
+                // What branches and function values bind is theirs.
+                if part.expr(id).binds() {
+                    cursor.skip();
+                    continue;
+                }
+                id
+            }
+            _ => continue,
+        };
+        if let Expr::CallOp { op, attrs, .. } = part.expr(id)
+            && op == cast
+            && let Some(to) = cx.find_attr(attrs, "to")
+            && let Attr::Type(to) = *cx.attrs.get(to)
+        {
+            for_each_alone(cx, to, |s| found.push(s));
+        }
+    }
+    found
+}
+
+/// The symbolic dimensions that types name.
+fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<SymbolId> {
+    let mut found = FxHashSet::default();
+    for ty in types {
+        cx.types.for_each_symbol(ty, |d| {
+            if let Dim::Symbol(s) = *cx.types.dims.get(d) {
+                found.insert(s);
+            }
+        });
+    }
+    found
+}
+
+/// Calls `f` with the symbols that stand alone as a dimension in a type.
+fn for_each_alone(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {
+    let mut stack = vec![ty];
+    let mut seen = FxHashSet::default();
+    while let Some(ty) = stack.pop() {
+        if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
+            continue;
+        }
+        match cx.types.get(ty) {
+            Type::Tensor(t) => {
+                for &d in t.shape.iter().flatten() {
+                    if let Dim::Symbol(s) = *cx.types.dims.get(d) {
+                        f(s);
+                    }
+                }
+            }
+            Type::Tuple(fields) => stack.extend(fields.iter().rev()),
+            Type::Function(_) | Type::Any | Type::Error => {}
+        }
+    }
+}

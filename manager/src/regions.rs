@@ -1,0 +1,117 @@
+//! The dataflow regions of a body, and putting others in their places.
+
+use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step};
+use rustc_hash::FxHashMap;
+
+/// A dataflow region: Lets of one chain.
+#[derive(Copy, Clone)]
+pub(crate) struct Region {
+    /// What links to the first Let: the Let before it, or the node that has the block. The body itself, if it is absent.
+    parent: Option<ExprId>,
+    pub(crate) first: ExprId,
+    pub(crate) last: ExprId,
+}
+
+struct Block {
+    /// What links to the next Let.
+    parent: Option<ExprId>,
+    open: Option<Region>,
+}
+
+/// The regions of a body in program order, one that stands in a branch or a function value inside of another before that one. Linear.
+pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
+    let mut regions = Vec::new();
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::EnterBlock(_, kind) => blocks.push(Block { parent: owner(kind), open: None }),
+            Step::Let(id) => {
+                let (Expr::Let { flags, .. }, Some(block)) = (body.expr(id), blocks.last_mut()) else { continue };
+                if !flags.is_dataflow() || flags.starts_region() {
+                    regions.extend(block.open.take());
+                }
+                if flags.is_dataflow() && block.open.is_none() {
+                    block.open = Some(Region { parent: block.parent, first: id, last: id });
+                }
+            }
+            Step::Bound(id) => {
+                let Some(block) = blocks.last_mut() else { continue };
+                block.parent = Some(id);
+                if let Some(region) = &mut block.open {
+                    region.last = id;
+                }
+            }
+            Step::ExitBlock(..) => regions.extend(blocks.pop().and_then(|b| b.open)),
+            Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+        }
+    }
+    regions
+}
+
+fn owner(kind: BlockKind) -> Option<ExprId> {
+    match kind {
+        BlockKind::Root => None,
+        BlockKind::Then(id)
+        | BlockKind::Else(id)
+        | BlockKind::Lambda(id)
+        | BlockKind::Value(id)
+        | BlockKind::Operand(id) => Some(id),
+    }
+}
+
+/// Puts Lets in the places of regions, which are given in the order of [`regions_of`].
+#[derive(Default)]
+pub(crate) struct Relink {
+    /// What comes in the place of the last Let of a region as that which links to what comes after.
+    moved: FxHashMap<ExprId, Option<ExprId>>,
+    /// Up to where the operands of a node were looked through.
+    looked: FxHashMap<ExprId, usize>,
+}
+
+impl Relink {
+    /// Puts the chain of Lets from the first of `new` to the last of it, or nothing, in the place of a region.
+    pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
+        let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
+        let parent = match region.parent {
+            Some(id) => self.moved.get(&id).copied().unwrap_or(Some(id)),
+            None => None,
+        };
+        let target = match new {
+            Some([first, last]) => {
+                body.set_let_body(last, rest);
+                self.moved.insert(region.last, Some(last));
+                first
+            }
+            None => {
+                self.moved.insert(region.last, parent);
+                rest
+            }
+        };
+        self.link(body, parent, region.first, target);
+    }
+
+    fn link(&mut self, body: &mut Body, parent: Option<ExprId>, old: ExprId, new: ExprId) {
+        let Some(parent) = parent else { return body.set_root(new) };
+        let at = |id: ExprId| if id == old { new } else { id };
+        let expr = match body.expr(parent) {
+            Expr::Let { var, value, body: rest, flags } => Expr::Let { var, value: at(value), body: at(rest), flags },
+            Expr::If { cond, then_block, else_block } => {
+                Expr::If { cond: at(cond), then_block: at(then_block), else_block: at(else_block) }
+            }
+            Expr::Lambda { lambda, body: block } => Expr::Lambda { lambda, body: at(block) },
+            Expr::Proj { tuple, index } => Expr::Proj { tuple: at(tuple), index },
+            other => {
+                // Regions come in the order of the operands, so that each is looked at once.
+                let from = self.looked.entry(parent).or_default();
+                let found = body.operands_of(parent)[*from..].iter().position(|&o| o == old);
+                if let (Some(list), Some(i)) = (other.operand_list(), found) {
+                    *from += i;
+                    body.set_operand(list, *from, new);
+                }
+                return;
+            }
+        };
+        body.set_expr(parent, expr);
+    }
+}

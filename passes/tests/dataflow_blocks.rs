@@ -1,0 +1,296 @@
+//! Passes over single dataflow regions: what they are given, what becomes of what they did, and what is refused.
+
+use std::sync::{Arc, Mutex};
+
+use anfora_ir::{Cursor, Diagnostic, Editor, Expr, ExprId, LetFlags, Module, Source, Step, VarFlags, parse_module};
+use anfora_manager::{
+    BlockEdit, DataflowBlockPass, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, VerifyEach,
+};
+use anfora_visit::{Binding, BindingRewrite, Mutator, RewriteError, Site, chain, mutate};
+
+fn parse(text: &str) -> Module {
+    let source = Source::new("test", text);
+    parse_module(source, anfora_ops::standard()).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+fn verifying() -> PassContext {
+    PassContext::builder().instrument(Arc::new(VerifyEach::with_input())).build().unwrap()
+}
+
+fn pass(work: impl Fn(&mut BlockEdit<'_>) -> Result<(), PassError> + Send + Sync + 'static) -> DataflowBlockPass {
+    DataflowBlockPass::new("p", 0, move |block, _, _| work(block))
+}
+
+/// What becomes of a program, after it was verified.
+fn after(text: &str, pass: &DataflowBlockPass) -> String {
+    let mut module = parse(text);
+    assert_eq!(pass.apply(&mut module, &verifying()).unwrap(), Outcome::Changed);
+    module.to_text()
+}
+
+/// How it fails, with the program as it was.
+fn failure(text: &str, pass: &DataflowBlockPass) -> PassFailure {
+    let mut module = parse(text);
+    let before = module.to_text();
+    let failure = pass.apply(&mut module, &PassContext::new()).unwrap_err();
+    assert_eq!(module.to_text(), before);
+    failure
+}
+
+/// Regions next to each other, in branches, in a function value in a region, and in a function that is left alone.
+const PLACES: &str = "def @first(%x: float32, %c: bool) {
+  dataflow { let %a = exp(%x); let %b = add(%a, %x); output(%b); }
+  dataflow { let %d = exp(%b); output(%d); }
+  let %between = tanh(%d);
+  let %i = if (%c) { dataflow { let %e = exp(%between); output(%e); } %e } else { %between };
+  dataflow {
+    let %g = fn(%y: float32) { dataflow { let %h = exp(%y); output(%h); } %h };
+    let %j = exp(%i);
+    output(%g, %j);
+  }
+  add(%g(%j), { dataflow { let %k = exp(%j); output(%k); } %k })
+}
+def @skipped(%x: float32, SkipOptimization=true) { dataflow { let %z = exp(%x); output(%z); } %z }
+def @second(%x: float32) { dataflow { let %l = exp(%x); output(%l); } %l }
+";
+
+/// `exp(x)` becomes `negative(negative(exp(x)))`, with bindings of its own.
+struct Around;
+
+impl Mutator for Around {
+    type Error = RewriteError;
+
+    fn rewrite_binding(&mut self, site: &mut Site, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+        let Expr::CallOp { op, .. } = site.editor.body.expr(binding.value) else { return Ok(BindingRewrite::Keep) };
+        if site.editor.cx.ops.get(op).name != "exp" {
+            return Ok(BindingRewrite::Keep);
+        }
+        let inner = site.bind(None, binding.value);
+        let once = site.editor.call_named("negative", &[inner])?;
+        let once = site.bind(None, once);
+        Ok(BindingRewrite::Value(site.editor.call_named("negative", &[once])?))
+    }
+}
+
+fn names(block: &BlockEdit<'_>) -> String {
+    let name = |id: ExprId| block.binding_name(id).unwrap_or("?");
+    let inputs: Vec<&str> = block.body.params().iter().map(|p| name(p.expr())).collect();
+    let bound: Vec<&str> = chain(block.body, block.body.root()).map(|b| name(b.id)).collect();
+    let outputs: Vec<&str> = block.outputs().iter().map(|o| name(o.expr())).collect();
+    format!("@{} ({}) [{}] ({})", block.function_name(), inputs.join(" "), bound.join(" "), outputs.join(" "))
+}
+
+#[test]
+fn each_region_is_seen_once_in_program_order_with_its_inputs_and_outputs() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let to = seen.clone();
+    let look = pass(move |block| {
+        to.lock().unwrap().push(names(block));
+        Ok(())
+    });
+    assert_eq!(look.kind(), PassKind::DataflowBlock);
+    let mut module = parse(PLACES);
+    assert_eq!(look.apply(&mut module, &PassContext::new()).unwrap(), Outcome::Unchanged);
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "@first (x) [a b] (b)",
+            "@first (b) [d] (d)",
+            "@first (between) [e] (e)",
+            "@first (y) [h] (h)",
+            "@first (i) [g j] (g j)",
+            "@first (j) [k] (k)",
+            "@second (x) [l] (l)",
+        ]
+    );
+}
+
+#[test]
+fn what_became_of_a_region_takes_its_place() {
+    let around = pass(|block| mutate(&mut block.editor(), &mut Around).map(|_| ()).map_err(PassError::from_error));
+    let text = after(PLACES, &around);
+    assert_eq!(text.matches("negative").count(), 14, "{text}");
+    assert_eq!(text.matches("dataflow {").count(), 8, "{text}");
+    let small = "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = add(%a, %x); output(%b); } tanh(%b) }";
+    assert_eq!(
+        after(small, &around),
+        "def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+  dataflow {
+    let %0 = exp(%x);
+    let %1 = negative(%0);
+    let %a = negative(%1);
+    let %b = add(%a, %x);
+    output(%b);
+  }
+  tanh(%b)
+}
+"
+    );
+}
+
+#[test]
+fn an_emptied_region_is_gone() {
+    let text = "def @main(%x: float32, %c: bool) {
+  dataflow { let %a = exp(%x); output(); }
+  dataflow { let %b = exp(%x); output(); }
+  let %i = if (%c) { dataflow { let %d = exp(%x); output(); } %x } else { %x };
+  add({ dataflow { let %e = exp(%x); output(); } %x }, %i)
+}
+";
+    let empty = pass(|block| {
+        let end = chain(block.body, block.body.root()).last().map(|b| b.rest);
+        end.into_iter().for_each(|end| block.body.set_root(end));
+        Ok(())
+    });
+    let text = after(text, &empty);
+    assert!(!text.contains("dataflow") && !text.contains("exp"), "{text}");
+}
+
+#[test]
+fn flags_of_a_region_are_kept_right() {
+    let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = add(%a, %a); output(%b); } %b }";
+    let plain = pass(|block| {
+        let Binding { var, value, rest, .. } = Binding::of(block.body, block.body.root()).unwrap();
+        let mut editor = block.editor();
+        let new = editor.var(None, VarFlags::PLAIN, editor.body.ty(value));
+        let first = editor.let_(new, value, rest, LetFlags::PLAIN);
+        let copy = editor.let_(var, new.expr(), rest, LetFlags::PLAIN);
+        editor.body.set_let_body(first, copy);
+        editor.body.set_root(first);
+        Ok(())
+    });
+    let text = after(text, &plain);
+    assert!(text.contains("let %0 = exp(%x);\n    let %a = %0;\n    let %b"), "{text}");
+    assert_eq!(text.matches("dataflow {").count(), 1, "{text}");
+}
+
+#[test]
+fn users_of_an_output_follow_its_type() {
+    let text = "def @main(%x: Tensor[(2, 3), float32]) {
+  dataflow { let %a = match_cast(%x, to=Tensor[?, float32]); output(%a); }
+  let %b = tanh(%a);
+  %b
+}";
+    let cut = pass(|block| {
+        let Binding { id, var, rest, flags, .. } = Binding::of(block.body, block.body.root()).unwrap();
+        let input = block.body.params()[0].expr();
+        block.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
+        let ty = block.body.ty(input);
+        block.body.set_type(var.expr(), ty);
+        Ok(())
+    });
+    let text = after(text, &cut);
+    assert!(text.contains("-> Tensor[(2, 3), float32]"), "{text}");
+}
+
+#[test]
+fn an_output_has_to_stay_bound() {
+    let text =
+        "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = tanh(%a); output(%a, %b); } add(%a, %b) }";
+    let drops = pass(|block| {
+        let [a, b] = [0, 1].map(|i| chain(block.body, block.body.root()).nth(i).unwrap());
+        block.body.set_let_body(a.id, b.rest);
+        Ok(())
+    });
+    let lost = failure(text, &drops);
+    assert_eq!((lost.function(), lost.binding()), (Some("main"), Some("a")));
+    assert!(lost.error().message().contains("begins at %a does not bind its output %b any more"), "{lost}");
+
+    let hides = pass(|block| {
+        let output = block.outputs()[0];
+        let Expr::Var { name, .. } = block.body.expr(output.expr()) else { unreachable!() };
+        block.body.set_expr(output.expr(), Expr::Var { name, flags: VarFlags::DATAFLOW });
+        Ok(())
+    });
+    assert!(failure(text, &hides).error().message().contains("does not show its output %a outside"));
+}
+
+#[test]
+fn a_dimension_that_is_bound_has_to_stay_bound() {
+    let cast = |region: &str| {
+        format!(
+            "def @main(%x: Tensor[?, float32], %k: Tensor[(k,), float32]) {{
+  dataflow {{ {region} output(%b); }}
+  match_cast(%b, to=Tensor[(n,), float32])
+}}"
+        )
+    };
+    let uncast = || {
+        pass(|block| {
+            let Binding { id, var, rest, flags, .. } = Binding::of(block.body, block.body.root()).unwrap();
+            let input = block.body.params()[0].expr();
+            block.body.set_expr(id, Expr::Let { var, value: input, body: rest, flags });
+            Ok(())
+        })
+    };
+    let lost = failure(&cast("let %a = match_cast(%x, to=Tensor[(n,), float32]); let %b = exp(%a);"), &uncast());
+    assert!(lost.error().message().contains("begins at %a does not bind the dimension n any more"), "{lost}");
+    // `k` is a parameter's.
+    let kept = cast("let %a = match_cast(%x, to=Tensor[(k,), float32]); let %b = exp(%a);");
+    let mut module = parse(&kept);
+    assert!(uncast().apply(&mut module, &PassContext::new()).unwrap().is_changed());
+}
+
+#[test]
+fn nothing_outside_can_be_used() {
+    let text = "def @main(%x: float32, %y: float32) { dataflow { let %a = exp(%x); output(%a); } add(%a, %y) }";
+    let strays = pass(|block| {
+        let mut editor = block.editor();
+        let ty = editor.body.ty(editor.body.params()[0].expr());
+        let name = editor.cx.names.intern("y");
+        let other = editor.var(Some(name), VarFlags::PLAIN, ty);
+        let call = editor.call_named("exp", &[other.expr()])?;
+        let Binding { id, var, rest, flags, .. } = Binding::of(editor.body, editor.body.root()).unwrap();
+        editor.body.set_expr(id, Expr::Let { var, value: call, body: rest, flags });
+        Ok(())
+    });
+    let failed = failure(text, &strays);
+    assert!(failed.error().message().contains("uses %y, which it neither binds nor is given"), "{failed}");
+}
+
+#[test]
+fn reports_about_a_region_have_places() {
+    let calls = |block: &BlockEdit<'_>| {
+        let mut calls = Vec::new();
+        let mut cursor = Cursor::new(block.body);
+        while let Some(step) = cursor.next(block.body) {
+            if let Step::Flat(id) = step {
+                calls.push(id);
+            }
+        }
+        calls
+    };
+    let speaks = pass(move |block| {
+        for call in calls(block) {
+            if matches!(block.body.expr(call), Expr::CallOp { .. }) {
+                block.warn(call, "a call");
+            }
+        }
+        let output = block.outputs()[0];
+        block.report(output.expr(), Diagnostic::error("an output").with_help("bind none"));
+        Ok(())
+    });
+    let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); let %b = tanh(%a); output(%b); } %b }";
+    let cx = PassContext::new();
+    let failed = speaks.apply(&mut parse(text), &cx).unwrap_err();
+    assert_eq!(failed.to_string(), "pass `p` failed: an output (in @main, at %b); bind none");
+    let left: Vec<String> = cx.take_remarks().iter().map(|r| r.diagnostic.to_string()).collect();
+    assert_eq!(left[..2], ["warning: a call (in @main, at %a)", "warning: a call (in @main, at %b)"]);
+
+    let fails = pass(|block| Err(block.error_at(block.body.root(), "no")));
+    assert_eq!(failure(text, &fails).to_string(), "pass `p` failed: no (in @main, at %a)");
+}
+
+#[test]
+fn an_editor_of_a_region_makes_what_a_region_holds() {
+    let text = "def @main(%x: float32) { dataflow { let %a = exp(%x); output(%a); } %a }";
+    let rebuilds = pass(|block| {
+        let mut editor: Editor<'_> = block.editor();
+        let input = editor.body.params()[0].expr();
+        let sum = editor.call_named("add", &[input, input])?;
+        let Binding { id, var, rest, flags, .. } = Binding::of(editor.body, editor.body.root()).unwrap();
+        editor.body.set_expr(id, Expr::Let { var, value: sum, body: rest, flags });
+        Ok(())
+    });
+    assert!(after(text, &rebuilds).contains("let %a = add(%x, %x);"));
+}
