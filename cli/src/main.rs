@@ -9,6 +9,7 @@ mod interpret;
 mod list;
 mod npy;
 mod optimize;
+mod remarks;
 mod replay;
 mod report;
 mod stress;

@@ -10,6 +10,7 @@ use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
 use crate::file::{self, Format};
+use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
 use crate::watch::Watch;
@@ -46,6 +47,8 @@ pub(crate) struct Opt {
     config: Vec<String>,
     #[command(flatten)]
     watch: Watch,
+    #[command(flatten)]
+    remarks: Remarks,
     /// What to write
     #[arg(long, value_enum, default_value_t = Emit::Module)]
     emit: Emit,
@@ -90,6 +93,8 @@ impl Opt {
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
         let reported = watching.report(&context);
+        let remarks = context.take_remarks();
+        self.remarks.show(&remarks, &done, &module);
         let ran = summary::passes(watching.log(), &self.input, &pipeline, time);
         if let Err(failure) = done {
             if let Err(second) = reported {
@@ -105,7 +110,8 @@ impl Opt {
         let written = self.write(&module, &context)?;
         if !self.quiet {
             let sizes = Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written] };
-            report::say(&format!("{ran}{}{}", summary::sizes(&sizes), summary::remarks(&context.take_remarks())));
+            let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };
+            report::say(&format!("{ran}{}{first}", summary::sizes(&sizes)));
             if let Some(output) = &self.output
                 && output != Path::new("-")
                 && self.emit == Emit::Module

@@ -25,11 +25,12 @@ pub(crate) enum Failure {
 impl Failure {
     /// Errors of a module, shown in its source if there is one, else in its printed text.
     pub(crate) fn in_module(list: &[Diagnostic], module: &Module) -> Failure {
-        Failure::Shown(render_module_diagnostics(list, module, &options()))
+        Failure::Shown(render_module_diagnostics(list, module, &render_options()))
     }
 }
 
-fn options() -> RenderOptions {
+/// In colour on a terminal.
+pub(crate) fn render_options() -> RenderOptions {
     RenderOptions { color: if std::io::stderr().is_terminal() { Color::Always } else { Color::Never } }
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn print_failure(failure: &Failure) {
 
 /// Prints diagnostics to standard error, in colour on a terminal.
 fn print_diagnostics(list: &[Diagnostic], source: Option<&Source>) {
-    say(&render_diagnostics(list, source, &options()));
+    say(&render_diagnostics(list, source, &render_options()));
 }
 
 /// Prints a line to standard error. Where nobody reads it, it is lost.

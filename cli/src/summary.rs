@@ -90,7 +90,7 @@ pub(crate) fn remarks(remarks: &[PassRemark]) -> String {
         text.push_str(&format!("  {}: {}\n", remark.pass, remark.diagnostic));
     }
     if let Some(more @ 1..) = remarks.len().checked_sub(MOST_REMARKS) {
-        text.push_str(&format!("  and {more} more remarks\n"));
+        text.push_str(&format!("  and {more} more, which --remarks shows\n"));
     }
     text
 }

@@ -108,7 +108,9 @@ pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
 pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use purity::{BodyPurity, Purity};
-pub use render::{Color, RenderOptions, diagnostics_json, render_diagnostics, render_module_diagnostics};
+pub use render::{
+    Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
+};
 pub use retype::{Retype, RetypeError, retype_from};
 pub use source::Source;
 pub use stamp::{FunctionStamp, ModuleStamp, Stamp};

@@ -15,7 +15,7 @@ use crate::source::Source;
 use lines::{Excerpt, Lines};
 use printed::printed_lines;
 
-pub use json::diagnostics_json;
+pub use json::{diagnostics_json, diagnostics_json_with};
 
 /// The most columns of a line of the source that are shown.
 const COLUMNS: usize = 160;

@@ -17,7 +17,8 @@ use crate::place::binding_name;
 use crate::regions::{Region, Relink, regions_of};
 use crate::reports::Reports;
 
-/// A pass over each dataflow region, in program order; one that stands in a branch or a function value inside of another comes before that one.
+/// A pass over each dataflow region, in program order; one that stands in a function value inside of another comes before that one, and is a part of
+/// it after that.
 /// Functions marked `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
 ///
 /// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it that the pass could touch. When the pass is done with a
@@ -65,6 +66,20 @@ impl DataflowBlockPass {
         self
     }
 
+    /// Says by how much floats may differ after it: see [`Pass::tolerance`].
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: f64) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.with_tolerance(tolerance);
+        self
+    }
+
+    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on those that have not changed.
+    #[must_use]
+    pub fn visiting_all(mut self) -> DataflowBlockPass {
+        self.function_pass = self.function_pass.visiting_all();
+        self
+    }
+
     /// Says that it leaves the results of an analysis right; see [`PassInfo::preserving`].
     #[must_use]
     pub fn preserving<T: PartialEq + Send + Sync + 'static>(mut self) -> DataflowBlockPass {
@@ -105,6 +120,10 @@ impl Pass for DataflowBlockPass {
 
     fn kind(&self) -> PassKind {
         PassKind::DataflowBlock
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.function_pass.tolerance()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The pass manager of anfora: what passes are, what they run under, and what happens when one fails.
 //!
 //! - A [`Pass`] transforms a module. Most are made from a closure: a [`ModulePass`] sees all of it, a [`FunctionPass`] one function after the
-//!   other. [`Sequential`] and [`Repeat`] run others. [`PassInfo`] names a pass, its level, and the passes that it depends on.
+//!   other, a [`DataflowBlockPass`] one dataflow region after the other. [`register_pass!`] gives one a name, typed options, and the settings that it reads.
+//!   Passes report remarks, notes, warnings and errors about any expression; [`render_remarks`] shows them in the program. [`Sequential`] and [`Repeat`] run others. [`PassInfo`] names a pass, its level, and the passes that it depends on.
 //! - A [`PassContext`] says what runs: a level, passes that are required or disabled, settings, instruments. Passes leave remarks and counts in it.
 //!   One is current on each thread ([`PassContext::current`]); [`PassContext::scope`] makes another one so for a while.
 //! - [`run_pass`], or [`Pass::apply`], runs a pass under a context, as a transaction: one that fails or panics leaves the module as it was, and one
@@ -87,6 +88,7 @@ mod properties;
 mod regions;
 mod register;
 mod registry;
+mod remarks;
 mod reports;
 mod reproducer_file;
 mod rounds;
@@ -110,7 +112,7 @@ pub use info::{Outcome, PassInfo, SkipReason};
 pub use instrument::{Instrument, PassRun};
 pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
-    PrintIr, PrintWhen, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
+    PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
 };
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
@@ -121,6 +123,7 @@ pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};
 pub use properties::Property;
 pub use registry::{MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError};
+pub use remarks::{remarks_json, render_remarks};
 pub use reproducer_file::{Replay, ReproducerFile, Verdict};
 pub use run::run_pass;
 pub use scope::ScopeGuard;

@@ -28,9 +28,6 @@ pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
             Step::EnterBlock(_, kind) => blocks.push(Block { parent: owner(kind), open: None }),
             Step::Let(id) => {
                 let (Expr::Let { flags, .. }, Some(block)) = (body.expr(id), blocks.last_mut()) else { continue };
-                if !flags.is_dataflow() || flags.starts_region() {
-                    regions.extend(block.open.take());
-                }
                 if flags.is_dataflow() && block.open.is_none() {
                     block.open = Some(Region { parent: block.parent, first: id, last: id });
                 }
@@ -41,12 +38,23 @@ pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
                 if let Some(region) = &mut block.open {
                     region.last = id;
                 }
+                if !goes_on(body, id) {
+                    regions.extend(block.open.take());
+                }
             }
-            Step::ExitBlock(..) => regions.extend(blocks.pop().and_then(|b| b.open)),
+            Step::ExitBlock(..) => {
+                blocks.pop();
+            }
             Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
         }
     }
     regions
+}
+
+/// Whether the Let after this one is in its region.
+fn goes_on(body: &Body, id: ExprId) -> bool {
+    let Expr::Let { body: rest, .. } = body.expr(id) else { return false };
+    matches!(body.expr(rest), Expr::Let { flags, .. } if flags.is_dataflow() && !flags.starts_region())
 }
 
 fn owner(kind: BlockKind) -> Option<ExprId> {

@@ -117,7 +117,7 @@ macro_rules! register_pass {
     (
         in $registry:expr;
         #[doc = $doc:literal] $(#[doc = $more:literal])*
-        $kind:ident($name:literal, $level:expr) $(.$method:ident($($argument:tt)*))*;
+        $kind:ident($name:literal, $level:expr) $(.$method:ident$(::<$of:ty>)?($($argument:tt)*))*;
         $(options { $(
             #[doc = $option_doc:literal] $(#[doc = $option_more:literal])*
             $key:ident: $ty:ty $([$($allowed:tt)*])? = $default:expr
@@ -127,7 +127,7 @@ macro_rules! register_pass {
     ) => {{
         $crate::register_pass! {
             #[doc = $doc]
-            ENTRY = $kind($name, $level) $(.$method($($argument)*))*;
+            ENTRY = $kind($name, $level) $(.$method$(::<$of>)?($($argument)*))*;
             options { $($(
                 #[doc = $option_doc]
                 $key: $ty $([$($allowed)*])? = $default
@@ -139,7 +139,7 @@ macro_rules! register_pass {
     }};
     (
         #[doc = $doc:literal] $(#[doc = $more:literal])*
-        $visibility:vis $entry:ident = $kind:ident($name:literal, $level:expr) $(.$method:ident($($argument:tt)*))*;
+        $visibility:vis $entry:ident = $kind:ident($name:literal, $level:expr) $(.$method:ident$(::<$of:ty>)?($($argument:tt)*))*;
         $(options { $(
             #[doc = $option_doc:literal] $(#[doc = $option_more:literal])*
             $key:ident: $ty:ty $([$($allowed:tt)*])? = $default:expr
@@ -162,7 +162,7 @@ macro_rules! register_pass {
                     let $key: $ty = $crate::read_declared_option!(_options, $key, [$($($allowed)*)?]);
                 )*)?
                 Ok(::std::sync::Arc::new(
-                    $crate::$kind::new($name, $level, $run)$(.$method($($argument)*))*
+                    $crate::$kind::new($name, $level, $run)$(.$method$(::<$of>)?($($argument)*))*
                 ))
             },
         };

@@ -12,31 +12,20 @@
 //!            }                                          }
 //! ```
 
-use std::sync::Arc;
-
 use anfora_ir::Module;
-use anfora_manager::{ModulePass, PassEntry};
+use anfora_manager::register_pass;
 
 /// The attribute that a function's name is put in.
 pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;
 
-/// The pass as pipelines name it.
-pub const ATTACH_GLOBAL_SYMBOL: PassEntry = PassEntry {
-    name: "AttachGlobalSymbol",
-    doc: "Gives each function its name as the attribute `global_symbol`",
-    opt_level: 0,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            ModulePass::new("AttachGlobalSymbol", 0, |module, cx| {
-                cx.count("attached", attach_global_symbol(module) as u64);
-                Ok(())
-            })
-            .establishing(["global-symbols"]),
-        ))
-    },
-};
+register_pass! {
+    /// Gives each function its name as the attribute `global_symbol`
+    pub ATTACH_GLOBAL_SYMBOL = ModulePass("AttachGlobalSymbol", 0).establishing(["global-symbols"]);
+    run |module, cx| {
+        cx.count("attached", attach_global_symbol(module) as u64);
+        Ok(())
+    }
+}
 
 /// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how many had another or none.
 pub fn attach_global_symbol(module: &mut Module) -> usize {

@@ -23,31 +23,29 @@ use anfora_ir::{
     Attr, Context, Cursor, Dim, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
     OpRegistry, Retype, Source, Step, Type, TypeId, VarId, did_you_mean, parse_module, signature_type,
 };
-use anfora_manager::{ModulePass, OptionDef, PassEntry, PassError};
+use anfora_manager::{PassError, register_pass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::failure::{Failure, binding_name};
 use crate::primitive::is_primitive;
 use crate::symbols::{Substitution, substitute_symbols};
 
-/// The pass as pipelines name it.
-pub const BIND_PARAMS: PassEntry = PassEntry {
-    name: "BindParams",
-    doc: "Binds parameters of a function to literals",
-    opt_level: 0,
-    options: &[
-        OptionDef::text("function", "", "the function whose parameters are bound"),
-        OptionDef::text("params", "", "`%name=LITERAL` for each parameter, separated by commas"),
-    ],
-    configs: &[],
-    make: |options| {
-        let function: String = options.get("function")?;
+register_pass! {
+    /// Binds parameters of a function to literals
+    pub BIND_PARAMS = ModulePass("BindParams", 0);
+    options {
+        /// the function whose parameters are bound
+        function: String = "",
+        /// `%name=LITERAL` for each parameter, separated by commas
+        params: String = "",
+    }
+    run {
         let function = function.trim().trim_start_matches('@').to_string();
-        let params = read_params(&options.get::<String>("params")?)?;
+        let params = read_params(&params)?;
         if function.is_empty() && !params.is_empty() {
             return Err(PassError::new("`params` are given, but not `function`"));
         }
-        Ok(Arc::new(ModulePass::new("BindParams", 0, move |module, cx| {
+        move |module, cx| {
             if function.is_empty() {
                 return Ok(());
             }
@@ -62,9 +60,9 @@ pub const BIND_PARAMS: PassEntry = PassEntry {
             })?;
             cx.count("bound", bound as u64);
             Ok(())
-        })))
-    },
-};
+        }
+    }
+}
 
 /// A parameter that is to be bound.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

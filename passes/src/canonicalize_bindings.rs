@@ -24,10 +24,8 @@
 //!            }
 //! ```
 
-use std::sync::Arc;
-
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 
 use crate::definitions::Definitions;
 use crate::effects::OpFlags;
@@ -37,32 +35,23 @@ use crate::regions::hide_outputs;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 use crate::symbols::{known_symbols, substitute_symbols};
 
-/// The pass as pipelines name it.
-pub const CANONICALIZE_BINDINGS: PassEntry = PassEntry {
-    name: "CanonicalizeBindings",
-    doc: "Replaces variables that stand for other atoms, and looks through tuples",
-    opt_level: 1,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("CanonicalizeBindings", 1, |edit, _, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                let done = canonicalize_bindings(edit.cx, edit.function)?;
-                cx.count("replaced", done.replaced as u64);
-                cx.count("hidden", done.hidden as u64);
-                cx.count("resolved", done.resolved as u64);
-                if let Some(contradiction) = done.contradiction {
-                    cx.remark(contradiction.in_function(edit.name()));
-                }
-                Ok(())
-            })
-            .needing(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Replaces variables that stand for other atoms, and looks through tuples
+    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]);
+    run |edit, _, cx| {
+        if is_primitive(edit.cx, edit.function) {
+            return Ok(());
+        }
+        let done = canonicalize_bindings(edit.cx, edit.function)?;
+        cx.count("replaced", done.replaced as u64);
+        cx.count("hidden", done.hidden as u64);
+        cx.count("resolved", done.resolved as u64);
+        if let Some(contradiction) = done.contradiction {
+            cx.remark(contradiction.in_function(edit.name()));
+        }
+        Ok(())
+    }
+}
 
 /// What canonicalizing did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -80,7 +69,7 @@ pub struct Canonicalized {
 /// Replaces the variables of a function that stand for atoms, and the symbols that stand for other dimensions.
 ///
 /// Where the result is not stated and a symbol in its type is replaced, the signature has to follow, as it does after a
-/// [`FunctionPass`].
+/// [`FunctionPass`](anfora_manager::FunctionPass).
 ///
 /// # Errors
 /// If the body is not in A-normal form.

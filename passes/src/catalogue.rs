@@ -11,9 +11,9 @@ use crate::convert_to_dataflow::CONVERT_TO_DATAFLOW;
 use crate::dead_code_elimination::DEAD_CODE_ELIMINATION;
 use crate::eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR;
 use crate::fold_batch_norm::FOLD_BATCH_NORM;
-use crate::fold_constant::{FOLD_CONSTANT, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
-use crate::fuse_ops::{FUSE_OPS, MAX_FUSION_ARGS, MAX_FUSION_DEPTH};
-use crate::inline_functions::{INLINE_FUNCTIONS, MAX_INLINE_GROWTH};
+use crate::fold_constant::FOLD_CONSTANT;
+use crate::fuse_ops::FUSE_OPS;
+use crate::inline_functions::INLINE_FUNCTIONS;
 use crate::lambda_lifting::LAMBDA_LIFTING;
 use crate::normalize::NORMALIZE;
 use crate::to_a_normal_form::TO_A_NORMAL_FORM;
@@ -82,9 +82,6 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         ATTACH_GLOBAL_SYMBOL,
     ] {
         registry.register(entry)?;
-    }
-    for config in [MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_FUSION_DEPTH, MAX_FUSION_ARGS, MAX_INLINE_GROWTH] {
-        registry.register_config(config)?;
     }
     for &(name, text, doc) in PIPELINES {
         registry.register_pipeline(name, text, doc)?;

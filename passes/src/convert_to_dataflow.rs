@@ -24,10 +24,9 @@
 //! Its inverse is [`to_non_dataflow`](crate::to_non_dataflow).
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Purity, Step};
-use anfora_manager::{FunctionPass, OptionDef, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::{Binding, set_let_flags};
 
 use crate::effects::{Effects, OpFlags};
@@ -35,30 +34,25 @@ use crate::failure::{Failure, not_a_normal_form};
 use crate::primitive::is_primitive;
 use crate::regions::hide_outputs;
 
-/// The pass as pipelines name it.
-pub const CONVERT_TO_DATAFLOW: PassEntry = PassEntry {
-    name: "ConvertToDataflow",
-    doc: "Groups runs of pure bindings into dataflow regions",
-    opt_level: 0,
-    options: &[OptionDef::int("min_size", 1, i64::MAX, 2, "how many bindings a new region has at least")],
-    configs: &[],
-    make: |options| {
-        let min_size: i64 = options.get("min_size")?;
+register_pass! {
+    /// Groups runs of pure bindings into dataflow regions
+    pub CONVERT_TO_DATAFLOW = FunctionPass("ConvertToDataflow", 0).needing(["anf"]).establishing(["dataflow"]);
+    options {
+        /// how many bindings a new region has at least
+        min_size: i64 [1..=i64::MAX] = 2,
+    }
+    run {
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
-        Ok(Arc::new(
-            FunctionPass::new("ConvertToDataflow", 0, move |edit, module, cx| {
-                if !is_primitive(edit.cx, edit.function) {
-                    let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
-                    cx.count("grouped", made.grouped as u64);
-                    cx.count("regions", made.regions as u64);
-                }
-                Ok(())
-            })
-            .needing(["anf"])
-            .establishing(["dataflow"]),
-        ))
-    },
-};
+        move |edit, module, cx| {
+            if !is_primitive(edit.cx, edit.function) {
+                let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
+                cx.count("grouped", made.grouped as u64);
+                cx.count("regions", made.regions as u64);
+            }
+            Ok(())
+        }
+    }
+}
 
 /// What became of the bindings outside regions.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

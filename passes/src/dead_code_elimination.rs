@@ -23,13 +23,11 @@
 //!
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
-use std::sync::Arc;
-
 use anfora_ir::{
     Attr, AttrsId, Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
     IdSet, LetFlags, Module, Purity, Severity, Step, Visibility, did_you_mean,
 };
-use anfora_manager::{ModulePass, OptionDef, PassEntry, PassError};
+use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Link, set_let_flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,35 +35,31 @@ use crate::effects::{Effects, OpFlags};
 use crate::failure::{Failure, not_a_normal_form};
 use crate::primitive::is_primitive;
 
-/// The pass as pipelines name it.
-pub const DEAD_CODE_ELIMINATION: PassEntry = PassEntry {
-    name: "DeadCodeElimination",
-    doc: "Removes bindings that nothing uses, and functions that nothing reaches",
-    opt_level: 1,
-    options: &[OptionDef::text("entries", "", "functions to keep besides the public ones, separated by blanks")],
-    configs: &[],
-    make: |options| {
-        let entries: String = options.get("entries")?;
+register_pass! {
+    /// Removes bindings that nothing uses, and functions that nothing reaches
+    pub DEAD_CODE_ELIMINATION = ModulePass("DeadCodeElimination", 1).needing(["anf"]);
+    options {
+        /// functions to keep besides the public ones, separated by blanks
+        entries: String = "",
+    }
+    run {
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
-        Ok(Arc::new(
-            ModulePass::new("DeadCodeElimination", 1, move |module, cx| {
-                let purity = Purity::of_module(module);
-                let done = eliminate_dead_code(module, &purity, &entries).map_err(|(function, failure)| {
-                    let error = PassError::from(failure);
-                    match function {
-                        Some(name) => error.in_function(name),
-                        None => error,
-                    }
-                })?;
-                cx.count("bindings", done.bindings as u64);
-                cx.count("functions", done.functions as u64);
-                done.remarks.into_iter().for_each(|r| cx.remark(r));
-                Ok(())
-            })
-            .needing(["anf"]),
-        ))
-    },
-};
+        move |module, cx| {
+            let purity = Purity::of_module(module);
+            let done = eliminate_dead_code(module, &purity, &entries).map_err(|(function, failure)| {
+                let error = PassError::from(failure);
+                match function {
+                    Some(name) => error.in_function(name),
+                    None => error,
+                }
+            })?;
+            cx.count("bindings", done.bindings as u64);
+            cx.count("functions", done.functions as u64);
+            done.remarks.into_iter().for_each(|r| cx.remark(r));
+            Ok(())
+        }
+    }
+}
 
 /// What the pass did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -24,10 +24,9 @@
 //! atoms, and whole Ifs and lambdas modulo the names of what they bind count. With `commutative`, operands of commutative operators are compared in either order.
 
 use std::hash::Hasher;
-use std::sync::Arc;
 
 use anfora_ir::{AlphaHasher, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
-use anfora_manager::{FunctionPass, OptionDef, PassEntry};
+use anfora_manager::register_pass;
 use hashbrown::HashTable;
 use rustc_hash::{FxHashSet, FxHasher};
 
@@ -36,28 +35,25 @@ use crate::failure::Failure;
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
-/// The pass as pipelines name it.
-pub const ELIMINATE_COMMON_SUBEXPR: PassEntry = PassEntry {
-    name: "EliminateCommonSubexpr",
-    doc: "Merges bindings of equal values",
-    opt_level: 1,
-    options: &[OptionDef::flag("commutative", "compare operands of commutative operators in either order")],
-    configs: &[],
-    make: |options| {
-        let order = if options.get("commutative")? { OperandOrder::Commutative } else { OperandOrder::Exact };
-        Ok(Arc::new(
-            FunctionPass::new("EliminateCommonSubexpr", 1, move |edit, module, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
-                cx.count("merged", merged as u64);
-                Ok(())
-            })
-            .needing(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Merges bindings of equal values
+    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]);
+    options {
+        /// compare operands of commutative operators in either order
+        commutative: bool = false,
+    }
+    run {
+        let order = if commutative { OperandOrder::Commutative } else { OperandOrder::Exact };
+        move |edit, module, cx| {
+            if is_primitive(edit.cx, edit.function) {
+                return Ok(());
+            }
+            let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
+            cx.count("merged", merged as u64);
+            Ok(())
+        }
+    }
+}
 
 /// Whether the operands of commutative operators are compared in either order.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

@@ -33,48 +33,37 @@
 mod channels;
 mod roles;
 
-use std::sync::Arc;
-
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Literal, Severity, SideTable};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::link_counts;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::failure::{Failure, binding_name};
-use crate::fold_constant::FoldBudget;
+use crate::fold_constant::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
 use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
-/// The pass as pipelines name it.
-pub const FOLD_BATCH_NORM: PassEntry = PassEntry {
-    name: "FoldBatchNorm",
-    doc: "Folds normalisations and constant scales and biases into the weights of the convolutions before them; rounds otherwise",
-    opt_level: 3,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("FoldBatchNorm", 3, |edit, _, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                let budget = FoldBudget::of(cx)?;
-                let done = fold_batch_norm(edit.cx, edit.function, budget)?;
-                cx.count("folded", done.folded as u64);
-                cx.count("bytes", done.growth as u64);
-                let name = edit.name().to_string();
-                done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
-                Ok(())
-            })
-            .needing(["anf"])
-            .with_tolerance(1e-4),
-        ))
-    },
-};
+register_pass! {
+    /// Folds normalisations and constant scales and biases into the weights of the convolutions before them; rounds otherwise
+    pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES }
+    run |edit, _, cx| {
+        if is_primitive(edit.cx, edit.function) {
+            return Ok(());
+        }
+        let budget = FoldBudget::of(cx)?;
+        let done = fold_batch_norm(edit.cx, edit.function, budget)?;
+        cx.count("folded", done.folded as u64);
+        cx.count("bytes", done.growth as u64);
+        let name = edit.name().to_string();
+        done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+        Ok(())
+    }
+}
 
 /// What folding into weights did.
 #[derive(Clone, Debug, Default)]
@@ -349,6 +338,7 @@ impl Pass {
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
         remark.binding = binding_name(s.cx, s.body, site.at);
+        remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
     }

@@ -23,10 +23,8 @@
 //!            }
 //! ```
 
-use std::sync::Arc;
-
 use anfora_ir::{Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Severity, VarId};
-use anfora_manager::{ConfigDef, ConfigError, FunctionPass, PassContext, PassEntry};
+use anfora_manager::{ConfigDef, ConfigError, PassContext, register_pass};
 use smallvec::SmallVec;
 
 use crate::definitions::Definitions;
@@ -36,32 +34,24 @@ use crate::failure::{Failure, binding_name};
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
-/// The pass as pipelines name it.
-pub const FOLD_CONSTANT: PassEntry = PassEntry {
-    name: "FoldConstant",
-    doc: "Evaluates calls on constants, within a budget, and takes known branches",
-    opt_level: 2,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("FoldConstant", 2, |edit, _, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                let budget = FoldBudget::of(cx)?;
-                let done = fold_constant(edit.cx, edit.function, budget)?;
-                cx.count("folded", done.folded as u64);
-                cx.count("branches", done.branches as u64);
-                cx.count("bytes", done.growth as u64);
-                let name = edit.name().to_string();
-                done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
-                Ok(())
-            })
-            .needing(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Evaluates calls on constants, within a budget, and takes known branches
+    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]);
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES }
+    run |edit, _, cx| {
+        if is_primitive(edit.cx, edit.function) {
+            return Ok(());
+        }
+        let budget = FoldBudget::of(cx)?;
+        let done = fold_constant(edit.cx, edit.function, budget)?;
+        cx.count("folded", done.folded as u64);
+        cx.count("branches", done.branches as u64);
+        cx.count("bytes", done.growth as u64);
+        let name = edit.name().to_string();
+        done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+        Ok(())
+    }
+}
 
 /// By how much folding one call may make the module grow.
 pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
@@ -244,6 +234,7 @@ impl Pass {
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
         remark.binding = binding_name(s.cx, s.body, site.at);
+        remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
     }

@@ -22,37 +22,26 @@
 //!            }
 //! ```
 
-use std::sync::Arc;
-
 use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Step, VarFlags};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::{Binding, Link, set_let_flags};
 
 use crate::primitive::is_primitive;
 use crate::regions::hide_outputs;
 use crate::to_a_normal_form::to_a_normal_form;
 
-/// The pass as pipelines name it.
-pub const NORMALIZE: PassEntry = PassEntry {
-    name: "Normalize",
-    doc: "Flattens blocks, merges dataflow regions side by side, and binds what blocks end in",
-    opt_level: 1,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("Normalize", 1, |edit, _, cx| {
-                if !is_primitive(edit.cx, edit.function) {
-                    let done = normalize(edit.cx, &mut edit.function.body);
-                    cx.count("bound", done.bound as u64);
-                    cx.count("merged", done.merged as u64);
-                }
-                Ok(())
-            })
-            .establishing(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Flattens blocks, merges dataflow regions side by side, and binds what blocks end in
+    pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]);
+    run |edit, _, cx| {
+        if !is_primitive(edit.cx, edit.function) {
+            let done = normalize(edit.cx, &mut edit.function.body);
+            cx.count("bound", done.bound as u64);
+            cx.count("merged", done.merged as u64);
+        }
+        Ok(())
+    }
+}
 
 /// What normalizing did.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

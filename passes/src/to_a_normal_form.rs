@@ -20,34 +20,23 @@
 //!                                                       }
 //! ```
 
-use std::sync::Arc;
-
 use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Step, VarFlags, VarId};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Link, set_let_flags, set_var_flags};
 
 use crate::primitive::is_primitive;
 
-/// The pass as pipelines name it.
-pub const TO_A_NORMAL_FORM: PassEntry = PassEntry {
-    name: "ToANormalForm",
-    doc: "Binds every call, tuple and projection that is an operand, once",
-    opt_level: 0,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("ToANormalForm", 0, |edit, _, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
-                Ok(())
-            })
-            .establishing(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Binds every call, tuple and projection that is an operand, once
+    pub TO_A_NORMAL_FORM = FunctionPass("ToANormalForm", 0).establishing(["anf"]);
+    run |edit, _, cx| {
+        if is_primitive(edit.cx, edit.function) {
+            return Ok(());
+        }
+        cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
+        Ok(())
+    }
+}
 
 /// Brings a function into A-normal form, and returns how many bindings were made.
 pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {

@@ -29,38 +29,26 @@
 //! ToANormalForm is the way back. From there this pass finds the same graph again, so the two together move every binding to just before its first
 //! use once, and then nothing more.
 
-use std::sync::Arc;
-
 use anfora_ir::{Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, Step, VarFlags};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
 use crate::effects::OpFlags;
 use crate::primitive::is_primitive;
 use crate::to_a_normal_form::to_a_normal_form;
 
-/// The pass as pipelines name it.
-pub const TO_GRAPH_NORMAL_FORM: PassEntry = PassEntry {
-    name: "ToGraphNormalForm",
-    doc: "Turns bindings into the nodes of a graph, where nothing is lost by it",
-    opt_level: 0,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("ToGraphNormalForm", 0, |edit, view, cx| {
-                if is_primitive(edit.cx, edit.function) {
-                    return Ok(());
-                }
-                let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
-                cx.count("dissolved", dissolved as u64);
-                Ok(())
-            })
-            .establishing(["no-dataflow"])
-            .breaking(["anf"]),
-        ))
-    },
-};
+register_pass! {
+    /// Turns bindings into the nodes of a graph, where nothing is lost by it
+    pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0).establishing(["no-dataflow"]).breaking(["anf"]);
+    run |edit, view, cx| {
+        if is_primitive(edit.cx, edit.function) {
+            return Ok(());
+        }
+        let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
+        cx.count("dissolved", dissolved as u64);
+        Ok(())
+    }
+}
 
 /// Brings a function into graph normal form, and returns how many bindings became nodes or gave way to atoms.
 pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> usize {

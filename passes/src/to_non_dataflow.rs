@@ -19,33 +19,22 @@
 //!
 //! Its inverse is [`convert_to_dataflow`](crate::convert_to_dataflow).
 
-use std::sync::Arc;
-
 use anfora_ir::{Body, Cursor, Expr, LetFlags, Step, VarFlags};
-use anfora_manager::{FunctionPass, PassEntry};
+use anfora_manager::register_pass;
 use anfora_visit::{set_let_flags, set_var_flags};
 
 use crate::primitive::is_primitive;
 
-/// The pass as pipelines name it.
-pub const TO_NON_DATAFLOW: PassEntry = PassEntry {
-    name: "ToNonDataflow",
-    doc: "Dissolves dataflow regions",
-    opt_level: 0,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            FunctionPass::new("ToNonDataflow", 0, |edit, _, cx| {
-                if !is_primitive(edit.cx, edit.function) {
-                    cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
-                }
-                Ok(())
-            })
-            .establishing(["no-dataflow"]),
-        ))
-    },
-};
+register_pass! {
+    /// Dissolves dataflow regions
+    pub TO_NON_DATAFLOW = FunctionPass("ToNonDataflow", 0).establishing(["no-dataflow"]);
+    run |edit, _, cx| {
+        if !is_primitive(edit.cx, edit.function) {
+            cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
+        }
+        Ok(())
+    }
+}
 
 /// Dissolves the dataflow regions of a function, and returns how many there were.
 pub fn to_non_dataflow(body: &mut Body) -> usize {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anfora_interp::{EvalErrorKind, Interpreter, Limits, ValueId, Values, random_tensor};
-use anfora_ir::{Module, Type, TypeId, VarFlags};
+use anfora_ir::{Body, Diagnostic, Module, RenderOptions, Type, TypeId, VarFlags};
 use anfora_manager::{
-    FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen, RunLog, Sequential,
-    VerifyEach, parse_pipeline, run_pass,
+    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen,
+    RunLog, Sequential, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora_onnx::{ExportOptions, ImportOptions};
 
@@ -28,6 +28,27 @@ pub(super) const ROWS: &[Row] = &[
         name: "failing-pass",
         covers: &["manager::FunctionEdit::error_at", "manager::FunctionEdit::diagnostic"],
         kind: Kind::Module(failing_pass),
+    },
+    Row {
+        name: "reports",
+        covers: &[
+            "manager::BlockEdit::error",
+            "manager::BlockEdit::note",
+            "manager::BlockEdit::remark",
+            "manager::BlockEdit::report",
+            "manager::BlockEdit::warn",
+            "manager::DataflowBlockPass::new",
+            "manager::FunctionEdit::error",
+            "manager::FunctionEdit::note",
+            "manager::FunctionEdit::remark",
+            "manager::FunctionEdit::report",
+            "manager::FunctionEdit::warn",
+            "manager::PassContext::report",
+            "manager::remarks_json",
+            "manager::render_remarks",
+            "ir::diagnostics_json_with",
+        ],
+        kind: Kind::Module(reports),
     },
     Row {
         name: "interpret",
@@ -99,6 +120,53 @@ fn failing_pass(mut module: Module) -> Done {
     ensure(!failure.to_diagnostics().is_empty() && !context.take_remarks().is_empty(), "and where it failed")?;
     let _: &PassError = failure.error();
     ensure(module.to_text() == text, "a failing pass leaves the module as it was")
+}
+
+/// What is said about the last node of each body, which is the one that a walk finds last.
+fn reports(mut module: Module) -> Done {
+    let last = |body: &Body| body.exprs().map(|(id, _)| id).last().unwrap_or(body.root());
+    let over_functions = FunctionPass::new("Reports", 0, move |function, _, _| {
+        let id = last(&function.function.body);
+        function.remark(id, "a remark");
+        function.note(id, "a note");
+        function.warn(id, "a warning");
+        Ok(())
+    });
+    let over_regions = DataflowBlockPass::new("Regions", 0, move |block, _, _| {
+        let id = last(block.body);
+        block.remark(id, "a remark");
+        block.note(id, "a note");
+        block.warn(id, "a warning");
+        // As if something had changed, so that the region is put back.
+        let root = block.body.root();
+        let tail = block.body.tail(root);
+        block.body.set_root(tail);
+        block.body.set_root(root);
+        Ok(())
+    });
+    let over_module = ModulePass::new("Module", 0, move |module, cx| {
+        for &key in module.order() {
+            let id = module.get(key).map(|f| last(&f.body));
+            id.into_iter().for_each(|id| cx.report(module, key, id, Diagnostic::remark("a remark")));
+        }
+        Ok(())
+    });
+    let context = PassContext::new();
+    for pass in [&over_functions as &dyn Pass, &over_regions, &over_module] {
+        run_pass(pass, &mut module, &context).map_err(|e| e.to_string())?;
+    }
+    let remarks = context.take_remarks();
+    let shown = render_remarks(&remarks, &module, &RenderOptions::default());
+    ensure(shown.contains("a remark"), "what passes say is shown")?;
+    ensure(remarks_json(&remarks, &module).lines().count() == remarks.len(), "also to machines")?;
+    let failing = FunctionPass::new("Errors", 0, move |function, _, _| {
+        let id = last(&function.function.body);
+        function.error(id, "an error");
+        function.report(id, Diagnostic::error("another"));
+        Ok(())
+    });
+    let failed = failing.apply(&mut module, &context).is_err();
+    ensure(failed || module.functions().all(|(_, f)| !f.is_definition()), "errors fail the pass that reports them")
 }
 
 /// A value of a type; nothing where it is no tensor of static shape or tuple of such.

@@ -16,15 +16,40 @@ pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> 
     let mut out = String::from("[");
     for (i, d) in diagnostics.iter().enumerate() {
         out.push_str(if i > 0 { ",\n" } else { "\n" });
-        object(&mut out, d, source, lines.as_ref());
+        object(&mut out, None, d, source, lines.as_ref());
     }
     out.push_str(if diagnostics.is_empty() { "]" } else { "\n]" });
     out
 }
 
-fn object(out: &mut String, d: &Diagnostic, source: Option<&Source>, lines: Option<&Lines<'_>>) {
+/// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with one more field in front where there is one. Linear
+/// in the text (once) and the diagnostics.
+pub fn diagnostics_json_with<'d>(
+    diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
+    source: Option<&Source>,
+) -> String {
+    let lines = source.map(|s| Lines::new(s.text()));
+    let mut out = String::new();
+    for (first, d) in diagnostics {
+        object(&mut out, first, d, source, lines.as_ref());
+        out.push('\n');
+    }
+    out
+}
+
+fn object(
+    out: &mut String,
+    first: Option<(&str, &str)>,
+    d: &Diagnostic,
+    source: Option<&Source>,
+    lines: Option<&Lines<'_>>,
+) {
     let Diagnostic { severity, message, span, label, related, function, binding, help } = d;
     out.push('{');
+    if let Some((key, value)) = first {
+        field(out, key, value);
+        out.push(',');
+    }
     field(out, "severity", severity.name());
     out.push(',');
     field(out, "message", message);

@@ -1,10 +1,14 @@
 //! Messages about expressions, and errors that let a pass go on.
 
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 
-use anfora_ir::{Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, Module, Severity, Source, Step, parse_module};
+use anfora_ir::{
+    Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, Module, RenderOptions, Severity, Source, Step, parse_module,
+};
 use anfora_manager::{
-    FailureKind, FunctionPass, MAX_REMARKS, ModulePass, Outcome, Pass, PassContext, PassError, PassFailure, Sequential,
+    FailureKind, FunctionPass, MAX_REMARKS, ModulePass, Outcome, Pass, PassContext, PassError, PassFailure, Remarks,
+    Sequential, remarks_json, render_remarks,
 };
 
 use crate::support::{Log, Recorder, context, idle, module, snapshot};
@@ -256,4 +260,81 @@ fn reports_do_not_pile_up_without_end_and_no_error_is_lost() {
     assert_eq!(failure.to_string(), "pass `p` failed: at last (in @h, at %a)");
     let remarks = cx.take_remarks();
     assert_eq!(remarks.len(), MAX_REMARKS + 1);
+}
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Written {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// Says something about the second call of each function.
+fn speaker(name: &str) -> FunctionPass {
+    FunctionPass::new(name, 0, |func, _, _| {
+        let call = calls(&func.function.body)[1];
+        func.report(call, Diagnostic::warning("too slow").labelled("this one").with_help("leave it out"));
+        Ok(())
+    })
+}
+
+#[test]
+fn messages_are_shown_in_the_source_or_in_the_printed_module() {
+    let cx = PassContext::new();
+    let mut parsed = nested();
+    speaker("slow").apply(&mut parsed, &cx).unwrap();
+    let remarks = cx.take_remarks();
+    let shown = render_remarks(&remarks, &parsed, &RenderOptions::default());
+    assert!(shown.contains("warning: slow: too slow") && shown.contains("nested.anf:2:16"), "{shown}");
+    assert!(shown.contains("                ^^^^^^^^^^ this one") && shown.contains("help: leave it out"), "{shown}");
+    let json: serde_json::Value = serde_json::from_str(&remarks_json(&remarks, &parsed)).unwrap();
+    assert_eq!((&json["pass"], &json["severity"], &json["binding"]), (&"slow".into(), &"warning".into(), &"a".into()));
+    assert_eq!((&json["line"], &json["column"], &json["help"]), (&2.into(), &16.into(), &"leave it out".into()));
+
+    let mut built = module();
+    speaker("slow").apply(&mut built, &cx).unwrap();
+    let remarks = cx.take_remarks();
+    let shown = render_remarks(&remarks, &built, &RenderOptions::default());
+    assert!(shown.contains("@f, as printed:3:7") && shown.contains("let %b = negate(%a);"), "{shown}");
+    assert!(shown.contains("^^ this one"), "{shown}");
+    assert_eq!(remarks_json(&remarks, &built).lines().count(), 3);
+}
+
+#[test]
+fn remarks_are_written_as_passes_end() {
+    let (all, some, json) = (Written::default(), Written::default(), Written::default());
+    let cx = PassContext::builder()
+        .instrument(Arc::new(Remarks::new(all.clone())))
+        .instrument(Arc::new(Remarks::new(some.clone()).of_passes(["two", "three"])))
+        .instrument(Arc::new(Remarks::json(json.clone()).of_passes(["fails"])))
+        .build()
+        .unwrap();
+    let fails = FunctionPass::new("fails", 0, |func, _, _| {
+        func.error(func.function.body.root(), "no");
+        Ok(())
+    });
+    let passes = Sequential::new(vec![Arc::new(speaker("one")), Arc::new(speaker("two")), Arc::new(fails)]).unwrap();
+    passes.apply(&mut nested(), &cx).unwrap_err();
+    assert_eq!(all.text().matches("too slow").count(), 2);
+    assert!(all.text().contains("warning: one: too slow") && all.text().contains("error: fails: no"));
+    assert!(some.text().starts_with("warning: two: too slow") && !some.text().contains(" one:"), "{}", some.text());
+    assert_eq!(json.text().lines().count(), 1);
+    assert!(
+        json.text().starts_with("{\"pass\":\"fails\",\"severity\":\"error\",\"message\":\"no\""),
+        "{}",
+        json.text()
+    );
+    assert_eq!(cx.take_remarks().len(), 3, "the context has them too");
 }

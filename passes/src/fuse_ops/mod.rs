@@ -54,10 +54,8 @@ mod outline;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use anfora_ir::{Context, Expr, Function, FunctionKey, Literal, Module};
-use anfora_manager::{ConfigDef, ModulePass, PassEntry};
+use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, set_let_flags};
 
 use self::dominators::Dominators;
@@ -79,32 +77,23 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
     "how many parameters a fused function has at most; 0 for no limit",
 );
 
-/// The pass as pipelines name it.
-pub const FUSE_OPS: PassEntry = PassEntry {
-    name: "FuseOps",
-    doc: "Puts operators of dataflow regions that can be computed in one go into functions of their own",
-    opt_level: 1,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            ModulePass::new("FuseOps", 1, |module, cx| {
-                let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
-                let limits = FusionLimits {
-                    max_depth: limit(cx.config_of(&MAX_FUSION_DEPTH)?),
-                    max_function_args: limit(cx.config_of(&MAX_FUSION_ARGS)?),
-                };
-                let done = fuse_ops(module, limits);
-                cx.count("groups", done.groups as u64);
-                cx.count("bindings", done.bindings as u64);
-                cx.count("functions", done.functions as u64);
-                Ok(())
-            })
-            .needing(["dataflow"])
-            .breaking(["global-symbols"]),
-        ))
-    },
-};
+register_pass! {
+    /// Puts operators of dataflow regions that can be computed in one go into functions of their own
+    pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
+    configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
+    run |module, cx| {
+        let limit = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+        let limits = FusionLimits {
+            max_depth: limit(cx.config_of(&MAX_FUSION_DEPTH)?),
+            max_function_args: limit(cx.config_of(&MAX_FUSION_ARGS)?),
+        };
+        let done = fuse_ops(module, limits);
+        cx.count("groups", done.groups as u64);
+        cx.count("bindings", done.bindings as u64);
+        cx.count("functions", done.functions as u64);
+        Ok(())
+    }
+}
 
 /// How large groups get.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

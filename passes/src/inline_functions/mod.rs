@@ -36,13 +36,11 @@
 mod callee;
 mod inliner;
 
-use std::sync::Arc;
-
 use anfora_ir::{
     Attr, Body, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Severity, Step, Visibility,
     did_you_mean,
 };
-use anfora_manager::{ConfigDef, ModulePass, OptionDef, PassEntry, PassError};
+use anfora_manager::{ConfigDef, PassError, register_pass};
 use anfora_visit::CallGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -51,40 +49,32 @@ use self::inliner::Inliner;
 use crate::failure::Failure;
 use crate::sweep::sweep;
 
-/// The pass as pipelines name it.
-pub const INLINE_FUNCTIONS: PassEntry = PassEntry {
-    name: "InlineFunctions",
-    doc: "Puts the blocks of private functions that are not recursive in the places of their calls",
-    opt_level: 2,
-    options: &[OptionDef::text(
-        "functions",
-        "",
-        "functions to inline, separated by blanks, instead of all private ones",
-    )],
-    configs: &[],
-    make: |options| {
-        let functions: String = options.get("functions")?;
+register_pass! {
+    /// Puts the blocks of private functions that are not recursive in the places of their calls
+    pub INLINE_FUNCTIONS = ModulePass("InlineFunctions", 2).needing(["anf"]).breaking(["no-nested-functions"]);
+    options {
+        /// functions to inline, separated by blanks, instead of all private ones
+        functions: String = "",
+    }
+    configs { MAX_INLINE_GROWTH }
+    run {
         let functions: Vec<String> =
             functions.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
-        Ok(Arc::new(
-            ModulePass::new("InlineFunctions", 2, move |module, cx| {
-                let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
-                let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-                let done =
-                    inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
-                        Some(name) => PassError::from(failure).in_function(name),
-                        None => PassError::from(failure),
-                    })?;
-                cx.count("uses", done.uses as u64);
-                cx.count("functions", done.functions as u64);
-                done.remarks.into_iter().for_each(|r| cx.remark(r));
-                Ok(())
-            })
-            .needing(["anf"])
-            .breaking(["no-nested-functions"]),
-        ))
-    },
-};
+        move |module, cx| {
+            let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
+            let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+            let done =
+                inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
+                    Some(name) => PassError::from(failure).in_function(name),
+                    None => PassError::from(failure),
+                })?;
+            cx.count("uses", done.uses as u64);
+            cx.count("functions", done.functions as u64);
+            done.remarks.into_iter().for_each(|r| cx.remark(r));
+            Ok(())
+        }
+    }
+}
 
 /// By how much inlining may make the module grow.
 pub const MAX_INLINE_GROWTH: ConfigDef =
@@ -133,7 +123,7 @@ pub fn inline_functions(
             _ => continue,
         };
         let message = format!("`@{}` is not inlined: it {why}", module.name(key));
-        result.remarks.push(Diagnostic::new(Severity::Remark, message));
+        result.remarks.push(Diagnostic::new(Severity::Remark, message).in_function(module.name(key)));
     }
     let candidates: Vec<FunctionKey> = graph.callees_first().filter(|&key| is_candidate(module, key)).collect();
     if candidates.is_empty() {
@@ -158,7 +148,8 @@ pub fn inline_functions(
                         module.name(key)
                     );
                     let help = "raise InlineFunctions.max_growth, or set it to unlimited";
-                    result.remarks.push(Diagnostic::new(Severity::Remark, message).with_help(help));
+                    let remark = Diagnostic::new(Severity::Remark, message).with_help(help);
+                    result.remarks.push(remark.in_function(module.name(key)));
                 } else {
                     unsaid += 1;
                 }

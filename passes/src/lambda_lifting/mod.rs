@@ -30,13 +30,11 @@
 mod captures;
 mod lift;
 
-use std::sync::Arc;
-
 use anfora_ir::{
     Attr, AttrsId, BodyPurity, Context, Cursor, Expr, Function, FunctionKey, GlobalId, LambdaId, LetFlags, Module,
     Purity, Step, TypeId, VarFlags,
 };
-use anfora_manager::{ModulePass, PassEntry, PassError};
+use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, set_let_flags, set_var_flags};
 use rustc_hash::FxHashMap;
 
@@ -46,29 +44,18 @@ use crate::failure::Failure;
 use crate::names::NameSupply;
 use crate::primitive::is_primitive;
 
-/// The pass as pipelines name it.
-pub const LAMBDA_LIFTING: PassEntry = PassEntry {
-    name: "LambdaLifting",
-    doc: "Makes functions of lambdas, and closures over these where they capture something",
-    opt_level: 1,
-    options: &[],
-    configs: &[],
-    make: |_| {
-        Ok(Arc::new(
-            ModulePass::new("LambdaLifting", 1, |module, cx| {
-                let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
-                    Some(name) => PassError::from(failure).in_function(name),
-                    None => PassError::from(failure),
-                })?;
-                cx.count("lambdas", lifted as u64);
-                Ok(())
-            })
-            .needing(["anf"])
-            .establishing(["no-nested-functions"])
-            .breaking(["global-symbols"]),
-        ))
-    },
-};
+register_pass! {
+    /// Makes functions of lambdas, and closures over these where they capture something
+    pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols"]);
+    run |module, cx| {
+        let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
+            Some(name) => PassError::from(failure).in_function(name),
+            None => PassError::from(failure),
+        })?;
+        cx.count("lambdas", lifted as u64);
+        Ok(())
+    }
+}
 
 /// Makes a function of every lambda of a module, and returns how many there were.
 ///

@@ -1,0 +1,90 @@
+//! What passes say, as they end.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use anfora_ir::{Color, Module, RenderOptions};
+
+use crate::context::{PassRemark, lock};
+use crate::error::{PassError, PassFailure};
+use crate::info::Outcome;
+use crate::instrument::{Instrument, PassRun};
+use crate::remarks::{remarks_json, render_remarks};
+
+/// Writes what each pass left, as it ends: remarks (why something was not done), notes, warnings and errors, with the pass's name, each
+/// with its place underlined in the source, or else in the module as it is then. The context keeps them all the same.
+///
+/// That a pass was skipped is no message of it, and not written.
+pub struct Remarks {
+    form: Form,
+    passes: Option<Vec<String>>,
+    color: Color,
+    to: Mutex<Box<dyn Write + Send>>,
+}
+
+#[derive(Copy, Clone, PartialEq)]
+enum Form {
+    Text,
+    Json,
+}
+
+impl Remarks {
+    /// Writes as text, for people.
+    pub fn new(to: impl Write + Send + 'static) -> Remarks {
+        Remarks { form: Form::Text, passes: None, color: Color::Never, to: Mutex::new(Box::new(to)) }
+    }
+
+    /// Writes as JSON, for machines: an object a line, as [`remarks_json`] says.
+    pub fn json(to: impl Write + Send + 'static) -> Remarks {
+        Remarks { form: Form::Json, ..Remarks::new(to) }
+    }
+
+    /// Writes only what passes of these names left.
+    #[must_use]
+    pub fn of_passes<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Remarks {
+        self.passes.get_or_insert_default().extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Colours the text, or not; not where nothing is said.
+    #[must_use]
+    pub fn colored(mut self, color: Color) -> Remarks {
+        self.color = color;
+        self
+    }
+
+    fn write(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        if self.passes.as_ref().is_some_and(|names| !names.iter().any(|n| n == run.name())) {
+            return Ok(());
+        }
+        let pass = run.name().to_string();
+        let remarks: Vec<PassRemark> =
+            run.remarks().into_iter().map(|diagnostic| PassRemark { pass: pass.clone(), diagnostic }).collect();
+        if remarks.is_empty() {
+            return Ok(());
+        }
+        let text = match self.form {
+            Form::Text => render_remarks(&remarks, module, &RenderOptions { color: self.color }),
+            Form::Json => remarks_json(&remarks, module),
+        };
+        let to = &mut *lock(&self.to);
+        to.write_all(text.as_bytes())
+            .and_then(|()| to.flush())
+            .map_err(|e| PassError::new("what passes left cannot be written").with_cause(e))
+    }
+}
+
+impl Instrument for Remarks {
+    fn name(&self) -> &str {
+        "Remarks"
+    }
+
+    fn run_after(&self, module: &Module, run: &PassRun<'_>, _: &Outcome) -> Result<(), PassError> {
+        self.write(module, run)
+    }
+
+    fn on_error(&self, module: &Module, run: &PassRun<'_>, _: &PassFailure) {
+        // The pass has failed already, in something else.
+        let _ = self.write(module, run);
+    }
+}
