@@ -59,6 +59,7 @@ macro_rules! pages {
             /// [edit]: crate::guide::edit
             /// [expand]: crate::guide::expand
             /// [pass]: crate::guide::pass
+            /// [phase]: crate::guide::phase
             /// [test]: crate::guide::test
             /// [fast]: crate::guide::fast
             /// [raf-and-relay]: crate::guide::raf_and_relay
@@ -143,6 +144,8 @@ pages! {
     expand;
     #[doc = include_str!("../docs/guide/pass.md")]
     pass;
+    #[doc = include_str!("../docs/guide/phase.md")]
+    phase;
     #[doc = include_str!("../docs/guide/test.md")]
     test;
     #[doc = include_str!("../docs/guide/fast.md")]

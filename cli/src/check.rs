@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anfora::ir::{Attr, Counts, Module};
+use anfora::ir::Counts;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ impl Check {
         let module = &loaded.module;
         let report = anfora::ir::verify_module(module).map_err(|errors| Failure::in_module(&errors, module))?;
         let counts = Counts::of_module(module);
-        let phase = phase_of(module);
+        let phase = module.phase().map(|p| p.to_string());
         let form = report.form.name();
         let rows: [(&str, usize); 8] = [
             ("functions", counts.functions),
@@ -71,15 +71,4 @@ impl Check {
         }
         Ok(())
     }
-}
-
-/// The phase that a module claims.
-fn phase_of(module: &Module) -> Option<String> {
-    let id = module.cx.find_attr(module.attrs(), "phase")?;
-    Some(match module.cx.attrs.get(id) {
-        Attr::Int(i) => i.to_string(),
-        Attr::Float(bits) => f64::from_bits(*bits).to_string(),
-        Attr::Str(s) => module.cx.names.get(*s).to_string(),
-        _ => "?".to_string(),
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use anfora::manager::{PassRegistry, RegisteredPass};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -32,6 +33,16 @@ impl List {
             let mut details: Vec<String> =
                 p.options().iter().map(|o| format!("{{{}={}}}  {}", o.key, o.default, o.doc)).collect();
             details.extend(settings.iter().map(|c| format!("{}={}  {}", c.key, c.default, c.doc)));
+            let [needs, establishes, breaks] = properties(&registry, p);
+            let said = [("needs", &needs), ("establishes", &establishes), ("breaks", &breaks)];
+            let said: Vec<String> = said
+                .iter()
+                .filter(|(_, names)| !names.is_empty())
+                .map(|(verb, names)| format!("{verb} {}", names.join(", ")))
+                .collect();
+            if !said.is_empty() {
+                details.push(said.join("; "));
+            }
             let json_options: Vec<Value> = p
                 .options()
                 .iter()
@@ -47,6 +58,9 @@ impl List {
                     "doc": p.doc(),
                     "options": json_options,
                     "configs": settings.iter().map(|c| c.key).collect::<Vec<_>>(),
+                    "needs": needs,
+                    "establishes": establishes,
+                    "breaks": breaks,
                 }),
             }
         });
@@ -88,11 +102,16 @@ impl List {
 
     pub(crate) fn pipelines(self) -> Result<(), Failure> {
         let registry = anfora::passes::registry();
-        let rows = registry.pipelines().iter().map(|p| Row {
-            name: p.name.clone(),
-            doc: p.doc.clone(),
-            details: if p.text.is_empty() { Vec::new() } else { vec![p.text.clone()] },
-            json: json!({ "name": p.name, "passes": p.text, "doc": p.doc }),
+        let rows = registry.pipelines().iter().map(|p| {
+            let mut details = if p.text.is_empty() { Vec::new() } else { vec![p.text.clone()] };
+            let mut json = json!({ "name": p.name, "passes": p.text, "doc": p.doc });
+            if let Some(entry) = registry.phases().iter().find(|e| e.pipeline_name() == p.name) {
+                let holding = registry.holding_from(entry.phase);
+                details.push(format!("then these hold: {}", holding.join(", ")));
+                json["phase"] = json!(entry.phase.to_string());
+                json["holds"] = json!(holding);
+            }
+            Row { name: p.name.clone(), doc: p.doc.clone(), details, json }
         });
         self.print(rows.collect())
     }
@@ -112,4 +131,12 @@ impl List {
         }
         Ok(())
     }
+}
+
+/// What a pass needs, establishes and breaks, with its options at their defaults.
+fn properties(registry: &PassRegistry, pass: &RegisteredPass) -> [Vec<String>; 3] {
+    registry.make(pass.name()).map_or_else(
+        |_| [const { Vec::new() }; 3],
+        |made| [&made.info().needs, &made.info().establishes, &made.info().breaks].map(Clone::clone),
+    )
 }

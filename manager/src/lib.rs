@@ -11,6 +11,9 @@
 //! - [`Analyses`] ([`PassContext::analyses`]) keep what was worked out about functions and the module from pass to pass, for as long as it is right.
 //! - A [`PassRegistry`] holds passes with their options, settings and named pipelines. It is a value, open to the embedder.
 //!   [`parse_pipeline`] makes a [`Sequential`] of a text such as `FoldConstant,fixpoint<4>(Cse{commutative=true},Dce)`.
+//! - A pass says which [properties](Property) of modules it needs, establishes and breaks ([`PassInfo::needing`]), and an order of passes that cannot work is refused
+//!   before any of them runs. A module claims to be in a phase ([`PhaseEntry`]): what breaks a property that holds from there on lowers the claim, and the pass `EnterPhase`, with which the
+//!   pipelines of the phases end ([`PassRegistry::register_megapass`]), raises it.
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
 //!   [`Reproducer`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
 //!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of

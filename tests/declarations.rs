@@ -1,0 +1,258 @@
+//! What passes say of properties is so: after a pass those that it establishes hold, and those that held hold still unless it breaks them; what it needs, it cannot do
+//! without; and an order is refused just where it cannot work. On random programs.
+
+#[allow(dead_code)]
+mod random_programs;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anfora::ir::{Module, OpRegistry, verify_module};
+use anfora::manager::{FailureKind, ModulePass, Pass, PassRegistry, parse_pipeline};
+use random_programs::checking::{context, pool};
+use random_programs::run;
+
+/// What is run before a pass, so that each property holds somewhere.
+const BEFORE: [&str; 8] = [
+    "",
+    "ToANormalForm",
+    "ToANormalForm,LambdaLifting",
+    "ToANormalForm,AttachGlobalSymbol",
+    "ToANormalForm,ToNonDataflow",
+    "ToANormalForm,LambdaLifting,AttachGlobalSymbol,ConvertToDataflow",
+    "phase0,phase1,phase2.1,phase2.3",
+    "ToGraphNormalForm",
+];
+
+/// The properties that hold of a module, of those that can be checked.
+fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {
+    let holds = registry.properties().iter().filter(|p| p.is_checkable() && p.check(module).is_ok());
+    holds.map(|p| p.name().to_string()).collect()
+}
+
+fn excludes(registry: &PassRegistry, one: &str, other: &str) -> bool {
+    let says = |a: &str, b: &str| registry.property(a).is_ok_and(|p| p.excludes().iter().any(|e| e == b));
+    says(one, other) || says(other, one)
+}
+
+/// Runs a pass on a module of which what it needs holds; what it did not do as it says.
+fn lie(registry: &Arc<PassRegistry>, pass: &dyn Pass, module: &Module) -> Result<(), String> {
+    let info = pass.info();
+    let held = holding(registry, module);
+    let mut after = module.clone();
+    // The claim would be lowered anyway, and EnterPhase has a say of its own.
+    after.set_phase(None);
+    let text = after.to_text();
+    pass.apply(&mut after, &context(registry)).map_err(|e| format!("{e}\n{text}"))?;
+    for name in &info.establishes {
+        if let Err(found) = registry.property(name).expect("a property").check(&after) {
+            return Err(format!("{} does not establish `{name}`: {}\n{text}\n{after}", info.name, found[0]));
+        }
+    }
+    for name in held {
+        let broken = info.breaks.contains(&name) || info.establishes.iter().any(|e| excludes(registry, e, &name));
+        if broken {
+            continue;
+        }
+        if let Err(found) = registry.property(&name).expect("a property").check(&after) {
+            return Err(format!("{} breaks `{name}` and does not say so: {}\n{text}\n{after}", info.name, found[0]));
+        }
+    }
+    Ok(())
+}
+
+/// Programs of each kind, with the properties that hold of them.
+fn subjects(registry: &Arc<PassRegistry>) -> Vec<Module> {
+    let mut subjects = Vec::new();
+    for program in pool().iter().take(100) {
+        for before in BEFORE {
+            let mut module = program.original.clone();
+            run(registry, before, &mut module);
+            subjects.push(module);
+        }
+    }
+    subjects
+}
+
+#[test]
+fn passes_do_to_properties_what_they_say() {
+    let registry = anfora::passes::registry();
+    let subjects = subjects(&registry);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for module in &subjects {
+        let held = holding(&registry, module);
+        for name in &held {
+            *seen.entry(name.clone()).or_default() += 1;
+        }
+        for pass in registry.passes() {
+            let pass = registry.make(pass.name()).expect("a registered pass");
+            let can = pass.info().needs.iter().all(|n| held.contains(n) || n == "dataflow");
+            if can && let Err(what) = lie(&registry, &*pass, module) {
+                panic!("{what}");
+            }
+        }
+    }
+    for property in registry.properties().iter().filter(|p| p.is_checkable()) {
+        let count = seen.get(property.name()).copied().unwrap_or(0);
+        assert!(count >= 50 && count < subjects.len(), "`{}` holds of {count} of {}", property.name(), subjects.len());
+    }
+}
+
+/// What is declared to be broken can be: else the claims of modules are lowered for nothing.
+#[test]
+fn passes_break_what_they_say() {
+    let registry = anfora::passes::registry();
+    let subjects = subjects(&registry);
+    for pass in registry.passes() {
+        let pass = registry.make(pass.name()).expect("a registered pass");
+        for name in &pass.info().breaks {
+            let property = registry.property(name).expect("a property");
+            let breaks = |module: &&Module| {
+                let mut after = (*module).clone();
+                property.check(module).is_ok()
+                    && pass.apply(&mut after, &context(&registry)).is_ok()
+                    && property.check(&after).is_err()
+            };
+            assert!(subjects.iter().any(|m| breaks(&m)), "{} never breaks `{name}`", pass.info().name);
+        }
+    }
+}
+
+/// A pass cannot do its work on some program of which a property that it needs does not hold: it fails, or, without regions, does nothing.
+#[test]
+fn passes_need_what_they_say() {
+    let registry = anfora::passes::registry();
+    let subjects = subjects(&registry);
+    for pass in registry.passes() {
+        let pass = registry.make(pass.name()).expect("a registered pass");
+        for name in &pass.info().needs {
+            let without: Vec<&Module> = match registry.property(name).expect("a property") {
+                p if p.is_checkable() => subjects.iter().filter(|m| p.check(m).is_err()).collect(),
+                _ => {
+                    let no_regions = registry.property("no-dataflow").expect("a property");
+                    subjects.iter().filter(|m| no_regions.check(m).is_ok()).collect()
+                }
+            };
+            let outcomes = without.iter().map(|m| {
+                let mut module = (*m).clone();
+                module.set_phase(None);
+                pass.apply(&mut module, &context(&registry)).map(|o| o.is_changed())
+            });
+            let (mut failed, mut idle, mut all) = (0, 0, 0);
+            for outcome in outcomes {
+                all += 1;
+                failed += usize::from(outcome.is_err());
+                idle += usize::from(outcome.is_ok_and(|changed| !changed));
+            }
+            assert!(failed > 0 || idle == all && all > 50, "{} does without `{name}`", pass.info().name);
+        }
+    }
+}
+
+/// Passes that say less than they do are seen.
+#[test]
+fn lies_are_seen() {
+    let registry = anfora::passes::registry();
+    let of = |name: &str, declare: fn(ModulePass) -> ModulePass| {
+        let inner = registry.make(name).expect("a registered pass");
+        let cx = context(&registry);
+        declare(ModulePass::new(format!("Lying{name}"), 0, move |module, _| {
+            Ok(inner.apply(module, &cx).map(|_| ())?)
+        }))
+    };
+    let liars = [
+        of("ToGraphNormalForm", |p| p.establishing(["no-dataflow"])),
+        of("InlineFunctions", |p| p.needing(["anf"])),
+        of("FuseOps", |p| p),
+        of("CanonicalizeBindings", |p| p.needing(["anf"]).establishing(["no-nested-functions"])),
+        of("ConvertToDataflow", |p| p.needing(["anf"])),
+    ];
+    let subjects = subjects(&registry);
+    for liar in liars {
+        let caught = subjects.iter().any(|module| {
+            let held = holding(&registry, module);
+            liar.info().needs.iter().all(|n| held.contains(n)) && lie(&registry, &liar, module).is_err()
+        });
+        assert!(caught, "{} is not caught", liar.info().name);
+    }
+}
+
+/// Whether a row of passes can work, said in another way than the manager does: by names, pass after pass.
+fn can_work(registry: &PassRegistry, names: &[&str]) -> bool {
+    let mut broken: Vec<String> = Vec::new();
+    for name in names {
+        let pass = registry.make(name).expect("a registered pass");
+        let info = pass.info();
+        if info.needs.iter().any(|n| broken.contains(n)) {
+            return false;
+        }
+        for property in registry.properties().iter().map(|p| p.name()) {
+            let excluded = info.establishes.iter().any(|e| excludes(registry, e, property));
+            if excluded || info.breaks.iter().any(|b| b == property) {
+                broken.push(property.to_string());
+            }
+        }
+        broken.retain(|b| !info.establishes.contains(b));
+    }
+    true
+}
+
+#[test]
+fn orders_are_refused_just_where_they_cannot_work() {
+    let registry = anfora::passes::registry();
+    let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).collect();
+    let mut state = 7u64;
+    let mut draw = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let cx = context(&registry);
+    let (mut refused, mut fine) = (0, 0);
+    for _ in 0..2000 {
+        let row: Vec<&str> = (0..1 + draw(6)).map(|_| names[draw(names.len())]).collect();
+        let text = row.join(",");
+        let nested = match draw(3) {
+            0 => text.clone(),
+            1 => format!("fixpoint<1>({text})"),
+            _ => {
+                let at = draw(row.len() + 1);
+                format!("fixpoint<1>({}),fixpoint<1>({})", row[..at].join(","), row[at..].join(","))
+            }
+        };
+        let mut empty = Module::new(Arc::new(OpRegistry::new()));
+        let done = parse_pipeline(&registry, &nested).expect("a pipeline").apply(&mut empty, &cx);
+        let is_refused = matches!(&done, Err(e) if *e.kind() == FailureKind::Order);
+        assert_eq!(is_refused, !can_work(&registry, &row), "{nested}");
+        refused += usize::from(is_refused);
+        fine += usize::from(!is_refused);
+    }
+    assert!(refused > 100 && fine > 100, "{refused} of the orders are refused, and {fine} are not");
+}
+
+/// Claims of phases hold through any passes: what is broken lowers them, and the verifier finds nothing.
+#[test]
+fn claims_stay_true() {
+    let registry = anfora::passes::registry();
+    let mut lowered = 0;
+    for program in pool().iter().take(60) {
+        let mut claiming = program.original.clone();
+        run(&registry, "phase0,phase1,phase2.1,phase2.3", &mut claiming);
+        let claimed = claiming.phase();
+        assert_eq!(claimed.map(|p| p.to_string()).as_deref(), Some("2.3"));
+        for pass in registry.passes() {
+            let mut module = claiming.clone();
+            let pass = registry.make(pass.name()).expect("a registered pass");
+            match pass.apply(&mut module, &context(&registry)) {
+                Ok(_) => {}
+                // What needs regions has none.
+                Err(e) => assert_eq!((pass.info().name.as_str(), e.kind()), ("FuseOps", &FailureKind::Order), "{e}"),
+            }
+            assert!(module.phase() <= claimed);
+            lowered += usize::from(module.phase() < claimed);
+            if let Err(errors) = verify_module(&module) {
+                panic!("{}: {}\n{claiming}\n{module}", pass.info().name, errors[0]);
+            }
+        }
+    }
+    assert!(lowered >= 60, "only {lowered} claims are lowered");
+}
