@@ -190,6 +190,10 @@ fn every_table_is_about_a_pass_that_there_is() {
     let registry = anfora::passes::registry();
     for path in files(&root().join("docs/peer-cases"), ".md") {
         let name = path.file_stem().unwrap().to_string_lossy().to_string();
+        // The pass manager's own is not about a pass.
+        if name == "pass-manager" {
+            continue;
+        }
         assert!(registry.passes().iter().any(|p| p.name() == name), "{} is about no pass", path.display());
     }
 }

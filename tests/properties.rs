@@ -339,6 +339,28 @@ proptest! {
         }
     }
 
+    /// That functions are left out which a pass has left as they are is not to be seen in the result.
+    #[test]
+    fn repetition_is_the_same_as_its_rounds(random in programs(1..200), draws in proptest::collection::vec(any::<usize>(), 1..5)) {
+        let registry = anfora::passes::registry();
+        let drawn = random_pipeline(&draws);
+        let mut repeated = random.module();
+        run(&registry, &format!("fixpoint<5>({drawn})"), &mut repeated);
+        let mut module = random.module();
+        let passes = parse_pipeline(&registry, &drawn).expect("a pipeline of registered passes");
+        let context = PassContext::builder().registry(Arc::clone(&registry)).opt_level(3).build().expect("an empty context");
+        for _ in 0..5 {
+            let mut changed = false;
+            for pass in passes.passes() {
+                changed |= pass.apply(&mut module, &context).expect("it ran in the repetition").is_changed();
+            }
+            if !changed {
+                break;
+            }
+        }
+        prop_assert_eq!(repeated.to_text(), module.to_text(), "{}", drawn);
+    }
+
     #[test]
     fn a_failing_pass_leaves_the_module_as_it_was(random in programs(1..120)) {
         let registry = anfora::passes::registry();

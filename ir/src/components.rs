@@ -13,7 +13,7 @@
 /// assert_eq!(components.iter().collect::<Vec<_>>(), [&[1, 2][..], &[0], &[3]]);
 /// assert!(components.is_cyclic(3) && !components.is_cyclic(0));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Components {
     /// The vertices, component by component.
     members: Vec<u32>,

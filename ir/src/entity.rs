@@ -254,11 +254,32 @@ impl<K: EntityId, V> Index<K> for SideTable<K, V> {
     }
 }
 
+/// Whether the values are the same for every id, those that are not in the table included, and of the same generation.
+impl<K: EntityId, V: PartialEq> PartialEq for SideTable<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        let common = self.items.len().min(other.items.len());
+        let mut rest = self.items[common..].iter().chain(&other.items[common..]);
+        self.generation == other.generation
+            && self.default == other.default
+            && self.items[..common] == other.items[..common]
+            && rest.all(|v| *v == self.default)
+    }
+}
+
 /// A set of entries of an arena: one bit each.
 #[derive(Clone, Debug)]
 pub struct IdSet<K> {
     words: Vec<u64>,
     key: PhantomData<K>,
+}
+
+/// Whether they hold the same entries.
+impl<K> PartialEq for IdSet<K> {
+    fn eq(&self, other: &Self) -> bool {
+        let common = self.words.len().min(other.words.len());
+        let mut rest = self.words[common..].iter().chain(&other.words[common..]);
+        self.words[..common] == other.words[..common] && rest.all(|w| *w == 0)
+    }
 }
 
 impl<K: EntityId> IdSet<K> {

@@ -31,6 +31,15 @@ pub struct Purity {
     attr_count: usize,
 }
 
+/// Whether they say the same of everything that both looked at.
+impl PartialEq for Purity {
+    fn eq(&self, other: &Self) -> bool {
+        self.pure_globals == other.pure_globals
+            && self.impure_function_attrs == other.impure_function_attrs
+            && self.impure_attrs == other.impure_attrs
+    }
+}
+
 impl Purity {
     /// The least fixpoint over a module. Linear in its size.
     pub fn of_module(module: &Module) -> Purity {
@@ -123,7 +132,7 @@ fn states_pure(cx: &Context, f: &Function) -> bool {
 /// Which expressions of a body do something that can be observed when they are evaluated.
 ///
 /// It speaks of the body as it was when it was made. Nodes that were appended since count as pure; [`BodyPurity::note_impure`] says otherwise.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct BodyPurity {
     /// What is impure itself: calls.
     calls: IdSet<ExprId>,

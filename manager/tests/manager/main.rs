@@ -10,6 +10,7 @@ mod instruments;
 mod memory;
 mod parallel;
 mod passes;
+mod peer_cases;
 mod phases;
 mod pipelines;
 mod printing;

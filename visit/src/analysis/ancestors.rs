@@ -4,7 +4,7 @@
 
 use anfora_ir::work;
 
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, PartialEq, Debug)]
 struct Node {
     parent: u32,
     /// An ancestor, so far up that a walk along jumps and parents is logarithmic.
@@ -24,7 +24,7 @@ struct Node {
 /// assert_eq!(tree.depth(c), 2);
 /// assert_eq!(tree.ancestor(c, 0), 0);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct AncestorTree {
     nodes: Vec<Node>,
 }

@@ -62,7 +62,7 @@ impl std::fmt::Debug for BlockId {
 /// assert_eq!((blocks.link(a), blocks.link(b)), (Link::Then(choice), Link::Else(choice)));
 /// assert_eq!(blocks.common(a, b), BlockId::ROOT);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Blocks {
     tree: AncestorTree,
     links: Vec<Link>,

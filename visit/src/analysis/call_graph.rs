@@ -58,7 +58,7 @@ const NO_FUNCTION: u32 = u32::MAX;
 /// assert!(!graph.is_recursive(main));
 /// assert_eq!(graph.components().map(|c| c.collect::<Vec<_>>()).collect::<Vec<_>>(), [[callee], [main]]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct CallGraph {
     /// The functions in program order.
     keys: Vec<FunctionKey>,
@@ -72,7 +72,7 @@ pub struct CallGraph {
 }
 
 /// For each function, others, by their positions.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,

@@ -51,7 +51,7 @@ pub enum LastUse {
 /// assert!(liveness.is_live_after(a.var, a.id) && !liveness.is_live_after(a.var, b.id));
 /// assert_eq!(liveness.max_live(), 1);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Liveness {
     /// Of variables and Lets.
     entries: SideTable<ExprId, Entry>,
@@ -63,7 +63,7 @@ pub struct Liveness {
     max_live: u32,
 }
 
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
     block: u32,
     position: u32,
@@ -71,7 +71,7 @@ struct Entry {
     last: u32,
 }
 
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, PartialEq, Debug)]
 struct Block {
     /// Its position in the chain around it.
     position: u32,

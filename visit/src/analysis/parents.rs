@@ -30,7 +30,7 @@ use crate::link::Link;
 /// assert_eq!(parents.links(shared).collect::<Vec<_>>(), [Link::Operand(pair, 0), Link::Operand(pair, 1)]);
 /// assert_eq!(parents.only(shared), None);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Parents {
     /// Where the links of each expression end in `places`; they begin where those of the expression before it end.
     ends: SideTable<ExprId, u32>,
@@ -38,7 +38,7 @@ pub struct Parents {
 }
 
 /// A link, in eight bytes.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, PartialEq, Debug)]
 struct Place {
     parent: Option<ExprId>,
     /// The number of an operand, or one of the numbers below.

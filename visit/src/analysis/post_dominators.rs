@@ -56,7 +56,7 @@ use crate::link::Binding;
 /// assert_eq!(tree.common(b.id, c.id), Some(d.id));
 /// assert_eq!(tree.immediate(d.id), None);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PostDominators {
     /// The exit is its root.
     tree: AncestorTree,
@@ -67,7 +67,7 @@ pub struct PostDominators {
     vertex: SideTable<ExprId, u32>,
 }
 
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
 struct Labels {
     /// The greatest label on the paths to the parent.
     path: u8,
