@@ -21,6 +21,16 @@ pub fn chain(n: usize) -> Module {
     shape.build(n, 0).expect("the chain is well-typed")
 }
 
+/// A module of so many functions, each the benchmark program of `n` bindings.
+///
+/// # Panics
+/// If it cannot be built, which is a defect.
+pub fn chains(functions: usize, n: usize) -> Module {
+    let one = chain_text(n);
+    let texts: String = (0..functions).map(|i| one.replacen("@main", &format!("@f{i}"), 1)).collect();
+    parse(&texts)
+}
+
 /// A program of another shape, of that size; `None` if the shape does not go so far.
 ///
 /// # Panics
@@ -61,10 +71,25 @@ pub fn verify(module: &Module) {
 /// # Panics
 /// If a pass fails.
 pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) {
-    let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
-    let context =
-        PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context is valid");
-    if let Err(failure) = pipeline.apply(module, &context) {
+    run_under(&context(registry, 1), pipeline, module);
+}
+
+/// A context of level 3 without instruments that shares function passes out to so many threads.
+///
+/// # Panics
+/// Never: nothing is asked of it that could be wrong.
+pub fn context(registry: &Arc<PassRegistry>, threads: usize) -> PassContext {
+    let builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).threads(threads);
+    builder.build().expect("an empty context is valid")
+}
+
+/// Runs a pipeline under a context.
+///
+/// # Panics
+/// If a pass fails.
+pub fn run_under(context: &PassContext, pipeline: &str, module: &mut Module) {
+    let pipeline = parse_pipeline(context.registry(), pipeline).expect("a pipeline of registered passes");
+    if let Err(failure) = pipeline.apply(module, context) {
         panic!("{failure}");
     }
 }

@@ -159,6 +159,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::FunctionBuilder::visibility",
             "ir::Module::attrs",
             "ir::Module::get",
+            "ir::Module::get_all_mut",
             "ir::Module::get_mut",
             "ir::Module::get_pair",
             "ir::Module::has_edit",

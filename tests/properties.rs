@@ -361,6 +361,29 @@ proptest! {
         prop_assert_eq!(repeated.to_text(), module.to_text(), "{}", drawn);
     }
 
+    /// The same text, messages and counts, whatever the number of threads that functions are shared out to.
+    #[test]
+    fn threads_do_not_show(random in programs(1..120), draws in proptest::collection::vec(any::<usize>(), 1..8)) {
+        let registry = anfora::passes::registry();
+        let names = registry.passes().iter().map(|p| if ANY_FORM.contains(&p.name()) { p.name().to_string() } else { format!("ToANormalForm,{}", p.name()) });
+        let pipelines: Vec<String> = names.chain([random_pipeline(&draws), "O3".to_string()]).collect();
+        for pipeline in pipelines {
+            let Ok(passes) = parse_pipeline(&registry, &pipeline) else { continue };
+            let run = |threads: usize| {
+                let context = PassContext::builder().registry(Arc::clone(&registry)).opt_level(3).threads(threads).worth_sharing(0);
+                let context = context.build().expect("an empty context");
+                let mut module = random.module();
+                let result = passes.apply(&mut module, &context).map_err(|f| f.to_string());
+                (result, module.to_text(), context.take_remarks(), context.statistics())
+            };
+            let (one, four) = (run(1), run(4));
+            prop_assert_eq!(&one.0, &four.0, "the result of {}", &pipeline);
+            prop_assert_eq!(&one.1, &four.1, "the text after {}", &pipeline);
+            prop_assert_eq!(&one.2, &four.2, "the messages of {}", &pipeline);
+            prop_assert_eq!(&one.3, &four.3, "the counts of {}", &pipeline);
+        }
+    }
+
     #[test]
     fn a_failing_pass_leaves_the_module_as_it_was(random in programs(1..120)) {
         let registry = anfora::passes::registry();

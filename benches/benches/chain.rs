@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anfora_benches::{PIPELINE, chain, chain_text, parse, run, shape, verify};
+use anfora_benches::{PIPELINE, chain, chain_text, chains, context, parse, run, run_under, shape, verify};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -52,6 +52,24 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
+/// A thousand functions of a hundred bindings each, on one thread and on more.
+fn threads(c: &mut Criterion) {
+    let registry = anfora::passes::registry();
+    let mut group = c.benchmark_group("threads");
+    group.throughput(Throughput::Elements(100_000));
+    let module = chains(1000, 100);
+    let passes = ["FoldConstant", "EliminateCommonSubexpr", "CanonicalizeBindings", "Normalize", "ToGraphNormalForm"];
+    for threads in [1, 2] {
+        let context = context(&registry, threads);
+        for pass in passes {
+            group.bench_function(BenchmarkId::new(pass, threads), |b| {
+                b.iter_batched_ref(|| module.clone(), |m| run_under(&context, pass, m), BatchSize::LargeInput);
+            });
+        }
+    }
+    group.finish();
+}
+
 /// A pass, the shapes that it is timed on, and how many bindings a unit of the shape's size has.
 const WITH_SHAPES: [(&str, &str, usize); 7] = [
     ("ToANormalForm", "nested-call", 1),
@@ -82,6 +100,6 @@ fn shapes(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = text, passes, shapes
+    targets = text, passes, threads, shapes
 }
 criterion_main!(benches);

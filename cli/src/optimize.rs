@@ -45,6 +45,9 @@ pub(crate) struct Opt {
     /// Sets a configuration option; `anfora configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+    /// How many threads function passes are shared out to; 0 for as many as the machine runs at once. The result is the same
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
+    threads: u16,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -125,7 +128,10 @@ impl Opt {
     /// What makes a context of what was said, but for the instruments.
     fn settings<'a>(&'a self, registry: &'a Arc<PassRegistry>) -> impl Fn() -> PassContextBuilder + 'a {
         || {
-            let mut builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(self.level);
+            let mut builder = PassContext::builder()
+                .registry(Arc::clone(registry))
+                .opt_level(self.level)
+                .threads(usize::from(self.threads));
             for pass in &self.disable {
                 builder = builder.disable(pass.clone());
             }

@@ -3,12 +3,15 @@
 use anfora_ir::{Body, Cursor, FunctionKey, Module, Step, compact_body, is_sparse};
 use rustc_hash::FxHashMap;
 
+use crate::context::PassContext;
+use crate::parallel::Job;
+
 /// How much was edited in functions since it was last looked whether they are sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
 /// Keeps the edit of a pass, and compacts the bodies of which more than half is dead then. To look for what is dead is linear in a body, so it
-/// waits until a good part of it was edited, by this pass or, as `sums` remember, by those before it.
-pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>) {
+/// waits until a good part of it was edited, by this pass or, as `sums` remember, by those before it. The threads of the context share that out.
+pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &PassContext) {
     const PART: usize = 4;
     let edited: Vec<(FunctionKey, usize)> =
         module.functions().map(|(key, f)| (key, f.body.edit_size())).filter(|&(_, size)| size > 0).collect();
@@ -17,17 +20,45 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>) {
     if module.has_edit() {
         return;
     }
+    let mut looked: Vec<FunctionKey> = Vec::new();
+    let mut nodes = 0;
     for (key, size) in edited {
         let sum = size + sums.as_ref().and_then(|s| s.get(&key)).copied().unwrap_or(0);
-        let Some((function, _)) = module.get_mut(key) else { continue };
-        let body = &mut function.body;
-        let look = sum >= body.len() / PART;
-        if look && may_be_sparse(body) && is_sparse(body) {
-            compact_body(body).expect("no journal is open outside of an edit");
+        let Some(function) = module.get(key) else { continue };
+        let look = sum >= function.body.len() / PART;
+        if look {
+            looked.push(key);
+            nodes += function.body.len();
         }
         if let Some(sums) = &mut sums {
             sums.insert(key, if look { 0 } else { sum });
         }
+    }
+    match cx.workers_for(looked.len(), nodes) {
+        Some(workers) => {
+            let mut looked = looked.iter().peekable();
+            let (functions, _) = module.get_all_mut();
+            let jobs = functions
+                .into_iter()
+                .filter(|(key, _)| looked.next_if_eq(&key).is_some())
+                .map(|(_, f)| Job { size: f.body.len(), what: &mut f.body })
+                .collect();
+            workers.map(jobs, || (), |(), _, body| compact(body));
+        }
+        None => {
+            for key in looked {
+                if let Some((function, _)) = module.get_mut(key) {
+                    compact(&mut function.body);
+                }
+            }
+        }
+    }
+}
+
+/// Compacts a body if more than half of it is dead.
+fn compact(body: &mut Body) {
+    if may_be_sparse(body) && is_sparse(body) {
+        compact_body(body).expect("no journal is open outside of an edit");
     }
 }
 

@@ -143,8 +143,9 @@ impl PassContext {
         self.shared.worth_sharing
     }
 
-    pub(crate) fn workers(&self) -> &Workers {
-        &self.shared.workers
+    /// The threads to share out so many jobs of so many nodes to, if that pays.
+    pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Workers> {
+        (nodes >= self.shared.worth_sharing && self.shared.workers.share(jobs)).then_some(&self.shared.workers)
     }
 
     /// Whether the pass runs whatever its level is, without instruments being asked.

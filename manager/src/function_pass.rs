@@ -9,7 +9,7 @@ use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Outcome, PassInfo};
-use crate::parallel::{FirstFailure, Job};
+use crate::parallel::{FirstFailure, Job, Workers};
 use crate::pass::{Pass, PassKind};
 use crate::rounds::Visits;
 use crate::scope;
@@ -171,6 +171,7 @@ impl FunctionPass {
     /// Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
     fn side_by_side(
         &self,
+        workers: &Workers,
         module: &mut Module,
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
@@ -193,7 +194,7 @@ impl FunctionPass {
             .collect();
         let failure = FirstFailure::none();
         let frozen = &*tables;
-        let done = cx.workers().map(
+        let done = workers.map(
             jobs,
             || frozen.overlay(),
             |overlay, i, (key, function)| {
@@ -232,7 +233,7 @@ impl FunctionPass {
                 translated.push(Job { size: function.body.len(), what: (function, translation) });
             }
         }
-        cx.workers().map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
+        workers.map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
         match failed {
             Some(error) => Err(error.into()),
             None => Ok(edited),
@@ -264,10 +265,9 @@ impl Pass for FunctionPass {
         let purity = cx.analyses().of_module(module, Purity::of_module);
         let view = ModuleView::new(&purity);
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
-        let edited = if size >= cx.worth_sharing() && cx.workers().share(keys.len()) {
-            self.side_by_side(module, &keys, &view, cx)?
-        } else {
-            self.one_by_one(module, &keys, &view, cx)?
+        let edited = match cx.workers_for(keys.len(), size) {
+            Some(workers) => self.side_by_side(workers, module, &keys, &view, cx)?,
+            None => self.one_by_one(module, &keys, &view, cx)?,
         };
         Self::end_visits(visits.as_ref(), module, cx);
         // What a pass did that has reported errors is taken back.

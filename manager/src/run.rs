@@ -349,7 +349,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         if leaf {
             match &result {
-                Ok(Outcome::Changed) => keep(module, outer_session.map(|s| s.edited()).as_deref_mut()),
+                Ok(Outcome::Changed) => {
+                    keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
+                }
                 // What was appended and not linked goes too.
                 _ => module.rollback(),
             }
