@@ -309,10 +309,26 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "manager::UnknownName::new",
         ],
     ),
+    (
+        "gives or compares numbers that tell states of a program apart, in one loop over the functions at most",
+        &[
+            "ir::Body::may_go_back_to",
+            "ir::Body::stamp",
+            "ir::Function::stamp",
+            "ir::Module::edit_depth",
+            "ir::Module::stamp",
+            "ir::ModuleStamp::is_of",
+        ],
+    ),
+    (
+        "runs the analysis that it is given",
+        &["manager::Analyses::of_body", "manager::Analyses::of_function", "manager::Analyses::of_module"],
+    ),
     ("takes what an operator's row takes: constants and their attributes", &["interp::evaluate_op"]),
     (
         "is written by an author, and called by what the table has",
         &[
+            "manager::FunctionAnalysis::run",
             "manager::Pass::run",
             "visit::ExprFunctor::visit_call",
             "visit::ExprFunctor::visit_call_op",
