@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use anfora::manager::{PassRegistry, RegisteredPass};
+use anfora::ir::{AttrDef, AttrDefault};
+use anfora::manager::{ConfigDef, ConfigKind, PassRegistry, RegisteredPass};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -14,6 +15,26 @@ pub(crate) struct List {
     /// Prints JSON, an object a line
     #[arg(long)]
     json: bool,
+}
+
+/// A setting or an option: its type, the range of its values, and its default as it is written.
+fn setting(def: &ConfigDef) -> Value {
+    let mut json = json!({ "key": def.key, "default": def.default.to_string(), "doc": def.doc });
+    match def.kind {
+        ConfigKind::Int { min, max } => {
+            json["type"] = "int".into();
+            json["min"] = min.into();
+            json["max"] = max.into();
+        }
+        ConfigKind::Bool => json["type"] = "bool".into(),
+        ConfigKind::Str => json["type"] = "text".into(),
+        ConfigKind::OneOf(words) => {
+            json["type"] = "choice".into();
+            json["values"] = words.into();
+        }
+        ConfigKind::Bytes => json["type"] = "bytes".into(),
+    }
+    json
 }
 
 /// What a row of a list shows, and the same as JSON.
@@ -31,8 +52,8 @@ impl List {
             let own = format!("{}.", p.name());
             let settings: Vec<_> = registry.configs().iter().filter(|c| c.key.starts_with(&own)).collect();
             let mut details: Vec<String> =
-                p.options().iter().map(|o| format!("{{{}={}}}  {}", o.key, o.default, o.doc)).collect();
-            details.extend(settings.iter().map(|c| format!("{}={}  {}", c.key, c.default, c.doc)));
+                p.options().iter().map(|o| format!("{{{}={}}}  {}: {}", o.key, o.default, o.kind, o.doc)).collect();
+            details.extend(settings.iter().map(|c| format!("{}={}  {}: {}", c.key, c.default, c.kind, c.doc)));
             let [needs, establishes, breaks] = properties(&registry, p);
             let said = [("needs", &needs), ("establishes", &establishes), ("breaks", &breaks)];
             let said: Vec<String> = said
@@ -43,11 +64,7 @@ impl List {
             if !said.is_empty() {
                 details.push(said.join("; "));
             }
-            let json_options: Vec<Value> = p
-                .options()
-                .iter()
-                .map(|o| json!({ "key": o.key, "default": o.default.to_string(), "doc": o.doc }))
-                .collect();
+            let json_options: Vec<Value> = p.options().iter().map(setting).collect();
             Row {
                 name: p.name().to_string(),
                 doc: format!("level {}  {}", p.opt_level(), p.doc()),
@@ -70,11 +87,17 @@ impl List {
     pub(crate) fn ops(self) -> Result<(), Failure> {
         let registry = anfora::onnx::registry();
         let rows = registry.rows().map(|(_, op)| {
-            let attrs: Vec<&str> = op.attrs.iter().map(|a| a.name).collect();
+            let kind = |a: &AttrDef| format!("{:?}", a.kind).to_lowercase();
+            let attrs: Vec<Value> = op
+                .attrs
+                .iter()
+                .map(|a| json!({ "name": a.name, "type": kind(a), "required": a.default == AttrDefault::Required, "doc": a.doc }))
+                .collect();
+            let details = op.attrs.iter().map(|a| format!("{}  {}: {}", a.name, kind(a), a.doc)).collect();
             Row {
                 name: op.name.to_string(),
                 doc: op.doc.to_string(),
-                details: Vec::new(),
+                details,
                 json: json!({
                     "name": op.name,
                     "doc": op.doc,
@@ -93,9 +116,9 @@ impl List {
         let registry = anfora::passes::registry();
         let rows = registry.configs().iter().map(|c| Row {
             name: c.key.to_string(),
-            doc: format!("{} (default {})", c.doc, c.default),
+            doc: format!("{} ({}; default {})", c.doc, c.kind, c.default),
             details: Vec::new(),
-            json: json!({ "key": c.key, "default": c.default.to_string(), "doc": c.doc }),
+            json: setting(c),
         });
         self.print(rows.collect())
     }

@@ -1,0 +1,338 @@
+//! What `anfora opt` says of the passes that it runs, and of names that are misspelt.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use expect_test::expect;
+
+/// Runs the program on an input; exit status, standard output and standard error.
+fn anfora(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that does not read its input closes it.
+    let _ = child.stdin.take().expect("it was piped").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("the program ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A folder of its own, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("anfora-cli-reports-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder for temporary files");
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("it is there");
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Leaves out figures with a fraction, which differ from run to run, and the space around them.
+fn masked(text: &str) -> String {
+    let is_time = |word: &str| word.parse::<f64>().is_ok() && word.contains('.');
+    let lines = text.lines().map(|line| {
+        assert!(line.chars().count() <= 80, "{line}");
+        match line.split_whitespace().any(is_time) {
+            false => format!("{line}\n"),
+            true => {
+                let words: Vec<&str> = line.split_whitespace().map(|w| if is_time(w) { "#" } else { w }).collect();
+                format!("{}\n", words.join(" "))
+            }
+        }
+    });
+    lines.collect()
+}
+
+const PROGRAM: &str = "\
+def @main(%x: int32) -> int32 {
+  let %a = add(1, 2);
+  let %d = add(%x, %x);
+  let %e = add(%x, %x);
+  let %s = add(%d, %e);
+  let %r = multiply(%s, %a);
+  %r
+}
+def @other(%x: int32) -> int32 {
+  let %unused = add(%x, %x);
+  %x
+}
+";
+
+#[test]
+fn a_summary_says_what_ran_and_what_became_of_the_program() {
+    let passes = "ToANormalForm,FoldConstant,fixpoint<4>(EliminateCommonSubexpr,DeadCodeElimination)";
+    let (status, _, err) = anfora(&["opt", "-", "--passes", passes, "--emit", "none"], PROGRAM);
+    assert_eq!(status, Some(0), "{err}");
+    expect![[r#"
+        -: ToANormalForm,FoldConstant,fixpoint<4>(EliminateCom… in # ms, passes # ms
+        ToANormalForm unchanged # ms
+        FoldConstant changed # ms
+        EliminateCommonSubexpr changed 1 of 2 times # ms
+        DeadCodeElimination changed 1 of 2 times # ms
+          bindings                             6 -> 3
+    "#]]
+    .assert_eq(&masked(&err));
+}
+
+#[test]
+fn reports_are_tables_of_80_columns() {
+    let passes = "FoldConstant,fixpoint<4>(EliminateCommonSubexpr,DeadCodeElimination)";
+    let arguments = ["opt", "-", "--passes", passes, "--emit", "none", "--quiet", "--timing", "--stats"];
+    let (status, _, err) = anfora(&arguments, PROGRAM);
+    assert_eq!(status, Some(0), "{err}");
+    expect![[r#"
+          total ms    self ms     %  % up     runs  pass
+        # # # # 1 pipeline
+        # # # # 1 FoldConstant
+        # # # # 1 fixpoint<4>
+        # # # # 2 EliminateCommonSubexpr
+        # # # # 2 DeadCodeElimination
+             value  pass                    counter
+                 1  FoldConstant            folded
+                 0                          branches
+                 4                          bytes
+                 1  EliminateCommonSubexpr  merged
+                 1  DeadCodeElimination     bindings
+                 0                          functions
+    "#]]
+    .assert_eq(&masked(&err));
+    let (_, _, err) = anfora(&["opt", "-", "--passes", passes, "--emit", "none", "--quiet", "--memory"], PROGRAM);
+    assert!(err.lines().all(|l| l.chars().count() <= 80), "{err}");
+    assert!(err.starts_with("    before      after      change  pass\n"), "{err}");
+    let (_, _, err) = anfora(&["opt", "-", "--passes", passes, "--emit", "none", "--quiet", "--memory=json"], PROGRAM);
+    let memory: serde_json::Value = serde_json::from_str(&err).expect("JSON in a line");
+    assert!(memory["runs"][0]["before_bytes"].as_u64().is_some_and(|n| n > 0), "{err}");
+}
+
+#[test]
+fn what_changed_is_shown_as_a_diff() {
+    let arguments = ["opt", "-", "--passes", "FoldConstant,DeadCodeElimination", "--emit", "none", "--quiet"];
+    let (status, _, err) = anfora(&[&arguments[..], &["--print-changed=diff"]].concat(), PROGRAM);
+    assert_eq!(status, Some(0), "{err}");
+    expect![[r#"
+        // after FoldConstant
+        --- @main before FoldConstant
+        +++ @main after FoldConstant
+        @@ -1,8 +1,7 @@
+         def @main(%x: Tensor[(), int32]) -> Tensor[(), int32] {
+        -  let %a = add(1, 2);
+           let %d = add(%x, %x);
+           let %e = add(%x, %x);
+           let %s = add(%d, %e);
+        -  let %r = multiply(%s, %a);
+        +  let %r = multiply(%s, 3);
+           %r
+         }
+
+        // after DeadCodeElimination
+        --- @other before DeadCodeElimination
+        +++ @other after DeadCodeElimination
+        @@ -1,4 +1,3 @@
+         def @other(%x: Tensor[(), int32]) -> Tensor[(), int32] {
+        -  let %unused = add(%x, %x);
+           %x
+         }
+
+    "#]]
+    .assert_eq(&err);
+    let (_, _, err) =
+        anfora(&[&arguments[..], &["--print-changed=diff", "--print-functions", "@other"]].concat(), PROGRAM);
+    assert!(err.contains("@other after DeadCodeElimination") && !err.contains("@main"), "{err}");
+    let (_, _, err) =
+        anfora(&[&arguments[..], &["--print-ir-after", "*", "--print-functions=other"]].concat(), PROGRAM);
+    assert_eq!(err.matches("def @other").count(), 2, "{err}");
+    assert!(!err.contains("@main"), "{err}");
+}
+
+#[test]
+fn long_constants_are_left_out_unless_they_are_asked_for() {
+    let values: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let program = format!(
+        "def @main() {{ let %a = dense<Tensor[(20,), int32]>[{}]; let %b = negative(%a); %a }}",
+        values.join(", ")
+    );
+    let arguments =
+        ["opt", "-", "--passes", "DeadCodeElimination", "--emit", "none", "--quiet", "--print-ir-after", "*"];
+    let (_, _, err) = anfora(&arguments, &program);
+    assert!(err.contains("[elided 20]"), "{err}");
+    for shown in ["20", "all"] {
+        let (_, _, err) = anfora(&[&arguments[..], &["--print-literals", shown]].concat(), &program);
+        assert!(!err.contains("elided") && err.contains("19"), "{err}");
+    }
+}
+
+/// A pipeline whose second pass fails: there is no parameter of that name to bind.
+const FAILING: &str = "FoldConstant,BindParams{function=nowhere,params=\"%x=1\"}";
+
+#[test]
+fn a_failing_pass_leaves_every_report() {
+    let folder = Folder::new("failing");
+    let (dump, trace) = (folder.path("dump"), folder.path("trace.json"));
+    let arguments = [
+        "opt",
+        "-",
+        "--passes",
+        FAILING,
+        "--timing",
+        "--stats",
+        "--memory",
+        "--print-changed=diff",
+        "--dump-dir",
+        &dump,
+        "--trace",
+        &trace,
+        "--bisect-limit",
+        "9",
+    ];
+    let (status, out, err) = anfora(&arguments, PROGRAM);
+    assert_eq!(status, Some(1), "{err}");
+    assert_eq!(out, "");
+    for part in [
+        "--- @main before FoldConstant",
+        "// BindParams failed, and what it did was taken back",
+        "BindParams (failed)",
+        "folded",
+        "bisect: 2 of 2 passes ran",
+        "failed  ",
+        "error: pass `BindParams` failed",
+    ] {
+        assert!(err.contains(part), "`{part}` is not in\n{err}");
+    }
+    let files = Folder(PathBuf::from(&dump)).files();
+    assert_eq!(files, ["000_input.anf", "001_FoldConstant.anf", "002_BindParams.error.txt"]);
+    let trace: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).expect("JSON");
+    let outcomes: Vec<_> = trace["traceEvents"].as_array().unwrap().iter().map(|e| &e["args"]["outcome"]).collect();
+    assert_eq!(outcomes[1..], ["failed", "changed", "failed"]);
+}
+
+#[test]
+fn dumps_take_the_place_of_those_of_an_earlier_run() {
+    let folder = Folder::new("dumps");
+    let dump = folder.0.display().to_string();
+    std::fs::write(folder.path("notes.txt"), "mine").unwrap();
+    let run = |passes: &str| {
+        let (status, _, err) =
+            anfora(&["opt", "-", "--passes", passes, "--emit", "none", "--quiet", "--dump-dir", &dump], PROGRAM);
+        assert_eq!(status, Some(0), "{err}");
+    };
+    run("ToANormalForm,FoldConstant,DeadCodeElimination");
+    assert_eq!(folder.files().len(), 5);
+    run("DeadCodeElimination");
+    assert_eq!(folder.files(), ["000_input.anf", "001_DeadCodeElimination.anf", "notes.txt"]);
+    // What is dumped is a program again.
+    let dumped = Path::new(&dump).join("001_DeadCodeElimination.anf");
+    let (status, _, err) = anfora(&["check", dumped.to_str().unwrap()], "");
+    assert_eq!(status, Some(0), "{err}");
+}
+
+#[test]
+fn an_interval_of_passes_can_be_run() {
+    let passes = "ToANormalForm,FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
+    for (limit, said) in [
+        ("2", "bisect: 2 of 4 passes ran; the last was 2, FoldConstant\n"),
+        ("3-3", "bisect: 1 of 4 passes ran; the last was 3, EliminateCommonSubexpr\n"),
+        ("2-9", "bisect: 3 of 4 passes ran; the last was 4, DeadCodeElimination\n"),
+        ("0", "bisect: 0 of 4 passes ran\n"),
+    ] {
+        let (status, _, err) =
+            anfora(&["opt", "-", "--passes", passes, "--emit", "none", "--quiet", "--bisect-limit", limit], PROGRAM);
+        assert_eq!((status, err.as_str()), (Some(0), said), "{limit}");
+    }
+}
+
+#[test]
+fn what_is_misspelt_is_told_with_what_was_meant() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--passes", "FoldConstants"], "did you mean `FoldConstant`?"),
+        (&["--passes", "FoldConstant{max_growth=1}"], "FoldConstant"),
+        (&["--passes", "EliminateCommonSubexpr{comutative=true}"], "did you mean `commutative`?"),
+        (&["--passes", "O22"], "did you mean `O2`?"),
+        (&["--passes", "phase00"], "did you mean `phase0`?"),
+        (&["--disable", "FoldConstants"], "did you mean `FoldConstant`?"),
+        (&["--require", "DeadCodeEliminaton"], "did you mean `DeadCodeElimination`?"),
+        (&["--config", "FoldConstant.max_groth_bytes=1"], "did you mean `FoldConstant.max_growth_bytes`?"),
+        (&["--config", "FoldConstant.max_growth_bytes=much"], "takes a number of bytes"),
+        (&["--config", "FoldConstant.max_growth_bytes"], "KEY=VALUE"),
+        (&["--print-ir-before", "FoldConstants"], "did you mean `FoldConstant`?"),
+        (&["--print-ir-after", "FuseOp"], "did you mean `FuseOps`?"),
+        (&["--print-ir-after", "*", "--print-functions", "@man"], "did you mean `main`?"),
+        (&["--print-changed=dif"], "diff"),
+        (&["--print-literals", "some"], "a number of elements or `all`"),
+        (&["--timing=jsn"], "json"),
+        (&["--stats=jsn"], "json"),
+        (&["--memory=txt"], "text"),
+        (&["--bisect-limit", "few"], "a number of passes"),
+        (&["--bisect-limit", "5-3"], "a number of passes"),
+        (&["--emit", "modul"], "module"),
+        (&["--timng"], "--timing"),
+        (&["--print-change"], "--print-changed"),
+        (&["--dump-dri", "x"], "--dump-dir"),
+        (&["-O4"], "0..=3"),
+    ];
+    for (arguments, said) in cases {
+        let (status, out, err) = anfora(&[&["opt", "-"], *arguments].concat(), PROGRAM);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}: {err}");
+        assert!(err.contains(said), "{arguments:?}: `{said}` is not in\n{err}");
+    }
+    for (command, said) in [("pases", "passes"), ("config", "configs"), ("pipeline", "pipelines")] {
+        let (status, _, err) = anfora(&[command], "");
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.contains(&format!("'{said}'")), "{err}");
+    }
+}
+
+#[test]
+fn lists_say_what_settings_take() {
+    let json = |command: &str| -> Vec<serde_json::Value> {
+        let (status, out, err) = anfora(&[command, "--json"], "");
+        assert_eq!(status, Some(0), "{err}");
+        out.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect()
+    };
+    let configs = json("configs");
+    let depth = configs.iter().find(|c| c["key"] == "FuseOps.max_depth").expect("FuseOps has a depth");
+    assert_eq!(depth["type"], "int");
+    assert!(depth["min"].is_i64() && depth["max"].is_i64() && depth["default"].is_string(), "{depth}");
+    let bytes = configs.iter().find(|c| c["key"] == "FoldConstant.max_growth_bytes").expect("there is a budget");
+    assert_eq!(bytes["type"], "bytes");
+    for config in &configs {
+        assert!(config["doc"].as_str().is_some_and(|d| !d.is_empty()), "{config}");
+    }
+    let passes = json("passes");
+    let cse = passes.iter().find(|p| p["name"] == "EliminateCommonSubexpr").expect("there is CSE");
+    assert_eq!((&cse["options"][0]["key"], &cse["options"][0]["type"]), (&"commutative".into(), &"bool".into()));
+    let ops = json("ops");
+    let conv = ops.iter().find(|o| o["name"] == "nn.conv2d").expect("there are convolutions");
+    assert!(
+        conv["attributes"].as_array().unwrap().iter().all(|a| a["name"].is_string() && a["type"].is_string()),
+        "{conv}"
+    );
+    assert!(json("pipelines").iter().any(|p| p["name"] == "O2" && p["doc"].is_string()));
+
+    let (_, out, _) = anfora(&["configs"], "");
+    let line = out.lines().find(|l| l.starts_with("FuseOps.max_depth ")).expect("it is listed");
+    assert!(line.contains("a whole number from") && line.contains("default"), "{line}");
+}
