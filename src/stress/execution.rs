@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use anfora_interp::{EvalErrorKind, Interpreter, Limits, ValueId, Values, random_tensor};
-use anfora_ir::{Body, Diagnostic, Module, RenderOptions, Type, TypeId, VarFlags};
+use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Type, TypeId, VarFlags};
 use anfora_manager::{
-    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassTiming, PrintIr, PrintWhen,
-    RunLog, Sequential, VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
+    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassRegistry, PassTiming,
+    PrintIr, PrintWhen, Property, RunLog, Sequential, VerifyEach, parse_pipeline, remarks_json, render_remarks,
+    run_pass,
 };
 use anfora_onnx::{ExportOptions, ImportOptions};
 
@@ -28,6 +29,11 @@ pub(super) const ROWS: &[Row] = &[
         name: "failing-pass",
         covers: &["manager::FunctionEdit::error_at", "manager::FunctionEdit::diagnostic"],
         kind: Kind::Module(failing_pass),
+    },
+    Row {
+        name: "properties",
+        covers: &["ir::Invariant::violations", "manager::Property::checked_by", "manager::Property::check"],
+        kind: Kind::Module(properties),
     },
     Row {
         name: "reports",
@@ -231,4 +237,15 @@ fn onnx(module: Module) -> Done {
         // What ONNX cannot say is refused, and with what to do about it.
         Err(refusal) => ensure(!refusal.diagnostic().to_string().is_empty(), "a refusal says what is the matter"),
     }
+}
+
+fn properties(module: Module) -> Done {
+    let mut registry = PassRegistry::new();
+    let again = Property::new("anf-again", "as `anf`").checked_by(|m| {
+        let found = Invariant::ANormalForm.violations(m);
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    });
+    registry.register_property(again).map_err(|e| e.to_string())?;
+    let holding: Vec<bool> = registry.properties().iter().map(|p| p.check(&module).is_ok()).collect();
+    ensure(holding.first() == holding.last(), "a property holds of a module, or it does not")
 }
