@@ -60,6 +60,10 @@ macro_rules! pages {
             /// [expand]: crate::guide::expand
             /// [pass]: crate::guide::pass
             /// [phase]: crate::guide::phase
+            /// [pipeline]: crate::guide::pipeline
+            /// [instrument]: crate::guide::instrument
+            /// [tvm-passes]: crate::guide::tvm_passes
+            /// [`register_pass!`]: crate::manager::register_pass
             /// [test]: crate::guide::test
             /// [fast]: crate::guide::fast
             /// [raf-and-relay]: crate::guide::raf_and_relay
@@ -146,10 +150,16 @@ pages! {
     pass;
     #[doc = include_str!("../docs/guide/phase.md")]
     phase;
+    #[doc = include_str!("../docs/guide/pipeline.md")]
+    pipeline;
+    #[doc = include_str!("../docs/guide/instrument.md")]
+    instrument;
     #[doc = include_str!("../docs/guide/test.md")]
     test;
     #[doc = include_str!("../docs/guide/fast.md")]
     fast;
+    #[doc = include_str!("../docs/guide/tvm-passes.md")]
+    tvm_passes;
     #[doc = include_str!("../docs/guide/raf-and-relay.md")]
     raf_and_relay;
 }
