@@ -65,6 +65,7 @@ macro_rules! pages {
             /// [tvm-passes]: crate::guide::tvm_passes
             /// [`register_pass!`]: crate::manager::register_pass
             /// [test]: crate::guide::test
+            /// [debug]: crate::guide::debug
             /// [fast]: crate::guide::fast
             /// [raf-and-relay]: crate::guide::raf_and_relay
             /// [`chain`]: crate::visit::chain
@@ -120,6 +121,7 @@ macro_rules! pages {
             /// [`PassContext`]: crate::manager::PassContext
             /// [`PassRegistry`]: crate::manager::PassRegistry
             /// [`Instrument`]: crate::manager::Instrument
+            /// [`CheckMeaning`]: crate::passes::CheckMeaning
             /// [`Matcher`]: crate::visit::pattern::Matcher
             /// [`Shape`]: crate::programs::Shape
             /// [`on_stack`]: crate::stress::on_stack
@@ -156,6 +158,8 @@ pages! {
     instrument;
     #[doc = include_str!("../docs/guide/test.md")]
     test;
+    #[doc = include_str!("../docs/guide/debug.md")]
+    debug;
     #[doc = include_str!("../docs/guide/fast.md")]
     fast;
     #[doc = include_str!("../docs/guide/tvm-passes.md")]

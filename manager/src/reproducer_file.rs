@@ -396,11 +396,8 @@ impl Value {
         let start = self.text.char_indices().nth(error.column - 1).map_or(self.text.len(), |(i, _)| i);
         let span = if is_plain { self.span.start + start..self.span.end } else { self.span.clone() };
         let message = if is_plain { error.message.clone() } else { error.to_string() };
-        let diagnostic = Diagnostic::error(message).at(span);
-        match &error.suggestion {
-            Some(near) => diagnostic.with_help(format!("did you mean `{near}`?")),
-            None => diagnostic,
-        }
+        // What it suggests is part of the message.
+        Diagnostic::error(message).at(span)
     }
 }
 

@@ -273,9 +273,9 @@ impl Entry {
         let unknown =
             |e: &&&EvalError| is_limit(e) || matches!(e.kind, EvalErrorKind::NoKernel(_) | EvalErrorKind::External(_));
         match errors.iter().find(unknown) {
-            Some(error) => notes.note(&self.function, &error.to_string()),
+            Some(error) => notes.note_error(&self.function, "", error),
             None if errors.len() == self.cases.len() => {
-                notes.note(&self.function, &format!("it fails on everything that was drawn: {first}"));
+                notes.note_error(&self.function, "it fails on everything that was drawn: ", first);
             }
             None => {}
         }
@@ -301,12 +301,27 @@ struct Notes<'a> {
 
 impl Notes<'_> {
     fn note(&mut self, function: &str, why: &str) {
-        let message = format!("the meaning of `@{function}` is not checked: {why}");
-        if self.noted.insert(message.clone()) {
+        self.add(Diagnostic::new(Severity::Note, message(function, why)).in_function(function));
+    }
+
+    /// With the place of the error.
+    fn note_error(&mut self, function: &str, what: &str, error: &EvalError) {
+        let mut note = Diagnostic::new(Severity::Note, message(function, &format!("{what}{}", error.kind)));
+        note.function = Some(error.function.as_deref().unwrap_or(function).to_string());
+        note.binding.clone_from(&error.binding);
+        self.add(note);
+    }
+
+    fn add(&mut self, note: Diagnostic) {
+        if self.noted.insert(note.message.clone()) {
             *self.count += 1;
-            self.run.context().remark(Diagnostic::new(Severity::Note, message).in_function(function));
+            self.run.context().remark(note);
         }
     }
+}
+
+fn message(function: &str, why: &str) -> String {
+    format!("the meaning of `@{function}` is not checked: {why}")
 }
 
 impl Instrument for CheckMeaning {

@@ -116,10 +116,10 @@ fn what_cannot_be_told_is_noted() {
     assert_eq!(
         notes,
         [
-            "note: the meaning of `@calls` is not checked: `@far` is declared, not defined: it cannot be interpreted (in @calls) (in @calls)",
+            "note: the meaning of `@calls` is not checked: `@far` is declared, not defined: it cannot be interpreted (in @calls)",
             "note: the meaning of `@takes` is not checked: the parameter `%f` of type fn(Tensor[(), float32]) -> Tensor[(), float32] cannot be drawn (in @takes)",
-            "note: the meaning of `@fails` is not checked: it fails on everything that was drawn: assertion failed (in @fails, at %a) (in @fails)",
-            "note: the meaning of `@long` is not checked: the program takes more than 10000 steps (in @long) (in @long)",
+            "note: the meaning of `@fails` is not checked: it fails on everything that was drawn: assertion failed (in @fails, at %a)",
+            "note: the meaning of `@long` is not checked: the program takes more than 10000 steps (in @long)",
         ]
     );
     // Those of @fine.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use anfora_interp::{EvalErrorKind, Interpreter, Limits, ValueId, Values, random_tensor};
-use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Type, TypeId, VarFlags};
+use anfora_interp::{Agreement, Arguments, Draw, EvalErrorKind, Interpreter, Limits};
+use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 use anfora_manager::{
-    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassError, PassRegistry, PassTiming,
-    PrintIr, PrintWhen, Property, RunLog, Sequential, VerifyEach, parse_pipeline, remarks_json, render_remarks,
-    run_pass,
+    DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
+    PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict, VerifyEach,
+    parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora_onnx::{ExportOptions, ImportOptions};
 
@@ -56,6 +56,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(reports),
     },
+    Row { name: "reproducer", covers: &["manager::ReproducerFile::parse"], kind: Kind::Module(reproducer) },
     Row {
         name: "interpret",
         covers: &[
@@ -68,6 +69,7 @@ pub(super) const ROWS: &[Row] = &[
             "interp::Values::tensors",
             "interp::Values::same",
             "interp::Effect::same",
+            "interp::Draw::arguments",
         ],
         kind: Kind::Module(interpret),
     },
@@ -175,42 +177,40 @@ fn reports(mut module: Module) -> Done {
     ensure(failed || module.functions().all(|(_, f)| !f.is_definition()), "errors fail the pass that reports them")
 }
 
-/// A value of a type; nothing where it is no tensor of static shape or tuple of such.
-fn value_of(module: &Module, ty: TypeId, values: &mut Values) -> Option<ValueId> {
-    enum Task {
-        Make(TypeId),
-        Tuple(usize),
-    }
-    let (mut tasks, mut made) = (vec![Task::Make(ty)], Vec::new());
-    while let Some(task) = tasks.pop() {
-        match task {
-            Task::Make(ty) => match module.cx.types.get(ty) {
-                Type::Tensor(tensor) => {
-                    let shape = module.cx.types.static_shape(ty)?;
-                    made.push(values.tensor(random_tensor(tensor.dtype, &shape, 7)?));
-                }
-                Type::Tuple(fields) => {
-                    tasks.push(Task::Tuple(fields.len()));
-                    tasks.extend(fields.iter().rev().map(|&f| Task::Make(f)));
-                }
-                _ => return None,
-            },
-            Task::Tuple(fields) => {
-                let tuple = values.tuple(&made[made.len() - fields..]);
-                made.truncate(made.len() - fields);
-                made.push(tuple);
-            }
-        }
-    }
-    made.pop()
+fn reproducer(module: Module) -> Done {
+    let mut module = module;
+    let text = module.to_text();
+    let name = format!("anfora-stress-{}-{:?}.anf", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name);
+    let entry = PassEntry {
+        name: "Fails",
+        doc: "fails",
+        opt_level: 0,
+        options: &[],
+        configs: &[],
+        make: |_| Ok(Arc::new(ModulePass::new("Fails", 0, |_, _| Err(PassError::new("it fails"))))),
+    };
+    let mut registry = PassRegistry::new();
+    registry.register(entry).map_err(|e| e.to_string())?;
+    let registry = Arc::new(registry);
+    let reproducer = Arc::new(Reproducer::new(&path));
+    let context = PassContext::builder().registry(Arc::clone(&registry)).instrument(reproducer).build();
+    let context = context.map_err(|e| e.to_string())?;
+    let pass = registry.make("Fails").map_err(|e| e.to_string())?;
+    ensure(pass.apply(&mut module, &context).is_err(), "it fails")?;
+    let written = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
+    // What cannot be removed is for the system to sweep up.
+    let _ = std::fs::remove_file(&path);
+    ensure(written.ends_with(&text), "a reproducer ends with the program")?;
+    let show = |errors: Vec<anfora_ir::Diagnostic>| errors.first().map_or_else(String::new, |e| e.to_string());
+    let file = ReproducerFile::parse(Source::new("reproducer", written)).map_err(show)?;
+    let replay = file.run(&registry, anfora_onnx::registry(), &[]).map_err(show)?;
+    ensure(replay.verdict == Verdict::FailedAsRecorded, "and fails as it did")
 }
 
 fn interpret(module: Module) -> Done {
     let main = module.find("main").and_then(|key| module.get(key)).ok_or("there is no main")?;
-    let mut values = Values::new();
-    let types = main.body.params().iter().map(|p| main.body.ty(p.expr()));
-    let arguments: Option<Vec<ValueId>> = types.map(|ty| value_of(&module, ty, &mut values)).collect();
-    let Some(arguments) = arguments else { return Ok(()) };
+    let Ok(Arguments { values, list: arguments }) = Draw::new(7).arguments(&module.cx, main) else { return Ok(()) };
     // Most of these programs run each of their bindings a few times; the random one loops as well, and may be cut off.
     let limits = Limits { steps: 50_000_000, ..Limits::default() };
     let interpreter = Interpreter::new(&module).limits(limits);
@@ -221,6 +221,7 @@ fn interpret(module: Module) -> Done {
     };
     let text = outcome.values.text(outcome.result, 16);
     ensure(!text.is_empty() && outcome.same(&outcome), "a result can be shown, and equals itself")?;
+    ensure(Agreement::Within(0.1).holds(&outcome, &outcome), "and is near itself")?;
     ensure(outcome.values.tensors(outcome.result, 16).len() <= 16, "no more tensors are listed than are asked for")?;
     match interpreter.run("main", &[]) {
         Ok(_) => ensure(arguments.is_empty(), "a function without arguments needs none"),

@@ -336,7 +336,7 @@ fn mistakes_in_a_file_are_found_where_they_are() {
         ),
         (
             "// anfora reproducer 1\n// pipeline: Bump,Idel\n// level: 1\n// ----\n",
-            "2 `Idel`: unknown pass or pipeline `Idel`; did you mean `Idle`? (known: Abort, All, Bump, Explode, Idle) [did you mean `Idle`?]",
+            "2 `Idel`: unknown pass or pipeline `Idel`; did you mean `Idle`? (known: Abort, All, Bump, Explode, Idle)",
         ),
     ];
     for (text, expected) in cases {
