@@ -148,3 +148,51 @@ fn a_folder_that_cannot_be_written_is_a_failure_of_the_instrument() {
     assert_eq!(module.to_string(), before);
     std::fs::remove_file(&folder.0).unwrap();
 }
+
+#[test]
+fn dependencies_sequences_and_rounds_have_files_by_pass_in_the_order_in_which_they_end() {
+    let mut registry = PassRegistry::new();
+    registry.register_pass(bump("below"), "what the other needs").unwrap();
+    let folder = Folder::new("dump-order");
+    let cx = PassContext::builder()
+        .registry(Arc::new(registry))
+        .instrument(Arc::new(DumpIr::new(&folder.0, Unchanged::Dumped)))
+        .build()
+        .unwrap();
+    let above = ModulePass::new("above", 0, |_, _| Ok(())).requiring(["below"]);
+    let rounds = Repeat::new(vec![Arc::new(passes(&["a"])), Arc::new(idle("b", 0))], 2).unwrap();
+    let fails = ModulePass::new("fails", 0, |_, _| panic!("it does not like it"));
+    let all =
+        Sequential::new(vec![Arc::new(above), Arc::new(rounds), Arc::new(fails), Arc::new(bump("never"))]).unwrap();
+    all.apply(&mut module(), &cx).unwrap_err();
+    assert_eq!(
+        folder.files(),
+        [
+            "000_input.anf",
+            "001_below.anf",
+            "002_above.anf",
+            "003_a.anf",
+            "004_b.anf",
+            "005_a.anf",
+            "006_b.anf",
+            "007_fails.error.txt"
+        ]
+    );
+}
+
+#[test]
+fn the_files_of_an_earlier_run_may_be_replaced_and_no_others_are() {
+    let folder = Folder::new("dump-again");
+    let run = |dump: DumpIr, names: &[&str]| {
+        let cx = PassContext::builder().instrument(Arc::new(dump)).build().unwrap();
+        passes(names).apply(&mut module(), &cx).unwrap();
+    };
+    run(DumpIr::new(&folder.0, Unchanged::Dumped), &["a", "b", "c"]);
+    for name in ["notes.txt", "12_short.anf", "001_other.txt"] {
+        std::fs::write(folder.0.join(name), "mine").unwrap();
+    }
+    run(DumpIr::new(&folder.0, Unchanged::Dumped), &["d"]);
+    assert_eq!(folder.files().len(), 8);
+    run(DumpIr::new(&folder.0, Unchanged::Dumped).replacing_earlier(), &["e"]);
+    assert_eq!(folder.files(), ["000_input.anf", "001_e.anf", "001_other.txt", "12_short.anf", "notes.txt"]);
+}

@@ -75,15 +75,15 @@ fn a_probe_says_what_is_allocated_and_what_was_in_use_at_most() {
             row("c", 10, 1000)
         ]
     );
-    let text: String = memory.to_string().lines().map(|l| format!("{}\n", &l[33..])).collect();
+    let text: String = memory.to_string().lines().map(|l| format!("|{}\n", &l[33..])).collect();
     assert!(memory.to_string().lines().all(|l| l.chars().count() <= 80));
     expect![[r#"
-               peak     allocs  pass
-            4.8 MiB         90  sequential
-            4.8 MiB         50    sequential
-            4.8 MiB         10      a
-             1000 B         10      b
-             1000 B         10    c
+        |       peak     allocs  pass
+        |    4.8 MiB         90  sequential
+        |    4.8 MiB         50    sequential
+        |    4.8 MiB         10      a
+        |     1000 B         10      b
+        |     1000 B         10    c
     "#]]
     .assert_eq(&text);
 }

@@ -7,6 +7,11 @@ use expect_test::expect;
 
 use crate::support::empty_module;
 
+/// A text with its left edge drawn, since it begins with blanks.
+fn edged(text: &str) -> String {
+    text.lines().map(|l| format!("|{l}\n")).collect()
+}
+
 /// Counts, and ends as it is told.
 fn counting(name: &str, end: fn() -> Result<(), PassError>) -> ModulePass {
     ModulePass::new(name, 0, move |_, cx| {
@@ -28,13 +33,13 @@ fn counters_add_up_by_pass_and_what_a_failing_pass_counted_is_forgotten() {
         passes.apply(&mut empty_module(), &cx).unwrap_err();
         let statistics: Statistics = cx.statistics();
         expect![[r#"
-                 value  pass  counter
-                    14  a     folded
-                     2        kept
-                     7  b     folded
-                     1        kept
+            |     value  pass  counter
+            |        14  a     folded
+            |         2        kept
+            |         7  b     folded
+            |         1        kept
         "#]]
-        .assert_eq(&statistics.to_string());
+        .assert_eq(&edged(&statistics.to_string()));
         assert_eq!(statistics.to_json()[2], serde_json::json!({ "pass": "b", "counter": "folded", "value": 7 }));
         assert_eq!((statistics.get("a", "folded"), statistics.get("never", "folded")), (14, 0));
     }
@@ -67,10 +72,10 @@ fn it_fits_80_columns_and_keeps_the_counters_of_a_pass_together() {
     let text = cx.statistics().to_string();
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     expect![[r#"
-             value  pass                              counter
-          1.845e19  short                             first
-          1.845e19                                    a counter whose name is a whole s…
-          1.845e19  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  a counter whose name is a whole s…
+        |     value  pass                              counter
+        |  1.845e19  short                             first
+        |  1.845e19                                    a counter whose name is a whole s…
+        |  1.845e19  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  a counter whose name is a whole s…
     "#]]
-    .assert_eq(&text);
+    .assert_eq(&edged(&text));
 }

@@ -36,13 +36,13 @@ fn row(name: &str, depth: usize, runs: u64, failed: u64) -> (String, usize, u64,
     (name.to_string(), depth, runs, failed)
 }
 
-/// The table with the figures that differ from run to run left out.
+/// The table with the figures that differ from run to run left out, and its left edge drawn, since it begins with blanks.
 fn masked(timing: &PassTiming) -> String {
     let text = timing.to_string();
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let lines = text.lines().enumerate().map(|(i, line)| match i {
-        0 => format!("{line}\n"),
-        _ => format!("{:>10} {:>10} {:>5} {:>5}{}\n", "#", "#", "#", "#", &line[33..]),
+        0 => format!("|{line}\n"),
+        _ => format!("|{:>10} {:>10} {:>5} {:>5}{}\n", "#", "#", "#", "#", &line[33..]),
     });
     lines.collect()
 }
@@ -79,14 +79,14 @@ fn it_is_a_tree() {
     assert!(rows[4].total >= Duration::from_micros(600));
     assert_eq!(timing.total(), rows[0].total + rows[6].total);
     expect![[r#"
-          total ms    self ms     %  % up     runs  pass
-                 #          #     #     #        1  sequential
-                 #          #     #     #        1    b
-                 #          #     #     #        1    fixpoint<3>
-                 #          #     #     #        3      a
-                 #          #     #     #        3      b
-                 #          #     #     #        1    c
-                 #          #     #     #        1  alone
+        |  total ms    self ms     %  % up     runs  pass
+        |         #          #     #     #        1  sequential
+        |         #          #     #     #        1    b
+        |         #          #     #     #        1    fixpoint<3>
+        |         #          #     #     #        3      a
+        |         #          #     #     #        3      b
+        |         #          #     #     #        1    c
+        |         #          #     #     #        1  alone
     "#]]
     .assert_eq(&masked(&timing));
     let json = timing.to_json();
@@ -112,13 +112,13 @@ fn it_holds_when_passes_fail() {
     }
     idle("after", 0).apply(&mut empty_module(), &cx).unwrap();
     expect![[r#"
-          total ms    self ms     %  % up     runs  pass
-                 #          #     #     #        2  sequential (failed)
-                 #          #     #     #        2    fixpoint<4> (failed)
-                 #          #     #     #        2      ok
-                 #          #     #     #        1      fails (failed)
-                 #          #     #     #        1      panics (failed)
-                 #          #     #     #        1  after
+        |  total ms    self ms     %  % up     runs  pass
+        |         #          #     #     #        2  sequential (failed)
+        |         #          #     #     #        2    fixpoint<4> (failed)
+        |         #          #     #     #        2      ok
+        |         #          #     #     #        1      fails (failed)
+        |         #          #     #     #        1      panics (failed)
+        |         #          #     #     #        1  after
     "#]]
     .assert_eq(&masked(&timing));
 }
@@ -217,9 +217,9 @@ fn it_reads_well_however_long_names_are_and_deep_sequences_nest() {
     assert_eq!(text.lines().count(), 1 + 31);
     let lines: Vec<&str> = text.lines().collect();
     expect![[r#"
-                 #          #     #     #        1                  sequential (failed)
-                 #          #     #     #        1                  9: sequent… (failed)
-                 #          #     #     #        1                  30: xxxxxx… (failed)"#]]
+        |         #          #     #     #        1                  sequential (failed)
+        |         #          #     #     #        1                  9: sequent… (failed)
+        |         #          #     #     #        1                  30: xxxxxx… (failed)"#]]
     .assert_eq(&[lines[9], lines[10], lines[31]].join("\n"));
     let json = timing.to_json();
     assert_eq!(json["passes"].as_array().unwrap().len(), 31);
