@@ -178,6 +178,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::OpTable::opaque",
             "ir::Source::name",
             "ir::Source::text",
+            "ir::Translation::ty",
             "ir::Types::any",
             "ir::Types::as_function",
             "ir::Types::as_tensor",
@@ -214,6 +215,12 @@ const EXEMPT: &[(&str, &[&str])] = &[
     (
         "gives or takes a list, an iterator or a table, in one loop over it",
         &[
+            "ir::Context::absorb",
+            "ir::Context::freeze",
+            "ir::Context::overlay",
+            "ir::Context::take_additions",
+            "ir::Context::thaw",
+            "ir::Function::translate",
             "ir::AttrTable::iter",
             "ir::Body::exprs",
             "ir::Body::global_leaves",
