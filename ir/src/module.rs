@@ -27,14 +27,13 @@ pub struct Module {
     /// `#![…]`
     attrs: AttrsId,
     source: Option<Arc<Source>>,
-    edit: Option<Box<ModuleEdit>>,
+    /// The edits that are open, each inside of the one before it.
+    edits: Vec<ModuleEdit>,
 }
 
 /// What a module was before an edit.
 #[derive(Clone)]
 struct ModuleEdit {
-    /// The edit inside of which this one is.
-    outer: Option<Box<ModuleEdit>>,
     order: Vec<FunctionKey>,
     attrs: AttrsId,
     /// Heads of functions: what [`Body`](crate::Body)'s own journal does not cover.
@@ -79,7 +78,7 @@ impl Module {
     pub fn new(registry: Arc<OpRegistry>) -> Module {
         let cx = Context::new(registry);
         let attrs = cx.attrs.empty();
-        Module { cx, functions: SlotMap::with_key(), order: Vec::new(), attrs, source: None, edit: None }
+        Module { cx, functions: SlotMap::with_key(), order: Vec::new(), attrs, source: None, edits: Vec::new() }
     }
 
     /// The keys of the functions, definitions and declarations, in program order.
@@ -161,7 +160,7 @@ impl Module {
         let kind = function.kind;
         let key = self.functions.insert(function);
         self.order.push(key);
-        if let Some(edit) = &mut self.edit {
+        if let Some(edit) = self.edits.last_mut() {
             edit.added.push(key);
         }
         self.cx.globals.update(global, |g| {
@@ -204,7 +203,7 @@ impl Module {
             {
                 self.cx.globals.update(global, |g| g.target = GlobalTarget::Missing);
             }
-            match &mut self.edit {
+            match self.edits.last_mut() {
                 Some(edit) => edit.removed.push(key),
                 None => {
                     self.functions.remove(key);
@@ -242,26 +241,25 @@ impl Module {
 
     /// Whether an edit is open.
     pub fn has_edit(&self) -> bool {
-        self.edit.is_some()
+        !self.edits.is_empty()
     }
 
     /// How many edits are open, each inside of the one before.
     pub fn edit_depth(&self) -> usize {
-        std::iter::successors(self.edit.as_deref(), |edit| edit.outer.as_deref()).count()
+        self.edits.len()
     }
 
     /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back. Inside of an
     /// edit it begins an inner one, which is kept or taken back by itself before the outer one is. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
         let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
-        self.edit = Some(Box::new(ModuleEdit {
-            outer: self.edit.take(),
+        self.edits.push(ModuleEdit {
             order: self.order.clone(),
             attrs: self.attrs,
             heads,
             removed: Vec::new(),
             added: Vec::new(),
-        }));
+        });
         self.cx.globals.begin();
         for (_, f) in &mut self.functions {
             f.body.begin_journal();
@@ -270,7 +268,7 @@ impl Module {
 
     /// Keeps the edit. Whether it changed anything.
     pub fn commit(&mut self) -> bool {
-        let Some(edit) = self.edit.take() else { return false };
+        let Some(edit) = self.edits.pop() else { return false };
         let mut changed = self.cx.globals.commit();
         changed |=
             edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
@@ -282,11 +280,10 @@ impl Module {
             changed |= !f.body.has_journal();
             changed |= f.body.commit_journal();
         }
-        match edit.outer {
-            Some(mut outer) => {
+        match self.edits.last_mut() {
+            Some(outer) => {
                 outer.removed.extend(edit.removed);
                 outer.added.extend(edit.added);
-                self.edit = Some(outer);
             }
             None => {
                 for key in edit.removed {
@@ -299,7 +296,7 @@ impl Module {
 
     /// Whether anything was changed since [`Module::begin_edit`]: what [`Module::commit`] would say. False without an edit.
     pub fn has_changes(&self) -> bool {
-        let Some(edit) = &self.edit else { return false };
+        let Some(edit) = self.edits.last() else { return false };
         self.cx.globals.has_changes()
             || edit.order != self.order
             || edit.attrs != self.attrs
@@ -317,7 +314,7 @@ impl Module {
     /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and
     /// constants that were interned since stay in the tables, where nothing refers to them. Does nothing without an edit.
     pub fn rollback(&mut self) {
-        let Some(edit) = self.edit.take() else { return };
+        let Some(edit) = self.edits.pop() else { return };
         for key in edit.added {
             self.functions.remove(key);
         }
@@ -332,6 +329,5 @@ impl Module {
         self.cx.globals.rollback();
         self.order = edit.order;
         self.attrs = edit.attrs;
-        self.edit = edit.outer;
     }
 }

@@ -1,5 +1,6 @@
 //! The context that passes run under.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
@@ -40,6 +41,8 @@ struct Shared {
     config: Vec<ConfigValue>,
     /// Absent where there are none.
     instruments: Mutex<Option<Instruments>>,
+    /// Whether there are some, so that where there are none nothing is locked.
+    is_watched: AtomicBool,
     workers: Arc<Workers>,
     worth_sharing: usize,
     log: Log,
@@ -245,8 +248,12 @@ impl PassContext {
     }
 
     /// The pass that this handle was given to is over: what it left goes to the context.
-    pub(crate) fn close(&self) {
-        let Some(frame) = &self.frame else { return };
+    pub(crate) fn close(mut self) {
+        let Some(frame) = &mut self.frame else { return };
+        // Nothing was left, and nobody has a handle through which anything could be.
+        if Arc::get_mut(frame).is_some_and(|frame| frame.left.is_empty()) {
+            return;
+        }
         let (kept, dropped) = frame.left.close();
         kept.into_iter().for_each(|d| self.add_remark(d));
         if dropped > 0 {
@@ -346,7 +353,7 @@ impl PassContext {
 
     /// Instruments run on the thread that runs the pass: a handle for another one has none.
     pub(crate) fn instruments(&self) -> Option<Instruments> {
-        if self.log.is_some() {
+        if self.log.is_some() || !self.shared.is_watched.load(Ordering::Acquire) {
             return None;
         }
         lock(&self.shared.instruments).clone()
@@ -354,7 +361,10 @@ impl PassContext {
 
     fn set_instruments(&self, instruments: Vec<Arc<dyn Instrument>>) {
         let new: Option<Instruments> = if instruments.is_empty() { None } else { Some(instruments.into()) };
-        let old = std::mem::replace(&mut *lock(&self.shared.instruments), new);
+        let mut instruments = lock(&self.shared.instruments);
+        self.shared.is_watched.store(new.is_some(), Ordering::Release);
+        let old = std::mem::replace(&mut *instruments, new);
+        drop(instruments);
         drop(old);
     }
 
@@ -619,6 +629,7 @@ impl PassContextBuilder {
             known,
             registry,
             config,
+            is_watched: AtomicBool::new(!instruments.is_empty()),
             instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
             workers,
             worth_sharing,

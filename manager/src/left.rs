@@ -1,6 +1,7 @@
 //! What a running pass has left: its remarks until it is over, with the places of those that have to be looked for.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anfora_ir::{Diagnostic, FunctionKey, Module, Severity, expr_extent};
 use rustc_hash::FxHashMap;
@@ -11,7 +12,11 @@ use crate::pass::PassKind;
 use crate::place::{Place, name_bindings};
 
 /// What a run of a pass has left so far.
-pub(crate) struct Left(Mutex<State>);
+pub(crate) struct Left {
+    state: Mutex<State>,
+    /// Whether anything was left, so that nothing is locked for a pass that leaves nothing.
+    any: AtomicBool,
+}
 
 #[derive(Default)]
 struct State {
@@ -46,15 +51,16 @@ pub(crate) fn is_full(len: usize, next: &Diagnostic) -> bool {
 impl Left {
     pub(crate) fn new(kind: PassKind) -> Left {
         let stage = if kind == PassKind::Sequence { Stage::Direct } else { Stage::Waiting };
-        Left(Mutex::new(State { stage, ..State::default() }))
+        Left { state: Mutex::new(State { stage, ..State::default() }), any: AtomicBool::new(false) }
     }
 
     /// Keeps a message; gives it back if it is not to wait.
     pub(crate) fn keep(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) -> Option<Diagnostic> {
-        let state = &mut *lock(&self.0);
+        let state = &mut *lock(&self.state);
         if state.stage == Stage::Direct {
             return Some(diagnostic);
         }
+        self.any.store(true, Ordering::Release);
         state.errors += usize::from(diagnostic.severity == Severity::Error);
         state.push(Item { diagnostic, place });
         None
@@ -62,8 +68,9 @@ impl Left {
 
     /// Adds what waits in another, after what waits here.
     pub(crate) fn take_over(&self, other: &Left) {
-        let State { kept, dropped, errors, stage: _ } = std::mem::take(&mut *lock(&other.0));
-        let state = &mut *lock(&self.0);
+        let State { kept, dropped, errors, stage: _ } = std::mem::take(&mut *lock(&other.state));
+        let state = &mut *lock(&self.state);
+        self.any.fetch_or(!kept.is_empty() || dropped > 0, Ordering::Release);
         state.errors += errors;
         state.dropped += dropped;
         kept.into_iter().for_each(|item| state.push(item));
@@ -71,20 +78,25 @@ impl Left {
 
     /// Whether what is left waits until the pass is over.
     pub(crate) fn is_waiting(&self) -> bool {
-        lock(&self.0).stage == Stage::Waiting
+        lock(&self.state).stage == Stage::Waiting
+    }
+
+    /// Whether nothing was left.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
     }
 
     /// Whether the pass has reported an error, and so has failed.
     pub(crate) fn has_errors(&self) -> bool {
-        lock(&self.0).errors > 0
+        lock(&self.state).errors > 0
     }
 
     /// Finds the places of what was left, while the module is as the pass made it. A pass that has reported errors has failed with them.
     pub(crate) fn settle<T>(&self, module: &Module, result: Result<T, PassFailure>) -> Result<T, PassFailure> {
-        let state = &mut *lock(&self.0);
-        if state.kept.is_empty() {
+        if self.is_empty() {
             return result;
         }
+        let state = &mut *lock(&self.state);
         state.name_bindings(module);
         state.extend_spans(module);
         if state.errors == 0 {
@@ -100,12 +112,12 @@ impl Left {
 
     /// The messages that wait, without places in the program that are not found yet.
     pub(crate) fn waiting(&self) -> Vec<Diagnostic> {
-        lock(&self.0).kept.iter().map(|i| i.diagnostic.clone()).collect()
+        lock(&self.state).kept.iter().map(|i| i.diagnostic.clone()).collect()
     }
 
     /// The pass is over: takes what waits, and how much was not kept.
     pub(crate) fn close(&self) -> (Vec<Diagnostic>, u64) {
-        let state = std::mem::replace(&mut *lock(&self.0), State { stage: Stage::Direct, ..State::default() });
+        let state = std::mem::replace(&mut *lock(&self.state), State { stage: Stage::Direct, ..State::default() });
         (state.kept.into_iter().map(|i| i.diagnostic).collect(), state.dropped)
     }
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     parent: Option<Arc<Frame>>,
     depth: usize,
     counts: Mutex<Vec<(&'static str, u64)>>,
+    /// Whether anything was counted, so that nothing is locked for a pass that counts nothing.
+    has_counts: AtomicBool,
     session: Option<Arc<Session>>,
     /// Nanoseconds that instruments took around the passes inside of this one.
     instruments: AtomicU64,
@@ -77,6 +79,7 @@ impl Frame {
             parent: self.parent.clone(),
             depth: self.depth,
             counts: Mutex::default(),
+            has_counts: AtomicBool::new(false),
             session: None,
             instruments: AtomicU64::default(),
             left: Left::new(PassKind::Function),
@@ -94,6 +97,7 @@ impl Frame {
 
     pub(crate) fn count(&self, counter: &'static str, n: u64) {
         let mut counts = lock(&self.counts);
+        self.has_counts.store(true, Ordering::Release);
         match counts.iter_mut().find(|c| c.0 == counter) {
             Some(c) => c.1 = c.1.saturating_add(n),
             None => counts.push((counter, n)),
@@ -276,6 +280,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         parent: outer.cloned(),
         depth: cx.depth() + 1,
         counts: Mutex::default(),
+        has_counts: AtomicBool::new(false),
         session: if leaf { None } else { Some(outer_session.cloned().unwrap_or_default()) },
         instruments: AtomicU64::new(0),
         left: Left::new(pass.kind()),
@@ -283,8 +288,10 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     };
     let inner = cx.inside(frame);
     let running = inner.frame().expect("the handle was made for the pass");
-    run.begins(&inner);
     let instruments: &[Arc<dyn Instrument>] = instruments.map_or(&[], |i| i);
+    if !instruments.is_empty() {
+        run.begins(&inner);
+    }
 
     // Time is taken only where somebody may ask for it.
     let now = || (!instruments.is_empty()).then(Instant::now);
@@ -316,11 +323,11 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             .unwrap_or_else(|payload| Err(PassError::panic(payload).into()));
         if let Some(began) = began {
             let wall = began.elapsed();
-            let inside = inner.frame().map_or(Duration::ZERO, |f| f.instruments());
+            let inside = running.instruments();
             run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
             in_hooks += inside;
         }
-        result = inner.frame().expect("the handle was made for the pass").left.settle(module, result);
+        result = running.left.settle(module, result);
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
             if outcome.is_changed() {
@@ -365,7 +372,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     let entered = &instruments[..begun.end];
     let result = match result {
         Ok(outcome) => {
-            finish(pass, &inner, outer_session, &outcome);
+            finish(pass, &inner, running, outer_session, &outcome);
             let hooks = now();
             tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
             in_hooks += since(hooks);
@@ -401,10 +408,9 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
 }
 
 /// Keeps what a pass counted, and notes that it is done with the module as it is.
-fn finish(pass: &dyn Pass, inner: &PassContext, session: Option<&Arc<Session>>, outcome: &Outcome) {
-    let frame = inner.frame().expect("the handle was made for the pass");
-    let counts = std::mem::take(&mut *lock(&frame.counts));
-    if !counts.is_empty() {
+fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&Arc<Session>>, outcome: &Outcome) {
+    if frame.has_counts.load(Ordering::Acquire) {
+        let counts = std::mem::take(&mut *lock(&frame.counts));
         inner.with_statistics(|s| counts.into_iter().for_each(|(counter, n)| s.add(&frame.pass, counter, n)));
     }
     if let Some(session) = session {

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use anfora_ir::Module;
+use rustc_hash::FxHashSet;
 
 use crate::compaction::Edited;
 use crate::context::lock;
@@ -14,7 +15,7 @@ use crate::rounds::{Rounds, Visits};
 #[derive(Default)]
 pub(crate) struct Session {
     /// The passes that finished on the module as it is now, as pipelines write them.
-    finished: Mutex<Vec<String>>,
+    finished: Mutex<FxHashSet<String>>,
     edited: Mutex<Edited>,
     /// Present while passes are repeated.
     rounds: Mutex<Option<Rounds>>,
@@ -33,7 +34,7 @@ impl Session {
         if outcome.is_changed() && pass.kind() != PassKind::Sequence {
             finished.clear();
         }
-        finished.push(pass.pipeline_text());
+        finished.insert(pass.pipeline_text());
     }
 
     /// Remembers, for as long as the guard is there, which functions passes left as they were. Inside of another repetition it is remembered anyway.
