@@ -79,8 +79,10 @@ struct Case {
 const LIMITS: Limits = Limits { steps: 1 << 22, bytes: 1 << 30 };
 /// All runs that are made of one module take no more steps than so many times those of one run.
 const RUNS_OF_ONE: u64 = 16;
-/// A pass may make a program so many times slower, or larger.
-const GROWTH: u64 = 16;
+/// A pass may make a run so many times slower, and few steps more; and let it take so many times the bytes that a run may take before.
+const SLOWER: u64 = 16;
+const FEW_STEPS: u64 = 1 << 16;
+const LARGER: usize = 2;
 /// What is drawn: numbers, and extents of symbolic dimensions.
 const CASES: [(Numbers, &[usize]); 3] =
     [(Numbers::Ordinary, &[2]), (Numbers::Extreme, &[3]), (Numbers::Ordinary, &[4, 1, 3, 2])];
@@ -139,7 +141,7 @@ impl CheckMeaning {
                     continue;
                 }
             };
-            let entry = self.run(module, name, signature(module, function), inputs, self.limits, &mut left);
+            let entry = self.run(module, name, signature(module, function), inputs, |_| self.limits, &mut left);
             entry.note_failures(notes);
             meaning.push(entry);
         }
@@ -183,11 +185,12 @@ impl CheckMeaning {
         function: String,
         signature: Vec<String>,
         inputs: Vec<Input>,
-        limits: Limits,
+        limits: impl Fn(usize) -> Limits,
         left: &mut u64,
     ) -> Entry {
         let mut cases = Vec::new();
-        for input in inputs {
+        for (i, input) in inputs.into_iter().enumerate() {
+            let limits = limits(i);
             let steps = limits.steps.min(*left);
             let Arguments { values, list } = input.arguments.clone();
             let result = Interpreter::new(module)
@@ -210,11 +213,6 @@ impl CheckMeaning {
         checked: &mut Checked,
     ) -> Result<Meaning, PassError> {
         let mut after: Meaning = Vec::new();
-        // A pass may make programs slower.
-        let limits = Limits {
-            steps: self.limits.steps.saturating_mul(GROWTH),
-            bytes: self.limits.bytes.saturating_mul(GROWTH as usize),
-        };
         for entry in before {
             let name = &entry.function;
             let found = module.find(name).and_then(|key| module.get(key)).filter(|f| f.is_definition());
@@ -226,18 +224,20 @@ impl CheckMeaning {
                 notes.note(name, "the pass changes its parameters, so that its results cannot be compared");
                 let inputs = self.inputs(module, function).unwrap_or_default();
                 let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
-                after.push(self.run(module, name.clone(), signature, inputs, self.limits, &mut left));
+                after.push(self.run(module, name.clone(), signature, inputs, |_| self.limits, &mut left));
                 continue;
             }
             let inputs: Vec<Input> = entry.cases.iter().map(|c| c.input.clone()).collect();
-            let ran = self.run(
-                module,
-                name.clone(),
-                signature,
-                inputs,
-                limits,
-                &mut limits.steps.saturating_mul(RUNS_OF_ONE),
-            );
+            // A pass may make programs slower, and larger, but not without end.
+            let limits = |i: usize| match &entry.cases[i].result {
+                Ok(ran) => Limits {
+                    steps: ran.steps.saturating_mul(SLOWER).saturating_add(FEW_STEPS),
+                    bytes: self.limits.bytes.saturating_mul(LARGER),
+                },
+                Err(_) => self.limits,
+            };
+            let mut left = u64::MAX;
+            let ran = self.run(module, name.clone(), signature, inputs, limits, &mut left);
             for (old, new) in entry.cases.iter().zip(&ran.cases) {
                 let Ok(expected) = &old.result else { continue };
                 checked.runs += 1;

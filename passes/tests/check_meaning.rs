@@ -166,6 +166,16 @@ fn a_program_that_fails_only_after_the_pass_fails_it() {
     assert!(text.contains("`@main` fails on ordinary numbers of seed 0: assertion failed (in @main, at %a)"), "{text}");
 }
 
+#[test]
+fn a_pass_that_makes_a_program_run_forever_fails_soon() {
+    let loops = "def @main(%x: float32) -> float32 {
+        if (less_equal(multiply(%x, 3f), 3f)) { @main(add(%x, 3f)) } else { %x }
+    }";
+    let context = context(&Arc::new(CheckMeaning::new()));
+    let text = set_constant("Stays", 0.0).apply(&mut parse(loops), &context).unwrap_err().to_string();
+    assert!(text.contains("`@main` fails on ordinary numbers of seed 0: the program takes more than"), "{text}");
+}
+
 /// What a pass runs itself is checked with it.
 #[test]
 fn a_pass_in_a_pass_may_be_wrong_for_a_while() {
