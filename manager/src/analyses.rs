@@ -58,7 +58,8 @@ pub struct Analyses {
 struct Cache {
     /// By the identity of the body. Of each type there are as many as there are states of the body that rollbacks can bring back, and its present one.
     functions: FxHashMap<(u64, TypeId), Vec<FunctionResult>>,
-    modules: FxHashMap<TypeId, Vec<ModuleResult>>,
+    /// By the identity of the table of globals.
+    modules: FxHashMap<(u64, TypeId), Vec<ModuleResult>>,
 }
 
 type Shared = Arc<dyn Any + Send + Sync>;
@@ -188,8 +189,8 @@ impl Analyses {
         module: &Module,
         analysis: impl Fn(&Module) -> T + Send + Sync + 'static,
     ) -> Arc<T> {
-        let id = TypeId::of::<T>();
-        if let Some(results) = lock(&self.cache).modules.get(&id)
+        let slot = module_slot(module, TypeId::of::<T>());
+        if let Some(results) = lock(&self.cache).modules.get(&slot)
             && let Some(result) = results.iter().find(|r| r.stamp.is_of(module))
         {
             return typed(&result.value);
@@ -198,12 +199,20 @@ impl Analyses {
         let depth = module.edit_depth() - usize::from(module.has_edit() && !module.has_changes());
         let again = Arc::new(move |module: &Module| Arc::new(analysis(module)) as Shared);
         let mut cache = lock(&self.cache);
-        let results = cache.modules.entry(id).or_default();
-        // No rollback brings back a state that an edit around this one or inside of it has gone through.
-        results.retain(|r| r.depth < depth);
+        let results = cache.modules.entry(slot).or_default();
+        forget_states_of(results, depth);
         results.push(ModuleResult { stamp: module.stamp(), depth, value: value.clone(), again });
         value
     }
+}
+
+fn module_slot(module: &Module, id: TypeId) -> (u64, TypeId) {
+    (module.cx.globals.stamp().identity(), id)
+}
+
+/// No rollback brings back a state that an edit around this one or inside of it has gone through.
+fn forget_states_of(results: &mut Vec<ModuleResult>, depth: usize) {
+    results.retain(|r| r.depth < depth);
 }
 
 fn typed<T: Send + Sync + 'static>(value: &Shared) -> Arc<T> {
@@ -309,6 +318,7 @@ impl Analyses {
             .map_err(|e| e.in_function(module.name(key)))?;
         let mut cache = lock(&self.cache);
         let results = cache.functions.entry((stamp.identity(), analysis.id)).or_default();
+        results.retain(|r| r.stamp == stamp || function.body.may_go_back_to(r.stamp));
         if !results.iter().any(|r| r.stamp == stamp && r.globals == result.globals) {
             results.push(result);
         }
@@ -321,13 +331,17 @@ impl Analyses {
         before: &ModuleStamp,
         analysis: &PreservedAnalysis,
     ) -> Result<(), PassError> {
-        let found = lock(&self.cache).modules.get(&analysis.id).and_then(|results| {
+        let slot = module_slot(module, analysis.id);
+        let found = lock(&self.cache).modules.get(&slot).and_then(|results| {
             results.iter().find(|r| r.stamp == *before).map(|r| (r.value.clone(), r.again.clone()))
         });
         let Some((value, again)) = found else { return Ok(()) };
         analysis.check(&value, || again(module))?;
-        let result = ModuleResult { stamp: module.stamp(), depth: module.edit_depth(), value, again };
-        lock(&self.cache).modules.entry(analysis.id).or_default().push(result);
+        let depth = module.edit_depth();
+        let mut cache = lock(&self.cache);
+        let results = cache.modules.entry(slot).or_default();
+        forget_states_of(results, depth);
+        results.push(ModuleResult { stamp: module.stamp(), depth, value, again });
         Ok(())
     }
 

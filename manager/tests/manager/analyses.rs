@@ -455,3 +455,62 @@ fn threads_share_results() {
     });
     pass.apply(&mut module(), &PassContext::new()).unwrap();
 }
+
+#[test]
+fn passes_on_other_modules_do_not_take_results_away() {
+    let counter = Counter::default();
+    let inner = counter.clone();
+    let pass = ModulePass::new("outer", 0, move |module, cx| {
+        set_bumps(module, 1);
+        let mut other = crate::support::module_of(&["f", "other"]);
+        for _ in 0..5 {
+            let here = cx.analyses().of_module(module, inner.census());
+            right(*here == Census::of(module))?;
+            inner.ask_module().apply(&mut other, cx)?;
+        }
+        right(inner.take() == 2)
+    });
+    pass.apply(&mut module(), &PassContext::new()).unwrap();
+}
+
+#[test]
+fn results_that_are_preserved_do_not_pile_up() {
+    let pass = ModulePass::new("outer", 0, |module, cx| {
+        let first = key(module, "f");
+        let params = |body: &Body| Params(body.params().len());
+        let functions = |module: &Module| Functions(module.order().len());
+        let of_body = cx.analyses().of_function(module, first, params).unwrap();
+        let of_module = cx.analyses().of_module(module, functions);
+        for _ in 0..50 {
+            poke_all().preserving::<Params>().preserving::<Functions>().apply(module, cx)?;
+        }
+        let again = cx.analyses().of_function(module, first, params).unwrap();
+        right(Arc::ptr_eq(&again, &of_body) && Arc::ptr_eq(&cx.analyses().of_module(module, functions), &of_module))?;
+        // Those of the states that a rollback may bring back, and those that this pass holds.
+        right(Arc::strong_count(&of_body) <= 5 && Arc::strong_count(&of_module) <= 5)
+    });
+    pass.apply(&mut module(), &PassContext::new()).unwrap();
+}
+
+#[test]
+fn what_panics_when_preserved_results_are_compared_is_a_failure() {
+    struct Odd;
+    impl PartialEq for Odd {
+        fn eq(&self, _: &Odd) -> bool {
+            panic!("odd");
+        }
+    }
+    let ask: Arc<dyn Pass> = Arc::new(FunctionPass::new("ask", 0, |func, _, cx| {
+        cx.analyses().get(func, |_: &Body| Odd);
+        Ok(())
+    }));
+    let mut module = module();
+    let passes = Sequential::new(vec![ask.clone(), Arc::new(poke_all().preserving::<Odd>()), ask]).unwrap();
+    let before = crate::support::snapshot(&module);
+    let result = passes.apply(&mut module, &PassContext::new());
+    assert!(!module.has_edit());
+    if cfg!(debug_assertions) {
+        assert!(result.unwrap_err().to_string().contains("odd"));
+        assert_eq!(crate::support::snapshot(&module), before);
+    }
+}
