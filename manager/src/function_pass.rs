@@ -25,7 +25,7 @@ type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Resu
 ///
 /// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time, with the same result: tables, functions, messages and
 /// counts are what they are if one function is worked on after the other, and of several that fail the first counts. The closure has to treat each
-/// function by itself: what it notes for a later one comes when it comes. On each thread the context that it is given is the current one; instruments are
+/// function by itself: what it notes for a later one comes when it comes, and of the messages and counts of the context it sees those of its own function. On each thread the context that it is given is the current one; instruments are
 /// not told of passes that it runs itself.
 ///
 /// Where the result type of a function is not stated and the pass makes it more specific, the function's signature follows when all are
@@ -210,7 +210,7 @@ impl FunctionPass {
             },
         );
         tables.thaw();
-        let mut edited = Vec::new();
+        let mut worked_on = Vec::new();
         let mut translated = Vec::new();
         let mut failed: Option<PassError> = None;
         for Done { key, function, handle, additions, result } in done.into_iter().flatten() {
@@ -221,9 +221,7 @@ impl FunctionPass {
                     None
                 }
             };
-            if function.body.is_edited() {
-                edited.push(key);
-            }
+            worked_on.push(key);
             // What comes after the first failure would not have been done.
             if failed.is_none() {
                 cx.take_over(&handle);
@@ -236,7 +234,10 @@ impl FunctionPass {
         workers.map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
         match failed {
             Some(error) => Err(error.into()),
-            None => Ok(edited),
+            None => {
+                worked_on.retain(|&key| module.is_edited(key));
+                Ok(worked_on)
+            }
         }
     }
 }
@@ -269,9 +270,9 @@ impl Pass for FunctionPass {
             Some(workers) => self.side_by_side(workers, module, &keys, &view, cx)?,
             None => self.one_by_one(module, &keys, &view, cx)?,
         };
-        Self::end_visits(visits.as_ref(), module, cx);
-        // What a pass did that has reported errors is taken back.
+        // What a pass did that has reported errors is taken back, and what it reported it is to report again.
         if !cx.has_errors() {
+            Self::end_visits(visits.as_ref(), module, cx);
             update_signatures(module, &edited)?;
         }
         Ok(Outcome::Changed)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anfora_ir::{FunctionKey, GlobalId, Module, Retype, TypeId, signature_type};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::PassError;
 
@@ -27,9 +27,13 @@ pub(crate) fn update_signatures(module: &mut Module, edited: &[FunctionKey]) -> 
         }
     }
     let callers_of = |global: GlobalId| callers.get(&global).into_iter().flatten().copied();
-    let mut queue: VecDeque<FunctionKey> = changed.into_iter().flat_map(callers_of).collect();
+    // Each caller is in the queue once, however many of those that it names changed.
+    let mut queue: VecDeque<FunctionKey> = VecDeque::new();
+    let mut queued: FxHashSet<FunctionKey> = FxHashSet::default();
+    queue.extend(changed.into_iter().flat_map(callers_of).filter(|&key| queued.insert(key)));
     let mut times: FxHashMap<FunctionKey, u32> = FxHashMap::default();
     while let Some(key) = queue.pop_front() {
+        queued.remove(&key);
         if !retype_calls(module, key)? {
             continue;
         }
@@ -39,7 +43,7 @@ pub(crate) fn update_signatures(module: &mut Module, edited: &[FunctionKey]) -> 
             return Err(PassError::new("the type of its result does not settle").in_function(module.name(key)));
         }
         if let Some(global) = update_signature(module, key) {
-            queue.extend(callers_of(global));
+            queue.extend(callers_of(global).filter(|&key| queued.insert(key)));
         }
     }
     Ok(())

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use anfora_ir::{DType, Expr, FunctionBuilder, Module};
-use anfora_manager::{FunctionPass, ModulePass, Outcome, Pass, PassContext, Repeat, Sequential};
+use anfora_ir::{Body, DType, Expr, FunctionBuilder, Module};
+use anfora_manager::{
+    FunctionPass, ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, Repeat, Sequential,
+};
 
 use crate::support::{Log, add_function, bump, empty_module, module, set_bumps, snapshot};
 
@@ -255,4 +257,212 @@ fn the_result_is_the_same() {
     };
     assert_eq!(run(false), run(true));
     assert_eq!(run(false).0, Outcome::Changed);
+}
+
+/// A sequence that goes on where a pass fails, and notes that.
+struct Forgiving(Arc<dyn Pass>, PassInfo, Log);
+
+impl Pass for Forgiving {
+    fn info(&self) -> &PassInfo {
+        &self.1
+    }
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        match self.0.apply(module, cx) {
+            Err(failure) => {
+                self.2.note(failure.to_string());
+                Ok(Outcome::Unchanged)
+            }
+            done => done,
+        }
+    }
+    fn kind(&self) -> PassKind {
+        PassKind::Sequence
+    }
+}
+
+#[test]
+fn what_was_reported_is_reported_again() {
+    let log = Log::default();
+    let complain = FunctionPass::new("complain", 0, |func, _, _| {
+        let root = func.function.body.root();
+        func.error(root, "wrong");
+        Ok(())
+    });
+    let forgiving = Forgiving(Arc::new(complain), PassInfo::new("forgiving", 0), log.clone());
+    let passes = repeat(vec![Arc::new(forgiving), once(|module| poke(module, "f"))]);
+    rounds_of(&passes, &mut module());
+    assert_eq!(log.take().len(), 2, "in both rounds");
+}
+
+#[test]
+fn a_body_that_was_assigned_is_another() {
+    for threads in [1, 2] {
+        let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
+        let log = Log::default();
+        let rebuild = FunctionPass::new("rebuild", 0, |func, _, _| {
+            if func.name() == "g" && func.function.body.params().len() == 1 {
+                func.function.body = Body::new(&func.cx.types);
+            }
+            Ok(())
+        });
+        let passes = repeat(vec![visit("look", &log), Arc::new(rebuild)]);
+        let mut m = module();
+        assert_eq!(passes.apply(&mut m, &cx).unwrap(), Outcome::Changed);
+        let mut seen = log.take();
+        seen.sort();
+        assert_eq!(seen, ["look f", "look g", "look g", "look h"].map(String::from));
+        assert!(!m.has_edit() && m.functions().all(|(_, f)| !f.body.has_journal()));
+    }
+}
+
+/// A module of functions that call each other at random, with marks in their attributes.
+fn random_module(random: &mut impl FnMut(usize) -> usize) -> Module {
+    let mut module = empty_module();
+    let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
+    let n = 2 + random(8);
+    for i in 0..n {
+        let mut f = FunctionBuilder::new(&mut module, &format!("f{i}"));
+        let x = f.param("x", ty);
+        let mut value = f.call_op("negate", &[x], &[]).unwrap();
+        for _ in 0..random(3) {
+            let callee = f.global(&format!("f{}", random(i + 1)));
+            if let Ok(call) = f.call(callee, &[x]) {
+                f.bind("c", call);
+            }
+        }
+        value = f.bind("y", value);
+        f.finish(value).unwrap();
+    }
+    for key in module.order().to_vec() {
+        let level = module.cx.int_attr(random(4) as i64);
+        let (f, cx) = module.get_mut(key).unwrap();
+        f.attrs = cx.with_attr(f.attrs, "level", Some(level));
+    }
+    module
+}
+
+#[test]
+fn random_repetitions_are_the_same_with_skipping_and_threads() {
+    use anfora_ir::{Attr, EntityId};
+    use anfora_manager::FunctionEdit;
+
+    fn level(func: &FunctionEdit<'_>, by: &str) -> i64 {
+        match func.cx.find_attr(func.function.attrs, by).map(|a| func.cx.attrs.get(a)) {
+            Some(Attr::Int(n)) => *n,
+            _ => 0,
+        }
+    }
+    fn set(func: &mut FunctionEdit<'_>, by: &str, n: i64) {
+        let value = func.cx.int_attr(n);
+        func.function.attrs = func.cx.with_attr(func.function.attrs, by, Some(value));
+    }
+    // What each does follows from the function and from what it reaches.
+    let function_pass = |kind: usize, all: bool| {
+        let pass = FunctionPass::new(format!("p{kind}"), 0, move |func, view, cx| {
+            let mut leaves: Vec<_> = func.function.body.global_leaves().into_iter().map(|(_, g)| g).collect();
+            leaves.sort_by_key(|g| func.cx.global_name(*g).to_string());
+            match kind {
+                0 => {
+                    let n = level(func, "level");
+                    if n > 0 {
+                        set(func, "level", n - 1);
+                        func.cx.names.intern(&format!("step {n}"));
+                    }
+                }
+                // It becomes more when something that is called may be impure, or its signature says more.
+                1 => {
+                    let impure = leaves.iter().filter(|&&g| !view.purity().global_is_pure(g)).count() as i64;
+                    let known = leaves.iter().filter(|&&g| func.cx.globals.get(g).signature.is_some()).count() as i64;
+                    if level(func, "seen") != 2 * impure + known {
+                        set(func, "seen", 2 * impure + known);
+                    }
+                }
+                2 if level(func, "level") == 1 => {
+                    let body = &mut func.function.body;
+                    let root = body.root();
+                    let ty = body.type_of(root);
+                    let list = body.push_operands(&[root]);
+                    let tuple = func.cx.types.tuple(&[ty]);
+                    let one = func.function.body.push(Expr::Tuple(list), tuple, None);
+                    let _ = one.index();
+                }
+                3 if level(func, "level") == 2 && func.function.body.params().len() < 4 => {
+                    let body = &mut func.function.body;
+                    let any = func.cx.types.any();
+                    let var = body.push_var(None, Default::default(), any, None);
+                    let params = [body.params().to_vec(), vec![var]].concat();
+                    body.set_params(params);
+                }
+                _ => cx.count("nothing", 0),
+            }
+            Ok(())
+        });
+        if all { pass.visiting_all() } else { pass }
+    };
+    let module_pass = |kind: usize, after: usize| {
+        let runs = std::sync::atomic::AtomicUsize::new(0);
+        ModulePass::new("m", 0, move |module, _| {
+            if runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed) != after {
+                return Ok(());
+            }
+            let keys = module.order().to_vec();
+            match (kind, &keys[..]) {
+                (0, [first, _, ..]) => module.remove(&[*first]),
+                (1, _) if module.find("added").is_none() => add_function(module, "added"),
+                (2, [.., last]) => {
+                    let level = module.cx.int_attr(2);
+                    let (f, cx) = module.get_mut(*last).unwrap();
+                    f.attrs = cx.with_attr(f.attrs, "level", Some(level));
+                }
+                (3, [first, ..]) => {
+                    let global = module.get(*first).unwrap().global().unwrap();
+                    let any = module.cx.types.any();
+                    module.set_signature(global, any);
+                }
+                (4, [_, second, ..]) => {
+                    let body = &mut module.get_mut(*second).unwrap().0.body;
+                    body.replace(body.clone());
+                }
+                _ => set_bumps(module, 3),
+            }
+            Ok(())
+        })
+    };
+    for seed in 1..=200_u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut random = move |n: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % n as u64) as usize
+        };
+        let start = random_module(&mut random);
+        let plan: Vec<(usize, usize)> = (0..2 + random(5)).map(|_| (random(9), random(3))).collect();
+        let nested = random(3);
+        let run = |all: bool, threads: usize| {
+            let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
+            let make = |&(kind, after): &(usize, usize)| -> Arc<dyn Pass> {
+                match kind {
+                    0..4 => Arc::new(function_pass(kind, all)),
+                    _ => Arc::new(module_pass(kind - 4, after)),
+                }
+            };
+            let mut passes: Vec<Arc<dyn Pass>> = plan.iter().map(make).collect();
+            if nested < 2 {
+                let inner = Repeat::new(passes.split_off(passes.len() / 2), 2).unwrap();
+                passes.push(Arc::new(inner));
+            }
+            let mut module = start.clone();
+            let outcome = repeat(passes).apply(&mut module, &cx).map_err(|f| f.to_string());
+            (outcome, module.to_text(), snapshot(&module))
+        };
+        let plain = run(true, 1);
+        for (all, threads) in [(false, 1), (true, 2), (false, 2)] {
+            let other = run(all, threads);
+            assert_eq!((&plain.0, &plain.1), (&other.0, &other.1), "seed {seed}: {all} {threads} {plan:?}");
+            if threads == 1 {
+                assert_eq!(plain.2, other.2, "seed {seed}");
+            }
+        }
+    }
 }
