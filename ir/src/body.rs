@@ -560,6 +560,47 @@ impl Body {
         self.journal = Some(Box::new(journal));
     }
 
+    /// The same, for an edit of the module that the body is in. Journals that are opened since are closed with it.
+    pub(crate) fn begin_module_journal(&mut self) {
+        self.begin_journal();
+        if let Some(journal) = &mut self.journal {
+            journal.of_module = true;
+        }
+    }
+
+    /// Whether a journal is open that the innermost edit of the module did not open.
+    fn has_own_journal(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.of_module)
+    }
+
+    /// Keeps what was changed in the innermost edit of the module.
+    pub(crate) fn commit_module_journal(&mut self) {
+        while self.has_own_journal() {
+            self.commit_journal();
+        }
+        self.commit_journal();
+    }
+
+    /// Takes back what was changed in the innermost edit of the module.
+    pub(crate) fn rollback_module_journal(&mut self) {
+        while self.has_own_journal() {
+            self.rollback_journal();
+        }
+        self.rollback_journal();
+    }
+
+    /// Whether anything was overwritten in the innermost edit of the module. A body that has no journal in an edit was assigned.
+    pub(crate) fn is_edited_in_module(&self) -> bool {
+        let mut journal = self.journal.as_deref();
+        while let Some(open) = journal {
+            if open.of_module || !open.is_empty() {
+                return !open.is_empty();
+            }
+            journal = open.outer.as_deref();
+        }
+        true
+    }
+
     fn new_journal(&self) -> Journal {
         Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambdas.len())
     }
@@ -572,8 +613,9 @@ impl Body {
         let mut old = std::mem::replace(self, new);
         let Some(journal) = &mut old.journal else { return };
         // One that was itself put in place during the edit is not what is gone back to.
-        let first = journal.replaced.take();
+        let (first, of_module) = (journal.replaced.take(), journal.of_module);
         let mut journal = self.new_journal();
+        journal.of_module = of_module;
         journal.replaced = Some(first.unwrap_or_else(|| Box::new(old)));
         self.journal = Some(Box::new(journal));
     }
@@ -584,8 +626,9 @@ impl Body {
         let Some(mut journal) = self.journal.take() else { return false };
         if let Some(mut old) = journal.replaced.take() {
             old.commit_journal();
-            if old.has_journal() {
+            if let Some(open) = &old.journal {
                 let mut outer = self.new_journal();
+                outer.of_module = open.of_module;
                 outer.replaced = Some(old);
                 self.journal = Some(Box::new(outer));
             }
@@ -628,6 +671,7 @@ impl Body {
         let Journal {
             outer,
             replaced: _,
+            of_module: _,
             revision,
             exprs_len,
             operands_len,

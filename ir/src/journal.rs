@@ -11,6 +11,8 @@ pub(crate) struct Journal {
     pub(crate) outer: Option<Box<Journal>>,
     /// The body in whose place this one was put. It has its own journal, and what else this one notes does not matter.
     pub(crate) replaced: Option<Box<Body>>,
+    /// Whether the edit is one of the module, and not one of the body alone that began inside of it.
+    pub(crate) of_module: bool,
     /// The state of the body when the edit began.
     pub(crate) revision: u64,
     pub(crate) exprs_len: usize,
@@ -31,6 +33,7 @@ impl Journal {
         Journal {
             outer: None,
             replaced: None,
+            of_module: false,
             revision,
             exprs_len,
             operands_len,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use slotmap::{SecondaryMap, SlotMap};
 
 use crate::context::{Context, GlobalTarget};
@@ -22,6 +23,8 @@ pub struct Module {
     /// The shared tables.
     pub cx: Context,
     functions: SlotMap<FunctionKey, Function>,
+    /// Functions that were taken out in edits that are open, which are kept for a rollback.
+    removed: FxHashSet<FunctionKey>,
     /// Program order.
     order: Vec<FunctionKey>,
     /// `#![…]`
@@ -78,7 +81,15 @@ impl Module {
     pub fn new(registry: Arc<OpRegistry>) -> Module {
         let cx = Context::new(registry);
         let attrs = cx.attrs.empty();
-        Module { cx, functions: SlotMap::with_key(), order: Vec::new(), attrs, source: None, edits: Vec::new() }
+        Module {
+            cx,
+            functions: SlotMap::with_key(),
+            removed: FxHashSet::default(),
+            order: Vec::new(),
+            attrs,
+            source: None,
+            edits: Vec::new(),
+        }
     }
 
     /// The keys of the functions, definitions and declarations, in program order.
@@ -93,11 +104,22 @@ impl Module {
 
     /// The function of a key, unless it was removed.
     pub fn get(&self, key: FunctionKey) -> Option<&Function> {
+        if self.is_removed(key) {
+            return None;
+        }
         self.functions.get(key)
+    }
+
+    /// Whether a function was removed, and a rollback may bring it back.
+    fn is_removed(&self, key: FunctionKey) -> bool {
+        !self.removed.is_empty() && self.removed.contains(&key)
     }
 
     /// The function of a key, for editing, beside the tables.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
+        if self.is_removed(key) {
+            return None;
+        }
         Some((self.functions.get_mut(key)?, &mut self.cx))
     }
 
@@ -114,6 +136,9 @@ impl Module {
         read: FunctionKey,
         edit: FunctionKey,
     ) -> Option<(&Function, &mut Function, &mut Context)> {
+        if self.is_removed(read) || self.is_removed(edit) {
+            return None;
+        }
         let [read, edit] = self.functions.get_disjoint_mut([read, edit])?;
         Some((read, edit, &mut self.cx))
     }
@@ -125,7 +150,7 @@ impl Module {
 
     /// The name of a function, without `@`.
     pub fn name(&self, key: FunctionKey) -> &str {
-        self.functions.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
+        self.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
     }
 
     /// The attributes of the module: version, phase and so on.
@@ -194,17 +219,20 @@ impl Module {
 
     /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of functions.
     pub fn remove(&mut self, keys: &[FunctionKey]) {
-        let gone: std::collections::HashSet<FunctionKey, rustc_hash::FxBuildHasher> = keys.iter().copied().collect();
+        let gone: FxHashSet<FunctionKey> = keys.iter().copied().collect();
         self.order.retain(|k| !gone.contains(k));
         for &key in keys {
-            let Some(f) = self.functions.get(key) else { continue };
+            let Some(f) = self.get(key) else { continue };
             if let Some(global) = f.global
                 && self.cx.globals.get(global).target.function() == Some(key)
             {
                 self.cx.globals.update(global, |g| g.target = GlobalTarget::Missing);
             }
             match self.edits.last_mut() {
-                Some(edit) => edit.removed.push(key),
+                Some(edit) => {
+                    edit.removed.push(key);
+                    self.removed.insert(key);
+                }
                 None => {
                     self.functions.remove(key);
                 }
@@ -250,7 +278,8 @@ impl Module {
     }
 
     /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back. Inside of an
-    /// edit it begins an inner one, which is kept or taken back by itself before the outer one is. Linear in the number of functions.
+    /// edit it begins an inner one, which is kept or taken back by itself before the outer one is. Journals of single bodies that are opened
+    /// inside of an edit end with it. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
         let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
         self.edits.push(ModuleEdit {
@@ -262,7 +291,7 @@ impl Module {
         });
         self.cx.globals.begin();
         for (_, f) in &mut self.functions {
-            f.body.begin_journal();
+            f.body.begin_module_journal();
         }
     }
 
@@ -276,9 +305,8 @@ impl Module {
             changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
         }
         for (_, f) in &mut self.functions {
-            // A body without a journal was assigned.
-            changed |= !f.body.has_journal();
-            changed |= f.body.commit_journal();
+            changed |= f.body.is_edited_in_module();
+            f.body.commit_module_journal();
         }
         match self.edits.last_mut() {
             Some(outer) => {
@@ -289,6 +317,7 @@ impl Module {
                 for key in edit.removed {
                     self.functions.remove(key);
                 }
+                self.removed.clear();
             }
         }
         changed
@@ -303,18 +332,21 @@ impl Module {
             || !edit.removed.is_empty()
             || !edit.added.is_empty()
             || edit.heads.iter().any(|(key, head)| self.functions.get(*key).is_none_or(|f| Head::of(f) != *head))
-            || self.functions.iter().any(|(_, f)| f.body.is_edited() || !f.body.has_journal())
+            || self.functions.iter().any(|(_, f)| f.body.is_edited_in_module())
     }
 
-    /// Whether anything was changed since [`Module::begin_edit`]; false without an edit.
+    /// Whether anything was changed in the body of a function since [`Module::begin_edit`]; false without an edit.
     pub fn is_edited(&self, key: FunctionKey) -> bool {
-        self.functions.get(key).is_some_and(|f| f.body.is_edited())
+        self.has_edit() && self.get(key).is_some_and(|f| f.body.is_edited_in_module())
     }
 
     /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and
     /// constants that were interned since stay in the tables, where nothing refers to them. Does nothing without an edit.
     pub fn rollback(&mut self) {
         let Some(edit) = self.edits.pop() else { return };
+        for key in &edit.removed {
+            self.removed.remove(key);
+        }
         for key in edit.added {
             self.functions.remove(key);
         }
@@ -324,7 +356,7 @@ impl Module {
             }
         }
         for (_, f) in &mut self.functions {
-            f.body.rollback_journal();
+            f.body.rollback_module_journal();
         }
         self.cx.globals.rollback();
         self.order = edit.order;

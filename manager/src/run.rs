@@ -19,6 +19,7 @@ use crate::left::Left;
 use crate::order::check_order;
 use crate::pass::{Pass, PassKind};
 use crate::phases::lower_claim;
+use crate::scope;
 use crate::session::Session;
 
 /// A pass that is running, as the handle of the context that it was given knows it.
@@ -119,11 +120,15 @@ impl Frame {
 /// What is left of these steps is skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 4; a
 /// sequence that failed has left it as it was before that one of its passes that failed.
 ///
+/// Passes that run others nest at most [`MAX_NESTING`] deep under a context, and twice as deep on a thread, whatever contexts they make and whatever
+/// instruments run; more is an error.
+///
 /// # Errors
 /// If the pass, something that it depends on, or an instrument fails.
 pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
     let info = pass.info();
     let fail = |error: PassError| PassFailure::from(error).at(&info.name, || path(cx));
+    let _open = scope::open_run().map_err(fail)?;
     let forced = match enabled(info, cx) {
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
@@ -310,6 +315,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         begun.end += 1;
     }
     let mut in_hooks = since(hooks);
+    // How many edits of others are open, and whether that of this pass is.
+    let edits = module.edit_depth();
+    let mut has_edit = false;
     if result.is_ok() {
         // What a pass preserves is told by comparing with this.
         let mut before = None;
@@ -317,6 +325,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             let preserves = !pass.info().preserved.is_empty();
             before = (preserves && running.analysed().is_some()).then(|| module.stamp());
             module.begin_edit();
+            has_edit = true;
         }
         let began = now();
         result = catch_unwind(AssertUnwindSafe(|| pass.run(module, &inner)))
@@ -328,16 +337,25 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             in_hooks += inside;
         }
         result = running.left.settle(module, result);
+        if leaf {
+            end_edits_inside(module, edits + 1, result.is_ok());
+            has_edit = module.edit_depth() > edits;
+            if !has_edit && result.is_ok() {
+                result = Err(PassError::new(LOST_EDIT).into());
+            }
+        }
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
             if outcome.is_changed() {
                 lower_claim(module, pass.info(), &inner);
             }
         }
-        if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed())
-            && let Err(error) = analyses.carry(module, before, &pass.info().preserved)
-        {
-            result = Err(error.into());
+        if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed()) {
+            let carry = || analyses.carry(module, before, &pass.info().preserved);
+            let carried = catch_unwind(AssertUnwindSafe(carry)).unwrap_or_else(|p| Err(PassError::panic(p)));
+            if let Err(error) = carried {
+                result = Err(error.into());
+            }
         }
         if let Ok(outcome) = &result {
             let hooks = now();
@@ -360,7 +378,8 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
                     keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
                 }
                 // What was appended and not linked goes too.
-                _ => module.rollback(),
+                _ if has_edit => module.rollback(),
+                _ => {}
             }
             // A pass around this one may be rolled back to what was right before.
             let outermost = std::iter::successors(outer, |f| f.parent.as_ref()).all(|f| f.session.is_some());
@@ -392,6 +411,19 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         outer.add_instruments(in_hooks);
     }
     result
+}
+
+const LOST_EDIT: &str = "it put another module in the place of its own, or ended an edit that it had not begun: what it did cannot be taken back";
+
+/// Ends the edits that a pass has begun and not ended, so that this many are left: they are kept or taken back with the pass.
+fn end_edits_inside(module: &mut Module, depth: usize, keep: bool) {
+    for _ in depth..module.edit_depth() {
+        if keep {
+            module.commit();
+        } else {
+            module.rollback();
+        }
+    }
 }
 
 /// Calls a hook of some instruments that cannot fail; what panics there is left among the remarks.
@@ -435,8 +467,10 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
         Some(text) => Some((*text).to_string()),
         None => payload.downcast_ref::<String>().cloned(),
     };
-    // A payload may panic again when it is dropped.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    // A payload may panic again when it is dropped, and what that panics with may, too.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
     text.unwrap_or_else(|| "it panicked with something that is not a text".to_string())
 }
 

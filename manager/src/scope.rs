@@ -1,11 +1,11 @@
-//! Which context is the current one of a thread.
+//! Which context is the current one of a thread, and how many passes run on it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use crate::context::PassContext;
-use crate::error::PassFailure;
+use crate::error::{MAX_NESTING, PassError, PassFailure};
 use crate::registry::PassRegistry;
 
 struct Scopes {
@@ -18,6 +18,31 @@ struct Scopes {
 thread_local! {
     // Borrowed only for as long as it takes to push, pop or clone a handle: no code of others runs meanwhile.
     static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes { default: None, entered: Vec::new(), next: 0 }) };
+    static RUNS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How deep passes nest on a thread, in each other and in the hooks of instruments, under whatever contexts.
+const MOST_RUNS: usize = 2 * MAX_NESTING;
+
+/// A run of a pass is open on this thread as long as it is there.
+pub(crate) struct OpenRun {
+    thread: PhantomData<*const ()>,
+}
+
+/// A run of a pass begins on this thread.
+pub(crate) fn open_run() -> Result<OpenRun, PassError> {
+    let open = RUNS.get();
+    if open == MOST_RUNS {
+        return Err(PassError::new(format!("passes nest more than {MOST_RUNS} deep on this thread")));
+    }
+    RUNS.set(open + 1);
+    Ok(OpenRun { thread: PhantomData })
+}
+
+impl Drop for OpenRun {
+    fn drop(&mut self) {
+        RUNS.set(RUNS.get().saturating_sub(1));
+    }
 }
 
 /// Registries are not changed once they are shared, so contexts without one share the empty one.

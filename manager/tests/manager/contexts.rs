@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Diagnostic, Severity};
-use anfora_manager::{ModulePass, Pass, PassContext, PassRegistry};
+use anfora_ir::{Diagnostic, Module, Severity};
+use anfora_manager::{Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassRegistry, PassRun};
 
-use crate::support::{Log, Mischief, Recorder, context, empty_module, idle};
+use crate::support::{Log, Mischief, Recorder, context, empty_module, idle, module};
 
 fn level(n: u8) -> PassContext {
     PassContext::builder().opt_level(n).build().unwrap()
@@ -154,4 +154,72 @@ fn remarks_do_not_pile_up_without_end() {
     let remarks = cx.take_remarks();
     assert_eq!(remarks.len(), anfora_manager::MAX_REMARKS + 1);
     assert_eq!(remarks.last().unwrap().diagnostic.message, "5 more remarks were not kept");
+}
+
+#[test]
+fn passes_that_run_themselves_under_contexts_of_their_own_end() {
+    fn again() -> ModulePass {
+        ModulePass::new("again", 0, |_, _| {
+            again().apply(&mut module(), &PassContext::new())?;
+            Ok(())
+        })
+    }
+    again().apply(&mut module(), &PassContext::new()).unwrap_err();
+    // The thread can go on.
+    idle("idle", 0).apply(&mut module(), &PassContext::new()).unwrap();
+}
+
+#[test]
+fn instruments_that_watch_what_they_run_end() {
+    struct Runs(&'static str);
+    impl Runs {
+        fn run(&self, hook: &str, run: &PassRun<'_>) -> Result<(), PassError> {
+            if hook == self.0 {
+                idle("inner", 0).apply(&mut module(), run.context())?;
+            }
+            Ok(())
+        }
+    }
+    impl Instrument for Runs {
+        fn name(&self) -> &str {
+            "runs"
+        }
+        fn should_run(&self, _: &Module, run: &PassRun<'_>) -> Result<bool, PassError> {
+            self.run("should_run", run).map(|()| true)
+        }
+        fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+            self.run("before", run)
+        }
+        fn run_after(&self, _: &Module, run: &PassRun<'_>, _: &Outcome) -> Result<(), PassError> {
+            self.run("after", run)
+        }
+    }
+    for hook in ["should_run", "before", "after"] {
+        let cx = PassContext::builder().instrument(Arc::new(Runs(hook))).build().unwrap();
+        idle("idle", 0).apply(&mut module(), &cx).unwrap_err();
+        idle("idle", 0).apply(&mut module(), &PassContext::new()).unwrap();
+    }
+}
+
+#[test]
+fn an_exit_that_panics_while_a_panic_goes_through_is_recorded() {
+    let log = Log::default();
+    let contexts: Vec<PassContext> = [Mischief::None, Mischief::Panic("exit"), Mischief::Panic("exit")]
+        .into_iter()
+        .map(|mischief| context(&[Recorder::with("I", &log, mischief)]))
+        .collect();
+    let outer = level(1);
+    outer
+        .scope(|| {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let _guards: Vec<_> = contexts.iter().map(|cx| cx.enter().unwrap()).collect();
+                panic!("on the way");
+            }));
+            assert!(result.is_err());
+            assert_eq!(current(), 1);
+        })
+        .unwrap();
+    let said: Vec<usize> = contexts.iter().map(|cx| cx.take_remarks().len()).collect();
+    assert!(said[0] == 0 && said[1] > 0 && said[2] > 0, "{said:?}");
+    assert_eq!(log.take().iter().filter(|e| e.ends_with("exit")).count(), 3);
 }

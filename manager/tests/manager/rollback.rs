@@ -48,6 +48,146 @@ fn a_panic_with_a_payload_that_panics_is_taken_back() {
 }
 
 #[test]
+fn a_panic_with_payloads_in_payloads_is_taken_back() {
+    struct Bomb(usize);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if let Some(n) = self.0.checked_sub(1) {
+                std::panic::panic_any(Bomb(n));
+            }
+        }
+    }
+    fails_without_trace(&wreck("w", || std::panic::panic_any(Bomb(3))), &PassContext::new());
+}
+
+/// The ways for a pass to end.
+const ENDS: [fn() -> Result<(), PassError>; 3] = [|| Ok(()), || Err("no".into()), || panic!("no")];
+
+/// Runs a pass that ends in some way; whether it left the module as it was.
+fn leaves_trace(pass: &dyn Pass, succeeds: bool) -> bool {
+    let mut module = module();
+    let before = snapshot(&module);
+    let result = pass.apply(&mut module, &PassContext::new());
+    assert_eq!(result.is_ok(), succeeds);
+    assert!(!module.has_edit() && module.functions().all(|(_, f)| !f.body.has_journal()));
+    let changed = snapshot(&module) != before;
+    assert_eq!(result.is_ok_and(|o| o.is_changed()), changed, "it says whether it changed anything");
+    changed
+}
+
+#[test]
+fn edits_that_a_pass_leaves_open_end_with_it() {
+    for (i, end) in ENDS.into_iter().enumerate() {
+        for late in [false, true] {
+            let pass = ModulePass::new("p", 0, move |module, _| {
+                set_bumps(module, 1);
+                module.begin_edit();
+                module.begin_edit();
+                if late {
+                    wreck_a_little(module);
+                }
+                end()
+            });
+            assert_eq!(leaves_trace(&pass, i == 0), i == 0);
+        }
+    }
+}
+
+#[test]
+fn journals_that_a_pass_leaves_open_end_with_it() {
+    for (i, end) in ENDS.into_iter().enumerate() {
+        for (early, late) in [(false, false), (true, false), (false, true), (true, true)] {
+            let pass = FunctionPass::new("p", 0, move |func, _, _| {
+                let body = &mut func.function.body;
+                let params = body.params().to_vec();
+                if early {
+                    body.set_params([params.clone(), params.clone()].concat());
+                }
+                body.begin_journal();
+                body.begin_journal();
+                if late {
+                    body.set_params(Vec::new());
+                }
+                end()
+            });
+            assert_eq!(leaves_trace(&pass, i == 0), i == 0 && (early || late), "{early} {late}");
+        }
+    }
+    // Inside of another one, that takes all of it back.
+    let pass = ModulePass::new("outer", 0, |module, cx| {
+        wreck_a_little(module);
+        replace_bodies(module);
+        let inner = FunctionPass::new("inner", 0, |func, _, _| {
+            func.function.body.begin_journal();
+            let new = anfora_ir::Body::new(&func.cx.types);
+            func.function.body.replace(new);
+            func.function.body.begin_journal();
+            Ok(())
+        });
+        assert!(inner.apply(module, cx)?.is_changed());
+        Err("no".into())
+    });
+    fails_without_trace(&pass, &PassContext::new());
+}
+
+#[test]
+fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
+    let swaps = ModulePass::new("swaps", 0, |module, _| {
+        *module = crate::support::module_of(&["other"]);
+        Ok(())
+    });
+    let failure = swaps.apply(&mut module(), &PassContext::new()).unwrap_err();
+    assert!(failure.to_string().contains("another module"), "{failure}");
+
+    // One that ends the edit of its own run, but not that of the pass around it.
+    let outer = ModulePass::new("outer", 0, |module, cx| {
+        let ends = ModulePass::new("ends", 0, |module, _| {
+            wreck_a_little(module);
+            module.commit();
+            Ok(())
+        });
+        wreck_a_little(module);
+        ends.apply(module, cx).map(|_| ()).map_err(PassError::from)
+    });
+    let failure = fails_without_trace(&outer, &PassContext::new());
+    assert!(failure.to_string().contains("outer"), "{failure}");
+    // A copy of the module knows of the edit, and may be put in its place.
+    let tries = |end: fn() -> Result<(), PassError>| {
+        ModulePass::new("tries", 0, move |module, _| {
+            let mut copy = module.clone();
+            set_bumps(&mut copy, 7);
+            *module = copy;
+            end()
+        })
+    };
+    fails_without_trace(&tries(|| Err("no".into())), &PassContext::new());
+    let mut tried = module();
+    assert!(tries(|| Ok(())).apply(&mut tried, &PassContext::new()).unwrap().is_changed());
+    assert_eq!(bumps(&tried), 7);
+}
+
+#[test]
+fn a_function_that_was_removed_is_not_found_until_it_is_brought_back() {
+    let pass = ModulePass::new("p", 0, |module, cx| {
+        let [f, g, _] = module.order()[..] else { return Err("three functions".into()) };
+        module.remove(&[f, f]);
+        assert!(module.get(f).is_none() && module.get_mut(f).is_none() && module.get_pair(f, g).is_none());
+        assert_eq!(module.name(f), "");
+        let inner = ModulePass::new("inner", 0, move |module, _| {
+            assert!(module.get(f).is_none());
+            module.remove(&[f, g]);
+            assert!(module.get(g).is_none() && module.get_pair(f, g).is_none());
+            Err("no".into())
+        });
+        inner.apply(module, cx).unwrap_err();
+        assert!(module.get(f).is_none() && module.get(g).is_some());
+        crate::support::add_function(module, "f");
+        Err("no".into())
+    });
+    fails_without_trace(&pass, &PassContext::new());
+}
+
+#[test]
 fn what_succeeds_stays() {
     let mut module = module();
     assert!(wreck("w", || Ok(())).apply(&mut module, &PassContext::new()).unwrap().is_changed());
