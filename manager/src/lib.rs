@@ -15,7 +15,7 @@
 //!   before any of them runs. A module claims to be in a phase ([`PhaseEntry`]): what breaks a property that holds from there on lowers the claim, and the pass `EnterPhase`, with which the
 //!   pipelines of the phases end ([`PassRegistry::register_megapass`]), raises it.
 //! - An [`Instrument`] watches passes run, and may stop them: [`PassTiming`], [`Memory`], [`VerifyEach`], [`PrintIr`], [`DumpIr`], [`RunLog`], [`Bisect`],
-//!   [`Reproducer`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
+//!   [`Reproducer`], [`Remarks`], or one of one's own. They are told in their order, before a pass as after it. So what prints and dumps comes before `VerifyEach`, and shows also a result
 //!   that is not well-formed; `PassTiming` and `RunLog` come last, and know of such a pass that it failed. What instruments do is not part of
 //!   the time of a pass, whatever their order is.
 //!

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anfora_ir::{Diagnostic, Module, Severity};
-use anfora_manager::{Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassRegistry, PassRun};
+use anfora_manager::{
+    Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassRegistry, PassRun, ScopeGuard,
+};
 
 use crate::support::{Log, Mischief, Recorder, context, empty_module, idle, module};
 
@@ -51,6 +53,18 @@ fn guards_leave_in_order() {
     drop(third);
     assert_eq!(current(), 2);
     assert_eq!(log.take(), [""; 0]);
+}
+
+#[test]
+fn guards_stay_on_their_thread() {
+    // Which of the two is meant is clear only as long as a guard is not `Send`.
+    trait NotSend<Which> {
+        fn is_not() {}
+    }
+    struct IfSend;
+    impl<T> NotSend<()> for T {}
+    impl<T: Send> NotSend<IfSend> for T {}
+    <ScopeGuard as NotSend<_>>::is_not();
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use anfora_manager::{ModulePass, Outcome, Pass, PassContext, PassFailure, PassRegistry, Sequential};
+use anfora_manager::{
+    ModulePass, Outcome, Pass, PassContext, PassFailure, PassRegistry, Sequential, parse_pipeline, register_pass,
+};
 
 use crate::support::{Log, Mischief, Recorder, bump, bumps, empty_module, idle};
 
@@ -132,6 +134,64 @@ fn what_has_finished_on_the_module_as_it_is_does_not_run_again() {
         vec![Arc::new(idle("a", 0).requiring(["d"])), Arc::new(idle("b", 0).requiring(["d"]))];
     let (ran, _) = run(Sequential::new(passes).unwrap(), vec![bump("d")], &[]);
     assert_eq!(ran, ["sequential", "d", "a", "b"]);
+}
+
+#[test]
+fn a_pass_of_the_sequence_itself_has_finished_too() {
+    let passes: Vec<Arc<dyn Pass>> = vec![
+        Arc::new(bump("d")),
+        Arc::new(idle("a", 0).requiring(["d"])),
+        Arc::new(idle("b", 0).requiring(["a", "d"])),
+    ];
+    let known = vec![bump("d"), idle("a", 0).requiring(["d"])];
+    let (ran, _) = run(Sequential::new(passes).unwrap(), known, &[]);
+    assert_eq!(ran, ["sequential", "d", "a", "b"]);
+}
+
+#[test]
+fn what_has_finished_with_other_options_runs_again() {
+    register_pass! {
+        /// Has an option
+        D = ModulePass("d", 0);
+        options {
+            /// a number
+            n: u32 = 1,
+        }
+        run move |_module, cx| {
+            cx.count("n", n.into());
+            Ok(())
+        }
+    }
+    let mut registry = PassRegistry::new();
+    registry.register(D).unwrap();
+    registry.register_pass(idle("a", 0).requiring(["d"]), "").unwrap();
+    let registry = Arc::new(registry);
+    let counted = |pipeline: &str| {
+        let cx = PassContext::with_registry(registry.clone());
+        parse_pipeline(&registry, pipeline).unwrap().apply(&mut empty_module(), &cx).unwrap();
+        cx.statistics().get("d", "n")
+    };
+    assert_eq!(counted("d{n=1},a,a"), 1);
+    assert_eq!(counted("d{n=10},a,a"), 11);
+}
+
+#[test]
+fn a_dependency_that_the_context_requires_is_not_asked_about_and_runs_unless_it_is_disabled() {
+    let mut registry = PassRegistry::new();
+    registry.register_pass(idle("b", 9), "").unwrap();
+    registry.register_pass(idle("a", 0).requiring(["b"]), "").unwrap();
+    let log = Log::default();
+    let cx = PassContext::builder()
+        .registry(Arc::new(registry))
+        .require("b")
+        .instrument(Recorder::with("i", &log, Mischief::VetoPass("b")))
+        .build()
+        .unwrap();
+    idle("a", 0).requiring(["b"]).apply(&mut empty_module(), &cx).unwrap();
+    assert_eq!(log.take(), ["i should_run a", "i before b", "i after b", "i before a", "i after a"]);
+    let disabled = cx.derive().disable("b").build().unwrap();
+    let failure = idle("a", 0).requiring(["b"]).apply(&mut empty_module(), &disabled).unwrap_err();
+    assert!(failure.to_string().ends_with("did not run: it is disabled"), "{failure}");
 }
 
 #[test]

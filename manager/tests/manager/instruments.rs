@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Log, Mischief, Recorder, bump, bumps, context, empty_module, idle};
+use crate::support::{Log, Mischief, Recorder, bump, bumps, context, empty_module, idle, set_bumps};
 use anfora_ir::Module;
 use anfora_manager::{
     FailureKind, Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassFailure, PassRun, Sequential,
@@ -61,7 +61,7 @@ fn a_vetoed_pass_is_skipped_and_the_next_one_runs() {
     let mut module = empty_module();
     let passes = Sequential::new(vec![Arc::new(bump("first")), Arc::new(bump("second"))]).unwrap();
     assert!(passes.apply(&mut module, &cx).unwrap().is_changed());
-    assert_eq!(crate::support::bumps(&module), 1);
+    assert_eq!(bumps(&module), 1);
     assert_eq!(
         log.take(),
         [
@@ -109,6 +109,7 @@ fn when_an_enter_fails_those_before_are_exited_last_first() {
             Recorder::with("c", &log, mischief),
             Recorder::new("d", &log),
         ]);
+        let cx = cx.derive().opt_level(7).build().unwrap();
         let mut ran = false;
         let failure = cx.scope(|| ran = true).unwrap_err();
         assert!(!ran);
@@ -126,9 +127,12 @@ fn when_an_exit_fails_those_after_are_not_exited() {
     for mischief in [Mischief::Fail("exit"), Mischief::Panic("exit")] {
         let log = Log::default();
         let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
+        let cx = cx.derive().opt_level(7).build().unwrap();
         let failure = cx.scope(|| ()).unwrap_err();
         assert!(failure.to_string().starts_with("instrument `b` failed (exit): b "), "{failure}");
         assert_eq!(log.take(), ["a enter", "b enter", "c enter", "a exit", "b exit"]);
+        // The context has lost its instruments, and is not current.
+        assert_eq!(PassContext::current().opt_level(), 2);
         cx.scope(|| ()).unwrap();
         assert_eq!(log.take(), [""; 0]);
     }
@@ -163,42 +167,71 @@ fn when_a_pass_fails_what_was_begun_is_ended() {
     }
 }
 
-#[test]
-fn when_should_run_fails_the_rest_are_not_asked() {
-    for mischief in [Mischief::Fail("should_run"), Mischief::Panic("should_run")] {
+/// What three instruments hear of a pass, the second of which fails or panics in a hook; the pass does not get through, and the module stays.
+fn heard_until(hook: &'static str, says: FailureKind) -> Vec<String> {
+    let hear = |mischief: Mischief| {
         let log = Log::default();
         let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
-        let failure = bump("pass").apply(&mut empty_module(), &cx).unwrap_err();
-        assert_eq!(failure.pass(), "pass");
-        assert_eq!(log.take(), ["a should_run pass", "b should_run pass"]);
-    }
+        let noted = log.clone();
+        let pass = ModulePass::new("pass", 0, move |module, _| {
+            noted.note("runs");
+            set_bumps(module, 1);
+            Ok(())
+        });
+        let mut module = empty_module();
+        let failure = cx.scope(|| pass.apply(&mut module, &cx)).unwrap().unwrap_err();
+        assert_eq!((failure.pass(), failure.kind()), ("pass", &says));
+        assert_eq!(bumps(&module), 0);
+        log.take()
+    };
+    let heard = hear(Mischief::Fail(hook));
+    assert_eq!(hear(Mischief::Panic(hook)), heard);
+    assert_eq!(heard[..3], ["a enter", "b enter", "c enter"]);
+    assert_eq!(heard[heard.len() - 3..], ["a exit", "b exit", "c exit"]);
+    heard[3..heard.len() - 3].to_vec()
+}
+
+fn fault_of_b(hook: &'static str) -> FailureKind {
+    FailureKind::Instrument { instrument: "b".to_string(), hook }
+}
+
+#[test]
+fn when_should_run_fails_the_rest_are_not_asked() {
+    assert_eq!(heard_until("should_run", fault_of_b("should_run")), ["a should_run pass", "b should_run pass"]);
 }
 
 #[test]
 fn when_run_before_fails_the_pass_does_not_run() {
-    for mischief in [Mischief::Fail("before"), Mischief::Panic("before")] {
-        let log = Log::default();
-        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
-        let mut module = empty_module();
-        bump("pass").apply(&mut module, &cx).unwrap_err();
-        assert_eq!(crate::support::bumps(&module), 0);
-        let heard = log.take();
-        assert_eq!(heard[3..], ["a before pass", "b before pass", "a on_error pass (pass)"]);
-    }
+    assert_eq!(
+        heard_until("before", fault_of_b("run_before")),
+        [
+            "a should_run pass",
+            "b should_run pass",
+            "c should_run pass",
+            "a before pass",
+            "b before pass",
+            "a on_error pass (pass)"
+        ]
+    );
 }
 
 #[test]
 fn when_run_after_fails_the_pass_is_taken_back() {
-    for mischief in [Mischief::Fail("after"), Mischief::Panic("after")] {
-        let log = Log::default();
-        let cx = context(&[Recorder::new("a", &log), Recorder::with("b", &log, mischief), Recorder::new("c", &log)]);
-        let mut module = empty_module();
-        let failure = bump("pass").apply(&mut module, &cx).unwrap_err();
-        assert_eq!(*failure.kind(), FailureKind::Instrument { instrument: "b".to_string(), hook: "run_after" });
-        assert_eq!(crate::support::bumps(&module), 0);
-        let heard = log.take();
-        assert_eq!(heard[6..], ["a after pass", "b after pass", "c on_error pass (pass)"]);
-    }
+    assert_eq!(
+        heard_until("after", fault_of_b("run_after")),
+        [
+            "a should_run pass",
+            "b should_run pass",
+            "c should_run pass",
+            "a before pass",
+            "b before pass",
+            "c before pass",
+            "runs",
+            "a after pass",
+            "b after pass",
+            "c on_error pass (pass)"
+        ]
+    );
 }
 
 #[test]
@@ -299,7 +332,7 @@ fn a_pass_in_a_pass_is_heard_of_inside() {
     });
     let mut module = empty_module();
     assert!(outer.apply(&mut module, &cx).unwrap().is_changed());
-    assert_eq!(crate::support::bumps(&module), 1);
+    assert_eq!(bumps(&module), 1);
     assert_eq!(
         log.take(),
         [

@@ -9,7 +9,7 @@ use anfora_manager::{
     Sequential,
 };
 
-use crate::support::{bump, bumps, idle, module, set_bumps, snapshot, wreck};
+use crate::support::{Log, Recorder, bump, bumps, idle, module, set_bumps, snapshot, wreck};
 
 /// Runs a pass that fails, and holds the module against what it was.
 fn fails_without_trace(pass: &dyn Pass, cx: &PassContext) -> anfora_manager::PassFailure {
@@ -377,9 +377,11 @@ fn unchanged_is_exact() {
 
 #[test]
 fn contexts_are_left_in_order_when_a_closure_panics() {
-    let (a, b, c) = (1, 3, 0);
-    let contexts: Vec<PassContext> =
-        [a, b, c].into_iter().map(|n| PassContext::builder().opt_level(n).build().unwrap()).collect();
+    let log = Log::default();
+    let contexts = ["a", "b", "c"].map(|name| {
+        let recorder = Recorder::new(name, &log);
+        PassContext::builder().opt_level(7).instrument(recorder).build().unwrap()
+    });
     let result = catch_unwind(AssertUnwindSafe(|| {
         contexts[0]
             .scope(|| {
@@ -388,6 +390,7 @@ fn contexts_are_left_in_order_when_a_closure_panics() {
             .unwrap();
     }));
     assert!(result.is_err());
+    assert_eq!(log.take(), ["a enter", "b enter", "c enter", "c exit", "b exit", "a exit"]);
     assert_eq!(PassContext::current().opt_level(), 2);
 }
 
