@@ -101,6 +101,9 @@ pub fn print_module(module: &Module, options: &PrintOptions, sink: &mut impl fmt
     print_functions(&module.cx, options, module.attrs(), &functions, sink, |_| ())
 }
 
+/// How long the text of a node is, more or less.
+const BYTES_OF_A_NODE: usize = 16;
+
 /// The text of a module, as [`print_module`] writes it, and where in it each function is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModuleText {
@@ -112,8 +115,11 @@ pub struct ModuleText {
 impl ModuleText {
     /// The module's text with these options.
     pub fn new(module: &Module, options: &PrintOptions) -> ModuleText {
-        let (mut text, mut starts) = (String::new(), Vec::with_capacity(module.order().len()));
         let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
+        let nodes: usize = functions.iter().map(|f| f.body.len()).sum();
+        // About what a binding takes. Where that does, what is allocated does not depend on whether the text is just longer than a power of two.
+        let mut text = String::with_capacity(nodes.saturating_mul(BYTES_OF_A_NODE));
+        let mut starts = Vec::with_capacity(functions.len());
         print_functions(&module.cx, options, module.attrs(), &functions, &mut text, |at| starts.push(at))
             .expect("a string takes all text");
         ModuleText { text, functions: module.order().iter().copied().zip(starts).collect() }
