@@ -50,6 +50,15 @@ fn promise(name: &str) -> Promise {
     }
 }
 
+/// Passes that leave most random programs as they are, and why.
+const SELDOM_CHANGES: [(&str, &str); 1] =
+    [("EnterPhase", "no phase can be claimed of a program with nested functions, as most have")];
+
+/// Of so many programs a pass is to change one; else little is known of it.
+fn one_in(name: &str) -> usize {
+    if SELDOM_CHANGES.iter().any(|c| c.0 == name) { 32 } else { 16 }
+}
+
 /// A property about meaning says nothing of a program that fails, and one about a construct nothing where there is none.
 #[test]
 fn most_random_programs_succeed_and_exercise_the_language() {
@@ -152,9 +161,14 @@ fn passes_keep_meaning_and_say_what_they_do() {
         let pass = registry.make(name).expect("a registered pass");
         match check_pass_and_shrink(&*pass, &promise(name), pool()) {
             Err(caught) => Some(format!("{name}: {caught}")),
-            Ok(changed) if changed * 16 < pool().len() && pool().len() >= 64 && !DOES_NOTHING.contains(&name) => Some(
-                format!("{name} changes only {changed} of {} programs, so that little is known of it", pool().len()),
-            ),
+            Ok(changed)
+                if changed * one_in(name) < pool().len() && pool().len() >= 64 && !DOES_NOTHING.contains(&name) =>
+            {
+                Some(format!(
+                    "{name} changes only {changed} of {} programs, so that little is known of it",
+                    pool().len()
+                ))
+            }
             Ok(_) => None,
         }
     };

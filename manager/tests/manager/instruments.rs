@@ -42,6 +42,28 @@ fn a_scope_enters_runs_and_exits() {
 }
 
 #[test]
+fn a_context_is_not_yet_current_when_it_is_entered_and_not_any_more_when_it_is_exited() {
+    struct Around(Log);
+    impl Instrument for Around {
+        fn name(&self) -> &str {
+            "around"
+        }
+        fn enter(&self, cx: &PassContext) -> Result<(), PassError> {
+            self.0.note(format!("enter {} in {}", cx.opt_level(), PassContext::current().opt_level()));
+            Ok(())
+        }
+        fn exit(&self, cx: &PassContext) -> Result<(), PassError> {
+            self.0.note(format!("exit {} in {}", cx.opt_level(), PassContext::current().opt_level()));
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let cx = PassContext::builder().opt_level(7).instrument(Arc::new(Around(log.clone()))).build().unwrap();
+    cx.scope(|| cx.scope(|| ()).unwrap()).unwrap();
+    assert_eq!(log.take(), ["enter 7 in 2", "enter 7 in 7", "exit 7 in 7", "exit 7 in 2"]);
+}
+
+#[test]
 fn all_are_asked_and_all_must_agree() {
     let log = Log::default();
     let instruments = [Recorder::new("a", &log), Recorder::with("b", &log, Mischief::Veto), Recorder::new("c", &log)];
