@@ -352,6 +352,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Body::stamp",
             "ir::Function::stamp",
             "ir::Module::edit_depth",
+            "ir::Module::revision",
             "ir::Module::stamp",
             "ir::ModuleStamp::is_of",
         ],

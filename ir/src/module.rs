@@ -30,6 +30,7 @@ pub struct Module {
     /// `#![…]`
     attrs: AttrsId,
     source: Option<Arc<Source>>,
+    revision: u64,
     /// The edits that are open, each inside of the one before it.
     edits: Vec<ModuleEdit>,
 }
@@ -88,6 +89,7 @@ impl Module {
             order: Vec::new(),
             attrs,
             source: None,
+            revision: 0,
             edits: Vec::new(),
         }
     }
@@ -272,6 +274,11 @@ impl Module {
         !self.edits.is_empty()
     }
 
+    /// How many edits that changed something were kept, inner ones included.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// How many edits are open, each inside of the one before.
     pub fn edit_depth(&self) -> usize {
         self.edits.len()
@@ -320,6 +327,7 @@ impl Module {
                 self.removed.clear();
             }
         }
+        self.revision += u64::from(changed);
         changed
     }
 

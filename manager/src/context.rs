@@ -511,7 +511,8 @@ impl PassContextBuilder {
 
     /// Function passes are shared out to so many threads; 0 for as many as the machine runs at once, and never more than
     /// [`MAX_THREADS`](crate::MAX_THREADS). It is 1 where nothing is said: then the thread that runs a pass does all of it. The result is the same, to the
-    /// byte. The threads are made when there is work for them, and go with the last of the contexts that share them.
+    /// byte. The threads are made when there is work for them, and go with the last of the contexts that share them. A pass that runs on a thread
+    /// of a pool, be it this one or another, is not shared out again.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.workers = Arc::new(Workers::new(threads));

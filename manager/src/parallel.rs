@@ -37,14 +37,15 @@ impl Workers {
         self.threads
     }
 
-    /// The pool; none where work is not shared out: with one thread, and on a thread of the pool itself, where a pass inside of one that is shared out runs.
+    /// The pool; none where work is not shared out: with one thread, and on a thread of any pool. There a pass runs inside of work that is shared out already,
+    /// and a thread that waited would take up more of that in the meantime, in the middle of the pass.
     fn pool(&self) -> Option<&ThreadPool> {
-        if self.threads < 2 {
+        if self.threads < 2 || rayon::current_thread_index().is_some() {
             return None;
         }
         let named = |i| format!("anfora-worker-{i}");
         let make = || ThreadPoolBuilder::new().num_threads(self.threads).thread_name(named).build().ok();
-        self.pool.get_or_init(make).as_ref().filter(|pool| pool.current_thread_index().is_none())
+        self.pool.get_or_init(make).as_ref()
     }
 
     /// Whether [`Workers::map`] would use more than one thread for so many jobs.
@@ -162,7 +163,7 @@ mod tests {
             || (),
             |(), _, _| {
                 let outside = std::thread::current().id();
-                assert!(!workers.share(16));
+                assert!(!workers.share(16) && !Workers::new(2).share(16));
                 workers.map(jobs(&[1; 4]), || (), |(), _, what| (std::thread::current().id() == outside, what))
             },
         );

@@ -254,7 +254,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
         return fail(SkipReason::Disabled.to_string());
     }
     if let Some(session) = cx.frame().and_then(|f| f.session.as_ref())
-        && session.has_finished(pass)
+        && session.has_finished(pass, module)
     {
         return Ok(false);
     }
@@ -391,7 +391,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
     let entered = &instruments[..begun.end];
     let result = match result {
         Ok(outcome) => {
-            finish(pass, &inner, running, outer_session, &outcome);
+            finish(pass, &inner, running, outer_session, module);
             let hooks = now();
             tell(entered, "on_end", cx, |instrument| instrument.on_end(module, run, Ok(&outcome)));
             in_hooks += since(hooks);
@@ -440,13 +440,13 @@ fn tell(instruments: &[Arc<dyn Instrument>], hook: &'static str, cx: &PassContex
 }
 
 /// Keeps what a pass counted, and notes that it is done with the module as it is.
-fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&Arc<Session>>, outcome: &Outcome) {
+fn finish(pass: &dyn Pass, inner: &PassContext, frame: &Frame, session: Option<&Arc<Session>>, module: &Module) {
     if frame.has_counts.load(Ordering::Acquire) {
         let counts = std::mem::take(&mut *lock(&frame.counts));
         inner.with_statistics(|s| counts.into_iter().for_each(|(counter, n)| s.add(&frame.pass, counter, n)));
     }
     if let Some(session) = session {
-        session.note_finished(pass, outcome);
+        session.note_finished(pass, module);
     }
 }
 

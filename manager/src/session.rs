@@ -7,34 +7,47 @@ use rustc_hash::FxHashSet;
 
 use crate::compaction::Edited;
 use crate::context::lock;
-use crate::info::Outcome;
-use crate::pass::{Pass, PassKind};
+use crate::pass::Pass;
 use crate::rounds::{Rounds, Visits};
 
 /// What is known of the module that a sequence works on, from one of its passes to the next.
 #[derive(Default)]
 pub(crate) struct Session {
-    /// The passes that finished on the module as it is now, as pipelines write them.
-    finished: Mutex<FxHashSet<String>>,
+    finished: Mutex<Finished>,
     edited: Mutex<Edited>,
     /// Present while passes are repeated.
     rounds: Mutex<Option<Rounds>>,
 }
 
+/// The passes that finished on a module, as pipelines write them.
+#[derive(Default)]
+struct Finished {
+    /// The module, by the identity of its globals, and how many edits of it had been kept.
+    state: (u64, u64),
+    passes: FxHashSet<String>,
+}
+
+fn state_of(module: &Module) -> (u64, u64) {
+    (module.cx.globals.stamp().identity(), module.revision())
+}
+
 impl Session {
     /// Whether a pass finished, with the same options, on the module as it is now.
-    pub(crate) fn has_finished(&self, pass: &dyn Pass) -> bool {
-        lock(&self.finished).contains(&pass.pipeline_text())
+    pub(crate) fn has_finished(&self, pass: &dyn Pass, module: &Module) -> bool {
+        let finished = lock(&self.finished);
+        finished.state == state_of(module) && finished.passes.contains(&pass.pipeline_text())
     }
 
     /// Notes that a pass is done with the module as it is.
-    pub(crate) fn note_finished(&self, pass: &dyn Pass, outcome: &Outcome) {
+    pub(crate) fn note_finished(&self, pass: &dyn Pass, module: &Module) {
         let mut finished = lock(&self.finished);
-        // The passes of a sequence have noted themselves what they changed.
-        if outcome.is_changed() && pass.kind() != PassKind::Sequence {
-            finished.clear();
+        let state = state_of(module);
+        // Whoever changed the module since: a pass of the sequence, or one that ran under a context of its own.
+        if finished.state != state {
+            finished.passes.clear();
+            finished.state = state;
         }
-        finished.insert(pass.pipeline_text());
+        finished.passes.insert(pass.pipeline_text());
     }
 
     /// Remembers, for as long as the guard is there, which functions passes left as they were. Inside of another repetition it is remembered anyway.

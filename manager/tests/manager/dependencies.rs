@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use anfora_ir::Module;
 use anfora_manager::{
-    ModulePass, Outcome, Pass, PassContext, PassFailure, PassRegistry, Sequential, parse_pipeline, register_pass,
+    ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, PassRegistry, Sequential, parse_pipeline,
+    register_pass,
 };
 
 use crate::support::{Log, Mischief, Recorder, bump, bumps, empty_module, idle};
@@ -222,4 +224,33 @@ fn a_long_chain_of_dependencies_is_not_deep() {
         .join()
         .unwrap();
     assert_eq!(bumped, count as i64);
+}
+
+/// A sequence that runs a pass under a context of its own.
+struct Elsewhere(PassInfo, ModulePass);
+
+impl Pass for Elsewhere {
+    fn info(&self) -> &PassInfo {
+        &self.0
+    }
+    fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
+        self.1.apply(module, &cx.derive().build().unwrap())
+    }
+    fn kind(&self) -> PassKind {
+        PassKind::Sequence
+    }
+}
+
+#[test]
+fn what_changes_under_a_context_of_its_own_counts() {
+    for (inner, again) in [(bump("inner"), true), (idle("inner", 0), false)] {
+        let passes: Vec<Arc<dyn Pass>> = vec![
+            Arc::new(idle("b", 0)),
+            Arc::new(Elsewhere(PassInfo::new("elsewhere", 0), inner)),
+            Arc::new(idle("a", 0).requiring(["b"])),
+        ];
+        let (ran, result) = run(Sequential::new(passes).unwrap(), vec![idle("b", 0)], &[]);
+        result.unwrap();
+        assert_eq!(ran.iter().filter(|name| *name == "b").count(), 1 + usize::from(again), "{ran:?}");
+    }
 }
