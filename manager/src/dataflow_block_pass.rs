@@ -4,7 +4,7 @@ use anfora_ir::{
     Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, LetFlags, Module, Retype, Step, SymbolId, Type,
     TypeId, VarId,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::body_part::{Names, Stray, copy_lets, copy_var};
 use crate::context::PassContext;
@@ -17,14 +17,15 @@ use crate::place::binding_name;
 use crate::regions::{Region, Relink, regions_of};
 use crate::reports::Reports;
 
-/// A pass over each dataflow region, in program order; one that stands in a function value inside of another comes before that one, and is a part of
-/// it after that.
+/// A pass over each dataflow region, in program order. One that stands in a branch or a function value inside of another is not given by itself: it is a part
+/// of that one.
 /// Functions marked `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
 ///
 /// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it that the pass could touch. When the pass is done with a
-/// region that it changed, what it made of the bindings takes the region's place. It has to bind every output still, and every symbolic
-/// dimension that a `match_cast` of the region bound. Whatever else it binds is visible as its variable says. Where the type of an
-/// output became more specific, its users are typed again.
+/// region that it changed, what it made of the bindings takes the region's place. It has to bind every output still, once and as a variable, and none of its
+/// inputs; and every symbolic dimension that a `match_cast` of the region's own bindings cast to, unless the type of a parameter of the function or of an input of
+/// the region names it. Whatever else it binds is visible as its variable says. Where the type of an output became more specific, its users are typed again.
+/// The body itself stays: putting another in its place is refused.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Module, OpRegistry, Step};
@@ -205,6 +206,8 @@ struct Part {
     body: Body,
     /// Variables of the function that are parameters of the part or bound in its chain, each with what it is there.
     vars: Vec<(VarId, VarId)>,
+    /// So many of them, from the first, are parameters.
+    inputs: usize,
     /// The outputs, in the function and in the part.
     outputs: Vec<(VarId, VarId)>,
 }
@@ -224,6 +227,7 @@ fn edit_regions(
         };
         let symbols = cast_symbols(func.cx, &part.body);
         part.body.begin_journal();
+        let generation = part.body.generation();
         let outputs: Vec<VarId> = part.outputs.iter().map(|&(_, inside)| inside).collect();
         let mut block = BlockEdit {
             cx: func.cx,
@@ -237,6 +241,11 @@ fn edit_regions(
         reports.name_bindings(func.cx, &part.body);
         func.append_reports(reports);
         done?;
+        if part.body.generation() != generation || !part.body.has_journal() {
+            return Err(PassError::new("another body was put in the place of that of a dataflow region")
+                .with_help("edit the bindings of the region instead")
+                .in_function(&function));
+        }
         if part.body.is_edited() {
             let symbols: Vec<SymbolId> = symbols.into_iter().filter(|s| !given.contains(s)).collect();
             put_back(func, &region, &part, &symbols, &mut relink, &mut retyped)
@@ -269,6 +278,7 @@ fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
         Some(param)
     });
     copied.ok()?;
+    let inputs = params.len();
     part.set_params(params);
     let mut outputs = Vec::new();
     for (_, var) in lets(body, region.first, Some(region.last)) {
@@ -286,7 +296,7 @@ fn take_out(cx: &mut Context, body: &Body, region: &Region) -> Option<Part> {
         part.set_let_body(last, tail);
         part.set_root(first);
     }
-    Some(Part { body: part, vars, outputs })
+    Some(Part { body: part, vars, inputs, outputs })
 }
 
 /// The Lets of a chain with their variables, up to one of them or to the end.
@@ -310,7 +320,7 @@ fn put_back(
     retyped: &mut Vec<VarId>,
 ) -> Result<(), PassError> {
     let cx = &*func.cx;
-    let Part { body: new, vars, outputs } = part;
+    let Part { body: new, vars, inputs, outputs } = part;
     let body = &mut func.function.body;
     let begins = match binding_name(cx, body, region.first) {
         Some(name) => format!("the dataflow region that begins at %{name}"),
@@ -323,11 +333,24 @@ fn put_back(
             None => error,
         }
     };
-    let bound: FxHashMap<ExprId, ExprId> = lets(new, new.root(), None).map(|(id, var)| (var.expr(), id)).collect();
+    let given: FxHashSet<ExprId> = vars[..*inputs].iter().map(|(_, inside)| inside.expr()).collect();
+    let mut bound: FxHashSet<ExprId> = FxHashSet::default();
+    for (_, var) in lets(new, new.root(), None) {
+        let what = || binding_name(cx, new, var.expr()).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+        if new.as_var(var.expr()).is_none() {
+            return Err(refuse(format!("{begins} binds what is not a variable any more"), None));
+        }
+        if given.contains(&var.expr()) {
+            return Err(refuse(format!("{begins} binds {}, which it is given", what()), None));
+        }
+        if !bound.insert(var.expr()) {
+            return Err(refuse(format!("{begins} binds {} twice", what()), None));
+        }
+    }
     for &(var, inside) in outputs {
         let name = binding_name(cx, &func.function.body, var.expr());
         let shown = name.map_or_else(|| "an output".to_string(), |n| format!("its output %{n}"));
-        if !bound.contains_key(&inside.expr()) {
+        if !bound.contains(&inside.expr()) {
             return Err(refuse(format!("{begins} does not bind {shown} any more"), None));
         }
         if new.is_dataflow_var(inside) {
@@ -359,7 +382,7 @@ fn put_back(
         }
     }
     // What became of the variables themselves: names, flags and types.
-    for &(var, inside) in vars.iter().filter(|(_, inside)| bound.contains_key(&inside.expr())) {
+    for &(var, inside) in vars.iter().filter(|(_, inside)| bound.contains(&inside.expr())) {
         body.set_expr(var.expr(), new.expr(inside.expr()));
         if body.ty(var.expr()) != new.ty(inside.expr()) {
             body.set_type(var.expr(), new.ty(inside.expr()));

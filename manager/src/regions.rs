@@ -18,17 +18,19 @@ struct Block {
     open: Option<Region>,
 }
 
-/// The regions of a body in program order, one that stands in a branch or a function value inside of another before that one. Linear.
+/// The regions of a body in program order. One that stands in a branch or a function value inside of another is a part of that, and no other. Linear.
 pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
     let mut blocks: Vec<Block> = Vec::new();
+    let mut inside = false;
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         match step {
             Step::EnterBlock(_, kind) => blocks.push(Block { parent: owner(kind), open: None }),
             Step::Let(id) => {
                 let (Expr::Let { flags, .. }, Some(block)) = (body.expr(id), blocks.last_mut()) else { continue };
-                if flags.is_dataflow() && block.open.is_none() {
+                if flags.is_dataflow() && !inside {
+                    inside = true;
                     block.open = Some(Region { parent: block.parent, first: id, last: id });
                 }
             }
@@ -38,8 +40,11 @@ pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
                 if let Some(region) = &mut block.open {
                     region.last = id;
                 }
-                if !goes_on(body, id) {
-                    regions.extend(block.open.take());
+                if !goes_on(body, id)
+                    && let Some(region) = block.open.take()
+                {
+                    regions.push(region);
+                    inside = false;
                 }
             }
             Step::ExitBlock(..) => {
