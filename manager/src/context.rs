@@ -9,6 +9,7 @@ use crate::analyses::Analyses;
 use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
 use crate::error::PassFailure;
 use crate::instrument::Instrument;
+use crate::left::Dropped;
 use crate::names::UnknownName;
 use crate::parallel::{WORTH_SHARING, Workers};
 use crate::place::{Place, name_bindings, name_place};
@@ -258,6 +259,13 @@ impl PassContext {
         kept.into_iter().for_each(|d| self.add_remark(d));
         if dropped > 0 {
             lock(&self.log().remarks).dropped += dropped;
+        }
+    }
+
+    /// Counts messages of the running pass that nobody kept.
+    pub(crate) fn note_dropped(&self, dropped: &Dropped) {
+        if let (Some(frame), true) = (&self.frame, dropped.messages > 0) {
+            frame.left.note_dropped(dropped);
         }
     }
 

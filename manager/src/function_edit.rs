@@ -27,7 +27,7 @@ impl<'a> FunctionEdit<'a> {
         if !self.reports.is_empty() {
             let mut reports = std::mem::take(&mut self.reports);
             reports.name_bindings(self.cx, &self.function.body);
-            reports.leave(context, self.name());
+            reports.leave(context);
         }
     }
 

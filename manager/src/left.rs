@@ -43,6 +43,26 @@ enum Stage {
 /// The most of the source that is read to find where an expression ends.
 const LONGEST: usize = 4096;
 
+/// Messages for which there was no room.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    pub(crate) messages: u64,
+    /// So many of them are errors.
+    pub(crate) errors: usize,
+}
+
+impl Dropped {
+    pub(crate) fn add(&mut self, diagnostic: &Diagnostic) {
+        self.messages += 1;
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
+    }
+
+    pub(crate) fn add_all(&mut self, others: &Dropped) {
+        self.messages += others.messages;
+        self.errors += others.errors;
+    }
+}
+
 /// Whether a list of so many messages takes no more like this one. There is room for errors where remarks have used up theirs.
 pub(crate) fn is_full(len: usize, next: &Diagnostic) -> bool {
     len >= if next.severity == Severity::Error { 2 * MAX_REMARKS } else { MAX_REMARKS }
@@ -74,6 +94,14 @@ impl Left {
         state.errors += errors;
         state.dropped += dropped;
         kept.into_iter().for_each(|item| state.push(item));
+    }
+
+    /// Counts messages that nobody kept.
+    pub(crate) fn note_dropped(&self, dropped: &Dropped) {
+        self.any.fetch_or(dropped.messages > 0, Ordering::Release);
+        let state = &mut *lock(&self.state);
+        state.dropped += dropped.messages;
+        state.errors += dropped.errors;
     }
 
     /// Whether what is left waits until the pass is over.

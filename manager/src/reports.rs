@@ -3,15 +3,15 @@
 use anfora_ir::{Body, Context, Diagnostic, ExprId};
 
 use crate::context::PassContext;
-use crate::left::is_full;
+use crate::left::{Dropped, is_full};
 use crate::place::{Place, name_bindings, name_place};
 
 /// What was reported of one body, in order.
 #[derive(Default)]
 pub(crate) struct Reports {
     items: Vec<Report>,
-    /// Whether there was more than is kept.
-    full: bool,
+    /// What is not kept is counted.
+    dropped: Dropped,
 }
 
 /// A message about an expression of the body, with what is left to be found.
@@ -24,7 +24,7 @@ impl Reports {
     /// Notes a message about an expression of the body of a function.
     pub(crate) fn push(&mut self, cx: &Context, body: &Body, function: &str, expr: ExprId, mut diagnostic: Diagnostic) {
         if is_full(self.items.len(), &diagnostic) {
-            self.full = true;
+            self.dropped.add(&diagnostic);
             return;
         }
         diagnostic.function.get_or_insert_with(|| function.to_string());
@@ -39,10 +39,10 @@ impl Reports {
 
     /// Adds what was reported of a part of the body, and has its bindings.
     pub(crate) fn append(&mut self, part: Reports) {
-        self.full |= part.full;
+        self.dropped.add_all(&part.dropped);
         for report in part.items {
             if is_full(self.items.len(), &report.diagnostic) {
-                self.full = true;
+                self.dropped.add(&report.diagnostic);
             } else {
                 self.items.push(report);
             }
@@ -50,11 +50,9 @@ impl Reports {
     }
 
     /// Leaves everything in the context.
-    pub(crate) fn leave(&mut self, context: &PassContext, function: &str) {
+    pub(crate) fn leave(&mut self, context: &PassContext) {
         self.items.drain(..).for_each(|r| context.remark(r.diagnostic));
-        if std::mem::take(&mut self.full) {
-            context.remark(Diagnostic::note("more was reported of this function than is kept").in_function(function));
-        }
+        context.note_dropped(&std::mem::take(&mut self.dropped));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

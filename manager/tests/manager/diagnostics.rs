@@ -11,7 +11,7 @@ use anfora_manager::{
     Sequential, remarks_json, render_remarks,
 };
 
-use crate::support::{Log, Recorder, context, idle, module, snapshot};
+use crate::support::{Log, Recorder, context, idle, module, module_of, snapshot};
 
 /// The program of the tests, in text: operands that are calls, branches, a function value, a tail.
 const NESTED: &str = "def @main(%x: Tensor[(8,), float32], %c: Tensor[(), bool]) {
@@ -260,6 +260,26 @@ fn reports_do_not_pile_up_without_end_and_no_error_is_lost() {
     assert_eq!(failure.to_string(), "pass `p` failed: at last (in @h, at %a)");
     let remarks = cx.take_remarks();
     assert_eq!(remarks.len(), MAX_REMARKS + 1);
+}
+
+#[test]
+fn what_was_not_kept_is_counted() {
+    let many = 2 * MAX_REMARKS + 7;
+    let speaks = |severity: Severity| {
+        FunctionPass::new("p", 0, move |func, _, _| {
+            let root = func.function.body.root();
+            (0..many).for_each(|_| func.report(root, Diagnostic::new(severity, "again")));
+            Ok(())
+        })
+    };
+    let cx = PassContext::new();
+    let last = |cx: &PassContext| cx.take_remarks().pop().unwrap().diagnostic.message;
+    let mut one = module_of(&["f"]);
+    assert_eq!(speaks(Severity::Remark).apply(&mut one, &cx).unwrap(), Outcome::Unchanged);
+    assert_eq!(last(&cx), format!("{} more remarks were not kept", many - MAX_REMARKS));
+    let failure = speaks(Severity::Error).apply(&mut one, &cx).unwrap_err();
+    assert!(failure.to_string().contains(&format!("it reported {many} errors, of which")), "{failure}");
+    assert_eq!(last(&cx), format!("{} more remarks were not kept", many - MAX_REMARKS));
 }
 
 #[derive(Clone, Default)]
