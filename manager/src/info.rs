@@ -7,7 +7,8 @@ use crate::analyses::PreservedAnalysis;
 /// A pass's name, the level from which it runs, the passes that it depends on, and the properties of modules that it is about.
 ///
 /// A property that is neither established nor broken is left as it is. What a pass establishes, it establishes in the functions that it works on: those that it leaves
-/// alone, such as a [`FunctionPass`](crate::FunctionPass) those marked `SkipOptimization`, keep their own.
+/// alone, such as a [`FunctionPass`](crate::FunctionPass) those marked `SkipOptimization`, keep their own. What a sequence says of properties comes after what its passes
+/// say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassInfo {
     /// The name, as pipelines write it.

@@ -346,9 +346,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         if leaf && let Ok(outcome) = &mut result {
             *outcome = if module.has_changes() { Outcome::Changed } else { Outcome::Unchanged };
-            if outcome.is_changed() {
-                lower_claim(module, pass.info(), &inner);
-            }
+        }
+        if let Ok(Outcome::Changed) = result {
+            lower_claim(module, pass.info(), &inner);
         }
         if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed()) {
             let carry = || analyses.carry(module, before, &pass.info().preserved);

@@ -8,7 +8,7 @@ use anfora_manager::{
     RegistryError, Repeat, Sequential, VerifyEach, parse_pipeline,
 };
 
-use crate::support::{Log, Recorder, add_function, bumps, empty_module, module, module_of, set_bumps, snapshot};
+use crate::support::{Log, Recorder, add_function, bumps, empty_module, idle, module, module_of, set_bumps, snapshot};
 
 /// A pass that notes that it ran, and adds one to the module's count.
 fn noting(name: &str, log: &Log) -> ModulePass {
@@ -42,6 +42,7 @@ fn registry(log: &Log) -> PassRegistry {
     registry.register_pass(noting("Use", log).needing(["tidy"]), "").unwrap();
     registry.register_pass(noting("UseMess", log).needing(["messy"]), "").unwrap();
     registry.register_pass(noting("Plain", log), "").unwrap();
+    registry.register_pass(idle("Idle", 0), "").unwrap();
     registry.register_pass(noting("Late", log).requiring(["Break"]), "").unwrap();
     registry.register_pass(noting("Careful", log).requiring(["Tidy"]).needing(["tidy"]), "").unwrap();
     registry.register_pass(noting("Anf", log).breaking(["anf"]), "").unwrap();
@@ -245,6 +246,18 @@ fn what_breaks_a_property_lowers_the_claim() {
     let mut module = claiming(1.5);
     assert_eq!(run("Plain,Tidy", &mut module), (Some(phase(1.5)), None));
     assert_eq!(run("Mess", &mut module).0, Some(phase(1.0)));
+
+    // A sequence breaks what it says itself, when it is over, if one of its passes changed something.
+    let sequence = |pass: &str| {
+        let passes = vec![registry.make(pass).unwrap()];
+        Sequential::named(PassInfo::new("Both", 0).breaking(["tidy"]), passes).unwrap()
+    };
+    let mut module = claiming(2.2);
+    assert_eq!(sequence("Idle").apply(&mut module, &cx).unwrap(), Outcome::Unchanged);
+    assert_eq!(module.phase(), Some(phase(2.2)));
+    assert_eq!(sequence("Plain").apply(&mut module, &cx).unwrap(), Outcome::Changed);
+    assert_eq!(module.phase(), Some(phase(1.0)));
+    assert_eq!(cx.take_remarks().pop().unwrap().pass, "Both");
 }
 
 struct After<F>(F);
