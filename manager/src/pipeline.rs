@@ -16,7 +16,7 @@ use crate::error::MAX_NESTING;
 use crate::info::PassInfo;
 use crate::names::UnknownName;
 use crate::pass::Pass;
-use crate::registry::{MakeError, Named, PassRegistry, RegisteredPass, is_name_char};
+use crate::registry::{FIXPOINT, MakeError, Named, PassRegistry, RegisteredPass, is_name_char};
 use crate::sequential::{Repeat, Sequential};
 
 /// What is wrong with a pipeline, and where.
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
     /// Reads an item; a group that it opens is read by the loop.
     fn item(&mut self, column: usize) -> Result<Expect, PipelineError> {
         let name = self.text().take_while(is_name_char);
-        if name == "fixpoint" {
+        if name == FIXPOINT {
             return self.fixpoint(column);
         }
         let registry = self.registry;

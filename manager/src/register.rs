@@ -76,7 +76,7 @@
 ///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
 ///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
 ///
-///   A default that its option does not take is a compile error.
+///   A default that its option does not take is a compile error. An option that is called as a word of the language, `r#type`, is `type` in pipelines.
 /// - `configs { … }` may be left out. It names the constants of the settings ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with
 ///   it. Several passes may name the same one.
 /// - After `run` comes the closure, or an expression that makes it; it sees the options under their names, as values of their types, and may end by `?` or
@@ -174,14 +174,14 @@ macro_rules! register_pass {
 macro_rules! declare_option {
     ($key:ident, $ty:ty, [], $default:expr, $doc:literal) => {
         <$crate::typed_option::Typed<$ty>>::option(
-            stringify!($key),
+            $crate::typed_option::option_key(stringify!($key)),
             $default,
             $crate::typed_option::doc_line($doc),
         )
     };
     ($key:ident, $ty:ty, [$($word:literal),+ $(,)?], $default:expr, $doc:literal) => {
         $crate::typed_option::option_of_words(
-            stringify!($key),
+            $crate::typed_option::option_key(stringify!($key)),
             &[$($word),+],
             $default,
             $crate::typed_option::doc_line($doc),
@@ -189,7 +189,7 @@ macro_rules! declare_option {
     };
     ($key:ident, $ty:ty, [$range:expr], $default:expr, $doc:literal) => {
         <$crate::typed_option::Typed<$ty>>::option_in(
-            stringify!($key),
+            $crate::typed_option::option_key(stringify!($key)),
             $range,
             $default,
             $crate::typed_option::doc_line($doc),
@@ -201,9 +201,9 @@ macro_rules! declare_option {
 #[macro_export]
 macro_rules! read_declared_option {
     ($options:ident, $key:ident, [$($word:literal),+ $(,)?]) => {
-        $crate::typed_option::read_word($options, stringify!($key))?
+        $crate::typed_option::read_word($options, $crate::typed_option::option_key(stringify!($key)))?
     };
     ($options:ident, $key:ident, [$($range:expr)?]) => {
-        $crate::typed_option::read_option($options, stringify!($key))?
+        $crate::typed_option::read_option($options, $crate::typed_option::option_key(stringify!($key)))?
     };
 }

@@ -102,6 +102,9 @@ pub struct PassRegistry {
     properties: Arc<Properties>,
 }
 
+/// The word that pipelines begin a repetition with.
+pub(crate) const FIXPOINT: &str = "fixpoint";
+
 static STANDARD_PROPERTIES: LazyLock<Arc<Properties>> = LazyLock::new(|| Arc::new(Properties::standard()));
 
 #[derive(Copy, Clone)]
@@ -236,7 +239,7 @@ impl PassRegistry {
     }
 
     fn take_name(&mut self, name: &str, slot: Slot) -> Result<(), RegistryError> {
-        if !is_name(name) || name == "fixpoint" {
+        if !is_name(name) || name == FIXPOINT {
             return Err(RegistryError::Name(name.to_string()));
         }
         match self.by_name.get(name) {
@@ -456,7 +459,14 @@ impl PassRegistry {
         match self.by_name.get(name) {
             Some(&Slot::Pass(i)) => Ok(Named::Pass(&self.passes[i])),
             Some(&Slot::Pipeline(i)) => Ok(Named::Pipeline(&self.pipelines[i])),
-            None => Err(UnknownName::new("pass or pipeline", name, self.by_name.keys().map(String::as_str))),
+            None => {
+                let names = self.by_name.keys().map(String::as_str);
+                let mut unknown = UnknownName::new("pass or pipeline", name, names);
+                if unknown.suggestion.is_none() {
+                    unknown.suggestion = anfora_ir::did_you_mean(name, [FIXPOINT]).map(str::to_string);
+                }
+                Err(unknown)
+            }
         }
     }
 }

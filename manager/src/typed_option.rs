@@ -90,6 +90,15 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
     i == a.len() && i == b.len()
 }
 
+/// The name of an option, as pipelines write it.
+#[doc(hidden)]
+pub const fn option_key(identifier: &'static str) -> &'static str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
 /// The line that a doc comment says, for lists.
 #[doc(hidden)]
 pub const fn doc_line(comment: &'static str) -> &'static str {

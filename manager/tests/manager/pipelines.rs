@@ -159,6 +159,9 @@ fn misspelt_names_are_told() {
     assert_eq!(e.marked(), "Dce,Flod\n    ^");
     let e = error("Dce,Cse{comutative=true}");
     assert_eq!((e.column, e.suggestion.as_deref()), (9, Some("commutative")));
+    for misspelt in ["fixpont<4>(Dce)", "Fixpoint<4>(Dce)", "fixpiont"] {
+        assert_eq!(error(misspelt).suggestion.as_deref(), Some("fixpoint"), "{misspelt}");
+    }
 }
 
 #[test]

@@ -121,6 +121,32 @@ fn what_is_declared_is_listed() {
     assert_eq!(registry.make("Show").unwrap().info().required, ["Other"]);
 }
 
+register_pass! {
+    /// Has options that are words of the language
+    WORDS = ModulePass("Words", 0);
+    options {
+        /// a text
+        r#type: String = "a",
+        /// a word
+        r#match: Order ["exact", "any"] = "exact",
+    }
+    run move |_module, cx| {
+        cx.remark(anfora_ir::Diagnostic::note(format!("{} {:?}", r#type, r#match)));
+        Ok(())
+    }
+}
+
+#[test]
+fn options_may_be_called_as_words_of_the_language() {
+    let mut registry = PassRegistry::new();
+    registry.register(WORDS).unwrap();
+    let cx = PassContext::new();
+    let pipeline = parse_pipeline(&registry, "Words{match=any,type=b}").unwrap();
+    assert_eq!(pipeline.to_string(), "Words{type=b,match=any}");
+    anfora_manager::Pass::apply(&pipeline, &mut module(), &cx).unwrap();
+    assert_eq!(cx.take_remarks()[0].diagnostic.message, "b Any");
+}
+
 #[test]
 fn what_does_not_fit_is_said() {
     let registry = registry();
