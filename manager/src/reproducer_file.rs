@@ -34,7 +34,7 @@ use crate::registry::PassRegistry;
 use crate::sequential::Sequential;
 
 /// The first line, up to the version.
-const MAGIC: &str = "// anfora reproducer ";
+pub(crate) const MAGIC: &str = "// anfora reproducer ";
 const VERSION: &str = "1";
 /// The last line before the program.
 const END: &str = "// ----";

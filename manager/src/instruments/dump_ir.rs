@@ -57,9 +57,9 @@ impl DumpIr {
         &self.folder
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), PassError> {
+    fn write(&self, name: &str, ending: &str, text: &str) -> Result<(), PassError> {
         let mut files = lock(&self.files);
-        let path = self.folder.join(format!("{:03}_{}", *files, file_name(name)));
+        let path = self.folder.join(format!("{:03}_{}{ending}", *files, file_name(name)));
         std::fs::create_dir_all(&self.folder)
             .and_then(
                 |()| if *files == 0 && self.earlier == Earlier::Replaced { self.remove_earlier() } else { Ok(()) },
@@ -88,9 +88,15 @@ fn is_ours(name: &str) -> bool {
     is_number && (rest.ends_with(".anf") || rest.ends_with(".error.txt"))
 }
 
+/// Of the name of a pass, so many characters are in the name of a file.
+const LONGEST_NAME: usize = 100;
+
 /// A name with nothing in it that a file system minds.
 fn file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
+    name.chars()
+        .take(LONGEST_NAME)
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .collect()
 }
 
 impl Instrument for DumpIr {
@@ -99,20 +105,20 @@ impl Instrument for DumpIr {
     }
 
     fn run_before(&self, module: &Module, _: &PassRun<'_>) -> Result<(), PassError> {
-        if *lock(&self.files) == 0 { self.write("input.anf", &module.to_string()) } else { Ok(()) }
+        if *lock(&self.files) == 0 { self.write("input", ".anf", &module.to_string()) } else { Ok(()) }
     }
 
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         if run.kind() == PassKind::Sequence || (self.unchanged == Unchanged::LeftOut && !outcome.is_changed()) {
             return Ok(());
         }
-        self.write(&format!("{}.anf", run.name()), &module.to_string())
+        self.write(run.name(), ".anf", &module.to_string())
     }
 
     fn on_error(&self, _: &Module, run: &PassRun<'_>, failure: &PassFailure) {
         if run.kind() != PassKind::Sequence {
             let text: String = failure.to_diagnostics().iter().map(|d| format!("{d}\n")).collect();
-            if let Err(error) = self.write(&format!("{}.error.txt", run.name()), &text) {
+            if let Err(error) = self.write(run.name(), ".error.txt", &text) {
                 run.context().remark(anfora_ir::Diagnostic::error(error.message()));
             }
         }

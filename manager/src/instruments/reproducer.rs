@@ -1,7 +1,7 @@
 //! A file from which a failing pass can be run again, even if it took the process with it.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
-use crate::reproducer_file::header;
+use crate::reproducer_file::{MAGIC, header};
 
 /// Before each pass, writes what it takes to run that pass again into a file: the module as it is then, the pass with its options, and the
 /// context. If the pass ends the process, the file is there. If it fails, or an instrument rejects what it made, the failure is added to the
@@ -25,7 +25,8 @@ use crate::reproducer_file::header;
 /// passes is written as a whole, with the module as it was then. One instrument keeps one file: that of the last pass, also where a context is used on
 /// several threads or for several modules.
 ///
-/// The file is written beside its place and then renamed, so it is whole at any time. It survives the process, but is not forced to the
+/// The file is written beside its place and then renamed, so it is whole at any time: a process that ends
+/// while it is written leaves that of the pass before, and what there is of it, which ends in `.part`. It survives the process, but is not forced to the
 /// disk, so not the machine. Cost: the module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
@@ -41,7 +42,8 @@ struct State {
 }
 
 impl Reproducer {
-    /// Writes to this file. The folder has to be there; a file that is there is overwritten.
+    /// Writes to this file. The folder has to be there. A reproducer that is there, or an empty file, is replaced; anything else is left as it is, and
+    /// the first pass fails.
     pub fn new(path: impl Into<PathBuf>) -> Reproducer {
         Reproducer { path: path.into(), state: Mutex::default() }
     }
@@ -56,11 +58,21 @@ impl Reproducer {
         lock(&self.state).written
     }
 
-    fn write(&self, module: &Module, run: &PassRun<'_>, failure: Option<&PassFailure>) -> Result<(), PassError> {
+    /// Writes the file. One that this instrument did not write is replaced only if that loses nothing.
+    fn write(
+        &self,
+        is_ours: bool,
+        module: &Module,
+        run: &PassRun<'_>,
+        failure: Option<&PassFailure>,
+    ) -> Result<(), PassError> {
         let mut temporary = self.path.as_os_str().to_owned();
         temporary.push(format!(".{}.part", std::process::id()));
         let temporary = PathBuf::from(temporary);
         let written = (|| -> io::Result<()> {
+            if !is_ours {
+                check_place(&self.path)?;
+            }
             let mut out = BufWriter::with_capacity(1 << 16, File::create(&temporary)?);
             out.write_all(header(run, failure).as_bytes())?;
             write_module(module, &PrintOptions::default(), &mut out)?;
@@ -75,6 +87,20 @@ impl Reproducer {
     }
 }
 
+/// Whether a reproducer may be renamed to this place: the file there, if there is one, must be a reproducer or empty. Devices and pipes are none.
+fn check_place(path: &Path) -> io::Result<()> {
+    let is_lost = match fs::metadata(path) {
+        Ok(there) if there.is_file() => {
+            let mut beginning = Vec::new();
+            File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
+            !beginning.is_empty() && beginning != MAGIC.as_bytes()
+        }
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    if is_lost { Err(io::Error::other("what is there is not a reproducer, and is left as it is")) } else { Ok(()) }
+}
+
 impl Instrument for Reproducer {
     fn name(&self) -> &str {
         "Reproducer"
@@ -84,7 +110,7 @@ impl Instrument for Reproducer {
         let mut state = lock(&self.state);
         let role = state.runs.role(run);
         if role == RunRole::Whole {
-            self.write(module, run, None)?;
+            self.write(state.written, module, run, None)?;
             state.written = true;
         }
         state.runs.begin(role);
@@ -98,7 +124,7 @@ impl Instrument for Reproducer {
             && role != RunRole::Part
             && !std::mem::replace(recorded, true)
         {
-            match self.write(module, run, Some(failure)) {
+            match self.write(state.written, module, run, Some(failure)) {
                 Ok(()) => state.written = true,
                 Err(error) => run.context().remark(Diagnostic::error(error.to_string())),
             }

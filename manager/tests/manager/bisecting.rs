@@ -117,6 +117,9 @@ fn each_pass_leaves_a_file() {
     assert_eq!(folder.files(), ["000_input.anf", "001_first.anf", "002_odd___name.anf", "003_nothing.anf"]);
     assert_eq!(std::fs::read_to_string(folder.0.join("000_input.anf")).unwrap(), before);
     assert_eq!(std::fs::read_to_string(folder.0.join("003_nothing.anf")).unwrap(), module.to_string());
+    // Longer than the name of a file may be.
+    bump(&"long".repeat(100)).apply(&mut module, &cx).unwrap();
+    assert_eq!(folder.files().last(), Some(&format!("004_{}.anf", "long".repeat(25))));
 }
 
 #[test]

@@ -237,6 +237,33 @@ fn a_file_that_cannot_be_written_fails_the_pass() {
     assert!(failure.to_string().contains("folder.anf` cannot be written"), "{failure}");
 }
 
+#[test]
+fn only_reproducers_are_replaced() {
+    let path = file("other.anf");
+    let refused = |path: &PathBuf| {
+        let failure = run("Bump", &context(path, &[]), &mut module()).unwrap_err();
+        let said = failure.to_diagnostics().iter().map(ToString::to_string).collect::<String>();
+        assert!(said.contains("what is there is not a reproducer, and is left as it is"), "{said}");
+    };
+    for text in ["def @main() { 1f }", "// anfora", "\u{fe}"] {
+        std::fs::write(&path, text).unwrap();
+        refused(&path);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    std::fs::write(&path, "").unwrap();
+    run("Bump,Bump,Explode", &context(&path, &[]), &mut module()).unwrap_err();
+    assert_eq!(read(&path).pass(), "Explode");
+    run("Bump", &context(&path, &[]), &mut module()).unwrap();
+    assert!(!path.exists());
+    #[cfg(unix)]
+    {
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        refused(&path);
+        assert!(path.exists());
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 /// This process, with the variable that makes the test abort.
 const ABORTS: &str = "ANFORA_TEST_ABORTS";
 
