@@ -95,20 +95,20 @@ impl Opt {
         let start = Instant::now();
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
-        let reported = watching.report(&context);
+        // A report that is lost takes nothing else with it.
+        let reported = watching.report(&context).map_err(|failure| {
+            report::print_failure(&failure);
+            Failure::Reported
+        });
         let remarks = context.take_remarks();
         self.remarks.show(&remarks, &done, &module);
         let ran = summary::passes(watching.log(), &self.input, &pipeline, time);
         if let Err(failure) = done {
-            if let Err(second) = reported {
-                report::print_failure(&second);
-            }
             if !self.quiet {
                 report::say(&ran);
             }
             return Err(Failure::in_module(&failure.to_diagnostics(), &module));
         }
-        reported?;
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
@@ -122,7 +122,7 @@ impl Opt {
                 report::say(&format!("wrote {}", output.display()));
             }
         }
-        Ok(())
+        reported
     }
 
     /// What makes a context of what was said, but for the instruments.

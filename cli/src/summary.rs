@@ -87,7 +87,9 @@ pub(crate) fn sizes(sizes: &Sizes) -> String {
 pub(crate) fn remarks(remarks: &[PassRemark]) -> String {
     let mut text = String::new();
     for remark in remarks.iter().take(MOST_REMARKS) {
-        text.push_str(&format!("  {}: {}\n", remark.pass, remark.diagnostic));
+        let line = format!("  {}: {}", remark.pass, remark.diagnostic).replace(['\n', '\r'], " ");
+        text.push_str(&clipped(&line, COLUMNS));
+        text.push('\n');
     }
     if let Some(more @ 1..) = remarks.len().checked_sub(MOST_REMARKS) {
         text.push_str(&format!("  and {more} more, which --remarks shows\n"));

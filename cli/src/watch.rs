@@ -1,13 +1,14 @@
 //! The options of `anfora opt` that watch passes run, and what they print.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anfora::ir::{Module, PrintLiterals, PrintOptions};
 use anfora::manager::{
-    Bisect, DumpIr, Instrument, Memory, PassContext, PassRegistry, PassTiming, PrintIr, PrintWhen, Reproducer, RunLog,
-    Unchanged, UnknownName, VerifyEach,
+    Bisect, DumpIr, Instrument, Memory, PassContext, PassError, PassRegistry, PassRun, PassTiming, PrintIr, PrintWhen,
+    Reproducer, RunLog, Unchanged, UnknownName, VerifyEach,
 };
 use anfora::passes::{CheckMeaning, Checked};
 use clap::{Args, ValueEnum};
@@ -144,6 +145,7 @@ impl Watch {
             memory: self.memory.map(|_| Arc::new(Memory::new())),
             check: self.check_meaning.then(|| Arc::new(CheckMeaning::new())),
             reproducer: self.reproducer.as_ref().map(|file| Arc::new(Reproducer::new(file))),
+            unseen: Arc::new(Unseen::new(&self.print_ir_before, &self.print_ir_after)),
             log: Arc::new(RunLog::new()),
         })
     }
@@ -161,7 +163,32 @@ pub(crate) struct Watching<'a> {
     memory: Option<Arc<Memory>>,
     check: Option<Arc<CheckMeaning>>,
     reproducer: Option<Arc<Reproducer>>,
+    unseen: Arc<Unseen>,
     log: Arc<RunLog>,
+}
+
+/// Passes around which the program is to be printed, and that have not run.
+struct Unseen(Mutex<BTreeSet<String>>);
+
+impl Unseen {
+    fn new(before: &[String], after: &[String]) -> Unseen {
+        Unseen(Mutex::new(before.iter().chain(after).filter(|name| *name != ANY).cloned().collect()))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl Instrument for Unseen {
+    fn name(&self) -> &str {
+        "Unseen"
+    }
+
+    fn run_before(&self, _: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(run.name());
+        Ok(())
+    }
 }
 
 impl Watching<'_> {
@@ -184,6 +211,7 @@ impl Watching<'_> {
         let (before, after) = (when(&asked.print_ir_before), when(&asked.print_ir_after));
         if before != PrintWhen::Never || after != PrintWhen::Never {
             instruments.push(self.print(PrintIr::new(before, after, std::io::stderr())));
+            instruments.push(Arc::clone(&self.unseen) as Arc<dyn Instrument>);
         }
         match asked.print_changed {
             Some(Changed::Text) => instruments.push(self.print(PrintIr::changed(std::io::stderr()))),
@@ -237,6 +265,9 @@ impl Watching<'_> {
         }
         if let (Some(form), Some(memory)) = (self.asked.memory, &self.memory) {
             say(form, &**memory, memory.to_json());
+        }
+        for pass in self.unseen.names() {
+            report::say(&format!("`{pass}` did not run, so the program was not printed around it"));
         }
         if let Some(bisect) = &self.bisect {
             report::say(&bisected(bisect));

@@ -264,12 +264,68 @@ fn an_interval_of_passes_can_be_run() {
     }
 }
 
+/// A program of which nothing is folded, because no byte may be added.
+const UNFOLDED: &str = "def @main(%x: Tensor[(8,), float32]) {
+  let %long_name_of_what_is_not_folded = add(dense<Tensor[(8,), float32]>[1], dense<Tensor[(8,), float32]>[2]);
+  add(%x, %long_name_of_what_is_not_folded)
+}";
+
+#[test]
+fn remarks_are_shown_in_full_or_clipped() {
+    let run = |more: &[&str]| {
+        let no_byte = ["--config", "FoldConstant.max_growth_bytes=0"];
+        let (status, out, err) = anfora(
+            &[&["opt", "-", "--passes", "FoldConstant", "--emit", "none"], &no_byte[..], more].concat(),
+            UNFOLDED,
+        );
+        assert_eq!((status, out.as_str()), (Some(0), ""), "{err}");
+        err
+    };
+    let summary = run(&[]);
+    assert!(summary.contains("\n  FoldConstant: remark: `add` on constants was not folded"), "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
+    let text = run(&["--remarks"]);
+    let beginning =
+        "remark: FoldConstant: `add` on constants was not folded: the result would take 4 bytes\n --> <stdin>:2:3";
+    assert!(text.starts_with(beginning), "{text}");
+    assert!(text.contains("= help: raise FoldConstant.max_growth_bytes"), "{text}");
+    assert!(!text.contains("FoldConstant: remark"), "a summary does not repeat them: {text}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["--remarks=json", "--quiet"])).unwrap();
+    assert_eq!(json["pass"], "FoldConstant");
+    assert_eq!((&json["line"], &json["binding"]), (&2.into(), &"long_name_of_what_is_not_folded".into()));
+}
+
+#[test]
+fn passes_that_do_not_run_cannot_be_printed_around() {
+    let run = |name: &str| {
+        let (status, _, err) =
+            anfora(&["opt", "-", "--passes", "O1", "--print-ir-after", name, "--emit", "none", "--quiet"], PROGRAM);
+        assert_eq!(status, Some(0), "{err}");
+        err
+    };
+    assert_eq!(run("FuseOps"), "`FuseOps` did not run, so the program was not printed around it\n");
+    for ran in ["O1", "DeadCodeElimination", "*"] {
+        assert!(!run(ran).contains("did not run"));
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_takes_nothing_with_it() {
+    let folder = Folder::new("trace");
+    let (trace, output) = (folder.path("no/such/trace.json"), folder.path("out.anf"));
+    let (status, _, err) = anfora(&["opt", "-", "--from", "anf", "--trace", &trace, "-o", &output], PROGRAM);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(err.contains("the trace cannot be written") && err.contains("wrote "), "{err}");
+    assert_eq!(folder.files(), ["out.anf"]);
+}
+
 #[test]
 fn what_is_misspelt_is_told_with_what_was_meant() {
     let cases: &[(&[&str], &str)] = &[
         (&["--passes", "FoldConstants"], "did you mean `FoldConstant`?"),
         (&["--passes", "FoldConstant{max_growth=1}"], "FoldConstant"),
         (&["--passes", "EliminateCommonSubexpr{comutative=true}"], "did you mean `commutative`?"),
+        (&["--passes", "fixpont<4>(FoldConstant)"], "did you mean `fixpoint`?"),
         (&["--passes", "O22"], "did you mean `O2`?"),
         (&["--passes", "phase00"], "did you mean `phase0`?"),
         (&["--disable", "FoldConstants"], "did you mean `FoldConstant`?"),
