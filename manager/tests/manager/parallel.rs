@@ -190,6 +190,32 @@ fn the_first_failure_in_program_order_counts_and_all_is_taken_back() {
 }
 
 #[test]
+fn a_failure_that_comes_sooner_and_stands_later_does_not_count() {
+    // @f fails when @h is about to.
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let told = Mutex::new(told);
+    let pass = FunctionPass::new("fail", 0, move |func, _, cx| {
+        cx.remark(Diagnostic::remark(format!("seen {}", func.name())));
+        match func.name() {
+            "f" => {
+                told.lock().unwrap().recv_timeout(std::time::Duration::from_secs(20)).expect("@h is worked on too");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                Err("the first".into())
+            }
+            "h" => {
+                tell.send(()).expect("@f waits");
+                Err("the last".into())
+            }
+            _ => Ok(()),
+        }
+    });
+    let cx = context(2);
+    let failure = pass.apply(&mut module(), &cx).unwrap_err();
+    assert_eq!((failure.error().message(), failure.function()), ("the first", Some("f")));
+    assert_eq!(cx.take_remarks().len(), 1, "those of @g and @h come after the failure");
+}
+
+#[test]
 fn a_panic_on_a_thread_is_an_error_of_the_pass() {
     let (result, text, ..) = same_on_all_numbers_of_threads(|| {
         FunctionPass::new("panic", 0, |func, _, _| {
