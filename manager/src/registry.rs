@@ -239,16 +239,19 @@ impl PassRegistry {
     }
 
     fn take_name(&mut self, name: &str, slot: Slot) -> Result<(), RegistryError> {
+        self.check_free(name)?;
+        self.by_name.insert(name.to_string(), slot);
+        Ok(())
+    }
+
+    fn check_free(&self, name: &str) -> Result<(), RegistryError> {
         if !is_name(name) || name == FIXPOINT {
             return Err(RegistryError::Name(name.to_string()));
         }
         match self.by_name.get(name) {
             Some(Slot::Pass(_)) => Err(RegistryError::Duplicate { what: "pass", name: name.to_string() }),
             Some(Slot::Pipeline(_)) => Err(RegistryError::Duplicate { what: "pipeline", name: name.to_string() }),
-            None => {
-                self.by_name.insert(name.to_string(), slot);
-                Ok(())
-            }
+            None => Ok(()),
         }
     }
 
@@ -290,7 +293,7 @@ impl PassRegistry {
         }
     }
 
-    /// Registers the pipeline that leads to a phase, `phase` and its number: these passes, and then `EnterPhase{phase=…}`, which looks whether
+    /// Registers, or nothing, the pipeline that leads to a phase, `phase` and its number: these passes, and then `EnterPhase{phase=…}`, which looks whether
     /// all holds that has to, and makes the module claim the phase. That pass is registered too, if it is not there.
     ///
     /// # Errors
@@ -306,6 +309,7 @@ impl PassRegistry {
             return Err(UnknownName::new("phase", &phase.to_string(), numbers.iter().map(String::as_str)).into());
         };
         let name = entry.pipeline_name();
+        self.check_free(&name)?;
         if !self.passes.iter().any(|p| matches!(p.maker, Maker::EnterPhase)) {
             self.add_pass(RegisteredPass {
                 name: ENTER_PHASE.to_string(),

@@ -377,6 +377,10 @@ fn names_that_there_are_not_are_told_with_the_right_ones() {
     assert_eq!(unknown(error), told("property", "no-dataflow"));
     let error = registry.register_megapass(phase(2.4), "", "").unwrap_err();
     assert!(error.to_string().starts_with("unknown phase `2.4`; did you mean `2."), "{error}");
+    let mut taken = PassRegistry::new();
+    taken.register_pipeline("phase1", "", "").unwrap();
+    assert!(matches!(taken.register_megapass(phase(1.0), "", ""), Err(RegistryError::Duplicate { .. })));
+    assert!(!taken.contains("EnterPhase"), "registered together or not at all");
     assert_eq!(
         registry.register_phase(PhaseEntry::new(phase(1.5), "")).unwrap_err().to_string(),
         "there is a phase `1.5` already"
