@@ -107,7 +107,7 @@ pub use op::{
 pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
 pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
-pub use purity::{BodyPurity, Purity};
+pub use purity::{BodyPurity, EffectScan, Purity};
 pub use render::{
     Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
 };

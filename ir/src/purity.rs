@@ -18,7 +18,7 @@ use crate::cursor::{BlockKind, Cursor, Step};
 use crate::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, OpId};
 use crate::expr::Expr;
 use crate::function::Function;
-use crate::module::Module;
+use crate::module::{FunctionKey, Module};
 use crate::op::OpPurity;
 
 /// The purity of the global functions of a module, at the time when it was asked for.
@@ -29,6 +29,8 @@ pub struct Purity {
     impure_attrs: IdSet<AttrId>,
     /// How many attribute values were looked at.
     attr_count: usize,
+    /// Whether one of them is or names a function.
+    attrs_carry_functions: bool,
 }
 
 /// Whether they say the same of everything that both looked at.
@@ -43,8 +45,15 @@ impl PartialEq for Purity {
 impl Purity {
     /// The least fixpoint over a module. Linear in its size.
     pub fn of_module(module: &Module) -> Purity {
+        let scan = EffectScan::new(&module.cx);
+        Purity::of_module_where(module, |_, f| scan.may_have_effects(&f.body))
+    }
+
+    /// The same, where it was found out already which functions may have effects: each for which [`EffectScan::may_have_effects`] says so, or more.
+    pub fn of_module_where(module: &Module, may_have_effects: impl Fn(FunctionKey, &Function) -> bool) -> Purity {
         let cx = &module.cx;
-        let mut graph = Graph::new(cx);
+        let scan = EffectScan::new(cx);
+        let mut graph = Graph::new(&scan);
         for (global, entry) in cx.globals.iter() {
             let vertex = graph.global(global);
             match entry.target {
@@ -55,14 +64,17 @@ impl Purity {
                     }
                 }
                 GlobalTarget::Definition(key) => match module.get(key) {
-                    Some(f) => graph.add_body(cx, &f.body, vertex),
+                    Some(f) if may_have_effects(key, f) => graph.add_body(cx, &f.body, vertex),
+                    Some(_) => {}
                     None => graph.seeds.push(vertex),
                 },
             }
         }
         for (id, function) in cx.function_attrs.iter() {
             let vertex = graph.function_attr(id);
-            graph.add_body(cx, &function.body, vertex);
+            if scan.may_have_effects(&function.body) {
+                graph.add_body(cx, &function.body, vertex);
+            }
         }
         if graph.attrs_carry_functions {
             graph.add_attrs(cx);
@@ -85,7 +97,13 @@ impl Purity {
                 impure_attrs.insert(AttrId::from_index(i));
             }
         }
-        Purity { pure_globals, impure_function_attrs, impure_attrs, attr_count: cx.attrs.len() }
+        Purity {
+            pure_globals,
+            impure_function_attrs,
+            impure_attrs,
+            attr_count: cx.attrs.len(),
+            attrs_carry_functions: graph.attrs_carry_functions,
+        }
     }
 
     /// Whether calls of a global cannot be observed. A global that was made since then is not known to be pure.
@@ -97,6 +115,13 @@ impl Purity {
     /// Whether no attribute of a list holds an impure function.
     pub fn attrs_are_pure(&self, cx: &Context, attrs: AttrsId) -> bool {
         cx.attrs.list(attrs).iter().all(|&(_, value)| self.attr_is_pure(cx, value))
+    }
+
+    /// A scan over the tables as they are by now. Linear in the attributes that were made since.
+    fn scan<'a>(&self, cx: &'a Context) -> EffectScan<'a> {
+        let new = (self.attr_count..cx.attrs.len()).map(|i| cx.attrs.get(AttrId::from_index(i)));
+        let attrs_carry_functions = self.attrs_carry_functions || new.into_iter().any(is_function);
+        EffectScan { cx, attrs_carry_functions }
     }
 
     fn attr_is_pure(&self, cx: &Context, attr: AttrId) -> bool {
@@ -149,7 +174,7 @@ impl BodyPurity {
             impure: IdSet::with_capacity(0),
             lambdas: IdSet::with_capacity(0),
         };
-        if !may_be_impure(cx, body, carries_functions(cx)) {
+        if !purity.scan(cx).may_have_effects(body) {
             return result;
         }
         let mut calls: Vec<(Option<LambdaId>, ExprId, Callee)> = Vec::new();
@@ -279,18 +304,37 @@ enum Callee {
 
 /// Whether some attribute value is or names a function.
 pub(crate) fn carries_functions(cx: &Context) -> bool {
-    !cx.function_attrs.is_empty() || cx.attrs.iter().any(|(_, a)| matches!(a, Attr::Global(_)))
+    !cx.function_attrs.is_empty() || cx.attrs.iter().any(|(_, a)| is_function(a))
 }
 
-fn may_be_impure(cx: &Context, body: &Body, attrs_carry_functions: bool) -> bool {
-    let empty = cx.attrs.empty();
-    body.exprs().any(|(_, expr)| match expr {
-        Expr::Call { .. } => true,
-        Expr::CallOp { op, attrs, .. } => {
-            cx.ops.get(op).purity == OpPurity::Impure || attrs_carry_functions && attrs != empty
-        }
-        _ => false,
-    })
+fn is_function(attr: &Attr) -> bool {
+    matches!(attr, Attr::Global(_) | Attr::Function(_))
+}
+
+/// Finds out in one scan of an arena whether a body does nothing but call operators whose rows say that they are pure.
+#[derive(Copy, Clone)]
+pub struct EffectScan<'a> {
+    cx: &'a Context,
+    attrs_carry_functions: bool,
+}
+
+impl<'a> EffectScan<'a> {
+    /// Of bodies over these tables. Linear in the attributes.
+    pub fn new(cx: &'a Context) -> EffectScan<'a> {
+        EffectScan { cx, attrs_carry_functions: carries_functions(cx) }
+    }
+
+    /// Whether there is anything else in a body, of which only the whole module tells whether it can be observed.
+    pub fn may_have_effects(&self, body: &Body) -> bool {
+        let empty = self.cx.attrs.empty();
+        body.exprs().any(|(_, expr)| match expr {
+            Expr::Call { .. } => true,
+            Expr::CallOp { op, attrs, .. } => {
+                self.cx.ops.get(op).purity == OpPurity::Impure || self.attrs_carry_functions && attrs != empty
+            }
+            _ => false,
+        })
+    }
 }
 
 /// Reports the calls of a body that are not of pure operators: the `fn` whose block each is in (`None`: the function's own), the call, what it may run.
@@ -372,8 +416,8 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(cx: &Context) -> Graph {
-        let attrs_carry_functions = carries_functions(cx);
+    fn new(scan: &EffectScan<'_>) -> Graph {
+        let EffectScan { cx, attrs_carry_functions } = *scan;
         let (globals, function_attrs) = (cx.globals.len() as u32, cx.function_attrs.len() as u32);
         let attrs = if attrs_carry_functions { cx.attrs.len() as u32 } else { 0 };
         Graph {
@@ -399,9 +443,6 @@ impl Graph {
     }
 
     fn add_body(&mut self, cx: &Context, body: &Body, vertex: u32) {
-        if !may_be_impure(cx, body, self.attrs_carry_functions) {
-            return;
-        }
         let base = self.vertices;
         self.vertices += body.lambda_count() as u32;
         trace(cx, body, |unit, _, callee| {

@@ -148,7 +148,7 @@ impl PassContext {
     }
 
     /// The threads to share out so many jobs of so many nodes to, if that pays.
-    pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Workers> {
+    pub(crate) fn workers_for(&self, jobs: usize, nodes: usize) -> Option<&Arc<Workers>> {
         (nodes >= self.shared.worth_sharing && self.shared.workers.share(jobs)).then_some(&self.shared.workers)
     }
 

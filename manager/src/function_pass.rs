@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora_ir::{Additions, Attr, AttrsId, Context, Function, FunctionKey, Module, Purity};
+use anfora_ir::{Additions, Attr, AttrsId, Context, EffectScan, Function, FunctionKey, Module, Purity};
+use rustc_hash::FxHashSet;
 
 use crate::context::PassContext;
 use crate::error::{PassError, PassFailure};
@@ -181,7 +182,8 @@ impl FunctionPass {
             key: FunctionKey,
             function: &'a mut Function,
             handle: PassContext,
-            additions: Option<Additions>,
+            /// In a box, since results are moved about until they are in program order.
+            additions: Option<Box<Additions>>,
             result: Result<(), PassError>,
         }
         module.cx.freeze();
@@ -206,21 +208,23 @@ impl FunctionPass {
                 if result.is_err() {
                     failure.note(i);
                 }
-                Some(Done { key, function, additions: overlay.take_additions(), handle, result })
+                Some(Done { key, function, additions: overlay.take_additions().map(Box::new), handle, result })
             },
         );
         tables.thaw();
         let mut worked_on = Vec::new();
         let mut translated = Vec::new();
+        let mut absorbed = Vec::new();
         let mut failed: Option<PassError> = None;
         for Done { key, function, handle, additions, result } in done.into_iter().flatten() {
-            let translation = match additions.map(|a| tables.absorb(&a)).transpose() {
+            let translation = match additions.as_ref().map(|a| tables.absorb(a)).transpose() {
                 Ok(translation) => translation.filter(|t| !t.is_identity()),
                 Err(error) => {
                     failed.get_or_insert_with(|| PassError::from(error).or_in_function(name_of(tables, function)));
                     None
                 }
             };
+            absorbed.extend(additions);
             worked_on.push(key);
             // What comes after the first failure would not have been done.
             if failed.is_none() {
@@ -232,6 +236,7 @@ impl FunctionPass {
             }
         }
         workers.map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
+        workers.let_go(absorbed);
         match failed {
             Some(error) => Err(error.into()),
             None => {
@@ -240,6 +245,15 @@ impl FunctionPass {
             }
         }
     }
+}
+
+/// What [`Purity::of_module`] says; the bodies are looked at on several threads.
+fn purity_by(workers: &Workers, module: &Module) -> Purity {
+    let scan = EffectScan::new(&module.cx);
+    let jobs = module.functions().map(|(key, f)| Job { size: f.body.len(), what: (key, f) }).collect();
+    let found = workers.map(jobs, || (), |(), _, (key, f)| scan.may_have_effects(&f.body).then_some(key));
+    let found: FxHashSet<FunctionKey> = found.into_iter().flatten().collect();
+    Purity::of_module_where(module, |key, _| found.contains(&key))
 }
 
 fn name_of<'a>(tables: &'a Context, function: &Function) -> &'a str {
@@ -263,10 +277,14 @@ impl Pass for FunctionPass {
         let visits = self.begin_visits(module, cx);
         let visited = |&key: &FunctionKey| !visits.as_ref().is_some_and(|v| v.skips(module, key));
         let keys: Vec<FunctionKey> = module.order().iter().copied().filter(visited).collect();
-        let purity = cx.analyses().of_module(module, Purity::of_module);
-        let view = ModuleView::new(&purity);
         let size = keys.iter().filter_map(|&key| module.get(key)).map(|f| f.body.len()).fold(0, usize::saturating_add);
-        let edited = match cx.workers_for(keys.len(), size) {
+        let workers = cx.workers_for(keys.len(), size);
+        let purity = match workers.cloned() {
+            Some(workers) => cx.analyses().of_module(module, move |module| purity_by(&workers, module)),
+            None => cx.analyses().of_module(module, Purity::of_module),
+        };
+        let view = ModuleView::new(&purity);
+        let edited = match workers {
             Some(workers) => self.side_by_side(workers, module, &keys, &view, cx)?,
             None => self.one_by_one(module, &keys, &view, cx)?,
         };

@@ -53,6 +53,13 @@ impl Workers {
         jobs > 1 && self.pool().is_some()
     }
 
+    /// Drops things on a thread of the pool, while this one goes on.
+    pub(crate) fn let_go<T: Send + 'static>(&self, things: Vec<T>) {
+        if let (false, Some(pool)) = (things.is_empty(), self.pool()) {
+            pool.spawn(move || drop(things));
+        }
+    }
+
     /// The results of some work on each job, in the order of the jobs. The threads take them in that order, a few at a time, except that those which are much larger
     /// than others come first; each thread has a state of its own.
     pub(crate) fn map<J: Send, S, R: Send>(
