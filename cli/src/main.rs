@@ -33,7 +33,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Runs a pipeline of passes and writes the result
-    Opt(optimize::Opt),
+    Opt(Box<optimize::Opt>),
     /// Parses, infers types and verifies; prints the form and counts
     Check(check::Check),
     /// Converts between `.anf` and `.onnx` without running passes

@@ -22,7 +22,8 @@ pub enum Numbers {
     /// Those of [`random_tensor`].
     #[default]
     Ordinary,
-    /// Those at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest.
+    /// Those at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest. Booleans are the opposite of what an ordinary tensor of the
+    /// same seed begins with, so that the two together take both sides of a branch.
     Extreme,
 }
 
@@ -273,7 +274,10 @@ fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
             let at = |n: usize| f64::from(f32::from_bits(FLOATS[(pick(FLOATS.len()) + n) % FLOATS.len()]));
             Literal::from_elements(shape, &(0..count).map(at).collect::<Vec<f64>>()).ok()
         }
-        DType::Bool => Some(Literal::splat(shape, pick(2) == 0)),
+        DType::Bool => {
+            let ordinary = random_tensor(dtype, &[1], seed)?;
+            Some(Literal::splat(shape, ordinary.elements::<bool>()?.first() == Some(&false)))
+        }
         DType::Int8 => Some(Literal::splat(shape, ends(i8::MIN.into(), i8::MAX.into()) as i8)),
         DType::Int16 => Some(Literal::splat(shape, ends(i16::MIN.into(), i16::MAX.into()) as i16)),
         DType::Int32 => Some(Literal::splat(shape, ends(i32::MIN.into(), i32::MAX.into()) as i32)),

@@ -49,6 +49,15 @@ fn extreme_numbers_are_extreme() {
 }
 
 #[test]
+fn a_boolean_is_drawn_both_ways_from_one_seed() {
+    for seed in 0..20 {
+        let both = [Numbers::Ordinary, Numbers::Extreme]
+            .map(|numbers| drawn("def @main(%p: bool) { 1 }", &Draw::new(seed).numbers(numbers)).unwrap());
+        assert_ne!(both[0], both[1], "{seed}");
+    }
+}
+
+#[test]
 fn what_cannot_be_drawn_says_why() {
     let why = |ty: &str| drawn(&format!("def @main(%p: {ty}) {{ 1 }}"), &Draw::new(0).most_bytes(1 << 20)).unwrap_err();
     let begin = "the parameter `%p` of type";

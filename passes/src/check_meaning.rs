@@ -14,7 +14,7 @@ use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, Pass
 ///
 /// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as [`Pass::tolerance`](anfora_manager::Pass::tolerance)
 /// says. Where the program fails before the pass, anything may happen after it. Each function is run on ordinary numbers and on those at the
-/// ends of their types, with several extents for symbolic dimensions.
+/// ends of their types, with `true` and with `false` for a boolean, and with several extents for symbolic dimensions.
 ///
 /// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that call what has no kernel, take too much work or
 /// memory, or whose parameters a pass changes. A pass that is run by another one that is no sequence is checked with that one.
@@ -83,9 +83,9 @@ const RUNS_OF_ONE: u64 = 16;
 const SLOWER: u64 = 16;
 const FEW_STEPS: u64 = 1 << 16;
 const LARGER: usize = 2;
-/// What is drawn: numbers, and extents of symbolic dimensions.
-const CASES: [(Numbers, &[usize]); 3] =
-    [(Numbers::Ordinary, &[2]), (Numbers::Extreme, &[3]), (Numbers::Ordinary, &[4, 1, 3, 2])];
+/// What is drawn: from the seed or a later one, numbers, and extents of symbolic dimensions. The first two together have every boolean both ways.
+const CASES: [(u64, Numbers, &[usize]); 3] =
+    [(0, Numbers::Ordinary, &[2]), (0, Numbers::Extreme, &[3]), (1, Numbers::Ordinary, &[4, 1, 3, 2])];
 
 impl Default for CheckMeaning {
     fn default() -> CheckMeaning {
@@ -154,8 +154,8 @@ impl CheckMeaning {
         let cases = if has_symbols { &CASES[..] } else { &CASES[..2] };
         let mut inputs = Vec::new();
         let mut failed = None;
-        for (i, &(numbers, extents)) in cases.iter().enumerate() {
-            let seed = self.seed.wrapping_add(i as u64);
+        for &(later, numbers, extents) in cases {
+            let seed = self.seed.wrapping_add(later);
             let draw = Draw::new(seed).numbers(numbers).extents(extents).most_bytes(self.limits.bytes / 4);
             let extents = match extents {
                 _ if !has_symbols => String::new(),

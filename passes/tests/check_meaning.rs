@@ -61,6 +61,29 @@ fn the_first_difference_fails_the_pass() {
 }
 
 #[test]
+fn both_sides_of_a_branch_are_looked_at() {
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        for [then, otherwise] in [["add", "subtract"], ["subtract", "add"]] {
+            let text = format!(
+                "def @main(%{name}: bool, %x: int32) {{ if (%{name}) {{ {then}(%x, 1) }} else {{ {otherwise}(%x, 1) }} }}"
+            );
+            let wrong = FunctionPass::new("Wrong", 0, |function, _, _| {
+                let add = function.cx.ops.find("add").expect("the program names it");
+                let body = &mut function.function.body;
+                for (id, expr) in body.exprs().collect::<Vec<_>>() {
+                    if let Expr::CallOp { operands, attrs, .. } = expr {
+                        body.set_expr(id, Expr::CallOp { op: add, operands, attrs });
+                    }
+                }
+                Ok(())
+            });
+            let failure = wrong.apply(&mut parse(&text), &context(&Arc::new(CheckMeaning::new()))).unwrap_err();
+            assert!(failure.to_string().contains("computes something else"), "{failure}");
+        }
+    }
+}
+
+#[test]
 fn each_pass_is_held_against_the_one_before_it() {
     let mut module = parse(PROGRAM);
     let check = Arc::new(CheckMeaning::new());
