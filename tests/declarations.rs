@@ -1,7 +1,6 @@
 //! What passes say of properties is so: after a pass those that it establishes hold, and those that held hold still unless it breaks them; what it needs, it cannot do
 //! without; and an order is refused just where it cannot work. On random programs.
 
-#[allow(dead_code)]
 mod random_programs;
 
 use std::collections::BTreeMap;
