@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use anfora_benches::{PIPELINE, chain, chain_text, chains, context, parse, run, run_under, shape, verify};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
@@ -52,19 +56,21 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
-/// A thousand functions of a hundred bindings each, on one thread and on more.
+/// A thousand functions of so many bindings each, on one thread and on two.
 fn threads(c: &mut Criterion) {
     let registry = anfora::passes::registry();
     let mut group = c.benchmark_group("threads");
-    group.throughput(Throughput::Elements(100_000));
-    let module = chains(1000, 100);
     let passes = ["FoldConstant", "EliminateCommonSubexpr", "CanonicalizeBindings", "Normalize", "ToGraphNormalForm"];
-    for threads in [1, 2] {
-        let context = context(&registry, threads);
+    for bindings in [100, 1000] {
+        let module = chains(1000, bindings);
+        group.throughput(Throughput::Elements(1000 * bindings as u64));
         for pass in passes {
-            group.bench_function(BenchmarkId::new(pass, threads), |b| {
-                b.iter_batched_ref(|| module.clone(), |m| run_under(&context, pass, m), BatchSize::LargeInput);
-            });
+            for threads in [1, 2] {
+                let context = context(&registry, threads);
+                group.bench_function(BenchmarkId::new(format!("{pass} on functions of {bindings}"), threads), |b| {
+                    b.iter_batched_ref(|| module.clone(), |m| run_under(&context, pass, m), BatchSize::LargeInput);
+                });
+            }
         }
     }
     group.finish();

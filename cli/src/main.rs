@@ -19,8 +19,12 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 
 use crate::report::Failure;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Compiler passes that cannot overflow the stack, over programs in A-normal form.
 #[derive(Parser)]
