@@ -264,6 +264,27 @@ fn an_interval_of_passes_can_be_run() {
     }
 }
 
+#[test]
+fn threads_do_not_show() {
+    let (status, chain, _) = anfora(&["gen", "chain", "100"], "");
+    assert_eq!(status, Some(0));
+    let program: String = (0..60).map(|i| chain.replace("@main", &format!("@f{i}"))).collect();
+    let optimised = |threads: &str| {
+        let passes = "FoldConstant,EliminateCommonSubexpr,CanonicalizeBindings,ToGraphNormalForm";
+        let (status, out, err) =
+            anfora(&["opt", "-", "--passes", passes, "--threads", threads, "--emit", "module"], &program);
+        assert_eq!(status, Some(0), "{err}");
+        out
+    };
+    let one = optimised("1");
+    assert!(one.contains("def @f59"), "{one}");
+    assert_eq!(["0", "2", "7"].map(optimised), [&*one; 3]);
+    for threads in ["257", "-1", "many"] {
+        let (status, _, err) = anfora(&["opt", "-", "--threads", threads], &program);
+        assert_eq!(status, Some(2), "{err}");
+    }
+}
+
 /// A program of which nothing is folded, because no byte may be added.
 const UNFOLDED: &str = "def @main(%x: Tensor[(8,), float32]) {
   let %long_name_of_what_is_not_folded = add(dense<Tensor[(8,), float32]>[1], dense<Tensor[(8,), float32]>[2]);

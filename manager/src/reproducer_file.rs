@@ -6,6 +6,7 @@
 //! // within: O3              one line for each sequence around it
 //! // pipeline: FuseOps
 //! // level: 3
+//! // threads: 2              where it is not 1
 //! // require: PASS           one line each
 //! // disable: PASS           one line each
 //! // config: KEY=VALUE       one line each, where it is not the default
@@ -28,6 +29,7 @@ use crate::error::PassFailure;
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::instruments::VerifyEach;
+use crate::parallel::MAX_THREADS;
 use crate::pass::Pass;
 use crate::pipeline::{PipelineError, parse_pipeline};
 use crate::registry::PassRegistry;
@@ -40,11 +42,12 @@ const VERSION: &str = "1";
 const END: &str = "// ----";
 
 /// The values, as they are called and in their order; whether there may be many.
-const KEYS: [(&str, Count); 10] = [
+const KEYS: [(&str, Count); 11] = [
     ("pass", Count::AtMostOne),
     ("within", Count::Any),
     ("pipeline", Count::One),
     ("level", Count::One),
+    ("threads", Count::AtMostOne),
     ("require", Count::Any),
     ("disable", Count::Any),
     ("config", Count::Any),
@@ -74,6 +77,9 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
     run.path().iter().for_each(|name| line("within", name));
     line("pipeline", &run.pipeline_text());
     line("level", &cx.opt_level().to_string());
+    if cx.threads() != 1 {
+        line("threads", &cx.threads().to_string());
+    }
     cx.required().iter().for_each(|name| line("require", name));
     cx.disabled().iter().for_each(|name| line("disable", name));
     cx.changed_config().for_each(|(def, value)| line("config", &format!("{}={value}", def.key)));
@@ -107,6 +113,7 @@ pub struct ReproducerFile {
     source: Arc<Source>,
     values: Vec<Value>,
     opt_level: u8,
+    threads: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -174,17 +181,13 @@ impl ReproducerFile {
                 _ => {}
             }
         }
-        let mut opt_level = 0;
-        if let Some(level) = values.iter().find(|v| v.key == "level") {
-            match level.text.parse() {
-                Ok(level) => opt_level = level,
-                Err(_) => {
-                    let message = format!("a level is a whole number from 0 to 255, not `{}`", level.text);
-                    found.push(Diagnostic::error(message).at(level.span.clone()));
-                }
-            }
+        let opt_level = number(&values, "level", 0, u8::MAX.into(), &mut found).unwrap_or(0);
+        let threads = number(&values, "threads", 1, MAX_THREADS, &mut found).unwrap_or(1);
+        if !found.is_empty() {
+            return Err(found);
         }
-        if found.is_empty() { Ok(ReproducerFile { source, values, opt_level }) } else { Err(found) }
+        let opt_level = u8::try_from(opt_level).expect("it was held against the largest level");
+        Ok(ReproducerFile { source, values, opt_level, threads })
     }
 
     /// The whole file.
@@ -210,6 +213,11 @@ impl ReproducerFile {
     /// The level of the context.
     pub fn opt_level(&self) -> u8 {
         self.opt_level
+    }
+
+    /// How many threads the context shares function passes out to.
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The instruments of the context, by name.
@@ -258,7 +266,7 @@ impl ReproducerFile {
     /// If it names what is not in the registry, or a setting does not take its value.
     pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Vec<Diagnostic>> {
         let begin = || PassContext::builder().registry(Arc::clone(registry)).opt_level(self.opt_level);
-        let mut builder = begin();
+        let mut builder = begin().threads(self.threads);
         let mut found = Vec::new();
         for value in &self.values {
             let add = |builder: PassContextBuilder| match value.key {
@@ -312,6 +320,17 @@ impl ReproducerFile {
         };
         Ok(Replay { module, context: cx, result, verdict })
     }
+}
+
+/// The number that is the value of a key, if it is given; an error where it is none from `least` to `most`.
+fn number(values: &[Value], key: &str, least: usize, most: usize, found: &mut Vec<Diagnostic>) -> Option<usize> {
+    let value = values.iter().find(|v| v.key == key)?;
+    let number = value.text.parse().ok().filter(|n| (least..=most).contains(n));
+    if number.is_none() {
+        let message = format!("`{key}` is a whole number from {least} to {most}, not `{}`", value.text);
+        found.push(Diagnostic::error(message).at(value.span.clone()));
+    }
+    number
 }
 
 /// What came of running a reproducer.

@@ -55,6 +55,7 @@ fn context(path: &PathBuf, after: &[Arc<dyn Instrument>]) -> PassContext {
     let mut builder = PassContext::builder()
         .registry(registry())
         .opt_level(1)
+        .threads(3)
         .require("Bump")
         .disable("Idle")
         .config("Explode.limit", 2)
@@ -92,6 +93,7 @@ fn a_failing_pass_leaves_what_it_failed_on() {
             "// within: fixpoint<3>",
             "// pipeline: Explode{message=\"a \\\\\\\\ b\"}",
             "// level: 1",
+            "// threads: 3",
             "// require: Bump",
             "// disable: Idle",
             "// config: Explode.limit=2",
@@ -112,6 +114,7 @@ fn a_failing_pass_leaves_what_it_failed_on() {
     assert_eq!(file.failure(), Some("pass `Explode` failed: a \\ b"));
     let replay = file.run(&registry(), ops(), &[]).unwrap();
     assert_eq!(replay.verdict, Verdict::FailedAsRecorded);
+    assert_eq!((file.threads(), replay.context.threads()), (3, 3));
     assert_eq!(replay.module.to_text(), module.to_text());
 }
 
@@ -343,8 +346,9 @@ fn mistakes_in_a_file_are_found_where_they_are() {
         (&format!("{head}// pass: a\\tb\n// ----\n"), "4 `\\`: a backslash stands before `\\`, `n` or `r`"),
         (
             "// anfora reproducer 1\n// pipeline: Bump\n// level: high\n// ----\n",
-            "3 `high`: a level is a whole number from 0 to 255, not `high`",
+            "3 `high`: `level` is a whole number from 0 to 255, not `high`",
         ),
+        (&format!("{head}// threads: 0\n// ----\n"), "4 `0`: `threads` is a whole number from 1 to 256, not `0`"),
         (
             &format!("{head}// require: Bmup\n// ----\n"),
             "4 `Bmup`: unknown pass `Bmup`; did you mean `Bump`? (known: Abort, Bump, Explode, Idle)",
