@@ -1,5 +1,6 @@
 //! The threads of a context, and work on many things that they share out.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ pub(crate) const WORTH_SHARING: usize = 8192;
 /// The threads that contexts share: one, and those derived from it.
 pub(crate) struct Workers {
     threads: usize,
-    /// Made when there is work for it; absent if the system has no more threads to give.
+    /// One thread less, since the one that has work to share out takes part. Made when there is work for it; absent if the system has no more threads to give.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
@@ -40,11 +41,11 @@ impl Workers {
     /// The pool; none where work is not shared out: with one thread, and on a thread of any pool. There a pass runs inside of work that is shared out already,
     /// and a thread that waited would take up more of that in the meantime, in the middle of the pass.
     fn pool(&self) -> Option<&ThreadPool> {
-        if self.threads < 2 || rayon::current_thread_index().is_some() {
+        if self.threads < 2 || rayon::current_thread_index().is_some() || SHARING.get() {
             return None;
         }
         let named = |i| format!("anfora-worker-{i}");
-        let make = || ThreadPoolBuilder::new().num_threads(self.threads).thread_name(named).build().ok();
+        let make = || ThreadPoolBuilder::new().num_threads(self.threads - 1).thread_name(named).build().ok();
         self.pool.get_or_init(make).as_ref()
     }
 
@@ -105,10 +106,34 @@ impl Workers {
             }
             lock(&done).append(&mut results);
         };
-        pool.scope(|scope| (0..workers).for_each(|_| scope.spawn(|_| worker())));
+        pool.in_place_scope(|scope| {
+            (1..workers).for_each(|_| scope.spawn(|_| worker()));
+            let _sharing = Sharing::begin();
+            worker();
+        });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_unstable_by_key(|&(i, _)| i);
         done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+thread_local! {
+    /// Whether this thread works on jobs that it has shared out.
+    static SHARING: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Sharing;
+
+impl Sharing {
+    fn begin() -> Sharing {
+        SHARING.set(true);
+        Sharing
+    }
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        SHARING.set(false);
     }
 }
 
