@@ -340,6 +340,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "manager::Typed::option",
             "manager::UnknownName::new",
             "manager::doc_line",
+            "manager::option_key",
             "manager::option_of_words",
             "manager::read_option",
             "manager::read_word",

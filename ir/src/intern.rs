@@ -131,6 +131,18 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
     }
 }
 
+impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
+    /// The id of a value, which is cloned if it is new.
+    pub(crate) fn intern_ref(&mut self, value: &V) -> K {
+        work::tick();
+        let hash = hash_of(value);
+        let found = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, value));
+        found
+            .or_else(|| self.own.find(self.start, hash, value))
+            .unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
+    }
+}
+
 impl<K: EntityId, V: Eq + Hash> Interner<K, V> {
     /// The id of a value.
     #[inline]

@@ -219,7 +219,7 @@ impl Context {
             let ty = translate_type(ty, &t, &dims);
             t.types.new.push(self.types.intern(ty));
         }
-        t.literals.new = literals.own().map(|(_, l)| self.literals.intern(l.clone())).collect();
+        t.literals.new = literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
         for row in ops.own() {
             t.ops.1.push(self.ops.opaque(&row.name, row.purity)?);
         }

@@ -90,6 +90,9 @@ pub(super) const ROWS: &[Row] = &[
         name: "purity",
         covers: &[
             "ir::Purity::of_module",
+            "ir::Purity::of_module_where",
+            "ir::EffectScan::new",
+            "ir::EffectScan::may_have_effects",
             "ir::Purity::attrs_are_pure",
             "ir::BodyPurity::new",
             "ir::BodyPurity::is_impure",
