@@ -305,6 +305,29 @@ impl Types {
         }
     }
 
+    /// Calls `f` with every symbol that stands alone as a dimension of a tensor in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that
+    /// type binds it: in order of first appearance, possibly more than once.
+    pub fn for_each_binding_symbol(&self, id: TypeId, mut f: impl FnMut(SymbolId)) {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack = vec![id];
+        while let Some(t) = stack.pop() {
+            if !self.is_symbolic(t) || !seen.insert(t) {
+                continue;
+            }
+            match self.get(t) {
+                Type::Tensor(t) => {
+                    for &d in t.shape.iter().flatten() {
+                        if let Dim::Symbol(s) = *self.dims.get(d) {
+                            f(s);
+                        }
+                    }
+                }
+                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
+                Type::Function(_) | Type::Any | Type::Error => {}
+            }
+        }
+    }
+
     /// Whether a symbol, free or bound, occurs in the type.
     pub fn is_symbolic(&self, id: TypeId) -> bool {
         self.types.note(id).any

@@ -1,7 +1,7 @@
 //! Passes over dataflow regions.
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, LetFlags, Module, Retype, Step, SymbolId, Type,
+    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, LetFlags, Module, Retype, Step, SymbolId,
     TypeId, VarId,
 };
 use rustc_hash::FxHashSet;
@@ -418,7 +418,7 @@ fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
             && let Some(to) = cx.find_attr(attrs, "to")
             && let Attr::Type(to) = *cx.attrs.get(to)
         {
-            for_each_alone(cx, to, |s| found.push(s));
+            cx.types.for_each_binding_symbol(to, |s| found.push(s));
         }
     }
     found
@@ -435,26 +435,4 @@ fn symbols_of(cx: &Context, types: impl Iterator<Item = TypeId>) -> FxHashSet<Sy
         });
     }
     found
-}
-
-/// Calls `f` with the symbols that stand alone as a dimension in a type.
-fn for_each_alone(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {
-    let mut stack = vec![ty];
-    let mut seen = FxHashSet::default();
-    while let Some(ty) = stack.pop() {
-        if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
-            continue;
-        }
-        match cx.types.get(ty) {
-            Type::Tensor(t) => {
-                for &d in t.shape.iter().flatten() {
-                    if let Dim::Symbol(s) = *cx.types.dims.get(d) {
-                        f(s);
-                    }
-                }
-            }
-            Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-            Type::Function(_) | Type::Any | Type::Error => {}
-        }
-    }
 }

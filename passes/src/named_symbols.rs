@@ -1,32 +1,7 @@
-//! Which symbolic dimensions types and attributes name and bind.
+//! Which symbolic dimensions types and attributes name.
 
-use anfora_ir::{Attr, AttrId, AttrsId, Context, Dim, SymbolId, Type, TypeId};
+use anfora_ir::{Attr, AttrId, AttrsId, Context, Dim, SymbolId, TypeId};
 use rustc_hash::FxHashSet;
-
-/// Calls `f` with the symbols that stand alone as a dimension in a type, where a parameter of that type would bind them.
-pub(crate) fn for_each_bound(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {
-    if !cx.types.is_symbolic(ty) {
-        return;
-    }
-    let mut stack = vec![ty];
-    let mut seen = FxHashSet::default();
-    while let Some(ty) = stack.pop() {
-        if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
-            continue;
-        }
-        match cx.types.get(ty) {
-            Type::Tensor(t) => {
-                for &d in t.shape.iter().flatten() {
-                    if let Dim::Symbol(s) = *cx.types.dims.get(d) {
-                        f(s);
-                    }
-                }
-            }
-            Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-            _ => {}
-        }
-    }
-}
 
 /// Calls `f` with the free symbols of a type, possibly more than once.
 pub(crate) fn for_each_free(cx: &Context, ty: TypeId, mut f: impl FnMut(SymbolId)) {

@@ -131,6 +131,7 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::substitute",
             "ir::Types::instantiate",
             "ir::Types::for_each_symbol",
+            "ir::Types::for_each_binding_symbol",
             "ir::Types::is_symbolic",
             "ir::Types::static_shape",
             "ir::Types::tuple",
@@ -442,6 +443,7 @@ fn types(mut module: Module) -> Done {
         ensure(!types.accepts(pair, longer), "a pair is no pair of a pair")?;
         let mut symbols = 0;
         types.for_each_symbol(pair, |_| symbols += 1);
+        types.for_each_binding_symbol(pair, |_| symbols += 1);
         ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
         let _ = types.static_shape(ty);
         let function = types.function(&[ty, pair], ty, &[]);

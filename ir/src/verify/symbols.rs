@@ -6,7 +6,6 @@ use crate::attrs::Attr;
 use crate::context::Context;
 use crate::dim::Dim;
 use crate::entity::{AttrsId, DimId, EntityId, SymbolId, TypeId};
-use crate::types::Type;
 
 /// Which symbols are bound at the place that is being looked at.
 pub(super) struct Symbols {
@@ -83,32 +82,18 @@ impl Symbols {
         if !cx.types.is_symbolic(ty) {
             return;
         }
-        let mut stack = vec![ty];
-        let mut seen = FxHashSet::default();
-        while let Some(ty) = stack.pop() {
-            if !cx.types.is_symbolic(ty) || !seen.insert(ty) {
-                continue;
+        cx.types.for_each_binding_symbol(ty, |s| {
+            let Some(state) = self.states.get_mut(s.index()) else { return };
+            if state.bound || !may_bind(s) {
+                return;
             }
-            match cx.types.get(ty) {
-                Type::Tensor(t) => {
-                    for &d in t.shape.iter().flatten() {
-                        let Dim::Symbol(s) = *cx.types.dims.get(d) else { continue };
-                        let Some(state) = self.states.get_mut(s.index()) else { continue };
-                        if state.bound || !may_bind(s) {
-                            continue;
-                        }
-                        state.bound = true;
-                        self.bound.push(s);
-                        if state.owner != 0 && state.owner != self.function {
-                            report(SymbolError::Shared(s));
-                        }
-                        state.owner = self.function;
-                    }
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-                _ => {}
+            state.bound = true;
+            self.bound.push(s);
+            if state.owner != 0 && state.owner != self.function {
+                report(SymbolError::Shared(s));
             }
-        }
+            state.owner = self.function;
+        });
     }
 
     /// A symbol that a type names and that is not bound.

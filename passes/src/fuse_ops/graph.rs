@@ -7,8 +7,6 @@ use anfora_ir::{
 use anfora_visit::{Binding, Link};
 use rustc_hash::FxHashMap;
 
-use crate::named_symbols::for_each_bound;
-
 /// Kinds of nodes and labels of edges: [`FusionPattern`] as a number.
 pub(super) const ELEM_WISE: u8 = FusionPattern::ElemWise as u8;
 pub(super) const BROADCAST: u8 = FusionPattern::Broadcast as u8;
@@ -393,7 +391,7 @@ impl Regions {
     }
 
     fn binds(&mut self, cx: &Context, body: &Body, var: ExprId, region: u32) {
-        for_each_bound(cx, body.ty(var), |symbol| {
+        cx.types.for_each_binding_symbol(body.ty(var), |symbol| {
             self.binders.entry(symbol).or_insert(Binder { var, region });
         });
     }

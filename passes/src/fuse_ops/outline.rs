@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::is_large;
-use crate::named_symbols::{for_each_bound, for_each_in_attrs};
+use crate::named_symbols::for_each_in_attrs;
 use crate::names::NameSupply;
 use crate::primitive::PRIMITIVE;
 
@@ -339,7 +339,7 @@ impl Outliner {
         }
         let mut bound = rustc_hash::FxHashSet::default();
         for &param in &self.params {
-            for_each_bound(cx, body.ty(param), |symbol| bound.extend([symbol]));
+            cx.types.for_each_binding_symbol(body.ty(param), |symbol| bound.extend([symbol]));
         }
         // The list grows with the symbols of the parameters that are added.
         let mut i = 0;
@@ -350,7 +350,7 @@ impl Outliner {
             }
             let Some(var) = binder(symbol) else { return false };
             self.params.push(var);
-            for_each_bound(cx, body.ty(var), |symbol| bound.extend([symbol]));
+            cx.types.for_each_binding_symbol(body.ty(var), |symbol| bound.extend([symbol]));
             self.write_extra(cx, body, var);
         }
         true

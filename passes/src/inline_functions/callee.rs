@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
-use crate::named_symbols::{for_each_bound, for_each_free};
+use crate::named_symbols::for_each_free;
 
 /// What is copied where a function is named: its parameters and its block, without what was left over from edits.
 pub(super) struct Callee {
@@ -58,7 +58,7 @@ impl Callee {
         if cx.types.dims.symbol_count() > 0 {
             let mut seen = FxHashSet::default();
             for &param in &params {
-                for_each_bound(cx, body.ty(param.expr()), |s| {
+                cx.types.for_each_binding_symbol(body.ty(param.expr()), |s| {
                     if seen.insert(s) {
                         param_symbols.push(s);
                     }

@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use super::callee::{Callee, projected_calls};
 use crate::definitions::Definitions;
 use crate::failure::{Failure, not_a_normal_form};
-use crate::named_symbols::for_each_bound;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
 use crate::symbols::Substitution;
 
@@ -297,7 +296,7 @@ impl Copy {
             let ty = callee.body.ty(param.expr());
             match i.checked_sub(left) {
                 Some(i) => extents(s.cx, ty, s.body.ty(arguments[i]), &mut found),
-                None => for_each_bound(s.cx, ty, |symbol| {
+                None => s.cx.types.for_each_binding_symbol(ty, |symbol| {
                     own.insert(symbol);
                 }),
             }
@@ -334,7 +333,7 @@ impl Copy {
         }
         let mut names = false;
         let ty = self.substitution.ty(cx, ty);
-        for_each_bound(cx, ty, |s| names |= self.cast.contains(&s));
+        cx.types.for_each_binding_symbol(ty, |s| names |= self.cast.contains(&s));
         names
     }
 

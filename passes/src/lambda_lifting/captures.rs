@@ -12,7 +12,7 @@ use anfora_ir::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::failure::{Failure, not_a_normal_form};
-use crate::named_symbols::{for_each_bound, for_each_free, for_each_in_attrs};
+use crate::named_symbols::{for_each_free, for_each_in_attrs};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;
@@ -430,7 +430,7 @@ impl<'a> Walk<'a> {
         if !self.is_symbolic {
             return;
         }
-        for_each_bound(self.cx, ty, |symbol| {
+        self.cx.types.for_each_binding_symbol(ty, |symbol| {
             if !may_bind(symbol) {
                 return;
             }
@@ -641,7 +641,7 @@ impl Decision<'_> {
             let was_closure = lambda.is_closure() || lambda.is_value;
             let mut bound: FxHashSet<SymbolId> = FxHashSet::default();
             for &var in &binders {
-                for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+                self.cx.types.for_each_binding_symbol(self.body.ty(var.expr()), |s| {
                     bound.insert(s);
                 });
             }
@@ -656,7 +656,7 @@ impl Decision<'_> {
                 self.found.lambdas[h as usize].captures.push((u32::MAX, var));
                 self.named.insert((h, var.expr()));
                 binders.push(var);
-                for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+                self.cx.types.for_each_binding_symbol(self.body.ty(var.expr()), |s| {
                     bound.insert(s);
                 });
                 self.add_symbols(h, var, &mut known, &mut symbols);
@@ -670,7 +670,7 @@ impl Decision<'_> {
             }
         };
         for var in binders {
-            for_each_bound(self.cx, self.body.ty(var.expr()), |s| {
+            self.cx.types.for_each_binding_symbol(self.body.ty(var.expr()), |s| {
                 if known.contains(&s) {
                     self.sources.entry((h, s)).or_insert(var);
                 }
@@ -689,7 +689,7 @@ impl Decision<'_> {
         };
         let mut is_bound = false;
         if let Some(var) = var {
-            for_each_bound(self.cx, self.body.ty(var.expr()), |s| is_bound |= s == wanted.symbol);
+            self.cx.types.for_each_binding_symbol(self.body.ty(var.expr()), |s| is_bound |= s == wanted.symbol);
             if wanted.owner == parent && wanted.region != 0 && wanted.region != region {
                 self.found.outputs.insert(var);
             }
