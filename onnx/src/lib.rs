@@ -73,7 +73,7 @@ mod types;
 
 pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
 pub use export::{ExportOptions, Exported, NodeExport, export};
-pub use import::{ImportOptions, Imported, NodeImport, import};
+pub use import::{ImportOptions, Imported, Kept, KeptNodes, NodeImport, import};
 pub use opaque::{register, registry};
 pub use tensor::{TensorError, read_tensor, write_tensor};
 pub use wire::{UnknownFields, WireError};

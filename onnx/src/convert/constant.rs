@@ -5,10 +5,10 @@ use std::sync::Arc;
 use anfora_ir::{Attr, DType, Literal};
 use bytes::Bytes;
 
-use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, import_direct, tensor_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType};
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
@@ -30,37 +30,42 @@ pub(super) fn register(table: &mut Conversions) {
             .attributes(&[("value", AttributeType::Tensor)]),
         Conversion::new("ConstantOfShape", OPSETS, "zeros").export(export_zeros),
         Conversion::new("ConstantOfShape", OPSETS, "ones").export(export_ones),
-        Conversion::new("Range", 11..=23, "arange").import(import_direct).export(export_direct),
+        Conversion::new("Range", 11..=NEWEST, "arange").import(import_direct).export(export_direct),
     ];
     for row in rows {
         table.register(row);
     }
 }
 
-fn import_constant(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.operand_count() != 0 {
-        return None;
+        return Err(Kept::because("it has inputs"));
     }
-    let [attribute] = n.node_attributes() else { return None };
+    let [attribute] = n.node_attributes() else {
+        return Err(Kept::because("it does not have just one attribute"));
+    };
     let text = |s: &Bytes| std::str::from_utf8(s).ok().map(Arc::<str>::from);
-    let literal = match attribute.name() {
+    let literal = || match attribute.name() {
         "value" => {
             let tensor = attribute.t.as_ref()?;
             let is_plain = tensor.doc_string.is_none() && tensor.metadata_props.is_empty();
-            literal_of(tensor).ok().filter(|_| is_plain)?
+            literal_of(tensor).ok().filter(|_| is_plain)
         }
-        "value_float" => Literal::scalar(attribute.f.unwrap_or(0.0)),
-        "value_floats" => Literal::from_elements(&[attribute.floats.len()], &attribute.floats).ok()?,
-        "value_int" => Literal::scalar(attribute.i.unwrap_or(0)),
-        "value_ints" => Literal::from_elements(&[attribute.ints.len()], &attribute.ints).ok()?,
-        "value_string" => Literal::from_strings(&[], vec![text(attribute.s.as_ref()?)?]).ok()?,
+        "value_float" => Some(Literal::scalar(attribute.f.unwrap_or(0.0))),
+        "value_floats" => Literal::from_elements(&[attribute.floats.len()], &attribute.floats).ok(),
+        "value_int" => Some(Literal::scalar(attribute.i.unwrap_or(0))),
+        "value_ints" => Literal::from_elements(&[attribute.ints.len()], &attribute.ints).ok(),
+        "value_string" => Literal::from_strings(&[], vec![text(attribute.s.as_ref()?)?]).ok(),
         "value_strings" => {
             let strings: Option<Vec<Arc<str>>> = attribute.strings.iter().map(text).collect();
-            Literal::from_strings(&[attribute.strings.len()], strings?).ok()?
+            Literal::from_strings(&[attribute.strings.len()], strings?).ok()
         }
-        _ => return None,
+        _ => None,
     };
-    Some(Lowered::Constant(literal))
+    let literal = literal().ok_or_else(|| {
+        Kept::because(format!("the attribute `{}` is not a constant without more to it", attribute.name()))
+    })?;
+    Ok(Lowered::Constant(literal))
 }
 
 /// The attribute of a `Constant` node that holds a constant: of the given name, if that can, else as a tensor.
@@ -105,13 +110,20 @@ fn value_attribute(literal: &Literal) -> Result<AttributeProto, TensorError> {
     Ok(tensor_attribute("value", tensor_of(literal, i32::MAX as u64)?))
 }
 
-fn import_identity(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    if n.operand_count() == 1 { n.operand(0).map(Lowered::Operand) } else { None }
+fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    match n.operand_count() {
+        1 => n.required(0).map(Lowered::Operand),
+        more => Err(Kept::because(format!("it has {more} inputs"))),
+    }
 }
 
-fn import_full(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let value = match n.attribute("value") {
-        Some(a) => literal_of(a.t.as_ref()?).ok().filter(|l| l.element_count() == 1 && l.dtype().has_kernels())?,
+        Some(a) => {
+            let literal = a.t.as_ref().and_then(|t| literal_of(t).ok());
+            let one = literal.filter(|l| l.element_count() == 1 && l.dtype().has_kernels());
+            one.ok_or_else(|| Kept::because("the attribute `value` is not one number"))?
+        }
         None => Literal::scalar(0f32),
     };
     let value = value.reshaped(&[]).expect("it has one element");

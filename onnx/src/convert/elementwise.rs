@@ -3,53 +3,53 @@
 use anfora_ir::{Attr, DType};
 
 use super::{
-    Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
     str_attribute,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 use crate::tensor::{dtype_of, number_of};
 
 /// Operators with the same operands and results on both sides, and the version that brought each.
 const DIRECT: &[(&str, i64, &str)] = &[
-    ("Add", 9, "add"),
-    ("Sub", 9, "subtract"),
-    ("Mul", 9, "multiply"),
-    ("Div", 9, "divide"),
-    ("And", 9, "logical_and"),
-    ("Or", 9, "logical_or"),
-    ("Xor", 9, "logical_xor"),
-    ("Not", 9, "logical_not"),
-    ("Less", 9, "less"),
+    ("Add", 7, "add"),
+    ("Sub", 7, "subtract"),
+    ("Mul", 7, "multiply"),
+    ("Div", 7, "divide"),
+    ("And", 7, "logical_and"),
+    ("Or", 7, "logical_or"),
+    ("Xor", 7, "logical_xor"),
+    ("Not", 7, "logical_not"),
+    ("Less", 7, "less"),
     ("LessOrEqual", 12, "less_equal"),
-    ("Greater", 9, "greater"),
+    ("Greater", 7, "greater"),
     ("GreaterOrEqual", 12, "greater_equal"),
-    ("Equal", 9, "equal"),
-    ("Where", 9, "where"),
-    ("Neg", 9, "negative"),
-    ("Abs", 9, "abs"),
-    ("Sign", 9, "sign"),
-    ("Exp", 9, "exp"),
-    ("Log", 9, "log"),
-    ("Sqrt", 9, "sqrt"),
-    ("Tanh", 9, "tanh"),
-    ("Sigmoid", 9, "sigmoid"),
-    ("Erf", 9, "erf"),
-    ("Sin", 9, "sin"),
-    ("Cos", 9, "cos"),
-    ("Tan", 9, "tan"),
-    ("Asin", 9, "asin"),
-    ("Acos", 9, "acos"),
-    ("Atan", 9, "atan"),
-    ("Sinh", 9, "sinh"),
-    ("Cosh", 9, "cosh"),
-    ("Asinh", 9, "asinh"),
-    ("Acosh", 9, "acosh"),
-    ("Atanh", 9, "atanh"),
-    ("IsNaN", 9, "isnan"),
-    ("Relu", 9, "nn.relu"),
+    ("Equal", 7, "equal"),
+    ("Where", 7, "where"),
+    ("Neg", 7, "negative"),
+    ("Abs", 7, "abs"),
+    ("Sign", 7, "sign"),
+    ("Exp", 7, "exp"),
+    ("Log", 7, "log"),
+    ("Sqrt", 7, "sqrt"),
+    ("Tanh", 7, "tanh"),
+    ("Sigmoid", 7, "sigmoid"),
+    ("Erf", 7, "erf"),
+    ("Sin", 7, "sin"),
+    ("Cos", 7, "cos"),
+    ("Tan", 7, "tan"),
+    ("Asin", 7, "asin"),
+    ("Acos", 7, "acos"),
+    ("Atan", 7, "atan"),
+    ("Sinh", 7, "sinh"),
+    ("Cosh", 7, "cosh"),
+    ("Asinh", 7, "asinh"),
+    ("Acosh", 7, "acosh"),
+    ("Atanh", 7, "atanh"),
+    ("IsNaN", 7, "isnan"),
+    ("Relu", 7, "nn.relu"),
 ];
 
 pub(super) fn register(table: &mut Conversions) {
@@ -57,7 +57,7 @@ pub(super) fn register(table: &mut Conversions) {
         table
             .register(Conversion::new(onnx, since..=*OPSETS.end(), native).import(import_direct).export(export_direct));
     }
-    for (onnx, since, native) in [("Floor", 9, "floor"), ("Ceil", 9, "ceil"), ("Round", 11, "round")] {
+    for (onnx, since, native) in [("Floor", 7, "floor"), ("Ceil", 7, "ceil"), ("Round", 11, "round")] {
         let row = Conversion::new(onnx, since..=*OPSETS.end(), native);
         table.register(row.import(import_direct).export(export_rounding));
     }
@@ -66,12 +66,12 @@ pub(super) fn register(table: &mut Conversions) {
         Conversion::new("Max", OPSETS, "maximum").import(import_binary).export(export_direct),
         Conversion::new("Min", OPSETS, "minimum").import(import_binary).export(export_direct),
         Conversion::new("Pow", OPSETS, "power").import(import_power).export(export_direct),
-        Conversion::new("Mod", 10..=23, "mod").export(export_mod),
-        Conversion::new("Mod", 10..=23, "floor_mod")
+        Conversion::new("Mod", 10..=NEWEST, "mod").export(export_mod),
+        Conversion::new("Mod", 10..=NEWEST, "floor_mod")
             .import(import_mod)
             .export(export_floor_mod)
             .attributes(&[("fmod", AttributeType::Int)]),
-        Conversion::new("IsInf", 10..=23, "isinf")
+        Conversion::new("IsInf", 10..=NEWEST, "isinf")
             .import(import_isinf)
             .export(export_direct)
             .attributes(&[("detect_negative", AttributeType::Int), ("detect_positive", AttributeType::Int)]),
@@ -79,7 +79,7 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_leaky_relu)
             .export(export_leaky_relu)
             .attributes(&[("alpha", AttributeType::Float)]),
-        Conversion::new("Gelu", 20..=23, "nn.gelu")
+        Conversion::new("Gelu", 20..=NEWEST, "nn.gelu")
             .import(import_gelu)
             .export(export_gelu)
             .attributes(&[("approximate", AttributeType::String)]),
@@ -92,37 +92,41 @@ pub(super) fn register(table: &mut Conversions) {
         Conversion::new("Not", OPSETS, "not_equal").export(export_not_equal),
         Conversion::new("Mul", OPSETS, "square").export(export_square),
         Conversion::new("Reciprocal", OPSETS, "rsqrt").export(export_rsqrt),
-        Conversion::new("Not", 10..=23, "isfinite").export(export_isfinite),
+        Conversion::new("Not", 10..=NEWEST, "isfinite").export(export_isfinite),
     ];
     for row in rows {
         table.register(row);
     }
 }
 
-fn import_sum(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_sum(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     match n.all_operands()?.as_slice() {
-        [one] => Some(Lowered::Operand(*one)),
+        [one] => Ok(Lowered::Operand(*one)),
         both @ [_, _] => n.call(both.to_vec(), Vec::new()),
-        _ => None,
+        more => Err(Kept::because(format!("it has {} inputs", more.len()))),
     }
 }
 
-fn import_binary(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    if n.operand_count() == 2 { import_direct(n) } else { None }
+fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    match n.operand_count() {
+        2 => import_direct(n),
+        more => Err(Kept::because(format!("it has {more} inputs"))),
+    }
 }
 
 /// Of floats of one type: elsewhere the format leaves open how a result is rounded.
-fn import_power(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_power(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let is_same_float = n.dtype(0)?.is_float() && n.dtype(0) == n.dtype(1);
-    if is_same_float { import_binary(n) } else { None }
+    if is_same_float { import_binary(n) } else { Err(Kept::because("its inputs are not floats of one type")) }
 }
 
-fn import_mod(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     match n.int("fmod").unwrap_or(0) {
-        0 if n.dtype(0)?.is_integer() => n.call(operands, Vec::new()),
-        1 => Some(Lowered::Call { op: "mod".into(), operands, attrs: Vec::new() }),
-        _ => None,
+        0 if !n.dtype(0)?.is_integer() => n.unknown_elements(0),
+        0 => n.call(operands, Vec::new()),
+        1 => Ok(Lowered::Call { op: "mod".into(), operands, attrs: Vec::new() }),
+        other => n.unknown_value("fmod", other),
     }
 }
 
@@ -147,12 +151,12 @@ fn export_rounding(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_isinf(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_isinf(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let both = n.int("detect_negative").unwrap_or(1) == 1 && n.int("detect_positive").unwrap_or(1) == 1;
-    if both { import_direct(n) } else { None }
+    if both { import_direct(n) } else { Err(Kept::because("it tests for infinities of one sign")) }
 }
 
-fn import_leaky_relu(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_leaky_relu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = n.dtype(0)?;
     let alpha = n.float_attr(n.float("alpha").unwrap_or(0.01), dtype);
     let operands = n.all_operands()?;
@@ -166,12 +170,12 @@ fn export_leaky_relu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_gelu(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_gelu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let attrs = match n.str("approximate") {
         None | Some("none") => Vec::new(),
         Some("tanh") => vec![("approximate", n.cx().str_attr("tanh"))],
-        Some(_) => return None,
+        Some(other) => return n.unknown_value("approximate", other.to_owned()),
     };
     n.call(operands, attrs)
 }
@@ -186,8 +190,15 @@ fn export_gelu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_cast(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    let dtype = dtype_of(i32::try_from(n.int("to")?).ok()?).filter(|d| d.has_kernels())?;
+fn import_cast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let to = n.needed("to", n.int("to"))?;
+    let dtype = i32::try_from(to).ok().and_then(dtype_of);
+    let Some(dtype) = dtype.filter(|d| d.has_kernels()) else {
+        return Err(match dtype {
+            Some(dtype) => Kept::because(format!("it casts to {dtype}, with which nothing is computed")),
+            None => Kept::because(format!("it casts to the element type {to}")),
+        });
+    };
     let operands = n.all_operands()?;
     let dtype = n.cx().attr(Attr::DType(dtype));
     n.call(operands, vec![("dtype", dtype)])

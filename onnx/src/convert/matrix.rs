@@ -3,7 +3,7 @@
 use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
 pub(super) fn register(table: &mut Conversions) {
@@ -16,9 +16,9 @@ pub(super) fn register(table: &mut Conversions) {
     ]));
 }
 
-fn import_gemm(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    let dtype = n.dtype(0).filter(|d| d.is_float())?;
-    let mut operands = vec![n.operand(0)?, n.operand(1)?];
+fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let dtype = n.float_dtype(0)?;
+    let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));
     let mut attrs = Vec::new();
     for name in ["alpha", "beta"] {

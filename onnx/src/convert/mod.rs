@@ -22,11 +22,11 @@ pub(crate) use constant::constant_attribute;
 
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType, TensorProto};
 
-/// The meaning of a node, or `None` if it has to be kept as it is.
-pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Option<Lowered>;
+/// The meaning of a node, or why it has to be kept as it is.
+pub type ImportRule = fn(&mut NodeImport<'_, '_>) -> Result<Lowered, Kept>;
 
 /// Writes a call as nodes.
 pub type ExportRule = fn(&mut NodeExport<'_>) -> Result<(), ExportProblem>;
@@ -134,7 +134,8 @@ impl Conversion {
 }
 
 /// The versions of the standard operators of which the rows of this crate know the meaning.
-pub(crate) const OPSETS: RangeInclusive<i64> = 9..=23;
+pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
+const NEWEST: i64 = 28;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -179,10 +180,20 @@ impl Conversions {
     }
 
     /// The row that imports an operator.
-    pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Option<&Conversion> {
-        let indices = self.by_onnx.get(op_type)?;
-        let mut rows = indices.iter().rev().map(|&i| &self.rows[i]);
-        rows.find(|r| r.import.is_some() && r.domain == domain && r.opsets.contains(&opset))
+    ///
+    /// # Errors
+    /// If there is none; with the reason.
+    pub(crate) fn for_node(&self, domain: &str, op_type: &str, opset: i64) -> Result<&Conversion, String> {
+        let indices = self.by_onnx.get(op_type).map_or(&[][..], Vec::as_slice);
+        let mut rows =
+            indices.iter().rev().map(|&i| &self.rows[i]).filter(|r| r.import.is_some() && r.domain == domain);
+        let Some(first) = rows.clone().next() else { return Err("there is no operator of ours for it".to_owned()) };
+        rows.find(|r| r.opsets.contains(&opset)).ok_or_else(|| {
+            let rows = rows.clone().chain([first]);
+            let (from, to) =
+                rows.fold((i64::MAX, i64::MIN), |(from, to), r| (from.min(*r.opsets.start()), to.max(*r.opsets.end())));
+            format!("its meaning is known in versions {from} to {to}")
+        })
     }
 
     /// The row that exports an operator of ours to a version of the standard ones.
@@ -213,7 +224,7 @@ impl Conversions {
 }
 
 /// The operands as they are, no attributes.
-fn import_direct(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_direct(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     n.call(operands, Vec::new())
 }

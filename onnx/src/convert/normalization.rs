@@ -2,19 +2,19 @@
 
 use anfora_ir::{DType, Literal};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, float_attribute, int_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, float_attribute, int_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
 
 pub(super) fn register(table: &mut Conversions) {
     for (onnx, native) in [("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax")] {
-        let flattening = Conversion::new(onnx, 9..=12, native);
+        let flattening = Conversion::new(onnx, 7..=12, native);
         table.register(flattening.import(import_flattening_softmax).export(export_flattening_softmax).attributes(AXIS));
-        let row = Conversion::new(onnx, 13..=23, native);
+        let row = Conversion::new(onnx, 13..=NEWEST, native);
         table.register(row.import(import_softmax).export(export_softmax).attributes(AXIS));
     }
     let rows = [
@@ -23,7 +23,7 @@ pub(super) fn register(table: &mut Conversions) {
             .export(export_batch_norm)
             .attributes(&[("epsilon", AttributeType::Float), ("training_mode", AttributeType::Int)])
             .carried(&["momentum"]),
-        Conversion::new("LayerNormalization", 17..=23, "nn.layer_norm")
+        Conversion::new("LayerNormalization", 17..=NEWEST, "nn.layer_norm")
             .import(import_layer_norm)
             .export(export_layer_norm)
             .attributes(&[
@@ -37,11 +37,11 @@ pub(super) fn register(table: &mut Conversions) {
             ("bias", AttributeType::Float),
             ("size", AttributeType::Int),
         ]),
-        Conversion::new("Dropout", 9..=11, "nn.dropout")
+        Conversion::new("Dropout", 7..=11, "nn.dropout")
             .import(import_dropout)
             .export(export_dropout)
             .attributes(&[("ratio", AttributeType::Float)]),
-        Conversion::new("Dropout", 12..=23, "nn.dropout")
+        Conversion::new("Dropout", 12..=NEWEST, "nn.dropout")
             .import(import_dropout_with_operands)
             .export(export_dropout_with_operands)
             .carried(&["seed"]),
@@ -51,25 +51,29 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_softmax(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_softmax(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axis = n.int("axis").unwrap_or(-1);
     softmax_over(n, axis)
 }
 
-fn softmax_over(n: &mut NodeImport<'_, '_>, axis: i64) -> Option<Lowered> {
+fn softmax_over(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
-    n.dtype(0).filter(|d| d.is_float())?;
+    n.float_dtype(0)?;
     let axis = n.cx().int_attr(axis);
     n.call(operands, vec![("axis", axis)])
 }
 
 /// Before version 13 the axes from the given one on count as one. That is the same where all but the first of them are 1.
-fn import_flattening_softmax(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_flattening_softmax(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axis = n.int("axis").unwrap_or(1);
     let extents = n.extents(0)?;
-    let position = usize::try_from(if axis < 0 { axis + extents.len() as i64 } else { axis }).ok()?;
-    let rest = extents.get(position + 1..)?;
-    if rest.iter().all(|&e| e == Some(1)) { softmax_over(n, axis) } else { None }
+    let position = usize::try_from(if axis < 0 { axis + extents.len() as i64 } else { axis }).ok();
+    let rest = position.and_then(|p| extents.get(p.checked_add(1)?..));
+    let rest = rest.ok_or_else(|| Kept::because(format!("axis {axis} is out of range")))?;
+    match rest.iter().all(|&e| e == Some(1)) {
+        true => softmax_over(n, axis),
+        false => Err(Kept::because("before version 13 it is over all axes from the given one on")),
+    }
 }
 
 fn export_softmax(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
@@ -94,21 +98,21 @@ fn export_flattening_softmax(n: &mut NodeExport<'_>) -> Result<(), ExportProblem
 }
 
 /// All operands have the element type of the first.
-fn has_one_float(n: &mut NodeImport<'_, '_>) -> Option<DType> {
-    let dtype = n.dtype(0).filter(|d| d.is_float())?;
+fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
+    let dtype = n.float_dtype(0)?;
     for i in 1..n.operand_count() {
-        if n.operand(i).is_some() && n.dtype(i) != Some(dtype) {
-            return None;
+        if n.operand(i).is_some() && n.dtype(i)? != dtype {
+            return Err(Kept::because(format!("input {i} does not have the element type of the first")));
         }
     }
-    Some(dtype)
+    Ok(dtype)
 }
 
-fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
     // More outputs, or this attribute, mean training.
     if n.output_count() != 1 || n.int("training_mode").unwrap_or(0) != 0 {
-        return None;
+        return Err(Kept::because("it is the form for training"));
     }
     let operands = n.all_operands()?;
     let epsilon = n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype);
@@ -125,26 +129,27 @@ fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
     let rank = n.rank(0)? as i64;
     let axis = n.int("axis").unwrap_or(-1);
     let first = if axis < 0 { axis + rank } else { axis };
     // The statistics are computed in float32, which is what we do for every type but float64.
     if n.output_count() != 1 || n.int("stash_type").unwrap_or(1) != 1 || dtype == DType::Float64 {
-        return None;
+        return Err(Kept::because("its statistics are not in float32, or are outputs"));
     }
-    let normalized = n.extents(0)?.get(usize::try_from(first).ok()?..)?.to_vec();
+    let extents = n.extents(0)?;
+    let normalized = usize::try_from(first).ok().and_then(|first| extents.get(first..)).unwrap_or_default();
     if normalized.is_empty() {
-        return None;
+        return Err(Kept::because(format!("axis {axis} is out of range")));
     }
     for i in 1..n.operand_count() {
         // ONNX lets them broadcast, our operator does not.
         if n.operand(i).is_some() && (n.extents(i)? != normalized || normalized.contains(&None)) {
-            return None;
+            return Err(Kept::because(format!("input {i} is broadcast")));
         }
     }
-    let mut operands = vec![n.operand(0)?, n.operand(1)?];
+    let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));
     let axes: Vec<i64> = (first - rank..0).collect();
     let axes = n.cx().ints_attr(&axes);
@@ -167,10 +172,10 @@ fn export_layer_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 const LRN_FLOATS: [(&str, f32); 3] = [("alpha", 0.0001), ("beta", 0.75), ("bias", 1.0)];
 
-fn import_lrn(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_lrn(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
     let operands = n.all_operands()?;
-    let size = n.int("size")?;
+    let size = n.needed("size", n.int("size"))?;
     let mut attrs = vec![("size", n.cx().int_attr(size))];
     for (name, default) in LRN_FLOATS {
         let value = n.float(name).unwrap_or(default);
@@ -189,25 +194,25 @@ fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_dropout(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     // Before version 10 the mask was not a boolean tensor.
     if n.opset() < 10 && n.is_output_used(1) {
-        return None;
+        return Err(Kept::because("before version 10 its mask is not boolean"));
     }
-    let dtype = n.dtype(0).filter(|d| d.is_float())?;
+    let dtype = n.float_dtype(0)?;
     let operands = n.all_operands()?;
     let ratio = n.float_attr(n.float("ratio").unwrap_or(0.5), dtype);
     n.call(operands, vec![("ratio", ratio)])
 }
 
-fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    let x = n.operand(0)?;
-    let dtype = n.dtype(0).filter(|d| d.is_float())?;
+fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let x = n.required(0)?;
+    let dtype = n.float_dtype(0)?;
     if n.operand(2).is_some() && n.literal(2)?.as_scalar::<bool>() != Some(false) {
-        return None;
+        return Err(Kept::because("it is the form for training"));
     }
     let ratio = match n.operand(1) {
-        Some(_) => n.literal(1)?.as_scalar::<f32>()?,
+        Some(_) => n.literal(1)?.as_scalar::<f32>().ok_or_else(|| Kept::because("its ratio is not a float32"))?,
         None => 0.5,
     };
     let ratio = n.float_attr(ratio, dtype);

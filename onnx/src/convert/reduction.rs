@@ -5,7 +5,7 @@ use anfora_ir::{AttrId, Literal};
 use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
 /// Reductions, and the version that made the axes an operand.
@@ -40,15 +40,15 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || axes.as_ref().is_some_and(Vec::is_empty) {
-        return None;
+        return Err(Kept::because("its axes are not one list that an attribute gives, or there are none in it"));
     }
     import_axes(n, axes)
 }
 
-fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?).filter(|a| !a.is_empty()),
         None => None,
@@ -62,12 +62,12 @@ fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
     import_axes(n, axes)
 }
 
-fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Option<Lowered> {
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
     // How an integer mean is rounded is left open by the format.
     if !n.dtype(0)?.is_float() && n.native() == "mean" {
-        return None;
+        return n.unknown_elements(0);
     }
-    let x = n.operand(0)?;
+    let x = n.required(0)?;
     let mut attrs: Vec<(&str, AttrId)> = vec![("keepdims", n.bool_attr(n.int("keepdims").unwrap_or(1) != 0))];
     attrs.extend(axes.map(|a| ("axis", n.cx().ints_attr(&a))));
     n.call(vec![x], attrs)
@@ -107,7 +107,7 @@ fn keepdims(n: &NodeExport<'_>) -> Option<crate::proto::AttributeProto> {
     (!keep).then(|| int_attribute("keepdims", 0))
 }
 
-fn import_arg(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_arg(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(0);
     let axis = n.cx().int_attr(axis);

@@ -2,10 +2,12 @@
 
 use anfora_ir::Literal;
 
-use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, import_direct, int_attribute, ints_attribute};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, ints_attribute,
+};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
 
 const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
@@ -22,26 +24,28 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_transpose)
             .export(export_transpose)
             .attributes(&[("perm", AttributeType::Ints)]),
-        Conversion::new("Unsqueeze", 9..=12, "expand_dims")
+        Conversion::new("Unsqueeze", 7..=12, "expand_dims")
             .import(import_axes_attribute)
             .export(export_axes_attribute)
             .attributes(AXES),
-        Conversion::new("Unsqueeze", 13..=23, "expand_dims").import(import_axes_operand).export(export_axes_operand),
-        Conversion::new("Squeeze", 9..=12, "squeeze")
+        Conversion::new("Unsqueeze", 13..=NEWEST, "expand_dims")
+            .import(import_axes_operand)
+            .export(export_axes_operand),
+        Conversion::new("Squeeze", 7..=12, "squeeze")
             .import(import_axes_attribute)
             .export(export_axes_attribute)
             .attributes(AXES),
-        Conversion::new("Squeeze", 13..=23, "squeeze").import(import_axes_operand).export(export_axes_operand),
+        Conversion::new("Squeeze", 13..=NEWEST, "squeeze").import(import_axes_operand).export(export_axes_operand),
         Conversion::new("Concat", OPSETS, "concat").import(import_concat).export(export_axis).attributes(AXIS),
-        Conversion::new("Split", 9..=12, "split")
+        Conversion::new("Split", 7..=12, "split")
             .import(import_split)
             .export(export_split)
             .attributes(&[("axis", AttributeType::Int), ("split", AttributeType::Ints)]),
-        Conversion::new("Split", 13..=23, "split")
+        Conversion::new("Split", 13..=NEWEST, "split")
             .import(import_split)
             .export(export_split)
             .attributes(&[("axis", AttributeType::Int), ("num_outputs", AttributeType::Int)]),
-        Conversion::new("Slice", 9..=9, "strided_slice")
+        Conversion::new("Slice", 7..=9, "strided_slice")
             .import(import_slice_attributes)
             .export(export_slice_attributes)
             .attributes(&[
@@ -49,7 +53,9 @@ pub(super) fn register(table: &mut Conversions) {
                 ("starts", AttributeType::Ints),
                 ("ends", AttributeType::Ints),
             ]),
-        Conversion::new("Slice", 10..=23, "strided_slice").import(import_slice_operands).export(export_slice_operands),
+        Conversion::new("Slice", 10..=NEWEST, "strided_slice")
+            .import(import_slice_operands)
+            .export(export_slice_operands),
         Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_axis).attributes(AXIS),
         Conversion::new("Shape", OPSETS, "shape_of")
             .import(import_shape)
@@ -61,7 +67,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_reshape(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_reshape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let allow = n.int("allowzero").unwrap_or(0) != 0;
     let operands = n.all_operands()?;
     let allow = n.bool_attr(allow);
@@ -80,8 +86,8 @@ fn export_reshape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 /// ONNX lets either side be the larger; ours only the shape. Which it is shows where both are known.
-fn import_expand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    let x = n.operand(0)?;
+fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let x = n.required(0)?;
     let from = n.static_shape(0)?;
     let to = n.ints_operand(1)?;
     let rank = from.len().max(to.len());
@@ -93,7 +99,7 @@ fn import_expand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
             (1, b) => b,
             (a, 1) => a,
             (a, b) if a == b => a,
-            _ => return None,
+            (a, b) => return Err(Kept::because(format!("extents {a} and {b} do not broadcast"))),
         });
     }
     if result == to {
@@ -103,7 +109,7 @@ fn import_expand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
     n.call(vec![x, shape], Vec::new())
 }
 
-fn import_transpose(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let axes = n.ints("perm").map(<[i64]>::to_vec);
     let attrs = axes.map(|a| ("axes", n.cx().ints_attr(&a))).into_iter().collect();
@@ -117,28 +123,28 @@ fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axes = n.ints("axes").map(<[i64]>::to_vec);
     if n.operand_count() != 1 || (axes.is_none() && n.native() == "expand_dims") {
-        return None;
+        return Err(Kept::because("its axes are not one list that an attribute gives"));
     }
     import_axes(n, axes)
 }
 
-fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None if n.native() == "squeeze" => None,
-        None => return None,
+        None => return Err(Kept::because("it says no axes")),
     };
     import_axes(n, axes)
 }
 
-fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Option<Lowered> {
-    let x = n.operand(0)?;
+fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
+    let x = n.required(0)?;
     // An empty list means no axis to our operators; the format does not say.
     if axes.as_ref().is_some_and(|a| a.is_empty() || a.len() > 64) {
-        return None;
+        return Err(Kept::because("its list of axes is empty, or longer than any rank"));
     }
     let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
     n.call(vec![x], attrs)
@@ -160,16 +166,16 @@ fn export_axes_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_concat(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    n.int("axis")?;
+fn import_concat(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    n.needed("axis", n.int("axis"))?;
     import_axis(n)
 }
 
-fn import_gather(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    if n.dtype(1)?.is_integer() { import_axis(n) } else { None }
+fn import_gather(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    if n.dtype(1)?.is_integer() { import_axis(n) } else { n.unknown_elements(1) }
 }
 
-fn import_axis(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_axis(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let axis = n.int("axis").unwrap_or(0);
     let axis = n.cx().int_attr(axis);
@@ -183,13 +189,14 @@ fn export_axis(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_split(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    let x = n.operand(0)?;
+fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let x = n.required(0)?;
     let axis = n.int("axis").unwrap_or(0);
     let parts = n.output_count();
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
-    let extent = *extents.get(usize::try_from(position).ok()?)?;
+    let extent = usize::try_from(position).ok().and_then(|p| extents.get(p).copied());
+    let extent = extent.ok_or_else(|| Kept::because(format!("axis {axis} is out of range")))?;
     let sizes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None => n.ints("split").map(<[i64]>::to_vec),
@@ -200,11 +207,12 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
             let mut end = 0i64;
             let mut cuts = Vec::with_capacity(sizes.len());
             for &size in &sizes {
-                end = end.checked_add(size).filter(|_| size >= 0)?;
+                let next = end.checked_add(size).filter(|_| size >= 0);
+                end = next.ok_or_else(|| Kept::because("a size is negative, or their sum too large"))?;
                 cuts.push(end);
             }
             if sizes.len() != parts || extent != Some(end) || n.int("num_outputs").is_some() {
-                return None;
+                return Err(Kept::because("its sizes do not fit its outputs, or the extent that is cut"));
             }
             cuts.pop();
             attrs.push(("indices", n.cx().ints_attr(&cuts)));
@@ -213,7 +221,7 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
             // Since version 18 the last part may be smaller; our operator does the same.
             let (stated, uneven) = (n.int("num_outputs"), extent.is_none_or(|e| e % parts.max(1) as i64 != 0));
             if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
-                return None;
+                return Err(Kept::because("its number of outputs does not fit the extent that is cut"));
             }
             attrs.push(("sections", n.cx().int_attr(parts as i64)));
         }
@@ -243,18 +251,22 @@ fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let list = |name: &str| n.ints(name).map(<[i64]>::to_vec);
-    let (begin, end, axes) = (list("starts")?, list("ends")?, list("axes"));
-    if n.operand_count() == 1 { import_slice(n, begin, end, axes, None) } else { None }
+    let (begin, end) = (n.needed("starts", list("starts"))?, n.needed("ends", list("ends"))?);
+    let axes = list("axes");
+    match n.operand_count() {
+        1 => import_slice(n, begin, end, axes, None),
+        more => Err(Kept::because(format!("it has {more} inputs"))),
+    }
 }
 
-fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let begin = n.ints_operand(1)?;
     let end = n.ints_operand(2)?;
     let mut optional = |i: usize| match n.operand(i) {
         Some(_) => n.ints_operand(i).map(Some),
-        None => Some(None),
+        None => Ok(None),
     };
     let (axes, strides) = (optional(3)?, optional(4)?);
     import_slice(n, begin, end, axes, strides)
@@ -266,8 +278,8 @@ fn import_slice(
     end: Vec<i64>,
     axes: Option<Vec<i64>>,
     strides: Option<Vec<i64>>,
-) -> Option<Lowered> {
-    let x = n.operand(0)?;
+) -> Result<Lowered, Kept> {
+    let x = n.required(0)?;
     let mut attrs = vec![("begin", n.cx().ints_attr(&begin)), ("end", n.cx().ints_attr(&end))];
     attrs.extend(axes.map(|a| ("axes", n.cx().ints_attr(&a))));
     attrs.extend(strides.map(|s| ("strides", n.cx().ints_attr(&s))));
@@ -302,6 +314,9 @@ fn export_slice_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn import_shape(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    if n.int("start").unwrap_or(0) == 0 { import_direct(n) } else { None }
+fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    match n.int("start").unwrap_or(0) {
+        0 => import_direct(n),
+        start => n.unknown_value("start", start),
+    }
 }

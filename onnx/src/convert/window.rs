@@ -5,7 +5,7 @@ use anfora_ir::{AttrId, ExprId};
 use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
-use crate::import::NodeImport;
+use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType};
 
 const CONV: &[(&str, AttributeType)] = &[
@@ -46,9 +46,10 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-/// The operator of ours for windows of a number of axes; `None` past three.
-fn by_rank(names: [&'static str; 3], axes: usize) -> Option<&'static str> {
-    names.get(axes.checked_sub(1)?).copied()
+/// The operator of ours for windows of a number of axes; there are some for one to three.
+fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
+    let name = axes.checked_sub(1).and_then(|i| names.get(i));
+    name.copied().ok_or_else(|| Kept::because(format!("its windows have {axes} axes")))
 }
 
 /// Where windows lie, an entry for each spatial axis.
@@ -62,24 +63,27 @@ struct Window {
 
 impl Window {
     /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`.
-    fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Option<Window> {
+    fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
         let axes = kernel.len();
         if n.rank(0)? != axes + 2 {
-            return None;
+            return Err(Kept::because(format!("its windows have {axes} axes, but its first input has another rank")));
         }
         let list = |name: &str, default: i64, len: usize| match n.ints(name) {
-            Some(v) => (v.len() == len).then(|| v.to_vec()),
-            None => Some(vec![default; len]),
+            Some(v) if v.len() != len => {
+                Err(Kept::because(format!("the attribute `{name}` does not have {len} entries")))
+            }
+            Some(v) => Ok(v.to_vec()),
+            None => Ok(vec![default; len]),
         };
         let strides = list("strides", 1, axes)?;
         let dilations = list("dilations", 1, axes)?;
         let pads = list("pads", 0, 2 * axes)?;
         let is_positive = |v: &[i64]| v.iter().all(|&x| (1..1 << 31).contains(&x));
         if !is_positive(&kernel) || !is_positive(&strides) || !is_positive(&dilations) {
-            return None;
+            return Err(Kept::because("an extent, a stride or a dilation of its windows is not positive, or is huge"));
         }
         if pads.iter().any(|p| !(0..1 << 31).contains(p)) {
-            return None;
+            return Err(Kept::because("its padding is negative, or huge"));
         }
         let mut window = Window { kernel, strides, dilations, pads };
         match n.str("auto_pad") {
@@ -87,21 +91,22 @@ impl Window {
             Some("NOTSET") => {}
             Some(mode) if n.ints("pads").is_none() => {
                 let upper = match mode {
-                    "VALID" => return Some(window),
+                    "VALID" => return Ok(window),
                     "SAME_UPPER" => true,
                     "SAME_LOWER" => false,
-                    _ => return None,
+                    other => return Err(Kept::because(format!("the attribute `auto_pad` is `{other}`"))),
                 };
-                window.pad_to_same(n, upper)?;
+                let extents = n.extents(0)?;
+                let padded = window.pad_to_same(&extents, upper);
+                padded.ok_or_else(|| Kept::because("its padding follows from extents that are not known"))?;
             }
-            _ => return None,
+            _ => return Err(Kept::because("it has both `auto_pad` and `pads`")),
         }
-        Some(window)
+        Ok(window)
     }
 
     /// Pads so that there is one window for each stride that begins in the input; the odd element goes to the end or to the beginning.
-    fn pad_to_same(&mut self, n: &mut NodeImport<'_, '_>, odd_at_end: bool) -> Option<()> {
-        let extents = n.extents(0)?;
+    fn pad_to_same(&mut self, extents: &[Option<i64>], odd_at_end: bool) -> Option<()> {
         let axes = self.kernel.len();
         for axis in 0..axes {
             let extent = extents[axis + 2]?;
@@ -123,8 +128,7 @@ impl Window {
 
     /// Whether, with a rounding up of their number, every window begins before the padding at the end. What becomes of one that does
     /// not differs between versions of the format. `None` if it does not show.
-    fn all_begin_inside(&self, n: &mut NodeImport<'_, '_>) -> Option<bool> {
-        let extents = n.extents(0)?;
+    fn all_begin_inside(&self, extents: &[Option<i64>]) -> Option<bool> {
         let axes = self.kernel.len();
         for axis in 0..axes {
             let inside = extents[axis + 2]?.checked_add(self.pads[axis])?;
@@ -151,21 +155,21 @@ impl Window {
     }
 }
 
-fn call(op: &'static str, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Option<Lowered> {
-    Some(Lowered::Call { op: op.into(), operands, attrs })
+fn call(op: &'static str, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
+    Ok(Lowered::Call { op: op.into(), operands, attrs })
 }
 
-fn import_conv(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let weights = n.extents(1)?;
-    let kernel: Option<Vec<i64>> = weights.get(2..)?.iter().copied().collect();
-    let kernel = kernel?;
+    let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
+    let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
-        return None;
+        return Err(Kept::because("the attribute `kernel_shape` is not the extents of its weights"));
     }
     let op = by_rank(["nn.conv1d", "nn.conv2d", "nn.conv3d"], kernel.len())?;
-    n.dtype(0).filter(|d| d.is_float())?;
+    n.float_dtype(0)?;
     let window = Window::read(n, kernel)?;
-    let mut operands = vec![n.operand(0)?, n.operand(1)?];
+    let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));
     let mut attrs = window.attrs(n);
     let groups = n.int("group").unwrap_or(1);
@@ -173,23 +177,23 @@ fn import_conv(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
     call(op, operands, attrs)
 }
 
-fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
+fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.attribute("count_include_pad").is_some() {
-        return None;
+        return Err(Kept::because("the attribute `count_include_pad` is not one of its"));
     }
     import_pool(n, ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"])
 }
 
-fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    n.dtype(0).filter(|d| d.is_float())?;
+fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    n.float_dtype(0)?;
     import_pool(n, ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"])
 }
 
-fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Option<Lowered> {
+fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<Lowered, Kept> {
     if n.output_count() != 1 {
-        return None;
+        return Err(Kept::because("it has a second output, of indices"));
     }
-    let kernel = n.ints("kernel_shape")?.to_vec();
+    let kernel = n.needed("kernel_shape", n.ints("kernel_shape"))?.to_vec();
     let op = by_rank(names, kernel.len())?;
     let pool_size = n.cx().ints_attr(&kernel);
     let window = Window::read(n, kernel)?;
@@ -199,8 +203,8 @@ fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Option<L
     let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
     let count = n.int("count_include_pad").unwrap_or(0) != 0;
     if ceil {
-        if count || !window.all_begin_inside(n)? {
-            return None;
+        if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
+            return Err(Kept::because("`ceil_mode` may make windows of padding alone"));
         }
         attrs.push(("ceil_mode", n.bool_attr(true)));
     }
@@ -210,10 +214,10 @@ fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Option<L
     call(op, operands, attrs)
 }
 
-fn import_global(n: &mut NodeImport<'_, '_>) -> Option<Lowered> {
-    n.dtype(0).filter(|d| d.is_float())?;
+fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    n.float_dtype(0)?;
     let names = ["nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"];
-    let op = by_rank(names, n.rank(0)?.checked_sub(2)?)?;
+    let op = by_rank(names, n.rank(0)?.saturating_sub(2))?;
     let operands = n.all_operands()?;
     call(op, operands, Vec::new())
 }

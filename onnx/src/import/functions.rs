@@ -14,7 +14,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
 use super::{GraphProto, ModelProto, opset_versions};
-use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::export::DOMAIN;
 use crate::keys;
@@ -125,8 +124,8 @@ impl FunctionTable {
     }
 
     /// The settings for each function.
-    pub(super) fn settings<'a>(&self, conversions: &'a Conversions) -> Vec<Settings<'a>> {
-        let of = |e: &Entry| Settings { opsets: e.opsets.clone(), constant_initializers: false, conversions };
+    pub(super) fn settings<'a>(&self, of_model: &Settings<'a>) -> Vec<Settings<'a>> {
+        let of = |e: &Entry| Settings { opsets: e.opsets.clone(), constant_initializers: false, ..*of_model };
         self.entries.iter().map(of).collect()
     }
 
@@ -196,7 +195,7 @@ pub(super) fn import_graphs(
     settings: &Settings<'_>,
     functions: &mut FunctionTable,
 ) -> Result<Finished, ImportError> {
-    let of_functions = functions.settings(settings.conversions);
+    let of_functions = functions.settings(settings);
     let main = FunctionBuilder::new(module, "main");
     let mut stack = vec![begin(main, (graph, GraphPlace::Main), settings, functions, None)?];
     loop {

@@ -1,5 +1,6 @@
 //! Graphs, and the graphs inside their nodes, from an explicit stack of graphs that are not finished.
 
+use std::cell::RefCell;
 use std::vec::IntoIter;
 
 use anfora_ir::{
@@ -10,6 +11,7 @@ use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
+use super::kept::KeptList;
 use super::values::{Scope, Value};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
@@ -26,6 +28,8 @@ pub(super) struct Settings<'a> {
     /// Whether an initializer that is an input too is a constant, not a default value.
     pub(super) constant_initializers: bool,
     pub(super) conversions: &'a Conversions,
+    /// The nodes that are kept as they are, of all graphs.
+    pub(super) kept: &'a RefCell<KeptList>,
 }
 
 /// An import under way.

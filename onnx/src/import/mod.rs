@@ -2,10 +2,12 @@
 
 mod functions;
 mod graph;
+mod kept;
 mod node;
 mod result_types;
 mod values;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use anfora_ir::{Attr, AttrId, Context, Module, OpRegistry};
@@ -23,6 +25,7 @@ use crate::wire::{self, UnknownFields};
 
 use functions::FunctionTable;
 
+pub use kept::{Kept, KeptNodes};
 pub use node::NodeImport;
 
 /// How a file is read.
@@ -53,6 +56,8 @@ pub struct Imported {
     pub module: Module,
     /// Nodes of the file, those of subgraphs and of the model's own functions included.
     pub nodes: usize,
+    /// The nodes that have no meaning in operators of ours and are kept as they are, by operator and reason, in the order in which these first appear.
+    pub kept: Vec<KeptNodes>,
 }
 
 /// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have a counterpart there.
@@ -82,7 +87,9 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
 
     let nodes = count_function_nodes(&model).map_err(at_model)?;
     let mut module = Module::new(options.registry.clone());
-    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions: &options.conversions };
+    let kept = RefCell::default();
+    let conversions = &options.conversions;
+    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions, kept: &kept };
     let mut functions = FunctionTable::of_model(&model);
     let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
     functions.take_imported(&mut model).map_err(at_model)?;
@@ -94,7 +101,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     // Initializers and attributes have been refused with a better message than this one.
     match summary.external_data {
         Some(_) => Err(at_model(ImportProblem::Unsupported("data in other files"))),
-        None => Ok(Imported { module, nodes: nodes + main.nodes }),
+        None => Ok(Imported { module, nodes: nodes + main.nodes, kept: kept.into_inner().into_groups() }),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Nodes: a call of an operator of ours where one means the same, else a call that is kept as it is.
 
+use std::fmt;
+
 use anfora_ir::{
     Attr, AttrId, Context, DType, Expr, ExprId, FunctionBuilder, Literal, OpPurity, Shape, TensorType, TypeId,
 };
@@ -7,6 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
 use super::hints_attr;
+use super::kept::Kept;
 use super::result_types::result_type;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, Operands};
@@ -38,8 +41,11 @@ impl NodeImport<'_, '_> {
     }
 
     /// A call of the operator that the conversion's row names.
-    pub fn call(&self, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Option<Lowered> {
-        Some(Lowered::Call { op: self.row.native.clone(), operands, attrs })
+    ///
+    /// # Errors
+    /// None: the result is what an import rule returns.
+    pub fn call(&self, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
+        Ok(Lowered::Call { op: self.row.native.clone(), operands, attrs })
     }
 
     /// The operator of ours that the conversion's row names.
@@ -63,57 +69,110 @@ impl NodeImport<'_, '_> {
         (self.builder.body().expr(operand) != Expr::None).then_some(operand)
     }
 
-    /// All operands; `None` if one is left out.
-    pub fn all_operands(&mut self) -> Option<Vec<ExprId>> {
-        (0..self.operands.len()).map(|i| self.operand(i)).collect()
+    /// An operand that the operator cannot do without.
+    ///
+    /// # Errors
+    /// If it is left out.
+    pub fn required(&mut self, i: usize) -> Result<ExprId, Kept> {
+        self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
+    }
+
+    /// All operands.
+    ///
+    /// # Errors
+    /// If one is left out.
+    pub fn all_operands(&mut self) -> Result<Vec<ExprId>, Kept> {
+        (0..self.operands.len()).map(|i| self.required(i)).collect()
     }
 
     /// The type of an operand.
-    pub fn ty(&mut self, i: usize) -> Option<TypeId> {
-        let operand = self.operand(i)?;
-        Some(self.builder.body().ty(operand))
+    ///
+    /// # Errors
+    /// If it is left out.
+    pub fn ty(&mut self, i: usize) -> Result<TypeId, Kept> {
+        let operand = self.required(i)?;
+        Ok(self.builder.body().ty(operand))
     }
 
-    /// Element type and extents of an operand that is a tensor.
-    pub fn tensor(&mut self, i: usize) -> Option<&TensorType> {
+    /// Element type and extents of an operand.
+    ///
+    /// # Errors
+    /// If it is not known to be a tensor.
+    pub fn tensor(&mut self, i: usize) -> Result<&TensorType, Kept> {
         let ty = self.ty(i)?;
-        self.builder.cx().types.as_tensor(ty)
+        let tensor = self.builder.cx().types.as_tensor(ty);
+        tensor.ok_or_else(|| Kept::because(format!("input {i} is not known to be a tensor")))
     }
 
     /// The element type of an operand.
-    pub fn dtype(&mut self, i: usize) -> Option<DType> {
-        Some(self.tensor(i)?.dtype)
+    ///
+    /// # Errors
+    /// If it is not known to be a tensor.
+    pub fn dtype(&mut self, i: usize) -> Result<DType, Kept> {
+        Ok(self.tensor(i)?.dtype)
     }
 
-    /// The number of extents of an operand, if it is known.
-    pub fn rank(&mut self, i: usize) -> Option<usize> {
-        Some(self.tensor(i)?.shape.as_ref()?.len())
+    /// The element type of an operand, which has to be a floating-point type.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn float_dtype(&mut self, i: usize) -> Result<DType, Kept> {
+        match self.dtype(i)? {
+            dtype if dtype.is_float() => Ok(dtype),
+            dtype => Err(Kept::because(format!("input {i} has elements of {dtype}"))),
+        }
     }
 
-    /// The extents of an operand, each if it is known; `None` if not even their number is.
-    pub fn extents(&mut self, i: usize) -> Option<Vec<Option<i64>>> {
-        let shape = self.tensor(i)?.shape.clone()?;
+    /// The number of extents of an operand.
+    ///
+    /// # Errors
+    /// If it is not known.
+    pub fn rank(&mut self, i: usize) -> Result<usize, Kept> {
+        let shape = self.tensor(i)?.shape.as_ref();
+        shape.map(|s| s.len()).ok_or_else(|| Kept::because(format!("the rank of input {i} is not known")))
+    }
+
+    /// The extents of an operand, each if it is known.
+    ///
+    /// # Errors
+    /// If not even their number is.
+    pub fn extents(&mut self, i: usize) -> Result<Vec<Option<i64>>, Kept> {
+        self.rank(i)?;
+        let shape = self.tensor(i)?.shape.clone().unwrap_or_default();
         let dims = &self.builder.cx().types.dims;
-        Some(shape.iter().map(|&d| dims.as_constant(d)).collect())
+        Ok(shape.iter().map(|&d| dims.as_constant(d)).collect())
     }
 
-    /// The extents of an operand, if all are known.
-    pub fn static_shape(&mut self, i: usize) -> Option<Shape> {
+    /// The extents of an operand.
+    ///
+    /// # Errors
+    /// If one is not known.
+    pub fn static_shape(&mut self, i: usize) -> Result<Shape, Kept> {
         let ty = self.ty(i)?;
-        self.builder.cx().types.static_shape(ty)
+        let shape = self.builder.cx().types.static_shape(ty);
+        shape.ok_or_else(|| Kept::because(format!("not all extents of input {i} are known")))
     }
 
     /// The value of an operand that is a constant.
-    pub fn literal(&mut self, i: usize) -> Option<&Literal> {
-        let operand = self.operand(i)?;
-        let id = self.builder.body().as_literal(operand)?;
-        Some(self.builder.cx().literals.get(id))
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn literal(&mut self, i: usize) -> Result<&Literal, Kept> {
+        let operand = self.required(i)?;
+        let id = self.builder.body().as_literal(operand);
+        let id = id.ok_or_else(|| Kept::because(format!("input {i} is not a constant")))?;
+        Ok(self.builder.cx().literals.get(id))
     }
 
     /// The value of an operand that is a constant list of integers. It has at most as many as there can be extents.
-    pub fn ints_operand(&mut self, i: usize) -> Option<Vec<i64>> {
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn ints_operand(&mut self, i: usize) -> Result<Vec<i64>, Kept> {
         let literal = self.literal(i)?;
-        (literal.rank() <= 1 && literal.element_count() <= MAX_RANK).then(|| literal.to_i64s())?
+        let is_list = literal.rank() <= 1 && literal.element_count() <= MAX_RANK;
+        let list = if is_list { literal.to_i64s() } else { None };
+        list.ok_or_else(|| Kept::because(format!("input {i} is not a list of at most {MAX_RANK} integers")))
     }
 
     /// A constant as an operand.
@@ -154,6 +213,31 @@ impl NodeImport<'_, '_> {
     /// A list attribute.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attribute(name).map(|a| a.ints.as_slice())
+    }
+
+    /// An attribute that the operator cannot do without.
+    ///
+    /// # Errors
+    /// If it is not given.
+    pub fn needed<T>(&self, name: &str, value: Option<T>) -> Result<T, Kept> {
+        value.ok_or_else(|| Kept::because(format!("the attribute `{name}` is missing")))
+    }
+
+    /// That an attribute has a value that our operators do not know.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn unknown_value(&self, name: &str, value: impl fmt::Display) -> Result<Lowered, Kept> {
+        Err(Kept::because(format!("the attribute `{name}` is `{value}`")))
+    }
+
+    /// That an operand has elements of a type with which our operator does not mean the same.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn unknown_elements(&mut self, i: usize) -> Result<Lowered, Kept> {
+        let dtype = self.dtype(i)?;
+        Err(Kept::because(format!("input {i} has elements of {dtype}")))
     }
 
     /// A string attribute; `None` also if it is not UTF-8.
@@ -207,76 +291,113 @@ impl<'a> Importer<'_, 'a> {
         meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
         meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
 
-        if let Some((row, lowered)) = self.lower(graph, pending, &operands)
-            && let Some(value) = self.native_value(node, lowered)?
-        {
-            let carried = row.carried;
-            let carried: Vec<&AttributeProto> = node.attribute.iter().filter(|a| carried.contains(&a.name())).collect();
-            if !carried.is_empty() {
-                let cx = self.builder.cx();
-                let mut items = vec![cx.str_attr(node.op_type())];
-                items.extend(carried.into_iter().map(|a| encoded_attr(cx, a)));
-                meta.push((keys::CARRIED, cx.attr(Attr::List(items.into()))));
+        let lowered = self.lower(graph, pending, &operands);
+        let lowered = match lowered {
+            Ok((row, lowered)) => self.native_value(node, lowered)?.map(|native| (row, native)),
+            Err(why) => Err(why),
+        };
+        match lowered {
+            Ok((row, native)) => {
+                let carried = row.carried;
+                let carried: Vec<&AttributeProto> =
+                    node.attribute.iter().filter(|a| carried.contains(&a.name())).collect();
+                if !carried.is_empty() {
+                    let cx = self.builder.cx();
+                    let mut items = vec![cx.str_attr(node.op_type())];
+                    items.extend(carried.into_iter().map(|a| encoded_attr(cx, a)));
+                    meta.push((keys::CARRIED, cx.attr(Attr::List(items.into()))));
+                }
+                self.bind_native(graph, node, native, meta)
             }
-            return self.bind_native(graph, node, value, meta);
+            Err(why) => {
+                let domain = standard_domain(node);
+                let version = self.settings.opsets.get(domain).copied();
+                self.settings.kept.borrow_mut().note(node, domain, version, why);
+                self.bind_opaque(graph, pending, operands, meta)
+            }
         }
-        self.bind_opaque(graph, pending, operands, meta)
     }
 
-    /// What a node becomes by its operator's conversion, if there is one that takes it.
+    /// What a node becomes by its operator's conversion.
     fn lower(
         &mut self,
         graph: &OpenGraph,
         pending: &PendingNode,
         operands: &[ExprId],
-    ) -> Option<(&'a Conversion, Lowered)> {
+    ) -> Result<(&'a Conversion, Lowered), Kept> {
         let node = &pending.node;
-        let domain = if is_standard(node.domain()) { "" } else { node.domain() };
+        let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
-        let opset = *settings.opsets.get(domain)?;
-        let row = settings.conversions.for_node(domain, node.op_type(), opset)?;
-        let rule = row.import?;
-        let is_known = |a: &AttributeProto| {
-            let typed =
-                row.attributes.iter().any(|&(name, ty)| name == a.name() && a.r#type() == ty && has_only_its_value(a));
-            typed || row.carried.contains(&a.name())
-        };
-        if !pending.subgraphs.is_empty() || !node.overload().is_empty() || !node.attribute.iter().all(is_known) {
-            return None;
+        let opset = settings.opsets.get(domain).copied();
+        let opset = opset.ok_or_else(|| Kept::because("the file imports no version of its domain"))?;
+        let row = settings.conversions.for_node(domain, node.op_type(), opset);
+        let row = row.map_err(Kept::because)?;
+        let rule = row.import.ok_or_else(|| Kept::because("there is no operator of ours for it"))?;
+        if !pending.subgraphs.is_empty() {
+            return Err(Kept::because("it has subgraphs"));
         }
-        if row.operands == Operands::Computed && !operands.iter().all(|&o| self.is_computed(o)) {
-            return None;
+        if !node.overload().is_empty() {
+            return Err(Kept::because("it names an overload"));
+        }
+        for a in node.attribute.iter().filter(|a| !row.carried.contains(&a.name())) {
+            match row.attributes.iter().find(|&&(name, _)| name == a.name()) {
+                None => return Err(Kept::because(format!("the attribute `{}` is not known", a.name()))),
+                Some(&(_, ty)) if a.r#type() != ty || !has_only_its_value(a) => {
+                    return Err(Kept::because(format!("the attribute `{}` is not of the type {ty:?}", a.name())));
+                }
+                Some(_) => {}
+            }
+        }
+        if row.operands == Operands::Computed {
+            for (i, &operand) in operands.iter().enumerate() {
+                self.check_computed(i, operand)?;
+            }
         }
         let cx = self.builder.cx();
         let used_outputs: Vec<bool> =
             node.output.iter().map(|o| !o.is_empty() && graph.may_use(cx.names.intern(o))).collect();
         let mut import =
             NodeImport { builder: &mut self.builder, row, node, operands, opset, used_outputs: &used_outputs };
-        Some((row, rule(&mut import)?))
+        Ok((row, rule(&mut import)?))
     }
 
-    /// Whether an operand is left out, or a tensor that the kernels compute with.
-    fn is_computed(&mut self, operand: ExprId) -> bool {
+    /// That an operand is left out, or a tensor that the kernels compute with.
+    fn check_computed(&mut self, i: usize, operand: ExprId) -> Result<(), Kept> {
         if self.builder.body().expr(operand) == Expr::None {
-            return true;
+            return Ok(());
         }
         let ty = self.builder.body().ty(operand);
-        let tensor = self.builder.cx().types.as_tensor(ty);
-        tensor.is_some_and(|t| t.dtype.has_kernels() && t.shape.as_ref().is_none_or(|s| s.len() <= MAX_RANK))
+        match self.builder.cx().types.as_tensor(ty) {
+            None => Err(Kept::because(format!("input {i} is not known to be a tensor"))),
+            Some(t) if !t.dtype.has_kernels() => {
+                Err(Kept::because(format!("input {i} has elements of {}, with which nothing is computed", t.dtype)))
+            }
+            Some(t) if t.shape.as_ref().is_some_and(|s| s.len() > MAX_RANK) => {
+                Err(Kept::because(format!("input {i} has more than {MAX_RANK} extents")))
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     /// The value that a conversion asks for, if it gives all of the node's outputs.
-    fn native_value(&mut self, node: &NodeProto, lowered: Lowered) -> Result<Option<Native>, ImportProblem> {
+    fn native_value(&mut self, node: &NodeProto, lowered: Lowered) -> Result<Result<Native, Kept>, ImportProblem> {
+        let outputs = node.output.len();
+        let has = |results: usize, native: Native| match outputs <= results {
+            true => Ok(native),
+            false => Err(Kept::because(format!("it has {outputs} outputs"))),
+        };
         let (op, operands, attrs) = match lowered {
-            Lowered::Operand(value) => return Ok((node.output.len() == 1).then_some(Native::Alias(value))),
+            Lowered::Operand(value) => return Ok(has(1, Native::Alias(value))),
             Lowered::Constant(literal) => {
                 let is_small = literal.stored_bytes() <= SMALL_CONSTANT;
                 let value = self.builder.literal(literal);
-                return Ok((node.output.len() == 1).then_some(Native::Constant { value, is_small }));
+                return Ok(has(1, Native::Constant { value, is_small }));
             }
             Lowered::Call { op, operands, attrs } => (op, operands, attrs),
         };
-        let Some(op) = self.builder.cx().ops.find(&op) else { return Ok(None) };
+        let Some(op) = self.builder.cx().ops.find(&op) else {
+            return Ok(Err(Kept::because(format!("the registry has no `{op}`"))));
+        };
         let attrs = self.builder.named_attrs(&attrs);
         match self.builder.editor().call_op(op, &operands, attrs) {
             Ok(value) => {
@@ -284,11 +405,11 @@ impl<'a> Importer<'_, 'a> {
                 let cx = self.builder.cx();
                 let results = cx.types.as_tuple(ty).map_or(1, <[TypeId]>::len);
                 let is_impure = cx.ops.get(op).purity == OpPurity::Impure;
-                Ok((node.output.len() <= results).then_some(Native::Call { value, is_impure }))
+                Ok(has(results, Native::Call { value, is_impure }))
             }
             // Where an extent is not known, the rule may ask for more than the operator does.
             Err(e) if operands.iter().all(|&o| self.is_static(o)) => Err(ImportProblem::Type(e)),
-            Err(_) => Ok(None),
+            Err(e) => Ok(Err(Kept::because(e.to_string()))),
         }
     }
 
@@ -518,6 +639,11 @@ fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
         ..AttributeProto::default()
     };
     *attribute == only(AttributeType::Graph) || *attribute == only(AttributeType::Graphs)
+}
+
+/// The domain of a node's operator; empty for the standard one.
+fn standard_domain(node: &NodeProto) -> &str {
+    if is_standard(node.domain()) { "" } else { node.domain() }
 }
 
 /// A name that two attributes have.
