@@ -4,7 +4,7 @@ use anfora_ir::{
     Attr, AttrReader, AttrsId, Context, DType, ExprId, KernelCall, Literal, OpId, OpPurity, Operand, Shape, Type,
     TypeId, element_count, infer_op,
 };
-use anfora_ops::{draw_normal, draw_uniform, result_is_splat};
+use anfora_ops::{draw_normal, draw_uniform};
 use smallvec::SmallVec;
 
 use crate::effect::Effect;
@@ -59,7 +59,7 @@ pub fn evaluate_op(
         return Err(OpError::Impure);
     }
     let kernel = row.kernel.ok_or(OpError::NoKernel)?;
-    if !result_is_splat(&row.name, operands) {
+    if !row.gives_splat(operands) {
         let bytes = match result_bytes(cx, ty) {
             Size::Unknown => return Err(OpError::UnknownSize),
             Size::Overflows => usize::MAX,
@@ -128,7 +128,7 @@ impl Machine<'_> {
         let stated = self.body().ty(id);
         let is_splat = {
             let operands = self.operand_tensors(base)?;
-            result_is_splat(&row.name, &operands)
+            row.gives_splat(&operands)
         };
         let mut size = result_bytes(self.cx, stated);
         let mut ty = stated;

@@ -55,6 +55,7 @@ mod literal;
 mod module;
 mod names;
 mod op;
+mod op_def;
 mod overlay;
 mod part_set;
 mod phase;
@@ -101,9 +102,10 @@ pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;
 pub use op::{
-    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, FusionPattern, Kernel, KernelCall, KernelError, OpDef, OpPurity,
-    OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall, TypeError, TypeRule,
+    AttrReader, Kernel, KernelCall, KernelError, OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall,
+    TypeError, TypeRule,
 };
+pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
 pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
 pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};

@@ -11,154 +11,8 @@ use crate::dtype::DType;
 use crate::entity::{AttrId, AttrsId, LiteralId, OpId, TypeId};
 use crate::layers::Freeze;
 use crate::literal::Literal;
+use crate::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
 use crate::suggest::did_you_mean;
-
-/// All that the passes need to know of an operator.
-#[derive(Clone)]
-pub struct OpDef {
-    /// Name in the text format, such as `nn.conv2d`.
-    pub name: Cow<'static, str>,
-    /// One line that says what it computes.
-    pub doc: Cow<'static, str>,
-    /// Operands.
-    pub arity: Arity,
-    /// Attributes.
-    pub attrs: Cow<'static, [AttrDef]>,
-    /// The type of the result.
-    pub infer: TypeRule,
-    /// Whether evaluating it can be observed.
-    pub purity: OpPurity,
-    /// How FuseOps treats it.
-    pub fusion: FusionPattern,
-    /// Evaluates it on constants; `None` for an operator that only compiled code can run.
-    pub kernel: Option<Kernel>,
-    /// Whether its (two) operands may be exchanged without changing a bit of the result.
-    pub commutative: bool,
-    /// Whether evaluating it may fail on operands of the right types, so that no pass may move it to where it would not have run.
-    pub may_fail: bool,
-    /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
-    pub forwards: &'static [(u32, u32)],
-    /// The operand whose elements are the extents of the result, if there is one.
-    pub shape_operand: Option<u32>,
-}
-
-/// How many operands an operator takes.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Arity {
-    /// The fewest.
-    pub min: usize,
-    /// The most; `None` for any number.
-    pub max: Option<usize>,
-}
-
-impl Arity {
-    /// Just `n`.
-    pub const fn exactly(n: usize) -> Arity {
-        Arity { min: n, max: Some(n) }
-    }
-    /// From `min` to `max`.
-    pub const fn between(min: usize, max: usize) -> Arity {
-        Arity { min, max: Some(max) }
-    }
-    /// `min` or more.
-    pub const fn at_least(min: usize) -> Arity {
-        Arity { min, max: None }
-    }
-    /// Whether `n` operands are right.
-    pub fn accepts(self, n: usize) -> bool {
-        n >= self.min && self.max.is_none_or(|max| n <= max)
-    }
-}
-
-/// An attribute of an operator.
-#[derive(Clone, Debug)]
-pub struct AttrDef {
-    /// Name.
-    pub name: &'static str,
-    /// What values it takes.
-    pub kind: AttrKind,
-    /// The value where it is left out.
-    pub default: AttrDefault,
-    /// What it means.
-    pub doc: &'static str,
-}
-
-/// What values an attribute takes.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum AttrKind {
-    /// `true`, `false`
-    Bool,
-    /// An integer.
-    Int,
-    /// A float64; integers are taken too.
-    Float,
-    /// A string.
-    Str,
-    /// A list of integers.
-    Ints,
-    /// A list of float64.
-    Floats,
-    /// A list of strings.
-    Strs,
-    /// `shape(…)`
-    Shape,
-    /// A constant tensor, scalars included.
-    Literal,
-    /// An element type.
-    DType,
-    /// A type.
-    Type,
-    /// Any value.
-    Any,
-}
-
-/// The value of an attribute that is left out.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub enum AttrDefault {
-    /// It has to be given.
-    Required,
-    /// It has no value then.
-    Absent,
-    /// A boolean.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A float64.
-    Float(f64),
-    /// A string.
-    Str(&'static str),
-    /// A list of integers.
-    Ints(&'static [i64]),
-}
-
-/// Whether evaluating an operator can be observed.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum OpPurity {
-    /// It cannot: equal operands give equal results, and a result that nobody uses need not be computed.
-    Pure,
-    /// It can: the number and order of evaluations are kept.
-    Impure,
-}
-
-/// How FuseOps treats an operator.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum FusionPattern {
-    /// Element i of the result needs element i of each operand.
-    ElemWise = 0,
-    /// Likewise after repeating operands along axes.
-    Broadcast = 1,
-    /// Each element of the result needs one element of an operand, at a computed place.
-    Injective = 2,
-    /// A reduction over axes.
-    CommReduce = 3,
-    /// A computation that elementwise operations can be appended to, such as a convolution.
-    OutEWiseFusable = 4,
-    /// A tuple.
-    Tuple = 7,
-    /// Not fused.
-    Opaque = 8,
-}
 
 /// The type of a call's result, from the types (and constant values) of its operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
@@ -564,6 +418,7 @@ impl OpTable {
             may_fail: true,
             forwards: &[],
             shape_operand: None,
+            splat: Splat::Unknown,
         });
         opaque.by_name.insert(name.to_string(), id);
         Ok(id)

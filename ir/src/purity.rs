@@ -19,7 +19,7 @@ use crate::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId,
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::module::{FunctionKey, Module};
-use crate::op::OpPurity;
+use crate::op_def::OpPurity;
 
 /// The purity of the global functions of a module, at the time when it was asked for.
 #[derive(Clone, Debug)]

@@ -1,32 +1,26 @@
 //! Closures over globals, and checks of types at run time.
 
 use anfora_ir::{
-    Arity, AttrDefault, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId,
 };
 use rustc_hash::FxHashSet;
-
-use crate::row::{With, attr, row};
 
 /// The rows of this family. They have no kernel: the interpreter does what they do.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
-        row(
+        OpDef::new(
             "make_closure",
             "the function that a global is once its last parameters have the values of the other operands",
             Arity::at_least(1),
             make_closure,
-            |_| Err(anfora_ir::KernelError::new("a closure is not a tensor")),
-        )
-        .without_kernel(),
-        row(
+        ),
+        OpDef::new(
             "match_cast",
             "the operand, checked at run time to be of a type; binds the symbolic dimensions that the type names first",
             Arity::exactly(1),
             match_cast,
-            |_| Err(anfora_ir::KernelError::new("types are checked by the interpreter")),
         )
-        .attrs(const { &[attr("to", AttrKind::Type, AttrDefault::Required, "the type")] })
-        .without_kernel()
+        .attrs(const { &[AttrDef::new("to", AttrKind::Type, AttrDefault::Required, "the type")] })
         .may_fail(),
     ]
 }

@@ -2,13 +2,13 @@
 
 use anfora_ir::FusionPattern::ElemWise;
 use anfora_ir::{
-    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, KernelCall, OpDef, Shape, TypeCall,
+    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, KernelCall, OpDef, Shape, Splat, TypeCall,
     TypeError, TypeId,
 };
 
 use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::shape::plain_shape;
 use crate::typing::{Elements, as_extent, extent, given, one, result, same_elements, tensor};
 
@@ -19,19 +19,22 @@ pub(crate) fn rows() -> Vec<OpDef> {
             let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
             one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 0))
         })
+        .splat(Splat::Always)
         .attrs(const { &[SHAPE, DTYPE] })
         .fusion(ElemWise),
         row("ones", "all elements 1", Arity::exactly(0), shaped, |c| {
             let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
             one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 1))
         })
+        .splat(Splat::Always)
         .attrs(const { &[SHAPE, DTYPE] })
         .fusion(ElemWise),
         row("full", "all elements the one element of `value`", Arity::exactly(1), full, |c| {
             let value = given(c.attrs.literal("value"), "value")?;
             one(creation::full(&extents(&shape_operand(c.operand(0)?)?)?, &value))
         })
-        .attrs(const { &[attr("value", AttrKind::Literal, AttrDefault::Required, "a tensor of one element")] })
+        .splat(Splat::Always)
+        .attrs(const { &[AttrDef::new("value", AttrKind::Literal, AttrDefault::Required, "a tensor of one element")] })
         .fusion(ElemWise)
         .shape_operand(0)
         .may_fail(),
@@ -43,10 +46,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 /// The attribute for a shape.
-pub(crate) const SHAPE: AttrDef = attr("shape", AttrKind::Shape, AttrDefault::Required, "the extents");
+pub(crate) const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::Shape, AttrDefault::Required, "the extents");
 /// The attribute for an element type that is float32 if left out.
 pub(crate) const DTYPE: AttrDef =
-    attr("dtype", AttrKind::DType, AttrDefault::Absent, "the element type; float32 if left out");
+    AttrDef::new("dtype", AttrKind::DType, AttrDefault::Absent, "the element type; float32 if left out");
 
 /// The dimensions in the attribute `shape`.
 fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {

@@ -1,51 +1,45 @@
 //! Operators whose evaluation can be observed. They have no kernel: the interpreter runs them, in order.
 
-use anfora_ir::{Arity, AttrDefault, AttrKind, DType, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId};
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, DType, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
+};
 
 use crate::creation::{DTYPE, SHAPE, shaped_float};
 use crate::kernels::random::{self, RandomStream};
-use crate::row::{With, attr, row};
 use crate::typing::{Elements, expect_rank, tensor};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
-    fn no_kernel(_: &anfora_ir::KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
-        Err(KernelError::new("only the interpreter runs it"))
-    }
     vec![
-        row("print", "shows its operands", Arity::at_least(0), unit, no_kernel)
-            .attrs(const { &[attr("format", AttrKind::Str, AttrDefault::Str(""), "text shown before them")] })
-            .without_kernel()
+        OpDef::new("print", "shows its operands", Arity::at_least(0), unit)
+            .attrs(const { &[AttrDef::new("format", AttrKind::Str, AttrDefault::Str(""), "text shown before them")] })
             .impure(),
-        row("assert", "fails unless its operand holds", Arity::exactly(1), assert, no_kernel)
-            .attrs(const { &[attr("message", AttrKind::Str, AttrDefault::Str(""), "what the failure says")] })
-            .without_kernel()
+        OpDef::new("assert", "fails unless its operand holds", Arity::exactly(1), assert)
+            .attrs(const { &[AttrDef::new("message", AttrKind::Str, AttrDefault::Str(""), "what the failure says")] })
             .impure(),
-        row("random.uniform", "floats drawn evenly from `[low, high)`", Arity::exactly(0), shaped_float, no_kernel)
+        OpDef::new("random.uniform", "floats drawn evenly from `[low, high)`", Arity::exactly(0), shaped_float)
             .attrs(
                 const {
                     &[
                         SHAPE,
-                        attr("low", AttrKind::Float, AttrDefault::Float(0.0), "the smallest"),
-                        attr("high", AttrKind::Float, AttrDefault::Float(1.0), "what all are below"),
+                        AttrDef::new("low", AttrKind::Float, AttrDefault::Float(0.0), "the smallest"),
+                        AttrDef::new("high", AttrKind::Float, AttrDefault::Float(1.0), "what all are below"),
                         DTYPE,
                     ]
                 },
             )
-            .without_kernel()
             .impure(),
-        row("random.normal", "floats drawn from a normal distribution", Arity::exactly(0), shaped_float, no_kernel)
+        OpDef::new("random.normal", "floats drawn from a normal distribution", Arity::exactly(0), shaped_float)
             .attrs(
                 const {
                     &[
                         SHAPE,
-                        attr("mean", AttrKind::Float, AttrDefault::Float(0.0), "the mean"),
-                        attr("std", AttrKind::Float, AttrDefault::Float(1.0), "the standard deviation"),
+                        AttrDef::new("mean", AttrKind::Float, AttrDefault::Float(0.0), "the mean"),
+                        AttrDef::new("std", AttrKind::Float, AttrDefault::Float(1.0), "the standard deviation"),
                         DTYPE,
                     ]
                 },
             )
-            .without_kernel()
             .impure(),
     ]
 }

@@ -1,10 +1,12 @@
 //! Elementwise operators: arithmetic, comparison, logic, functions, conversion, choice.
 
 use anfora_ir::FusionPattern::{Broadcast, ElemWise};
-use anfora_ir::{Arity, AttrDefault, AttrKind, DType, Kernel, OpDef, TypeCall, TypeError, TypeId, TypeRule};
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Kernel, OpDef, Splat, TypeCall, TypeError, TypeId, TypeRule,
+};
 
 use crate::kernels::arithmetic::{self, Binary, Classify, Compare, Function, Unary};
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{Elements, Given, broadcast, given, is_tensor, one, result, same_elements, tensor};
 
 /// The rows of this family.
@@ -18,11 +20,11 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 fn binary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-    row(name, doc, Arity::exactly(2), infer, kernel).fusion(Broadcast)
+    row(name, doc, Arity::exactly(2), infer, kernel).fusion(Broadcast).splat(Splat::OfAll)
 }
 
 fn unary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-    row(name, doc, Arity::exactly(1), infer, kernel).fusion(ElemWise)
+    row(name, doc, Arity::exactly(1), infer, kernel).fusion(ElemWise).splat(Splat::OfAll)
 }
 
 fn arithmetic_rows() -> Vec<OpDef> {
@@ -173,7 +175,9 @@ fn function_rows() -> Vec<OpDef> {
             let alpha = c.attrs.given_float("alpha")?;
             one(arithmetic::function(Function::LeakyRelu { alpha }, c.operand(0)?))
         })
-        .attrs(const { &[attr("alpha", AttrKind::Float, AttrDefault::Float(0.01), "slope where it is negative")] }),
+        .attrs(
+            const { &[AttrDef::new("alpha", AttrKind::Float, AttrDefault::Float(0.01), "slope where it is negative")] },
+        ),
         unary("nn.gelu", "x times the normal distribution function of x", gelu, |c| {
             let tanh = c.attrs.str("approximate") == Some("tanh");
             let function = if tanh { Function::GeluTanh } else { Function::Gelu };
@@ -181,7 +185,12 @@ fn function_rows() -> Vec<OpDef> {
         })
         .attrs(
             const {
-                &[attr("approximate", AttrKind::Str, AttrDefault::Str("none"), "`none`: by erf; `tanh`: by tanh")]
+                &[AttrDef::new(
+                    "approximate",
+                    AttrKind::Str,
+                    AttrDefault::Str("none"),
+                    "`none`: by erf; `tanh`: by tanh",
+                )]
             },
         ),
     ]
@@ -195,11 +204,12 @@ fn other_rows() -> Vec<OpDef> {
             astype,
             |c| one(arithmetic::cast(c.operand(0)?, given(c.attrs.dtype("dtype"), "dtype")?)),
         )
-        .attrs(const { &[attr("dtype", AttrKind::DType, AttrDefault::Required, "the element type wanted")] }),
+        .attrs(const { &[AttrDef::new("dtype", AttrKind::DType, AttrDefault::Required, "the element type wanted")] }),
         row("where", "the second where the first holds, else the third", Arity::exactly(3), choose, |c| {
             one(arithmetic::choose(c.operand(0)?, c.operand(1)?, c.operand(2)?))
         })
-        .fusion(Broadcast),
+        .fusion(Broadcast)
+        .splat(Splat::OfAll),
     ]
 }
 

@@ -40,13 +40,11 @@ mod normalisation;
 mod reduction;
 mod row;
 mod shape;
-mod splat;
 mod typing;
 mod window;
 
 pub use effects::{draw_normal, draw_uniform};
 pub use kernels::random::RandomStream;
-pub use splat::result_is_splat;
 
 /// The standard rows.
 fn rows() -> impl Iterator<Item = OpDef> {

@@ -1,10 +1,10 @@
 //! Matrix products.
 
 use anfora_ir::FusionPattern::OutEWiseFusable;
-use anfora_ir::{Arity, AttrDefault, AttrKind, OpDef, TensorType, TypeCall, TypeError, TypeId};
+use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, OpDef, Splat, TensorType, TypeCall, TypeError, TypeId};
 
 use crate::kernels::matmul::{self, Gemm};
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{
     Elements, Extents, Given, broadcast, differ, one, optional, ranked, result, same_elements, tensor, unify,
 };
@@ -19,6 +19,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             matmul_type,
             |c| one(matmul::matmul(c.operand(0)?, c.operand(1)?)),
         )
+        .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
         row(
             "nn.gemm",
@@ -38,15 +39,20 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    attr(
+                    AttrDef::new(
                         "alpha",
                         AttrKind::Float,
                         AttrDefault::Float(1.0),
                         "factor of the product; integral for integers",
                     ),
-                    attr("beta", AttrKind::Float, AttrDefault::Float(1.0), "factor of `c`; integral for integers"),
-                    attr("trans_a", AttrKind::Bool, AttrDefault::Bool(false), "whether `a` is transposed"),
-                    attr("trans_b", AttrKind::Bool, AttrDefault::Bool(false), "whether `b` is transposed"),
+                    AttrDef::new(
+                        "beta",
+                        AttrKind::Float,
+                        AttrDefault::Float(1.0),
+                        "factor of `c`; integral for integers",
+                    ),
+                    AttrDef::new("trans_a", AttrKind::Bool, AttrDefault::Bool(false), "whether `a` is transposed"),
+                    AttrDef::new("trans_b", AttrKind::Bool, AttrDefault::Bool(false), "whether `b` is transposed"),
                 ]
             },
         )

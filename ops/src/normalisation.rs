@@ -1,19 +1,24 @@
 //! Normalisations, softmax and dropout.
 
 use anfora_ir::FusionPattern::{Broadcast, OutEWiseFusable};
-use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, Literal, OpDef, TypeCall, TypeError, TypeId};
+use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
 
 use crate::kernels::Failure;
 use crate::kernels::normalise::{self, Response, Softmax, Statistics};
 use crate::kernels::strides::resolve_axis;
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{
     Elements, Given, axis_of, differ, expect_rank, one, optional, ranked, result, same_elements, tensor, unify,
 };
 
-const EPSILON: AttrDef =
-    attr("epsilon", AttrKind::Float, AttrDefault::Float(1e-5), "added to the variance before its root is taken");
-const LAST_AXIS: AttrDef = attr("axis", AttrKind::Int, AttrDefault::Int(-1), "the axis along which they sum to 1");
+const EPSILON: AttrDef = AttrDef::new(
+    "epsilon",
+    AttrKind::Float,
+    AttrDefault::Float(1e-5),
+    "added to the variance before its root is taken",
+);
+const LAST_AXIS: AttrDef =
+    AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(-1), "the axis along which they sum to 1");
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -33,8 +38,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 let (axis, epsilon) = (c.attrs.given_int("axis")?, c.attrs.given_float("epsilon")?);
                 one(normalise::batch_norm(c.operand(0)?, &statistics, axis, epsilon))
             },
-        )
-        .attrs(const { &[attr("axis", AttrKind::Int, AttrDefault::Int(1), "the axis of the channels"), EPSILON] })
+        ).splat(Splat::OfAll)
+        .attrs(
+            const {
+                &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(1), "the axis of the channels"), EPSILON] })
         .fusion(Broadcast),
         row(
             "nn.layer_norm",
@@ -47,11 +54,11 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 let epsilon = c.attrs.given_float("epsilon")?;
                 one(normalise::layer_norm(x, c.operand(1)?, c.optional(2), first, epsilon))
             },
-        )
+        ).splat(Splat::OfAll)
         .attrs(
             const {
                 &[
-                    attr("axes", AttrKind::Ints, AttrDefault::Ints(&[-1]), "the axes normalised over: the last, in order"),
+                    AttrDef::new("axes", AttrKind::Ints, AttrDefault::Ints(&[-1]), "the axes normalised over: the last, in order"),
                     EPSILON,
                 ]
             },
@@ -59,13 +66,17 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .fusion(OutEWiseFusable),
         row("nn.softmax", "the exponentials, divided by their sum along an axis", Arity::exactly(1), softmax, |c| {
             one(normalise::softmax(Softmax::Plain, c.operand(0)?, c.attrs.given_int("axis")?))
-        })
-        .attrs(const { &[LAST_AXIS] })
+        }).splat(Splat::OfAll)
+        .attrs(
+            const {
+                &[LAST_AXIS] })
         .fusion(OutEWiseFusable),
         row("nn.log_softmax", "the logarithm of the softmax along an axis", Arity::exactly(1), softmax, |c| {
             one(normalise::softmax(Softmax::Log, c.operand(0)?, c.attrs.given_int("axis")?))
-        })
-        .attrs(const { &[LAST_AXIS] })
+        }).splat(Splat::OfAll)
+        .attrs(
+            const {
+                &[LAST_AXIS] })
         .fusion(OutEWiseFusable),
         row(
             "nn.lrn",
@@ -85,10 +96,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    attr("size", AttrKind::Int, AttrDefault::Required, "how many channels are summed over"),
-                    attr("alpha", AttrKind::Float, AttrDefault::Float(0.0001), "factor of the mean square"),
-                    attr("beta", AttrKind::Float, AttrDefault::Float(0.75), "exponent"),
-                    attr("bias", AttrKind::Float, AttrDefault::Float(1.0), "added before the power is taken"),
+                    AttrDef::new("size", AttrKind::Int, AttrDefault::Required, "how many channels are summed over"),
+                    AttrDef::new("alpha", AttrKind::Float, AttrDefault::Float(0.0001), "factor of the mean square"),
+                    AttrDef::new("beta", AttrKind::Float, AttrDefault::Float(0.75), "exponent"),
+                    AttrDef::new("bias", AttrKind::Float, AttrDefault::Float(1.0), "added before the power is taken"),
                 ]
             },
         )
@@ -96,10 +107,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
         row("nn.dropout", "for inference: the operand itself, and a mask of `true`", Arity::exactly(1), dropout, |c| {
             let x = c.operand(0)?;
             Ok(vec![x.clone(), Literal::splat(x.shape(), true)])
-        })
+        }).splat(Splat::OfAll)
         .attrs(
             const {
-                &[attr("ratio", AttrKind::Float, AttrDefault::Float(0.5), "what part would be dropped in training")]
+                &[AttrDef::new("ratio", AttrKind::Float, AttrDefault::Float(0.5), "what part would be dropped in training")]
             },
         )
         .forwards(&[(0, 0)]),

@@ -2,24 +2,26 @@
 
 use anfora_ir::FusionPattern::CommReduce;
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, Kernel, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError,
-    TypeId, TypeRule,
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat, TypeCall,
+    TypeError, TypeId, TypeRule,
 };
 
 use crate::kernels::Failure;
 use crate::kernels::reduction::{self, Axes, Extreme, Reduce, Tie};
 use crate::kernels::strides::resolve_axes;
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{Elements, Extents, Given, one, result, tensor};
 
 const KEEPDIMS: AttrDef =
-    attr("keepdims", AttrKind::Bool, AttrDefault::Bool(false), "whether reduced axes stay, with extent 1");
-const AXES: &[AttrDef] =
-    &[attr("axis", AttrKind::Ints, AttrDefault::Absent, "the axes that are reduced; all if left out"), KEEPDIMS];
-const AXIS: &[AttrDef] = &[
-    attr("axis", AttrKind::Int, AttrDefault::Absent, "the axis; if left out, all elements in row-major order"),
+    AttrDef::new("keepdims", AttrKind::Bool, AttrDefault::Bool(false), "whether reduced axes stay, with extent 1");
+const AXES: &[AttrDef] = &[
+    AttrDef::new("axis", AttrKind::Ints, AttrDefault::Absent, "the axes that are reduced; all if left out"),
     KEEPDIMS,
-    attr(
+];
+const AXIS: &[AttrDef] = &[
+    AttrDef::new("axis", AttrKind::Int, AttrDefault::Absent, "the axis; if left out, all elements in row-major order"),
+    KEEPDIMS,
+    AttrDef::new(
         "select_last_index",
         AttrKind::Bool,
         AttrDefault::Bool(false),
@@ -30,10 +32,14 @@ const AXIS: &[AttrDef] = &[
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     fn reduce(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-        row(name, doc, Arity::exactly(1), infer, kernel).attrs(AXES).fusion(CommReduce)
+        row(name, doc, Arity::exactly(1), infer, kernel).attrs(AXES).fusion(CommReduce).splat(Splat::OfAll)
     }
     fn index(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
-        row(name, doc, Arity::exactly(1), reduce_to_index, kernel).attrs(AXIS).fusion(CommReduce).may_fail()
+        row(name, doc, Arity::exactly(1), reduce_to_index, kernel)
+            .attrs(AXIS)
+            .fusion(CommReduce)
+            .splat(Splat::OfAll)
+            .may_fail()
     }
     vec![
         reduce("sum", "the sum, added in ascending index order; integers wrap", reduce_number, |c| {

@@ -2,7 +2,8 @@
 
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
-    Arity, AttrDefault, AttrKind, Context, DType, DimId, DimOp, OpDef, TensorType, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, Context, DType, DimId, DimOp, OpDef, Splat, TensorType, TypeCall, TypeError,
+    TypeId,
 };
 use smallvec::SmallVec;
 
@@ -10,7 +11,7 @@ use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
 use crate::kernels::index::{self, Range};
 use crate::kernels::strides::{resolve_axes, resolve_axis};
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{
     Elements, Extents, Given, as_extent, axis_of, differ, expect_rank, extent, one, result, same_elements, tensor,
     unify,
@@ -36,9 +37,10 @@ fn shape_rows() -> Vec<OpDef> {
             let shape = index::reshape_target(x.shape(), &target, c.attrs.given_bool("allowzero")?)?;
             one(index::reshape(x, &shape))
         })
+        .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[attr(
+                &[AttrDef::new(
                     "allowzero",
                     AttrKind::Bool,
                     AttrDefault::Bool(false),
@@ -52,15 +54,17 @@ fn shape_rows() -> Vec<OpDef> {
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             one(index::broadcast_to(c.operand(0)?, &extents(&shape_operand(c.operand(1)?)?)?))
         })
+        .splat(Splat::OfFirst)
         .fusion(Broadcast)
         .shape_operand(1)
         .may_fail(),
         row("permute_dims", "with the axes in another order", Arity::exactly(1), permute_dims, |c| {
             one(index::permute_dims(c.operand(0)?, c.attrs.ints("axes").as_deref()))
         })
+        .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[attr(
+                &[AttrDef::new(
                     "axes",
                     AttrKind::Ints,
                     AttrDefault::Absent,
@@ -72,12 +76,14 @@ fn shape_rows() -> Vec<OpDef> {
         row("expand_dims", "with extents of 1 put in", Arity::exactly(1), expand_dims, |c| {
             one(index::expand_dims(c.operand(0)?, &c.attrs.given_ints("axis")?))
         })
-        .attrs(const { &[attr("axis", AttrKind::Ints, AttrDefault::Required, "where they are in the result")] })
+        .splat(Splat::OfFirst)
+        .attrs(const { &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Required, "where they are in the result")] })
         .fusion(Injective),
         row("squeeze", "without extents of 1", Arity::exactly(1), squeeze, |c| {
             one(index::squeeze(c.operand(0)?, c.attrs.ints("axis").as_deref()))
         })
-        .attrs(const { &[attr("axis", AttrKind::Ints, AttrDefault::Absent, "which ones; all if left out")] })
+        .splat(Splat::OfFirst)
+        .attrs(const { &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Absent, "which ones; all if left out")] })
         .fusion(Injective)
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
@@ -92,7 +98,8 @@ fn selection_rows() -> Vec<OpDef> {
             let operands: SmallVec<[_; 8]> = (0..c.operands.len()).map(|i| c.operand(i)).collect::<Result<_, _>>()?;
             one(index::concat(&operands, c.attrs.given_int("axis")?))
         })
-        .attrs(const { &[attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
+        .splat(Splat::OfEqual)
+        .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
         .fusion(Injective),
         row("split", "the parts of an axis, as a tuple", Arity::exactly(1), split, |c| {
             let x = c.operand(0)?;
@@ -104,17 +111,18 @@ fn selection_rows() -> Vec<OpDef> {
             };
             Ok(index::split(x, &cuts, axis)?)
         })
+        .splat(Splat::OfFirst)
         .attrs(
             const {
                 &[
-                    attr(
+                    AttrDef::new(
                         "sections",
                         AttrKind::Int,
                         AttrDefault::Absent,
                         "how many parts of equal extent; the last may be smaller",
                     ),
-                    attr("indices", AttrKind::Ints, AttrDefault::Absent, "where to cut, ascending"),
-                    attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that is cut"),
+                    AttrDef::new("indices", AttrKind::Ints, AttrDefault::Absent, "where to cut, ascending"),
+                    AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that is cut"),
                 ]
             },
         )
@@ -134,23 +142,29 @@ fn selection_rows() -> Vec<OpDef> {
                 .collect::<Result<_, Failure>>()?;
             one(index::slice(x, &ranges))
         })
+        .splat(Splat::OfFirst)
         .attrs(
             const {
                 &[
-                    attr(
+                    AttrDef::new(
                         "axes",
                         AttrKind::Ints,
                         AttrDefault::Absent,
                         "the axes that are cut; the first ones if left out",
                     ),
-                    attr(
+                    AttrDef::new(
                         "begin",
                         AttrKind::Ints,
                         AttrDefault::Required,
                         "the first index of each; a negative one counts from the end, one out of range is clamped",
                     ),
-                    attr("end", AttrKind::Ints, AttrDefault::Required, "before which index each ends"),
-                    attr("strides", AttrKind::Ints, AttrDefault::Absent, "the step of each, not 0; 1 if left out"),
+                    AttrDef::new("end", AttrKind::Ints, AttrDefault::Required, "before which index each ends"),
+                    AttrDef::new(
+                        "strides",
+                        AttrKind::Ints,
+                        AttrDefault::Absent,
+                        "the step of each, not 0; 1 if left out",
+                    ),
                 ]
             },
         )
@@ -158,7 +172,10 @@ fn selection_rows() -> Vec<OpDef> {
         row("take", "the slices of an axis that the indices name", Arity::exactly(2), take, |c| {
             one(index::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
         })
-        .attrs(const { &[attr("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of")] })
+        .splat(Splat::OfFirst)
+        .attrs(
+            const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of")] },
+        )
         .fusion(Injective)
         .may_fail(),
     ]

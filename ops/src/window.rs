@@ -3,7 +3,7 @@
 use anfora_ir::FusionPattern::OutEWiseFusable;
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DimId, DimOp, KernelCall, KernelError, Literal, OpDef,
-    TensorType, TypeCall, TypeError, TypeId,
+    Splat, TensorType, TypeCall, TypeError, TypeId,
 };
 
 use crate::kernels::Failure;
@@ -11,7 +11,7 @@ use crate::kernels::convolution;
 use crate::kernels::pool::{self, Divisor};
 use crate::kernels::reduction::{self, Axes, Reduce};
 use crate::kernels::window::{Rounding, Sliding, Windows};
-use crate::row::{With, attr, row};
+use crate::row::row;
 use crate::typing::{
     Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
 };
@@ -28,13 +28,17 @@ macro_rules! windows {
                     conv_type::<$n>,
                     convolve,
                 )
-                .attrs(const { &[strides(&$ones), padding(&$zeros), dilation(&$ones), GROUPS] })
+                .attrs(
+            const {
+                &[strides(&$ones), padding(&$zeros), dilation(&$ones), GROUPS] })
                 .fusion(OutEWiseFusable),
                 row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
                     one(pool::max_pool(c.operand(0)?, lists.sliding(&lists.kernel)))
                 })
-                .attrs(const { &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
+                .attrs(
+            const {
+                &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
                 .fusion(OutEWiseFusable),
                 row($avg, "the mean of the elements under each window", Arity::exactly(1), avg_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
@@ -42,14 +46,16 @@ macro_rules! windows {
                     let divisor = if padded { Divisor::Padded } else { Divisor::Inside };
                     one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
                 })
-                .attrs(const {
-                    &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
+                .attrs(
+            const {
+                &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
                 })
                 .fusion(OutEWiseFusable),
                 row($global, "the mean over the spatial axes, which become 1", Arity::exactly(1), global_pool_type::<$n>, |c| {
                     let x = c.operand(0)?;
                     one(reduction::reduce(Reduce::Mean, x, &Axes::from(2, x.rank())))
                 })
+                .splat(Splat::OfAll)
                 .fusion(OutEWiseFusable),
             )*]
         }
@@ -62,7 +68,7 @@ windows! {
 }
 
 const fn strides(ones: &'static [i64]) -> AttrDef {
-    attr(
+    AttrDef::new(
         "strides",
         AttrKind::Ints,
         AttrDefault::Ints(ones),
@@ -71,7 +77,7 @@ const fn strides(ones: &'static [i64]) -> AttrDef {
 }
 
 const fn padding(zeros: &'static [i64]) -> AttrDef {
-    attr(
+    AttrDef::new(
         "padding",
         AttrKind::Ints,
         AttrDefault::Ints(zeros),
@@ -80,19 +86,25 @@ const fn padding(zeros: &'static [i64]) -> AttrDef {
 }
 
 const fn dilation(ones: &'static [i64]) -> AttrDef {
-    attr("dilation", AttrKind::Ints, AttrDefault::Ints(ones), "the distance of neighbouring taps on each spatial axis")
+    AttrDef::new(
+        "dilation",
+        AttrKind::Ints,
+        AttrDefault::Ints(ones),
+        "the distance of neighbouring taps on each spatial axis",
+    )
 }
 
 const GROUPS: AttrDef =
-    attr("groups", AttrKind::Int, AttrDefault::Int(1), "how many groups the channels and features fall into");
-const POOL_SIZE: AttrDef = attr("pool_size", AttrKind::Ints, AttrDefault::Required, "the taps on each spatial axis");
-const CEIL_MODE: AttrDef = attr(
+    AttrDef::new("groups", AttrKind::Int, AttrDefault::Int(1), "how many groups the channels and features fall into");
+const POOL_SIZE: AttrDef =
+    AttrDef::new("pool_size", AttrKind::Ints, AttrDefault::Required, "the taps on each spatial axis");
+const CEIL_MODE: AttrDef = AttrDef::new(
     "ceil_mode",
     AttrKind::Bool,
     AttrDefault::Bool(false),
     "whether a last, incomplete window counts, unless it would start in the padding at the end",
 );
-const COUNT_INCLUDE_PAD: AttrDef = attr(
+const COUNT_INCLUDE_PAD: AttrDef = AttrDef::new(
     "count_include_pad",
     AttrKind::Bool,
     AttrDefault::Bool(false),

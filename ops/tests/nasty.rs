@@ -5,7 +5,6 @@ use anfora_ir::{
     Attr, AttrId, AttrKind, AttrReader, Context, DType, KernelCall, Literal, Operand, Type, TypeId, element_count,
     infer_op,
 };
-use anfora_ops::result_is_splat;
 
 struct Rng(u64);
 
@@ -206,11 +205,11 @@ fn nothing_panics() {
             let Ok(ty) = infer_op(&mut cx, op, &operands, attrs, annotated) else { continue };
             let Some(kernel) = row.kernel else { continue };
             let refs: Vec<Option<&Literal>> = literals.iter().map(|l| l.as_ref()).collect();
-            if small(&cx, ty) || result_is_splat(&row.name, &refs) {
+            if small(&cx, ty) || row.gives_splat(&refs) {
                 let call = KernelCall { operands: &refs, attrs: AttrReader { cx: &cx, op, attrs }, ty };
                 if let Ok(results) = kernel(&call) {
                     evaluated += 1;
-                    if result_is_splat(&row.name, &refs) {
+                    if row.gives_splat(&refs) {
                         let plain = |l: &Literal| l.as_splat().is_some() || l.element_count() == 0;
                         assert!(results.iter().all(plain), "{} {refs:?}", row.name);
                     }

@@ -1,8 +1,6 @@
 //! Evaluates a call of an operator on constants, within a budget that is looked at before.
 
-use anfora_ir::{
-    AttrReader, AttrsId, Context, FusionPattern, KernelCall, Literal, LiteralId, OpId, TypeId, element_count,
-};
+use anfora_ir::{AttrReader, AttrsId, Context, KernelCall, Literal, LiteralId, OpId, TypeId, element_count};
 use smallvec::SmallVec;
 
 /// Why a call was not evaluated.
@@ -26,10 +24,11 @@ pub(crate) fn evaluate(
     ty: TypeId,
     budget: usize,
 ) -> Result<Vec<Literal>, NotEvaluated> {
-    let Some(kernel) = cx.ops.get(op).kernel else { return Err(NotEvaluated::UnknownSize) };
+    let row = cx.ops.get(op);
+    let Some(kernel) = row.kernel else { return Err(NotEvaluated::UnknownSize) };
     let operands: SmallVec<[Option<&Literal>; 4]> = operands.iter().map(|o| o.map(|l| cx.literals.get(l))).collect();
     let size = result_bytes(cx, ty).ok_or(NotEvaluated::UnknownSize)?;
-    if size > budget && !gives_splat(cx, op, &operands) {
+    if size > budget && !row.gives_splat(&operands) {
         return Err(NotEvaluated::TooLarge(size));
     }
     let call = KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty };
@@ -54,22 +53,5 @@ fn result_bytes(cx: &Context, ty: TypeId) -> Option<usize> {
     match cx.types.as_tuple(ty) {
         Some(fields) => fields.iter().try_fold(0usize, |n, &f| Some(n.saturating_add(tensor(f)?))),
         None => tensor(ty),
-    }
-}
-
-/// Whether the result is sure to be a splat, which takes one element, and is computed as one.
-fn gives_splat(cx: &Context, op: OpId, operands: &[Option<&Literal>]) -> bool {
-    let row = cx.ops.get(op);
-    let all = || operands.iter().flatten().all(|l| l.as_splat().is_some());
-    match row.name.as_ref() {
-        "zeros" | "ones" | "full" => true,
-        // The first operand's elements are moved; the others say where to.
-        "reshape" | "broadcast_to" | "permute_dims" | "expand_dims" | "squeeze" | "split" | "strided_slice"
-        | "take" => operands.first().copied().flatten().is_some_and(|l| l.as_splat().is_some()),
-        "concat" => {
-            let first = operands.first().copied().flatten().and_then(|l| l.as_splat());
-            first.is_some() && operands.iter().all(|o| o.and_then(|l| l.as_splat()) == first)
-        }
-        _ => row.fusion <= FusionPattern::Broadcast && !operands.is_empty() && all(),
     }
 }

@@ -54,15 +54,11 @@
 //!         Ok(Rewrite::Keep)
 //!     }
 //! }
-//! # use anfora_ir::{Arity, FunctionBuilder, FusionPattern, Literal, Module, OpDef, OpPurity, OpRegistry, DType};
+//! # use anfora_ir::{Arity, FunctionBuilder, Literal, Module, OpDef, OpRegistry, DType};
 //! # use std::sync::Arc;
 //! # let mut registry = OpRegistry::new();
-//! # registry.register(OpDef {
-//! #     name: "multiply".into(), doc: "Multiplies.".into(), arity: Arity::exactly(2), attrs: Vec::new().into(),
-//! #     infer: |call| Ok(call.operand(0).unwrap()), purity: OpPurity::Pure, fusion: FusionPattern::ElemWise,
-//! #     kernel: None, commutative: true, may_fail: false, forwards: &[],
-//! #     shape_operand: None,
-//! # }).unwrap();
+//! # let multiply = OpDef::new("multiply", "Multiplies.", Arity::exactly(2), |call| Ok(call.operand(0).unwrap()));
+//! # registry.register(multiply.commutative()).unwrap();
 //! # let mut module = Module::new(Arc::new(registry));
 //! # let f32 = module.cx.types.scalar(DType::Float32);
 //! # let mut f = FunctionBuilder::new(&mut module, "main");

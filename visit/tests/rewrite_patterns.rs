@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, DType, Editor, Expr, FunctionBuilder, FusionPattern, Literal, Module, OpDef, OpPurity, OpRegistry, Purity,
-    Source, TypeError, parse_module, verify_module,
+    Arity, DType, Editor, Expr, FunctionBuilder, Literal, Module, OpDef, OpRegistry, Purity, Source, TypeError,
+    parse_module, verify_module,
 };
 use anfora_visit::pattern::{
     Captures, Outcome, Pattern, PatternError, PatternOptions, PatternRewriteError, Rewriter, Rule, RuleError,
@@ -19,24 +19,11 @@ fn registry() -> Arc<OpRegistry> {
     let mut registry = OpRegistry::new();
     anfora_ops::register(&mut registry).unwrap();
     registry
-        .register(OpDef {
-            name: "fused.conv_bias_relu".into(),
-            doc: "A convolution, a bias and a relu.".into(),
-            arity: Arity::exactly(3),
-            attrs: Vec::new().into(),
-            infer: |call| {
-                let (conv, empty) = (call.cx.ops.find("nn.conv2d").unwrap(), call.cx.attrs.empty());
-                let any = call.cx.types.any();
-                anfora_ir::infer_op(call.cx, conv, &call.operands[..2], empty, any)
-            },
-            purity: OpPurity::Pure,
-            fusion: FusionPattern::Opaque,
-            kernel: None,
-            commutative: false,
-            may_fail: false,
-            forwards: &[],
-            shape_operand: None,
-        })
+        .register(OpDef::new("fused.conv_bias_relu", "A convolution, a bias and a relu.", Arity::exactly(3), |call| {
+            let (conv, empty) = (call.cx.ops.find("nn.conv2d").unwrap(), call.cx.attrs.empty());
+            let any = call.cx.types.any();
+            anfora_ir::infer_op(call.cx, conv, &call.operands[..2], empty, any)
+        }))
         .unwrap();
     Arc::new(registry)
 }

@@ -12,7 +12,7 @@ use crate::context::GlobalTarget;
 use crate::cursor::{BlockKind, Cursor, Step};
 use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
 use crate::expr::{Expr, LetFlags, VarId};
-use crate::op::OpPurity;
+use crate::op_def::OpPurity;
 
 /// What is wrong, with what to do about it.
 pub(super) struct Problem {

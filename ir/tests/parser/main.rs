@@ -7,29 +7,15 @@ mod inference;
 mod mutations;
 mod productions;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpPurity, OpRegistry,
-    Source, TypeCall, TypeError, TypeId, TypeRule, parse_module,
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpRegistry, Source,
+    TypeCall, TypeError, TypeId, TypeRule, parse_module,
 };
 
 fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
-    OpDef {
-        name: Cow::Borrowed(name),
-        doc: Cow::Borrowed("for tests"),
-        arity,
-        attrs: Cow::Borrowed(&[]),
-        infer,
-        purity: OpPurity::Pure,
-        fusion: FusionPattern::ElemWise,
-        kernel: None,
-        commutative: false,
-        may_fail: false,
-        forwards: &[],
-        shape_operand: None,
-    }
+    OpDef::new(name, "for tests", arity, infer).fusion(FusionPattern::ElemWise)
 }
 
 fn like_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -75,9 +61,9 @@ fn registry() -> Arc<OpRegistry> {
     }
     r.register(row("less", Arity::exactly(2), boolean)).unwrap();
     r.register(row("concat", Arity::at_least(1), like_first)).unwrap();
-    r.register(OpDef { attrs: Cow::Borrowed(ANY), ..row("note", Arity::between(1, 3), like_first) }).unwrap();
-    r.register(OpDef { attrs: Cow::Borrowed(TO), ..row("match_cast", Arity::exactly(1), stated) }).unwrap();
-    r.register(OpDef { purity: OpPurity::Impure, ..row("print", Arity::at_least(0), nothing) }).unwrap();
+    r.register(row("note", Arity::between(1, 3), like_first).attrs(ANY)).unwrap();
+    r.register(row("match_cast", Arity::exactly(1), stated).attrs(TO)).unwrap();
+    r.register(row("print", Arity::at_least(0), nothing).impure()).unwrap();
     r.declare_opaque("onnx");
     Arc::new(r)
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use anfora_ir::{
     Arity, Attr, AttrDef, AttrId, BuildError, DType, Diagnostic, Editor, ExprId, Function, FunctionBuilder,
-    FusionPattern, Literal, Module, OpDef, OpPurity, OpRegistry, Source, TypeCall, TypeError, TypeId, VarFlags,
-    first_difference, parse_module,
+    FusionPattern, Literal, Module, OpDef, OpRegistry, Source, TypeCall, TypeError, TypeId, VarFlags, first_difference,
+    parse_module,
 };
 use expect_test::Expect;
 
@@ -19,20 +19,7 @@ fn like_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn row(name: &'static str, arity: Arity, attrs: &'static [AttrDef]) -> OpDef {
-    OpDef {
-        name: name.into(),
-        doc: "".into(),
-        arity,
-        attrs: attrs.into(),
-        infer: like_first,
-        purity: OpPurity::Pure,
-        fusion: FusionPattern::ElemWise,
-        kernel: None,
-        commutative: false,
-        may_fail: false,
-        forwards: &[],
-        shape_operand: None,
-    }
+    OpDef::new(name, "", arity, like_first).attrs(attrs).fusion(FusionPattern::ElemWise)
 }
 
 pub(crate) fn registry() -> Arc<OpRegistry> {

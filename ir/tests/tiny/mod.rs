@@ -2,29 +2,15 @@
 
 #![allow(dead_code)]
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, DType, ExprId, FunctionBuilder, FusionPattern, Literal, Module, OpDef,
-    OpPurity, OpRegistry, TypeCall, TypeError, TypeId,
+    OpRegistry, TypeCall, TypeError, TypeId,
 };
 
 fn row(name: &'static str, arity: Arity, infer: anfora_ir::TypeRule) -> OpDef {
-    OpDef {
-        name: Cow::Borrowed(name),
-        doc: Cow::Borrowed("for tests"),
-        arity,
-        attrs: Cow::Borrowed(&[]),
-        infer,
-        purity: OpPurity::Pure,
-        fusion: FusionPattern::ElemWise,
-        kernel: None,
-        commutative: false,
-        may_fail: false,
-        forwards: &[],
-        shape_operand: None,
-    }
+    OpDef::new(name, "for tests", arity, infer).fusion(FusionPattern::ElemWise)
 }
 
 fn same(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -72,11 +58,11 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
         r.register(row(name, Arity::exactly(2), same)).unwrap();
     }
     r.register(row("negative", Arity::exactly(1), same)).unwrap();
-    r.register(OpDef { attrs: Cow::Borrowed(AXIS), ..row("flip", Arity::exactly(1), same) }).unwrap();
+    r.register(row("flip", Arity::exactly(1), same).attrs(AXIS)).unwrap();
     r.register(row("less", Arity::exactly(2), boolean)).unwrap();
-    r.register(OpDef { purity: OpPurity::Impure, ..row("print", Arity::at_least(0), unit) }).unwrap();
-    r.register(OpDef { purity: OpPurity::Impure, ..row("random", Arity::exactly(1), same) }).unwrap();
-    r.register(OpDef { attrs: Cow::Borrowed(TO), ..row("match_cast", Arity::exactly(1), cast) }).unwrap();
+    r.register(row("print", Arity::at_least(0), unit).impure()).unwrap();
+    r.register(row("random", Arity::exactly(1), same).impure()).unwrap();
+    r.register(row("match_cast", Arity::exactly(1), cast).attrs(TO)).unwrap();
     r.register(row("make_closure", Arity::at_least(1), closure)).unwrap();
     r.declare_opaque("onnx");
     Arc::new(r)

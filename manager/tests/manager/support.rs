@@ -14,20 +14,8 @@ fn same_as_first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn row(name: &'static str, arity: usize, purity: OpPurity) -> OpDef {
-    OpDef {
-        name: name.into(),
-        doc: "for tests".into(),
-        arity: Arity::exactly(arity),
-        attrs: (&[]).into(),
-        infer: same_as_first,
-        purity,
-        fusion: FusionPattern::ElemWise,
-        kernel: None,
-        commutative: false,
-        may_fail: false,
-        forwards: &[],
-        shape_operand: None,
-    }
+    let row = OpDef::new(name, "for tests", Arity::exactly(arity), same_as_first).fusion(FusionPattern::ElemWise);
+    OpDef { purity, ..row }
 }
 
 /// A module with the functions @f, @g and @h, each of three bindings.

@@ -7,25 +7,12 @@ pub(crate) mod random;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, Body, DType, Editor, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef, OpPurity,
+    Arity, Body, DType, Editor, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef,
     OpRegistry, Source, TypeRule, VarId, parse_module, verify_module,
 };
 
 fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
-    OpDef {
-        name: name.into(),
-        doc: "For tests.".into(),
-        arity: Arity::exactly(operands),
-        attrs: Vec::new().into(),
-        infer,
-        purity: OpPurity::Pure,
-        fusion: FusionPattern::ElemWise,
-        kernel: None,
-        commutative: false,
-        may_fail: false,
-        forwards: &[],
-        shape_operand: None,
-    }
+    OpDef::new(name, "For tests.", Arity::exactly(operands), infer).fusion(FusionPattern::ElemWise)
 }
 
 /// `add`, `multiply` and `negative` have the type of their first operand, `less` is a boolean.

@@ -1,0 +1,273 @@
+//! What is said of an operator: its row.
+
+use std::borrow::Cow;
+
+use crate::literal::Literal;
+use crate::op::{Kernel, TypeRule};
+
+/// All that the passes need to know of an operator.
+#[derive(Clone)]
+pub struct OpDef {
+    /// Name in the text format, such as `nn.conv2d`.
+    pub name: Cow<'static, str>,
+    /// One line that says what it computes.
+    pub doc: Cow<'static, str>,
+    /// Operands.
+    pub arity: Arity,
+    /// Attributes.
+    pub attrs: Cow<'static, [AttrDef]>,
+    /// The type of the result.
+    pub infer: TypeRule,
+    /// Whether evaluating it can be observed.
+    pub purity: OpPurity,
+    /// How FuseOps treats it.
+    pub fusion: FusionPattern,
+    /// Evaluates it on constants; `None` for an operator that only compiled code can run.
+    pub kernel: Option<Kernel>,
+    /// Whether its (two) operands may be exchanged without changing a bit of the result.
+    pub commutative: bool,
+    /// Whether evaluating it may fail on operands of the right types, so that no pass may move it to where it would not have run.
+    pub may_fail: bool,
+    /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
+    pub forwards: &'static [(u32, u32)],
+    /// The operand whose elements are the extents of the result, if there is one.
+    pub shape_operand: Option<u32>,
+    /// On which operands all results are splats, whatever their size.
+    pub splat: Splat,
+}
+
+impl OpDef {
+    /// A pure operator without attributes and without a kernel, which is not fused and cannot fail. What else there is to say of it, the methods below say.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        doc: impl Into<Cow<'static, str>>,
+        arity: Arity,
+        infer: TypeRule,
+    ) -> OpDef {
+        OpDef {
+            name: name.into(),
+            doc: doc.into(),
+            arity,
+            attrs: Cow::Borrowed(&[]),
+            infer,
+            purity: OpPurity::Pure,
+            fusion: FusionPattern::Opaque,
+            kernel: None,
+            commutative: false,
+            may_fail: false,
+            forwards: &[],
+            shape_operand: None,
+            splat: Splat::Unknown,
+        }
+    }
+
+    /// With these attributes.
+    #[must_use]
+    pub fn attrs(self, attrs: impl Into<Cow<'static, [AttrDef]>>) -> OpDef {
+        OpDef { attrs: attrs.into(), ..self }
+    }
+
+    /// With a kernel that evaluates it on constants.
+    #[must_use]
+    pub fn kernel(self, kernel: Kernel) -> OpDef {
+        OpDef { kernel: Some(kernel), ..self }
+    }
+
+    /// Treated by FuseOps in this way.
+    #[must_use]
+    pub fn fusion(self, fusion: FusionPattern) -> OpDef {
+        OpDef { fusion, ..self }
+    }
+
+    /// Its two operands may be exchanged without changing a bit of the result.
+    #[must_use]
+    pub fn commutative(self) -> OpDef {
+        OpDef { commutative: true, ..self }
+    }
+
+    /// It may fail on operands of the right types.
+    #[must_use]
+    pub fn may_fail(self) -> OpDef {
+        OpDef { may_fail: true, ..self }
+    }
+
+    /// That it was evaluated can be observed; it may fail, too.
+    #[must_use]
+    pub fn impure(self) -> OpDef {
+        OpDef { purity: OpPurity::Impure, may_fail: true, ..self }
+    }
+
+    /// Pairs (result, operand): that result is just that operand.
+    #[must_use]
+    pub fn forwards(self, forwards: &'static [(u32, u32)]) -> OpDef {
+        OpDef { forwards, ..self }
+    }
+
+    /// The elements of this operand are the extents of the result.
+    #[must_use]
+    pub fn shape_operand(self, operand: u32) -> OpDef {
+        OpDef { shape_operand: Some(operand), ..self }
+    }
+
+    /// Its results are splats on such operands, and its kernel makes them as such.
+    #[must_use]
+    pub fn splat(self, splat: Splat) -> OpDef {
+        OpDef { splat, ..self }
+    }
+
+    /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one
+    /// element each however large they are. Errs on the safe side: a call of which it says no may give a splat too.
+    pub fn gives_splat(&self, operands: &[Option<&Literal>]) -> bool {
+        let is_splat = |o: &Option<&Literal>| o.is_none_or(|l| l.as_splat().is_some());
+        match self.splat {
+            Splat::Unknown => false,
+            Splat::Always => true,
+            Splat::OfFirst => operands.first().is_none_or(is_splat),
+            Splat::OfAll => operands.iter().all(is_splat),
+            Splat::OfEqual => {
+                let first = operands.first().copied().flatten().and_then(Literal::as_splat);
+                first.is_some() && operands.iter().all(|o| o.and_then(Literal::as_splat) == first)
+            }
+        }
+    }
+}
+
+/// On which operands the results of an operator are splats (tensors that store one element for all), and its kernel makes them as such.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Splat {
+    /// Nothing is known.
+    Unknown,
+    /// On all.
+    Always,
+    /// If the first operand is a splat: its elements are moved, at the command of the others.
+    OfFirst,
+    /// If all operands are: equal elements are computed from equal elements.
+    OfAll,
+    /// If all operands are splats of the same element.
+    OfEqual,
+}
+
+/// How many operands an operator takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Arity {
+    /// The fewest.
+    pub min: usize,
+    /// The most; `None` for any number.
+    pub max: Option<usize>,
+}
+
+impl Arity {
+    /// Just `n`.
+    pub const fn exactly(n: usize) -> Arity {
+        Arity { min: n, max: Some(n) }
+    }
+    /// From `min` to `max`.
+    pub const fn between(min: usize, max: usize) -> Arity {
+        Arity { min, max: Some(max) }
+    }
+    /// `min` or more.
+    pub const fn at_least(min: usize) -> Arity {
+        Arity { min, max: None }
+    }
+    /// Whether `n` operands are right.
+    pub fn accepts(self, n: usize) -> bool {
+        n >= self.min && self.max.is_none_or(|max| n <= max)
+    }
+}
+
+/// An attribute of an operator.
+#[derive(Clone, Debug)]
+pub struct AttrDef {
+    /// Name.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: AttrKind,
+    /// The value where it is left out.
+    pub default: AttrDefault,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+impl AttrDef {
+    /// An attribute.
+    pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
+        AttrDef { name, kind, default, doc }
+    }
+}
+
+/// What values an attribute takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AttrKind {
+    /// `true`, `false`
+    Bool,
+    /// An integer.
+    Int,
+    /// A float64; integers are taken too.
+    Float,
+    /// A string.
+    Str,
+    /// A list of integers.
+    Ints,
+    /// A list of float64.
+    Floats,
+    /// A list of strings.
+    Strs,
+    /// `shape(…)`
+    Shape,
+    /// A constant tensor, scalars included.
+    Literal,
+    /// An element type.
+    DType,
+    /// A type.
+    Type,
+    /// Any value.
+    Any,
+}
+
+/// The value of an attribute that is left out.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum AttrDefault {
+    /// It has to be given.
+    Required,
+    /// It has no value then.
+    Absent,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float64.
+    Float(f64),
+    /// A string.
+    Str(&'static str),
+    /// A list of integers.
+    Ints(&'static [i64]),
+}
+
+/// Whether evaluating an operator can be observed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum OpPurity {
+    /// It cannot: equal operands give equal results, and a result that nobody uses need not be computed.
+    Pure,
+    /// It can: the number and order of evaluations are kept.
+    Impure,
+}
+
+/// How FuseOps treats an operator.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum FusionPattern {
+    /// Element i of the result needs element i of each operand.
+    ElemWise = 0,
+    /// Likewise after repeating operands along axes.
+    Broadcast = 1,
+    /// Each element of the result needs one element of an operand, at a computed place.
+    Injective = 2,
+    /// A reduction over axes.
+    CommReduce = 3,
+    /// A computation that elementwise operations can be appended to, such as a convolution.
+    OutEWiseFusable = 4,
+    /// A tuple.
+    Tuple = 7,
+    /// Not fused.
+    Opaque = 8,
+}
