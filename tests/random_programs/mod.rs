@@ -1,6 +1,7 @@
 //! Random programs for properties, with what all properties ask of them.
 //!
-//! A property that fails shows its smallest program: size, seed and text. `ANFORA_CASES=5000` sets how many programs each is tried on.
+//! A property that fails shows its smallest program: size, seed and text. `ANFORA_CASES=5000` sets how many programs each is tried on, and
+//! `PROPTEST_RNG_SEED=7` chooses other ones; a run without it takes the same ones each time (`.cargo/config.toml`).
 
 #![allow(dead_code, reason = "each test binary uses part of it")]
 
