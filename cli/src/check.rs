@@ -4,13 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anfora::ir::Counts;
+use anfora::onnx::KeptNodes;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::file::{self, Format};
-use crate::report::Failure;
+use crate::report::{Failure, wrapped};
 
 /// Parses, infers types and verifies a program; prints what form it is in and how much there is of it.
+///
+/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and why: they are kept as they are, and cannot be run.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The program: a `.anf` or `.onnx` file, or `-`
@@ -29,6 +32,11 @@ enum Stats {
     Text,
     /// One JSON object
     Json,
+}
+
+fn kept_json(kept: &KeptNodes) -> serde_json::Value {
+    let KeptNodes { domain, op_type, version, reason, first, count } = kept;
+    json!({ "domain": domain, "op_type": op_type, "version": version, "reason": reason, "first": first, "count": count })
 }
 
 impl Check {
@@ -53,6 +61,9 @@ impl Check {
         match self.stats {
             Stats::Json => {
                 let mut object = json!({ "form": form, "phase": phase, "onnx_nodes": loaded.onnx_nodes });
+                if loaded.onnx_nodes.is_some() {
+                    object["kept"] = loaded.kept.iter().map(kept_json).collect();
+                }
                 for (name, count) in rows {
                     object[name] = json!(count);
                 }
@@ -66,6 +77,11 @@ impl Check {
                 }
                 if let Some(nodes) = loaded.onnx_nodes {
                     writeln!(out, "{:13} {nodes}", "ONNX nodes")?;
+                    let kept: usize = loaded.kept.iter().map(|k| k.count).sum();
+                    writeln!(out, "{:13} {kept}", "kept nodes")?;
+                }
+                for kept in &loaded.kept {
+                    writeln!(out, "{}", wrapped(&kept.to_string(), 2, 4))?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anfora::onnx::ExportOptions;
 use clap::Args;
 
-use crate::file::{self, Format};
+use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
 /// Converts between formats, without passes.
@@ -22,12 +22,14 @@ pub(crate) struct Convert {
     /// The format of the output
     #[arg(long)]
     to: Option<Format>,
+    #[command(flatten)]
+    constants: Constants,
 }
 
 impl Convert {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let loaded = file::load(&self.input, self.from)?;
-        file::store(&loaded.module, &self.output, self.to, &ExportOptions::default())?;
+        file::store(&loaded.module, &self.output, self.to, &self.constants, ExportOptions::default())?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use anfora::onnx::ExportOptions;
 use anfora::programs::Shape;
 use clap::Args;
 
-use crate::file::{self, Format};
+use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
 /// Writes a program of a given shape and size.
@@ -39,7 +39,7 @@ fn shapes_help() -> String {
 impl Gen {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let module = self.shape.build(self.size, self.seed).map_err(|e| Failure::Message(e.to_string()))?;
-        file::store(&module, &self.output, self.to, &ExportOptions::default())?;
+        file::store(&module, &self.output, self.to, &Constants::default(), ExportOptions::default())?;
         Ok(())
     }
 }

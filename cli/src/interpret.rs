@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anfora::interp::{Draw, Interpreter, Value, ValueId, Values};
-use anfora::ir::{Function, Literal, Module, did_you_mean};
+use anfora::interp::{Draw, EvalError, EvalErrorKind, Interpreter, Value, ValueId, Values};
+use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
+use anfora::onnx::KeptNodes;
 use clap::Args;
 use rustc_hash::FxHashMap;
 
-use crate::file::{self, Format};
+use crate::dims;
+use crate::file::{self, Format, Loaded};
 use crate::npy;
 use crate::report::{self, Failure};
 
@@ -26,6 +28,9 @@ pub(crate) struct Run {
     /// The seed that the inputs which are not given are drawn from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     random: u64,
+    /// What a symbolic dimension of the inputs comes to; the tensors that are given say it of theirs, and all others come to 2
+    #[arg(long = "dim", value_name = "NAME=EXTENT")]
+    dims: Vec<String>,
     /// The function to run
     #[arg(long, default_value = "@main")]
     entry: String,
@@ -39,7 +44,7 @@ const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let module = file::load(&self.program, self.from)?.module;
+        let Loaded { module, onnx_nodes: _, kept } = file::load(&self.program, self.from)?;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
@@ -50,14 +55,16 @@ impl Run {
             return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
         };
         let inputs = self.read_inputs(&module, function)?;
-        let draw = inputs.into_iter().fold(Draw::new(self.random), |draw, (i, tensor)| draw.given(i, tensor));
+        let dims = dims::read(&self.dims, &module, function, &inputs)?;
+        let draw = dims.into_iter().fold(Draw::new(self.random), |draw, (name, extent)| draw.dim(name, extent));
+        let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
         let arguments = draw
             .arguments(&module.cx, function)
             .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))?;
         let outcome = Interpreter::new(&module)
             .seed(self.random)
             .call(entry, arguments.values, &arguments.list)
-            .map_err(|e| Failure::in_module(&[e.diagnostic()], &module))?;
+            .map_err(|e| Failure::in_module(&[explained(&e, &kept)], &module))?;
         let mut out = std::io::stdout().lock();
         for effect in &outcome.trace {
             let operands: Vec<String> = effect.operands.iter().map(|&o| outcome.values.text(o, 200)).collect();
@@ -109,6 +116,32 @@ impl Run {
         }
         Ok(inputs)
     }
+}
+
+/// An error of the interpreter; of an operator without a kernel it says what the import found in its way.
+fn explained(error: &EvalError, kept: &[KeptNodes]) -> Diagnostic {
+    /// More reasons than these are left to `anfora check`.
+    const MOST_REASONS: usize = 3;
+    let diagnostic = error.diagnostic();
+    let EvalErrorKind::NoKernel(name) = &error.kind else { return diagnostic };
+    let reasons: Vec<&KeptNodes> = kept.iter().filter(|k| k.are_calls_of(name)).collect();
+    let is_first = |k: &&&KeptNodes| error.binding.as_ref().is_some_and(|b| *b == k.first);
+    let reasons = match reasons.iter().find(is_first) {
+        Some(&reason) => vec![reason],
+        None => reasons,
+    };
+    if reasons.is_empty() {
+        return match name.starts_with("onnx.") {
+            true => diagnostic
+                .with_help("`anfora check` on the ONNX file that the program comes from says why the node was kept"),
+            false => diagnostic,
+        };
+    }
+    let mut help: Vec<String> = reasons.iter().take(MOST_REASONS).map(|k| format!("the import kept {k}")).collect();
+    if reasons.len() > MOST_REASONS {
+        help.push("`anfora check` lists the others".to_string());
+    }
+    diagnostic.with_help(help.join("; "))
 }
 
 /// The fields of a result that is a tuple, nested ones in order, or the result itself.

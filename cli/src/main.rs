@@ -3,6 +3,7 @@
 mod check;
 mod convert;
 mod diff;
+mod dims;
 mod file;
 mod generate;
 mod interpret;

@@ -9,7 +9,7 @@ use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, parse
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
-use crate::file::{self, Format};
+use crate::file::{self, Constants, Format, Stored};
 use crate::remarks::Remarks;
 use crate::report::{self, Failure};
 use crate::summary::{self, Sizes};
@@ -29,6 +29,8 @@ pub(crate) struct Opt {
     /// The format of the output
     #[arg(long)]
     to: Option<Format>,
+    #[command(flatten)]
+    constants: Constants,
     /// Passes with options, e.g. `FoldConstant,fixpoint<4>(CanonicalizeBindings,EliminateCommonSubexpr{commutative=true})`, or
     /// the name of a pipeline
     #[arg(long, value_name = "PIPELINE")]
@@ -112,7 +114,9 @@ impl Opt {
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
-            let sizes = Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written] };
+            let kept_nodes = loaded.kept.iter().map(|k| k.count).sum();
+            let sizes =
+                Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes], kept_nodes };
             let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };
             report::say(&format!("{ran}{}{first}", summary::sizes(&sizes)));
             if let Some(output) = &self.output
@@ -120,6 +124,9 @@ impl Opt {
                 && self.emit == Emit::Module
             {
                 report::say(&format!("wrote {}", output.display()));
+                if let Some(data) = &written.data {
+                    report::say(&format!("wrote {}", data.display()));
+                }
             }
         }
         reported
@@ -145,10 +152,10 @@ impl Opt {
         }
     }
 
-    /// Writes the result; the nodes of the ONNX file, if it is one.
-    fn write(&self, module: &Module, context: &PassContext) -> Result<Option<usize>, Failure> {
+    /// Writes the result.
+    fn write(&self, module: &Module, context: &PassContext) -> Result<Stored, Failure> {
         if self.emit == Emit::None {
-            return Ok(None);
+            return Ok(Stored::default());
         }
         // What folding may grow a module by is also what a splat may grow an ONNX file by, where splats have no short form of their own.
         let budget = |key: &str| {
@@ -163,7 +170,6 @@ impl Opt {
             ..ExportOptions::default()
         };
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let stored = file::store(module, &output, self.to, &options)?;
-        Ok(stored.onnx_nodes)
+        file::store(module, &output, self.to, &self.constants, options)
     }
 }

@@ -74,3 +74,24 @@ pub(crate) fn say(line: &str) {
 pub(crate) fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
+
+/// A text in lines of at most 80 columns where its words allow: the first indented by `first` columns, the others by `others`.
+pub(crate) fn wrapped(text: &str, first: usize, others: usize) -> String {
+    const COLUMNS: usize = 80;
+    let mut lines = " ".repeat(first);
+    let mut column = first;
+    for (i, word) in text.split_whitespace().enumerate() {
+        let width = word.chars().count();
+        if i > 0 && column + 1 + width > COLUMNS {
+            lines.push('\n');
+            lines.push_str(&" ".repeat(others));
+            column = others;
+        } else if i > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += width;
+    }
+    lines
+}

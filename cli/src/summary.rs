@@ -16,6 +16,8 @@ const MOST_REMARKS: usize = 4;
 pub(crate) struct Sizes {
     pub(crate) counts: [Counts; 2],
     pub(crate) onnx_nodes: [Option<usize>; 2],
+    /// Nodes of the ONNX file that no pass knows anything of.
+    pub(crate) kept_nodes: usize,
 }
 
 /// The first line, and how often each pass ran, changed the program and failed, and how long that took.
@@ -80,6 +82,9 @@ pub(crate) fn sizes(sizes: &Sizes) -> String {
         line("functions", Some(before.functions), Some(after.functions));
     }
     line("ONNX nodes", sizes.onnx_nodes[0], sizes.onnx_nodes[1]);
+    if sizes.kept_nodes > 0 {
+        text.push_str(&format!("  {:36} {} (`anfora check` says why)\n", "nodes kept as they are", sizes.kept_nodes));
+    }
     text
 }
 

@@ -64,6 +64,7 @@ pub struct Draw {
     seed: u64,
     numbers: Numbers,
     extents: Vec<usize>,
+    dims: FxHashMap<String, usize>,
     given: FxHashMap<usize, Literal>,
     most_bytes: Option<usize>,
 }
@@ -90,6 +91,13 @@ impl Draw {
     #[must_use]
     pub fn extents(self, extents: &[usize]) -> Draw {
         Draw { extents: extents.to_vec(), ..self }
+    }
+
+    /// What the symbolic dimension of this name comes to, whatever the given tensors say. One that no parameter names is ignored.
+    #[must_use]
+    pub fn dim(mut self, name: impl Into<String>, extent: usize) -> Draw {
+        self.dims.insert(name.into(), extent);
+        self
     }
 
     /// Gives a parameter, counted from 0, this tensor. The symbols of its type come to what the tensor says.
@@ -137,12 +145,15 @@ impl Draw {
     fn symbols(&self, cx: &Context, function: &Function) -> FxHashMap<SymbolId, i64> {
         let dims = &cx.types.dims;
         let mut symbols: FxHashMap<SymbolId, i64> = FxHashMap::default();
+        let stated = |s: SymbolId| {
+            self.dims.get(cx.names.get(dims.symbol_name(s))).map(|&e| i64::try_from(e).unwrap_or(i64::MAX))
+        };
         let types = || function.body.params().iter().map(|p| function.body.ty(p.expr()));
         for (i, ty) in types().enumerate() {
             if let (Some(given), Some(tensor)) = (self.given.get(&i), cx.types.as_tensor(ty)) {
                 for (&dim, &extent) in tensor.shape.iter().flatten().zip(given.shape()) {
                     if let (Dim::Symbol(s), Ok(extent)) = (dims.get(dim), i64::try_from(extent)) {
-                        symbols.entry(*s).or_insert(extent);
+                        symbols.entry(*s).or_insert(stated(*s).unwrap_or(extent));
                     }
                 }
             }
@@ -152,6 +163,9 @@ impl Draw {
             cx.types.for_each_symbol(ty, |dim| {
                 if let Dim::Symbol(s) = *dims.get(dim) {
                     symbols.entry(s).or_insert_with(|| {
+                        if let Some(extent) = stated(s) {
+                            return extent;
+                        }
                         named += 1;
                         let extent = match self.extents.len() {
                             0 => EXTENT,

@@ -2,6 +2,7 @@
 
 use anfora_ir::{Diagnostic, TypeError};
 
+use crate::external::ExternalError;
 use crate::tensor::TensorError;
 use crate::wire::WireError;
 
@@ -42,6 +43,14 @@ pub enum ImportProblem {
     /// A constant.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A constant whose elements are in another file.
+    #[error("{tensor}: {problem}")]
+    External {
+        /// Which: "the tensor `name`".
+        tensor: String,
+        /// What is wrong with its elements.
+        problem: ExternalError,
+    },
     /// A value that must have a name has none.
     #[error("{0} without a name")]
     Nameless(&'static str),
@@ -156,7 +165,9 @@ pub enum ExportProblem {
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// The file would be larger than protocol buffers may be.
-    #[error("the file would be larger than 2 GiB, the most that the format can hold")]
+    #[error(
+        "the file would be larger than 2 GiB, the most that the format can hold; constants may go to a file beside it"
+    )]
     TooLarge,
     /// Subgraphs are nested deeper than readers take.
     #[error("subgraphs are nested more than {0} deep")]

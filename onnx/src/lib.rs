@@ -66,13 +66,15 @@ pub mod wire;
 mod attributes;
 mod error;
 mod export;
+mod external;
 mod import;
 mod keys;
 mod opaque;
 mod types;
 
 pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
-pub use export::{ExportOptions, Exported, NodeExport, export};
+pub use export::{DataFile, ExportOptions, Exported, ExternalData, NodeExport, WhenExternal, export};
+pub use external::{DataFiles, DataFolder, ExternalError};
 pub use import::{ImportOptions, Imported, Kept, KeptNodes, NodeImport, import};
 pub use opaque::{register, registry};
 pub use tensor::{TensorError, read_tensor, write_tensor};

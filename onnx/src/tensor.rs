@@ -6,8 +6,8 @@ use anfora_ir::{DType, Literal, LiteralError, Shape, element_count};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::proto::TensorProto;
 use crate::proto::tensor_proto::DataLocation;
+use crate::proto::{StringStringEntryProto, TensorProto};
 use crate::wire::{self, UnknownFields, WireError};
 
 /// Why a tensor message is not a constant.
@@ -26,7 +26,7 @@ pub enum TensorError {
     #[error("{0} is not an extent")]
     Extent(i64),
     /// The elements are in another file.
-    #[error("the elements are in another file ({0}), which is not supported yet")]
+    #[error("the elements are in another file ({0})")]
     External(String),
     /// The message is a part of a larger tensor.
     #[error("the tensor is a segment of a larger one, which is not supported")]
@@ -246,9 +246,7 @@ fn from_uint64s(numbers: &[u64], dtype: DType) -> Result<Bytes, TensorError> {
 /// # Errors
 /// If ONNX does not have the element type, or the elements take more than `max_bytes`, which nothing allocates then.
 pub fn tensor_of(literal: &Literal, max_bytes: u64) -> Result<TensorProto, TensorError> {
-    let dtype = literal.dtype();
-    let data_type = number_of(dtype).ok_or(TensorError::DType(0))?;
-    let mut tensor = TensorProto { data_type: Some(data_type), dims: dims_of(literal)?, ..TensorProto::default() };
+    let mut tensor = without_elements(literal)?;
     if let Some(strings) = literal.as_strings() {
         tensor.string_data = strings.iter().map(|s| Bytes::copy_from_slice(s.as_bytes())).collect();
         return Ok(tensor);
@@ -259,6 +257,20 @@ pub fn tensor_of(literal: &Literal, max_bytes: u64) -> Result<TensorProto, Tenso
     }
     tensor.raw_data = Some(literal.to_bytes());
     Ok(tensor)
+}
+
+/// The message of a constant whose elements are in another file; `place` says where.
+pub(crate) fn external_tensor_of(
+    literal: &Literal,
+    place: Vec<StringStringEntryProto>,
+) -> Result<TensorProto, TensorError> {
+    let data_location = Some(DataLocation::External as i32);
+    Ok(TensorProto { data_location, external_data: place, ..without_elements(literal)? })
+}
+
+fn without_elements(literal: &Literal) -> Result<TensorProto, TensorError> {
+    let data_type = number_of(literal.dtype()).ok_or(TensorError::DType(0))?;
+    Ok(TensorProto { data_type: Some(data_type), dims: dims_of(literal)?, ..TensorProto::default() })
 }
 
 fn dims_of(literal: &Literal) -> Result<Vec<i64>, TensorError> {

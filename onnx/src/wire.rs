@@ -392,6 +392,11 @@ pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary,
     check_message(bytes, Tensor, unknown)
 }
 
+/// Whether a graph that was checked has data in another file.
+pub(crate) fn graph_has_external_data(bytes: &[u8]) -> bool {
+    check_message(bytes, Graph, UnknownFields::Drop).is_ok_and(|s| s.external_data.is_some())
+}
+
 fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<WireSummary, WireError> {
     let mut summary = WireSummary::default();
     let mut scan = Scan { bytes, pos: 0, field_start: 0 };

@@ -3,13 +3,11 @@
 use anfora_ir::{Attr, AttrsId, Literal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::constants::MAX_FILE;
 use super::graph::{Exporter, InfoType, OpenGraph};
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto};
-use crate::tensor::tensor_of;
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
@@ -105,7 +103,7 @@ impl Exporter<'_> {
     }
 
     /// The default values of inputs.
-    fn defaults(&self, meta: AttrsId, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
+    fn defaults(&mut self, meta: AttrsId, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
         let Some(value) = self.cx.find_attr(meta, keys::DEFAULTS) else { return Ok(Vec::new()) };
         let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
         let names: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
@@ -131,7 +129,7 @@ impl Exporter<'_> {
                 },
                 _ => return Err(damaged()),
             };
-            let mut tensor = tensor_of(&value, MAX_FILE)?;
+            let mut tensor = self.constants.tensor(&value)?;
             tensor.name = Some(name.to_owned());
             tensors.push(tensor);
         }

@@ -6,12 +6,13 @@ use anfora_ir::{DType, Literal, LiteralId, NameId, VarId};
 use rustc_hash::FxHashMap;
 
 use super::ExportOptions;
+use super::data::DataFile;
 use super::graph::GraphKind;
 use super::names::Names;
 use crate::convert::{OPSETS, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::proto::{NodeProto, TensorProto};
-use crate::tensor::{TensorError, tensor_of};
+use crate::tensor::{TensorError, external_tensor_of, tensor_of};
 
 /// The largest file that protocol buffers can hold.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
@@ -41,6 +42,8 @@ pub(super) struct Constants {
     is_flat: bool,
     /// Whether the outermost graph is that of a function, which has no initializers.
     in_function: bool,
+    /// The file that large constants go to.
+    data: Option<DataFile>,
 }
 
 /// The constants of a graph that is not finished.
@@ -70,8 +73,16 @@ pub(super) struct FunctionConstant {
 
 impl Constants {
     /// `is_flat` keeps all constants in the outermost graph.
-    pub(super) fn new(options: &ExportOptions, opset: i64, is_flat: bool, kind: GraphKind) -> Constants {
-        Constants {
+    pub(super) fn new(
+        options: &ExportOptions,
+        opset: i64,
+        is_flat: bool,
+        kind: GraphKind,
+    ) -> Result<Constants, ExportProblem> {
+        let in_function = kind == GraphKind::Function;
+        // What a function is given is written where it is called.
+        let external = options.external_data.as_ref().filter(|_| !in_function);
+        Ok(Constants {
             levels: Vec::new(),
             bound: FxHashMap::default(),
             of_var: FxHashMap::default(),
@@ -83,7 +94,25 @@ impl Constants {
             },
             has_constant_of_shape: opset >= *OPSETS.start(),
             is_flat,
-            in_function: kind == GraphKind::Function,
+            in_function,
+            data: external.map(DataFile::new).transpose()?,
+        })
+    }
+
+    /// The file that large constants went to, unless there are none.
+    pub(super) fn take_data(&mut self) -> Option<DataFile> {
+        self.data.take().filter(|d| !d.is_empty())
+    }
+
+    /// The message of a constant, which may go to another file.
+    pub(super) fn tensor(&mut self, literal: &Literal) -> Result<TensorProto, ExportProblem> {
+        let place = self.data.as_mut().map(|d| d.take(literal)).transpose()?.flatten();
+        match place {
+            Some(place) => Ok(external_tensor_of(literal, place)?),
+            None if literal.as_dense().is_none() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) => {
+                Err(ExportProblem::TooLarge)
+            }
+            None => Ok(tensor_of(literal, MAX_FILE)?),
         }
     }
 
@@ -202,10 +231,7 @@ impl Constants {
         if self.is_made_from_shape(literal) {
             return self.write_from_shape(names, literal, name, level);
         }
-        if literal.as_dense().is_none() && literal.expanded_bytes().is_some_and(|b| b as u64 > MAX_FILE) {
-            return Err(ExportProblem::TooLarge);
-        }
-        let mut tensor = tensor_of(literal, MAX_FILE)?;
+        let mut tensor = self.tensor(literal)?;
         tensor.name = Some(name.to_string());
         finish(&mut tensor);
         self.levels[level].begin.initializers.push(tensor);

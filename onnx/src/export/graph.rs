@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ExportOptions;
 use super::constants::{Constants, FunctionConstant, MAX_FILE};
+use super::data::DataFile;
 use super::functions::Functions;
 use super::names::Names;
 use super::slots::{Fault, Slot, Slots, ValueId};
@@ -33,6 +34,8 @@ pub(super) struct ExportedGraph {
     pub(super) nodes: usize,
     /// The constants that a function is given.
     pub(super) given: Vec<FunctionConstant>,
+    /// The constants that are in another file.
+    pub(super) data: Option<DataFile>,
 }
 
 /// What the outermost graph of an export becomes.
@@ -166,7 +169,7 @@ pub(super) fn export_graph<'m>(
         value_names: vec![None; slots.len()],
         slots,
         names: Names::default(),
-        constants: Constants::new(options, opset, initializers_are_inputs, kind),
+        constants: Constants::new(options, opset, initializers_are_inputs, kind).map_err(|p| (None, p))?,
         symbols: symbol_names(cx, function.meta).map_err(|p| (None, p))?,
         opsets,
         views: FxHashMap::default(),
@@ -234,7 +237,8 @@ impl<'m> Exporter<'m> {
                     let Some(outer) = stack.last_mut() else {
                         let domains = std::mem::take(&mut self.domains);
                         let given = std::mem::take(&mut self.given);
-                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes: self.nodes, given });
+                        let (nodes, data) = (self.nodes, self.constants.take_data());
+                        return Ok(ExportedGraph { graph: finished, domains, depth, nodes, given, data });
                     };
                     self.grow(finished.encoded_len()).map_err(|p| (None, p))?;
                     let pending = outer.pending.as_mut().expect("the call around a graph waits for it");

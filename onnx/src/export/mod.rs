@@ -3,6 +3,7 @@
 mod closing;
 mod closures;
 mod constants;
+mod data;
 mod functions;
 mod graph;
 mod names;
@@ -24,6 +25,7 @@ use crate::wire::{self, UnknownFields};
 
 use graph::GraphKind;
 
+pub use data::{DataFile, ExternalData, WhenExternal};
 pub use node::NodeExport;
 
 pub(crate) use functions::DOMAIN;
@@ -43,6 +45,9 @@ pub struct ExportOptions {
     pub max_total_splat_bytes: u64,
     /// Which operators become which.
     pub conversions: Conversions,
+    /// Whether large constants may go to a file beside the model, [`Exported::data`]. Without it, a model that would be larger than
+    /// protocol buffers may be is refused.
+    pub external_data: Option<ExternalData>,
 }
 
 impl Default for ExportOptions {
@@ -53,6 +58,7 @@ impl Default for ExportOptions {
             max_splat_bytes: 16 << 10,
             max_total_splat_bytes: 16 << 20,
             conversions: Conversions::default(),
+            external_data: None,
         }
     }
 }
@@ -69,6 +75,8 @@ pub struct Exported {
     pub bytes: Vec<u8>,
     /// Its nodes, those of subgraphs and of the model's own functions included.
     pub nodes: usize,
+    /// The file with those constants that are not in the model, if there are such. The model is of no use without it.
+    pub data: Option<DataFile>,
 }
 
 /// Writes a module: the function `entry` becomes the graph.
@@ -88,6 +96,21 @@ pub fn export(module: &Module, options: &ExportOptions) -> Result<Exported, Expo
 }
 
 fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
+    let Some(external @ ExternalData { when: WhenExternal::TooLarge, .. }) = &options.external_data else {
+        return export_versions(module, entry, options);
+    };
+    let whole = ExportOptions { external_data: None, ..options.clone() };
+    match export_versions(module, entry, &whole) {
+        Err(ExportError { problem: ExportProblem::TooLarge, .. }) => {
+            let external = ExternalData { when: WhenExternal::Always, ..external.clone() };
+            export_versions(module, entry, &ExportOptions { external_data: Some(external), ..whole })
+        }
+        done => done,
+    }
+}
+
+/// Writes a module in the version of the operators that it asks for, or in the oldest of the common ones that has what it needs.
+fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
     if module.cx.find_attr(module.attrs(), keys::OPSETS).is_some() {
@@ -207,5 +230,5 @@ fn write(
         return Err(fault(ExportProblem::TooDeep(depth)));
     }
     let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
-    Ok(Exported { bytes, nodes: exported.nodes + in_functions })
+    Ok(Exported { bytes, nodes: exported.nodes + in_functions, data: exported.data })
 }

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
 use super::slots::{Slot, ValueId};
 use crate::attributes::{decoded, list, str, strs};
-use crate::convert::constant_attribute;
+use crate::convert::{constant_attribute, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::is_view;
@@ -270,10 +270,14 @@ impl<'m> Exporter<'m> {
             });
         };
         let attribute = str(cx, attribute).ok_or(ExportProblem::Damaged(keys::CONSTANT))?;
+        let attribute = match attribute {
+            "value" => tensor_attribute("value", self.constants.tensor(literal)?),
+            other => constant_attribute(other, literal)?,
+        };
         let mut node = NodeProto {
             op_type: Some("Constant".to_owned()),
             output: vec![name.to_string()],
-            attribute: vec![constant_attribute(attribute, literal)?],
+            attribute: vec![attribute],
             ..NodeProto::default()
         };
         self.carry_along(&mut node, meta)?;

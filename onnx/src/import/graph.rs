@@ -16,6 +16,7 @@ use super::values::{Scope, Value};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
+use crate::external::ReadFiles;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
 use crate::tensor::literal_of;
@@ -30,6 +31,8 @@ pub(super) struct Settings<'a> {
     pub(super) conversions: &'a Conversions,
     /// The nodes that are kept as they are, of all graphs.
     pub(super) kept: &'a RefCell<KeptList>,
+    /// The files that hold elements of tensors, if there are such.
+    pub(super) files: Option<&'a RefCell<ReadFiles>>,
 }
 
 /// An import under way.
@@ -258,7 +261,11 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     /// Begins a graph: its parameters and initializers come into scope.
-    fn open(&mut self, graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
+    fn open(&mut self, mut graph: GraphProto, label: String, place: GraphPlace) -> Result<OpenGraph, ImportError> {
+        let filled = match self.settings.files {
+            Some(files) => files.borrow_mut().fill_graph(&mut graph),
+            None => Ok(()),
+        };
         let GraphProto {
             node,
             name,
@@ -280,6 +287,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             GraphPlace::Subgraph(place) => (place, None, false),
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
+        filled.map_err(fail)?;
         if !sparse_initializer.is_empty() {
             return Err(fail(ImportProblem::Unsupported("a sparse initializer")));
         }

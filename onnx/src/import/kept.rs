@@ -5,6 +5,7 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use crate::opaque::decode;
 use crate::proto::NodeProto;
 
 /// Why a node has no meaning in our operators: a phrase such as "`mode` is `cubic`".
@@ -38,6 +39,13 @@ pub struct KeptNodes {
     pub first: String,
     /// How many there are.
     pub count: usize,
+}
+
+impl KeptNodes {
+    /// Whether calls of the operator `name` of a module, such as `onnx.Resize`, are such nodes.
+    pub fn are_calls_of(&self, name: &str) -> bool {
+        decode(name).is_some_and(|(domain, op)| domain == self.domain && op == self.op_type)
+    }
 }
 
 impl fmt::Display for KeptNodes {

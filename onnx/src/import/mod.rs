@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use crate::attributes::{encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
+use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
@@ -37,6 +38,8 @@ pub struct ImportOptions {
     pub unknown_fields: UnknownFields,
     /// Which operators become which.
     pub conversions: Conversions,
+    /// Where the files are that hold elements of tensors. Without it, a model that has such tensors is refused.
+    pub data_files: Option<Arc<dyn DataFiles>>,
 }
 
 impl Default for ImportOptions {
@@ -45,6 +48,7 @@ impl Default for ImportOptions {
             registry: crate::opaque::registry(),
             unknown_fields: UnknownFields::default(),
             conversions: Conversions::default(),
+            data_files: None,
         }
     }
 }
@@ -62,7 +66,7 @@ pub struct Imported {
 
 /// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have a counterpart there.
 ///
-/// Literals share their bytes with the file.
+/// Literals share their bytes with the file, and with the files that hold elements of tensors ([`ImportOptions::data_files`]).
 ///
 /// # Errors
 /// If the bytes are not a model, or it holds something that can neither be expressed nor kept.
@@ -89,20 +93,27 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     let mut module = Module::new(options.registry.clone());
     let kept = RefCell::default();
     let conversions = &options.conversions;
-    let settings = graph::Settings { opsets, constant_initializers: version < 4, conversions, kept: &kept };
+    let files = RefCell::new(ReadFiles::new(options.data_files.clone()));
+    let settings = graph::Settings {
+        opsets,
+        constant_initializers: version < 4,
+        conversions,
+        kept: &kept,
+        files: summary.external_data.map(|_| &files),
+    };
     let mut functions = FunctionTable::of_model(&model);
     let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
     functions.take_imported(&mut model).map_err(at_model)?;
+    if summary.external_data.is_some() {
+        let mut files = files.borrow_mut();
+        model.functions.iter_mut().try_for_each(|f| files.fill_function(f)).map_err(at_model)?;
+    }
     let attrs = model_attrs(&mut module.cx, &model);
     module.set_attrs(attrs);
     if let Some((function, _)) = module.get_mut(main.key) {
         function.meta = main.meta;
     }
-    // Initializers and attributes have been refused with a better message than this one.
-    match summary.external_data {
-        Some(_) => Err(at_model(ImportProblem::Unsupported("data in other files"))),
-        None => Ok(Imported { module, nodes: nodes + main.nodes, kept: kept.into_inner().into_groups() }),
-    }
+    Ok(Imported { module, nodes: nodes + main.nodes, kept: kept.into_inner().into_groups() })
 }
 
 /// The versions of the operators that a model means, by domain.

@@ -4,6 +4,7 @@ mod conversions;
 mod deep;
 mod errors;
 mod exporting;
+mod external;
 mod functions;
 mod models;
 mod mutations;

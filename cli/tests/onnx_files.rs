@@ -1,0 +1,120 @@
+//! ONNX files through the program: what is kept, symbolic dimensions.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Runs the program; gives standard output and standard error after a check of the exit status.
+#[track_caller]
+fn anfora(arguments: &[&str], status: i32) -> (String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_anfora")).args(arguments).output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(status), "standard output:\n{out}\nstandard error:\n{err}");
+    (out, err)
+}
+
+/// A folder of temporary files that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("anfora-onnx-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder for temporary files");
+        Scratch(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a path in UTF-8").to_string()
+    }
+
+    /// Writes a program as text, and the same as an ONNX file; the path of that.
+    fn onnx(&self, name: &str, text: &str) -> String {
+        let (anf, onnx) = (self.path(&format!("{name}.anf")), self.path(&format!("{name}.onnx")));
+        std::fs::write(&anf, text).unwrap();
+        anfora(&["convert", &anf, "-o", &onnx], 0);
+        onnx
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
+  let %a = negative(%x);
+  let %b: Tensor[(2, 3), float32] = onnx.com.example.Frobnicate(%a);
+  let %c: Tensor[(2, 3), float32] = onnx.com.example.Frobnicate(%b);
+  %c
+}";
+
+#[test]
+fn what_is_kept_is_said_with_the_reason_and_the_place() {
+    let dir = Scratch::new("kept");
+    let model = dir.onnx("kept", KEPT);
+    let (out, _) = anfora(&["check", &model], 0);
+    assert!(out.contains("kept nodes    2\n  2 nodes `com.example.Frobnicate` (version 1), the first `b`:"), "{out}");
+    assert!(out.lines().all(|l| l.chars().count() <= 80), "{out}");
+    let (out, _) = anfora(&["check", &model, "--stats=json"], 0);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let kept = &json["kept"][0];
+    assert_eq!((&kept["op_type"], &kept["count"]), (&"Frobnicate".into(), &2.into()), "{json}");
+    assert_eq!((&kept["domain"], &kept["version"]), (&"com.example".into(), &1.into()), "{json}");
+    assert!(kept["reason"].as_str().is_some_and(|r| !r.is_empty()), "{json}");
+
+    let (_, err) = anfora(&["run", &model], 1);
+    for part in ["onnx.com.example.Frobnicate", "no kernel", "(version 1)", kept["reason"].as_str().unwrap()] {
+        assert!(err.contains(part), "no `{part}` in {err}");
+    }
+    assert!(err.contains("let %b"), "the place is not shown: {err}");
+
+    let (_, err) = anfora(&["opt", &model, "-o", &dir.path("out.onnx")], 0);
+    assert!(err.contains("nodes kept as they are               2 (`anfora check` says why)"), "{err}");
+    let (_, err) = anfora(&["run", &dir.path("kept.anf")], 1);
+    assert!(err.contains("has no kernel") && err.contains("`anfora check` on the ONNX file"), "{err}");
+
+    let plain = dir.onnx("plain", "def @main(%x: Tensor[(2,), float32]) { negative(%x) }");
+    let (out, _) = anfora(&["check", &plain, "--stats=json"], 0);
+    assert!(out.contains("\"kept\":[]"), "{out}");
+    let (_, err) = anfora(&["opt", &plain, "-o", &dir.path("out.onnx")], 0);
+    assert!(!err.contains("nodes kept"), "{err}");
+}
+
+#[test]
+fn symbolic_dimensions_are_what_inputs_and_options_say() {
+    let dir = Scratch::new("dims");
+    let text = "def @main(%x: Tensor[(batch, 3), float32], %y: Tensor[(batch, n), float32]) {
+  concat(%x, %y, axis=1)
+}";
+    let model = dir.onnx("dims", text);
+    let shape = |arguments: &[&str]| {
+        let (out, _) = anfora(&[&["run", &model][..], arguments].concat(), 0);
+        out.split_once("float32 ").and_then(|(_, s)| s.split_once(']')).expect("a shape").0.to_string() + "]"
+    };
+    assert_eq!(shape(&[]), "[2, 5]");
+    assert_eq!(shape(&["--dim", "batch=4"]), "[4, 5]");
+    assert_eq!(shape(&["--dim", "n=7", "--dim", "batch=0"]), "[0, 10]");
+
+    // An output is an input of the next run: one of 6 x 3.
+    let row = dir.onnx("row", "def @main(%x: Tensor[(n, 3), float32]) { negative(%x) }");
+    anfora(&["run", &row, "--dim", "n=6", "-o", &dir.path("given")], 0);
+    let given = format!("x={}", dir.path("given/output_0.npy"));
+    assert_eq!(shape(&["--input", &given]), "[6, 5]");
+    assert_eq!(shape(&["--input", &given, "--dim", "batch=6", "--dim", "n=1"]), "[6, 4]");
+
+    let fails = |arguments: &[&str], status: i32, expected: &str| {
+        let (_, err) = anfora(&[&["run", &model][..], arguments].concat(), status);
+        assert!(err.contains(expected), "no `{expected}` in {err}");
+    };
+    fails(&["--input", &given, "--dim", "batch=5"], 1, "the input `x` that is given has 6 there");
+    fails(&["--dim", "bacth=5"], 1, "did you mean `batch`?");
+    fails(&["--dim", "nonesuch=5"], 1, "they have batch, n");
+    fails(&["--dim", "n=-1"], 2, "NAME=EXTENT");
+    fails(&["--dim", "n=1", "--dim", "n=2"], 2, "1 before");
+    // Two inputs that do not agree.
+    let other = format!("y={}", dir.path("given/output_0.npy"));
+    anfora(&["run", &row, "--dim", "n=5", "-o", &dir.path("five")], 0);
+    let five = format!("x={}", dir.path("five/output_0.npy"));
+    fails(&["--input", &five, "--input", &other], 1, "argument 1");
+}

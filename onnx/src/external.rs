@@ -1,0 +1,306 @@
+//! Tensors whose elements are in other files.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use anfora_ir::{DType, Shape, element_count};
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use crate::error::ImportProblem;
+use crate::proto::tensor_proto::DataLocation;
+use crate::proto::{FunctionProto, GraphProto, NodeProto, SparseTensorProto, TensorProto};
+use crate::tensor::dtype_of;
+use crate::wire;
+
+/// Finds the files that hold elements of a model's tensors.
+///
+/// An import asks for each file once; literals are slices of what it is given.
+pub trait DataFiles: Send + Sync {
+    /// The contents of a file. The location is a path relative to the model, with `/` between its parts, none of which is `.`
+    /// or `..`.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be read.
+    fn read(&self, location: &str) -> io::Result<Bytes>;
+}
+
+/// Files that are in memory, by location.
+impl DataFiles for FxHashMap<String, Bytes> {
+    fn read(&self, location: &str) -> io::Result<Bytes> {
+        self.get(location).cloned().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such file"))
+    }
+}
+
+/// Files in a folder, and in the folders in it. Links that lead out of it are refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataFolder {
+    folder: PathBuf,
+}
+
+impl DataFolder {
+    /// The files in a folder.
+    pub fn new(folder: impl Into<PathBuf>) -> DataFolder {
+        DataFolder { folder: folder.into() }
+    }
+
+    /// The files beside a model's file.
+    pub fn beside(model: &Path) -> DataFolder {
+        let parent = model.parent().filter(|p| !p.as_os_str().is_empty());
+        DataFolder::new(parent.unwrap_or(Path::new(".")))
+    }
+}
+
+impl DataFiles for DataFolder {
+    fn read(&self, location: &str) -> io::Result<Bytes> {
+        let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        let folder = fs::canonicalize(&self.folder)?;
+        let path = fs::canonicalize(folder.join(location))?;
+        if !path.starts_with(&folder) {
+            return refused("it is a link that leads out of the model's folder");
+        }
+        // Opening what is not a regular file may wait for ever, and reading it may have no end.
+        let metadata = fs::metadata(&path)?;
+        if !metadata.is_file() {
+            return refused("it is not a regular file");
+        }
+        let mut contents = Vec::new();
+        let size = usize::try_from(metadata.len()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        contents.try_reserve_exact(size).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        File::open(&path)?.take(metadata.len()).read_to_end(&mut contents)?;
+        Ok(contents.into())
+    }
+}
+
+/// Why the elements of a tensor cannot be taken from another file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ExternalError {
+    /// The import was not told where files are.
+    #[error("its elements are in the file `{0}`, and the import was given no place to look for files")]
+    NoFiles(String),
+    /// The tensor does not say in which file.
+    #[error("its elements are in another file, and it does not say in which")]
+    NoLocation,
+    /// A location that is not inside the model's folder.
+    #[error("its elements are in the file `{0}`, which is not a path inside the model's folder")]
+    Outside(String),
+    /// `offset` or `length` is not a number of bytes.
+    #[error("`{key}` of its elements in another file is `{value}`, which is not a number of bytes")]
+    Number {
+        /// Which of the two.
+        key: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// The file cannot be read.
+    #[error("its elements are in the file `{location}`, which cannot be read: {message}")]
+    Unreadable {
+        /// The file.
+        location: String,
+        /// What the system says.
+        message: String,
+    },
+    /// The file ends before the elements do.
+    #[error("its elements are {length} bytes from byte {offset} of the file `{location}`, which has {size}")]
+    Short {
+        /// The file.
+        location: String,
+        /// Where the elements start.
+        offset: u64,
+        /// How many bytes they take.
+        length: u64,
+        /// How many bytes the file has.
+        size: u64,
+    },
+    /// The stated length is not that of the elements.
+    #[error("its elements are {length} bytes of the file `{location}`, but its type and shape take {expected}")]
+    Length {
+        /// The file.
+        location: String,
+        /// Bytes, as stated.
+        length: u64,
+        /// Bytes, by type and shape.
+        expected: u64,
+    },
+    /// Neither the tensor's type and shape nor its `length` say how many bytes it takes.
+    #[error("its elements are in the file `{0}`, and nothing says how many bytes they take")]
+    NoLength(String),
+    /// The tensor has elements in the model as well.
+    #[error("its elements are in the file `{0}`, and it has elements in the model as well")]
+    Twice(String),
+    /// Text is only in the model.
+    #[error("its elements are strings, which cannot be in another file")]
+    Strings,
+}
+
+/// A location in one spelling: parts that are neither `.` nor `..`, with `/` between them. `None` if it is not inside the folder that
+/// it is relative to.
+pub(crate) fn normal_location(location: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for component in Path::new(location).components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    let has_zero = location.contains('\0');
+    (!parts.is_empty() && !has_zero).then(|| parts.join("/"))
+}
+
+/// The files that an import has read.
+pub(crate) struct ReadFiles {
+    files: Option<Arc<dyn DataFiles>>,
+    contents: FxHashMap<String, Bytes>,
+}
+
+impl ReadFiles {
+    pub(crate) fn new(files: Option<Arc<dyn DataFiles>>) -> ReadFiles {
+        ReadFiles { files, contents: FxHashMap::default() }
+    }
+
+    /// Gives a tensor whose elements are in a file these elements.
+    fn fill(&mut self, tensor: &mut TensorProto) -> Result<(), ImportProblem> {
+        let is_external = tensor.data_location == Some(DataLocation::External as i32);
+        if !is_external && tensor.external_data.is_empty() {
+            return Ok(());
+        }
+        let elements = self.elements(tensor).map_err(|problem| match tensor.name() {
+            "" => ImportProblem::External { tensor: "a tensor".to_owned(), problem },
+            name => ImportProblem::External { tensor: format!("the tensor `{name}`"), problem },
+        })?;
+        tensor.raw_data = Some(elements);
+        tensor.external_data = Vec::new();
+        tensor.data_location = None;
+        Ok(())
+    }
+
+    fn elements(&mut self, tensor: &TensorProto) -> Result<Bytes, ExternalError> {
+        // As with metadata, the last entry of a key holds.
+        let find = |key: &str| tensor.external_data.iter().rev().find(|e| e.key() == key).map(|e| e.value());
+        let number = |key: &'static str| {
+            let bytes = |value: &str| match value.parse::<u64>() {
+                Ok(n) => Ok(n),
+                Err(_) => Err(ExternalError::Number { key, value: value.to_owned() }),
+            };
+            find(key).map(bytes).transpose()
+        };
+        let stated = find("location").filter(|l| !l.is_empty()).ok_or(ExternalError::NoLocation)?;
+        let location = normal_location(stated).ok_or_else(|| ExternalError::Outside(stated.to_owned()))?;
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let dtype = dtype_of(tensor.data_type.unwrap_or(0));
+        if dtype == Some(DType::String) {
+            return Err(ExternalError::Strings);
+        }
+        if has_elements(tensor) {
+            return Err(ExternalError::Twice(location));
+        }
+        let shape: Option<Shape> = tensor.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
+        let bytes = dtype.zip(shape.and_then(|s| element_count(&s))).and_then(|(dtype, n)| dtype.byte_len(n));
+        let length = match (length, bytes.map(|b| b as u64)) {
+            (Some(length), Some(expected)) if length != expected => {
+                return Err(ExternalError::Length { location, length, expected });
+            }
+            (Some(length), _) | (None, Some(length)) => length,
+            (None, None) => return Err(ExternalError::NoLength(location)),
+        };
+        let contents = self.contents(&location)?;
+        let size = contents.len() as u64;
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(contents.slice(offset as usize..end as usize)),
+            _ => Err(ExternalError::Short { location, offset, length, size }),
+        }
+    }
+
+    fn contents(&mut self, location: &str) -> Result<&Bytes, ExternalError> {
+        if !self.contents.contains_key(location) {
+            let files = self.files.as_ref().ok_or_else(|| ExternalError::NoFiles(location.to_owned()))?;
+            let read = files.read(location);
+            let contents =
+                read.map_err(|e| ExternalError::Unreadable { location: location.to_owned(), message: e.to_string() })?;
+            self.contents.insert(location.to_owned(), contents);
+        }
+        Ok(&self.contents[location])
+    }
+
+    fn fill_sparse(&mut self, tensor: &mut SparseTensorProto) -> Result<(), ImportProblem> {
+        tensor.values.iter_mut().chain(&mut tensor.indices).try_for_each(|t| self.fill(t))
+    }
+
+    /// Gives the tensors of a graph their elements, but for those in the graphs of its nodes.
+    ///
+    /// # Errors
+    /// If there is a tensor whose elements are not there.
+    pub(crate) fn fill_graph(&mut self, graph: &mut GraphProto) -> Result<(), ImportProblem> {
+        graph.initializer.iter_mut().try_for_each(|t| self.fill(t))?;
+        graph.sparse_initializer.iter_mut().try_for_each(|t| self.fill_sparse(t))?;
+        self.fill_nodes(&mut graph.node)
+    }
+
+    fn fill_nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), ImportProblem> {
+        for a in nodes.iter_mut().flat_map(|n| &mut n.attribute) {
+            a.t.iter_mut().map(|t| &mut **t).chain(&mut a.tensors).try_for_each(|t| self.fill(t))?;
+            let sparse = a.sparse_tensor.iter_mut().map(|t| &mut **t).chain(&mut a.sparse_tensors);
+            sparse.into_iter().try_for_each(|t| self.fill_sparse(t))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the tensors of a function that is carried along their elements.
+    ///
+    /// # Errors
+    /// If there is a tensor whose elements are not there, or one in a graph of a node, which is not decoded.
+    pub(crate) fn fill_function(&mut self, function: &mut FunctionProto) -> Result<(), ImportProblem> {
+        self.fill_nodes(&mut function.node)?;
+        let attributes = || function.node.iter().flat_map(|n| &n.attribute).chain(&function.attribute_proto);
+        let in_graphs =
+            attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).any(|g| wire::graph_has_external_data(g));
+        let in_defaults = function.attribute_proto.iter().any(|a| {
+            let sparse = a.sparse_tensor.iter().map(|t| &**t).chain(&a.sparse_tensors);
+            let parts = sparse.flat_map(|s| s.values.iter().chain(&s.indices));
+            a.t.iter().map(|t| &**t).chain(&a.tensors).chain(parts).any(|t| !t.external_data.is_empty())
+        });
+        match in_graphs || in_defaults {
+            true => {
+                Err(ImportProblem::Unsupported("data in other files, in a subgraph or a default value of a function,"))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a tensor has elements in the model.
+fn has_elements(t: &TensorProto) -> bool {
+    t.raw_data.as_ref().is_some_and(|r| !r.is_empty())
+        || !t.float_data.is_empty()
+        || !t.int32_data.is_empty()
+        || !t.int64_data.is_empty()
+        || !t.double_data.is_empty()
+        || !t.uint64_data.is_empty()
+        || !t.string_data.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal_location;
+
+    #[test]
+    fn locations_stay_inside_the_folder() {
+        for (given, normal) in [
+            ("w.bin", Some("w.bin")),
+            ("./a//w.bin", Some("a/w.bin")),
+            ("a/./w", Some("a/w")),
+            ("../w", None),
+            ("a/../w", None),
+            ("a/../../w", None),
+            ("/etc/passwd", None),
+            (".", None),
+            ("", None),
+            ("a\0b", None),
+        ] {
+            assert_eq!(normal_location(given).as_deref(), normal, "{given:?}");
+        }
+    }
+}
