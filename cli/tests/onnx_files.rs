@@ -118,3 +118,48 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
     let five = format!("x={}", dir.path("five/output_0.npy"));
     fails(&["--input", &five, "--input", &other], 1, "argument 1");
 }
+
+#[test]
+fn constants_go_to_a_file_beside_the_model_if_asked_to() {
+    let dir = Scratch::new("data");
+    let text = "def @main(%x: Tensor[(2, 3), float32]) {
+  let %a = add(%x, dense<Tensor[(2, 3), float32]>[1, 2, 3, 4, 5, 6]);
+  multiply(%a, dense<Tensor[(3,), float32]>[7, 8, 9])
+}";
+    let model = dir.onnx("model", text);
+    let (expected, _) = anfora(&["run", &model], 0);
+    let output = dir.path("out.onnx");
+    let (_, err) = anfora(&["opt", &model, "-o", &output, "--external-data=16"], 0);
+    assert!(err.ends_with(&format!("wrote {output}\nwrote {output}.data\n")), "{err}");
+    assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 24);
+    assert_eq!(anfora(&["run", &output], 0).0, expected);
+
+    // Over the files that are read, and back into one.
+    anfora(&["convert", &output, "-o", &output, "--external-data=1"], 0);
+    assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 64 + 12);
+    assert_eq!(anfora(&["run", &output], 0).0, expected);
+    let whole = dir.path("whole.onnx");
+    anfora(&["convert", &output, "-o", &whole], 0);
+    assert_eq!(anfora(&["run", &whole], 0).0, expected);
+    // From 1024 bytes on there are none.
+    anfora(&["convert", &output, "-o", &dir.path("default.onnx"), "--external-data"], 0);
+
+    let names = |dir: &Scratch| {
+        let mut names: Vec<String> =
+            std::fs::read_dir(&dir.0).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&dir), ["default.onnx", "model.anf", "model.onnx", "out.onnx", "out.onnx.data", "whole.onnx"]);
+    // What cannot be written leaves nothing.
+    std::fs::create_dir(dir.path("bad.onnx.data")).unwrap();
+    let (_, err) = anfora(&["convert", &model, "-o", &dir.path("bad.onnx"), "--external-data=1"], 1);
+    assert!(err.contains("cannot write") && err.contains("bad.onnx.data"), "{err}");
+    assert!(!names(&dir).iter().any(|n| n == "bad.onnx" || n.ends_with(".part")), "{:?}", names(&dir));
+    let (_, err) = anfora(&["convert", &model, "--to", "onnx", "--external-data"], 2);
+    assert!(err.contains("not a file that another can be beside"), "{err}");
+
+    std::fs::remove_file(dir.path("out.onnx.data")).unwrap();
+    let (_, err) = anfora(&["check", &output], 1);
+    assert!(err.contains("`out.onnx.data`, which cannot be read"), "{err}");
+}

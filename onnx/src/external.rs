@@ -78,7 +78,7 @@ impl DataFiles for DataFolder {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExternalError {
     /// The import was not told where files are.
-    #[error("its elements are in the file `{0}`, and the import was given no place to look for files")]
+    #[error("its elements are in another file, `{0}`, and the import was given no place to look for it")]
     NoFiles(String),
     /// The tensor does not say in which file.
     #[error("its elements are in another file, and it does not say in which")]
@@ -162,14 +162,15 @@ impl ReadFiles {
     }
 
     /// Gives a tensor whose elements are in a file these elements.
-    fn fill(&mut self, tensor: &mut TensorProto) -> Result<(), ImportProblem> {
+    fn fill(&mut self, kind: &str, tensor: &mut TensorProto) -> Result<(), ImportProblem> {
         let is_external = tensor.data_location == Some(DataLocation::External as i32);
         if !is_external && tensor.external_data.is_empty() {
             return Ok(());
         }
-        let elements = self.elements(tensor).map_err(|problem| match tensor.name() {
-            "" => ImportProblem::External { tensor: "a tensor".to_owned(), problem },
-            name => ImportProblem::External { tensor: format!("the tensor `{name}`"), problem },
+        let elements = self.elements(tensor).map_err(|problem| {
+            let tensor =
+                if tensor.name().is_empty() { format!("a {kind}") } else { format!("the {kind} `{}`", tensor.name()) };
+            ImportProblem::External { tensor, problem }
         })?;
         tensor.raw_data = Some(elements);
         tensor.external_data = Vec::new();
@@ -226,7 +227,7 @@ impl ReadFiles {
     }
 
     fn fill_sparse(&mut self, tensor: &mut SparseTensorProto) -> Result<(), ImportProblem> {
-        tensor.values.iter_mut().chain(&mut tensor.indices).try_for_each(|t| self.fill(t))
+        tensor.values.iter_mut().chain(&mut tensor.indices).try_for_each(|t| self.fill("tensor", t))
     }
 
     /// Gives the tensors of a graph their elements, but for those in the graphs of its nodes.
@@ -234,14 +235,14 @@ impl ReadFiles {
     /// # Errors
     /// If there is a tensor whose elements are not there.
     pub(crate) fn fill_graph(&mut self, graph: &mut GraphProto) -> Result<(), ImportProblem> {
-        graph.initializer.iter_mut().try_for_each(|t| self.fill(t))?;
+        graph.initializer.iter_mut().try_for_each(|t| self.fill("initializer", t))?;
         graph.sparse_initializer.iter_mut().try_for_each(|t| self.fill_sparse(t))?;
         self.fill_nodes(&mut graph.node)
     }
 
     fn fill_nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), ImportProblem> {
         for a in nodes.iter_mut().flat_map(|n| &mut n.attribute) {
-            a.t.iter_mut().map(|t| &mut **t).chain(&mut a.tensors).try_for_each(|t| self.fill(t))?;
+            a.t.iter_mut().map(|t| &mut **t).chain(&mut a.tensors).try_for_each(|t| self.fill("tensor", t))?;
             let sparse = a.sparse_tensor.iter_mut().map(|t| &mut **t).chain(&mut a.sparse_tensors);
             sparse.into_iter().try_for_each(|t| self.fill_sparse(t))?;
         }

@@ -55,7 +55,13 @@
 //! are decoded when it is their turn, from explicit stacks, so nesting costs no stack either. Memory is linear in the file: payloads are
 //! slices of it.
 //!
-//! Not supported yet, and refused: data in other files, sparse initializers, training information, and the export of `if` and of calls of
+//! # Data in other files
+//! Elements of tensors may be in files beside the model: [`ImportOptions::data_files`] says where, [`DataFolder`] is such a place. Each file is read
+//! once, literals are slices of it, and a path that leaves the folder is refused. Checksums are not looked at. Export writes such a file
+//! if [`ExportOptions::external_data`] says so, always or where the model would be larger than the 2 GiB that protocol buffers can hold: elements in
+//! program order, those of at least 64 KiB at multiples of 4096.
+//!
+//! Not supported yet, and refused: sparse initializers, training information, and the export of `if` and of calls of
 //! functions that are values.
 
 pub mod convert;

@@ -125,7 +125,7 @@ fn tensors_that_are_not() {
             t.external_data =
                 vec![StringStringEntryProto { key: Some("location".into()), value: Some("weights.bin".into()) }];
         }),
-        &["the initializer `w`", "another file (weights.bin)", "not supported yet"],
+        &["the initializer `w`", "another file, `weights.bin`", "no place to look for it"],
     );
     let mut strings = TensorProto { data_type: Some(8), dims: vec![1], ..TensorProto::default() };
     strings.string_data = vec![Bytes::from_static(&[0xff])];
@@ -146,12 +146,12 @@ fn external_data_wherever_it_is() {
     };
     refused(
         &of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", external())])]),
-        &["another file (f)"],
+        &["another file, `f`"],
     );
     let mut named = external();
     named.name = Some("inner".into());
     let odd = of_nodes(vec![node("Foo", &["x"], &["y"], vec![tensor_attribute("t", named)])]);
-    refused(&odd, &["data in other files is not supported yet"]);
+    refused(&odd, &["the tensor `inner`", "another file, `f`"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anfora_ir::{Literal, Module, Source, parse_module};
+use anfora_ir::{EntityId, Literal, LiteralId, Module, Source, parse_module};
 use anfora_onnx::convert::tensor_attribute;
 use anfora_onnx::proto::tensor_proto::DataLocation;
 use anfora_onnx::proto::{AttributeProto, GraphProto, ModelProto, StringStringEntryProto, TensorProto};
@@ -71,7 +71,7 @@ fn bytes_of(model: &ModelProto) -> Bytes {
 fn literals(module: &Module) -> Vec<Literal> {
     let (_, main) = module.functions().next().expect("there is @main");
     let body = &main.body;
-    body.exprs().filter_map(|e| body.as_literal(e)).map(|l| module.cx.literals.get(l).clone()).collect()
+    body.exprs().filter_map(|(e, _)| body.as_literal(e)).map(|l| module.cx.literals.get(l).clone()).collect()
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn elements_are_slices_of_the_file_wherever_the_tensor_is() {
     };
     let mut m = sum(tensor("w", &[2], &at("4")));
     let g = m.graph.as_mut().unwrap();
-    g.node.push(node("Constant", &[], &["c"], vec![tensor_attribute("value", tensor("", &[2], &at("8")))]));
+    g.node.insert(0, node("Constant", &[], &["c"], vec![tensor_attribute("value", tensor("", &[2], &at("8")))]));
     g.node.push(node("Frob", &["c"], &["f"], vec![tensor_attribute("t", tensor("", &[2], &at("12")))]));
     g.node.push(node("Frob", &["c"], &["h"], vec![graph_attribute("body", &inner())]));
     g.output.extend([float("f", &[2]), float("h", &[2])]);
@@ -97,7 +97,7 @@ fn elements_are_slices_of_the_file_wherever_the_tensor_is() {
     }
     let file = files.files["w.bin"].as_ptr_range();
     let all: Vec<Literal> = (0..imported.module.cx.literals.len())
-        .map(|i| imported.module.cx.literals.get(anfora_ir::LiteralId::from_index(i)).clone())
+        .map(|i| imported.module.cx.literals.get(LiteralId::from_index(i)).clone())
         .collect();
     assert_eq!(all.len(), 4);
     for literal in &all {
@@ -141,7 +141,7 @@ fn what_is_wrong_with_the_other_file_is_said() {
     }
     let m = sum(tensor("w", &[2], &[("location", "w.bin")]));
     let error = import(bytes_of(&m), &ImportOptions::default()).err().expect("there are no files").to_string();
-    assert!(error.contains("`w.bin`") && error.contains("no place to look"), "{error}");
+    assert!(error.contains("another file, `w.bin`") && error.contains("no place to look for it"), "{error}");
     // A length that is not stated is that of the elements, whatever follows them.
     assert!(import(bytes_of(&m), &reading(numbers())).is_ok());
 }
@@ -216,8 +216,8 @@ fn constants_go_to_a_file_and_come_back() {
     let text = "def @main(%x: Tensor[(4,), float32]) {
   let %a = add(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4]);
   let %b = add(%a, dense<Tensor[(1,), float32]>[5]);
-  let %c = add(%b, dense<Tensor[(3, 4), float32]>[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]);
-  let %d = add(%c, dense<Tensor[(20000, 3, 4), float32]>0.5);
+  let %c = add(%b, dense<Tensor[(3, 4), float32]>[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  let %d = add(%c, dense<Tensor[(20000, 3, 4), float32]>[0.5]);
   let %e: Tensor[(20000, 3, 4), float32] = onnx.Frob(%d, dense<Tensor[(2,), string]>[\"a long string of more than 16\", \"b\"]);
   %e
 }";
@@ -290,7 +290,7 @@ fn constants_of_nodes_and_subgraphs_go_there_too() {
 #[test]
 fn a_model_that_would_be_too_large_takes_a_file_by_itself() {
     // 3 GB of one number, of which one is stored.
-    let text = "def @main(%x: Tensor[(750000000,), float32]) { add(%x, dense<Tensor[(750000000,), float32]>1.5) }";
+    let text = "def @main(%x: Tensor[(750000000,), float32]) { add(%x, dense<Tensor[(750000000,), float32]>[1.5]) }";
     let module = parse(text);
     let options =
         |external_data| ExportOptions { external_data, max_splat_bytes: u64::MAX, ..ExportOptions::default() };
@@ -313,8 +313,8 @@ fn more_than_two_gigabytes_go_to_disk_and_come_back() {
     const EXTENT: usize = 275_000_000;
     let text = format!(
         "def @main(%x: Tensor[({EXTENT},), float32]) {{
-  let %a = add(%x, dense<Tensor[({EXTENT},), float32]>1.5);
-  add(%a, dense<Tensor[({EXTENT},), float32]>2.5)
+  let %a = add(%x, dense<Tensor[({EXTENT},), float32]>[1.5]);
+  add(%a, dense<Tensor[({EXTENT},), float32]>[2.5])
 }}"
     );
     let options = ExportOptions {
