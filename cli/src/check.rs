@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::file::{self, Format};
 use crate::report::{Failure, wrapped};
+use crate::types;
 
 /// Parses, infers types and verifies a program; prints what form it is in and how much there is of it.
 ///
@@ -24,6 +25,9 @@ pub(crate) struct Check {
     /// How to print the counts
     #[arg(long, value_enum, default_value_t = Stats::Text)]
     stats: Stats,
+    /// Prints the type of every parameter and every binding too
+    #[arg(long)]
+    types: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
@@ -67,6 +71,9 @@ impl Check {
                 for (name, count) in rows {
                     object[name] = json!(count);
                 }
+                if self.types {
+                    object["values"] = types::of_module(module).iter().map(|t| t.json(module)).collect();
+                }
                 writeln!(out, "{object}")?;
             }
             Stats::Text => {
@@ -82,6 +89,11 @@ impl Check {
                 }
                 for kept in &loaded.kept {
                     writeln!(out, "{}", wrapped(&kept.to_string(), 2, 4))?;
+                }
+                if self.types {
+                    for typed in types::of_module(module) {
+                        writeln!(out, "@{} %{}: {}", typed.function, typed.name.unwrap_or(""), typed.text(module))?;
+                    }
                 }
             }
         }

@@ -15,6 +15,7 @@ mod replay;
 mod report;
 mod stress;
 mod summary;
+mod types;
 mod watch;
 
 use std::process::ExitCode;

@@ -68,6 +68,37 @@ fn the_readme_command_optimises_a_model_and_keeps_what_it_computes() {
 }
 
 #[test]
+fn types_of_all_values_are_listed() {
+    let dir = scratch("types");
+    let path = dir.join("types.anf");
+    let text = "def @main(%x: Tensor[(n, 4), float32], %c: Tensor[(), bool]) {
+      let %f = fn(%a: Tensor[(2,), int64]) { add(%a, %a) };
+      let %p = (%x, %c);
+      let %y = concat(%x, %x, axis=0);
+      let %k: Tensor[(?, 3), float32] = onnx.Mystery(%y);
+      %k
+    }";
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let (out, _) = ends(anfora(&["check", path, "--types"]), 0);
+    for line in
+        ["@main %x: Tensor[(n, 4), float32]", "@main %a: Tensor[(2,), int64]", "@main %y: Tensor[(2 * n, 4), float32]"]
+    {
+        assert!(out.lines().any(|l| l == line), "{line} is not in\n{out}");
+    }
+    let (out, _) = ends(anfora(&["check", path, "--types", "--stats=json"]), 0);
+    let found: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let of = |name: &str| found["values"].as_array().unwrap().iter().find(|v| v["name"] == name).unwrap().clone();
+    assert_eq!(of("y")["shape"], serde_json::json!(["2 * n", 4]));
+    assert_eq!(of("k")["shape"], serde_json::json!([null, 3]));
+    assert_eq!((&of("k")["op"], &of("k")["dtype"]), (&"onnx.Mystery".into(), &"float32".into()));
+    assert_eq!((&of("p")["shape"], &of("p")["op"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    let (out, _) = ends(anfora(&["check", path, "--stats=json"]), 0);
+    assert!(!out.contains("values"), "{out}");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn text_goes_through_pipes() {
     let (program, _) = ends(anfora(&["gen", "chain", "200"]), 0);
     assert!(program.starts_with("def @main(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {"), "{program}");

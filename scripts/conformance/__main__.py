@@ -1,0 +1,85 @@
+"""Holds anfora against the test cases that the ONNX project publishes in the PyPI package `onnx`.
+
+Of every case (steps.py):
+
+- run: the model is imported, optimised with `-O3` and interpreted, and its outputs compared with those stored;
+- export: it is imported, optimised with `-O2` and exported; the checker has to accept the result, and onnxruntime (or, where that
+  does not run the original, the reference implementation of the package) has to compute the stored outputs from it;
+- text: it is converted to the text format and back, which the same is asked of;
+- types: the types that are found where the file says those of the inputs only may not contradict those of
+  `onnx.shape_inference`.
+
+The exit status is 1 if anything is wrong, if the program panics, or if fewer node tests pass than `--least`, when all run.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+FIRST = os.path.dirname(os.path.abspath(__file__))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", required=True, help="folder for the cases, which are written once")
+    parser.add_argument("--only", action="append", metavar="SUBSTRING", help="cases whose name has this in it")
+    parser.add_argument("--op", action="append", metavar="OPERATOR", help="cases whose model has this operator")
+    parser.add_argument("--kind", action="append", choices=["node", "simple", "pytorch-operator", "pytorch-converted", "light"])
+    parser.add_argument("--least", type=int, default=1000, help="node tests that have to pass, interpreted (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (%(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="where to write how every step of every case ended")
+    parser.add_argument("--verbose", action="store_true", help="all reasons")
+    parser.add_argument("anfora", help="the program")
+    return parser.parse_args()
+
+
+def main():
+    import cases
+    import report
+    import workers
+
+    if sys.argv[1:2] == ["--serve"]:
+        workers.serve(sys.argv[2])
+        return 0
+    args = parse()
+    started = time.monotonic()
+    found = cases.all_cases(args.cache)
+    chosen = [
+        c
+        for c in found
+        if (not args.only or any(o in c.name for o in args.only))
+        and (not args.op or any(o in c.ops for o in args.op))
+        and (not args.kind or c.kind in args.kind)
+    ]
+    # The large ones first, so that no process is left with one at the end.
+    order = sorted(chosen, key=lambda c: -os.path.getsize(c.model))
+    results = {}
+
+    def done(case, steps):
+        if steps is None:
+            steps = {s: ("crash", "the process that runs the models died") for s in ["run"]}
+        results[case.name, case.kind] = steps
+        if sys.stderr.isatty():
+            print(f"\r{len(results)} of {len(chosen)}", end="", file=sys.stderr, flush=True)
+
+    log = os.path.join(args.cache, "log.txt")
+    with open(log, "w") as errors:
+        workers.do_all(args.anfora, order, args.jobs, errors, done)
+    ended = [(c, results[c.name, c.kind]) for c in chosen]
+    report.show(ended, args.verbose)
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump(report.as_json(ended), f, indent=1)
+    passes = sum(c.kind == "node" and steps["run"][0] == "pass" for c, steps in ended)
+    print(f"{len(chosen)} cases in {time.monotonic() - started:.0f} s; {passes} node tests pass, interpreted")
+    too_few = len(chosen) == len(found) and passes < args.least
+    if too_few:
+        print(f"at least {args.least} have to pass")
+    return 1 if report.failed(ended) or too_few else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, FIRST)
+    sys.exit(main())
