@@ -30,7 +30,8 @@ pub struct OpDef {
     pub may_fail: bool,
     /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
     pub forwards: &'static [(u32, u32)],
-    /// The operand whose elements are the extents of the result, if there is one.
+    /// The operand whose elements say what the extents of the result are, if there is one. It may be left out where the row lets it. A
+    /// call in which it is no constant may fail, since no type rule has seen it.
     pub shape_operand: Option<u32>,
     /// On which operands all results are splats, whatever their size.
     pub splat: Splat,
@@ -103,7 +104,7 @@ impl OpDef {
         OpDef { forwards, ..self }
     }
 
-    /// The elements of this operand are the extents of the result.
+    /// The elements of this operand say what the extents of the result are.
     #[must_use]
     pub fn shape_operand(self, operand: u32) -> OpDef {
         OpDef { shape_operand: Some(operand), ..self }

@@ -39,6 +39,7 @@ mod matrix;
 mod normalisation;
 mod reduction;
 mod row;
+mod scan;
 mod shape;
 mod typing;
 mod window;
@@ -51,6 +52,7 @@ fn rows() -> impl Iterator<Item = OpDef> {
     [
         elementwise::rows(),
         reduction::rows(),
+        scan::rows(),
         shape::rows(),
         creation::rows(),
         matrix::rows(),

@@ -2,21 +2,27 @@
 
 use anfora_ir::FusionPattern::CommReduce;
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat, TypeCall,
-    TypeError, TypeId, TypeRule,
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat,
+    TypeCall, TypeError, TypeId, TypeRule,
 };
 
 use crate::kernels::Failure;
 use crate::kernels::reduction::{self, Axes, Extreme, Reduce, Tie};
 use crate::kernels::strides::resolve_axes;
 use crate::row::row;
-use crate::typing::{Elements, Extents, Given, one, result, tensor};
+use crate::typing::{Elements, Extents, Given, as_extent, one, optional, ranked, result, tensor};
 
 const KEEPDIMS: AttrDef =
     AttrDef::new("keepdims", AttrKind::Bool, AttrDefault::Bool(false), "whether reduced axes stay, with extent 1");
 const AXES: &[AttrDef] = &[
     AttrDef::new("axis", AttrKind::Ints, AttrDefault::Absent, "the axes that are reduced; all if left out"),
     KEEPDIMS,
+    AttrDef::new(
+        "noop_with_empty_axes",
+        AttrKind::Bool,
+        AttrDefault::Bool(false),
+        "whether an operand that lists no axes means none of them, not all",
+    ),
 ];
 const AXIS: &[AttrDef] = &[
     AttrDef::new("axis", AttrKind::Int, AttrDefault::Absent, "the axis; if left out, all elements in row-major order"),
@@ -32,7 +38,8 @@ const AXIS: &[AttrDef] = &[
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     fn reduce(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-        row(name, doc, Arity::exactly(1), infer, kernel).attrs(AXES).fusion(CommReduce).splat(Splat::OfAll)
+        let row = row(name, doc, Arity::between(1, 2), infer, kernel).attrs(AXES);
+        row.fusion(CommReduce).shape_operand(1).splat(Splat::OfFirst)
     }
     fn index(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
         row(name, doc, Arity::exactly(1), reduce_to_index, kernel)
@@ -58,6 +65,16 @@ pub(crate) fn rows() -> Vec<OpDef> {
         reduce("min", "the smallest; NaN if one is NaN; of none, the highest value", reduce_any, |c| {
             fold(c, Reduce::Min)
         }),
+        reduce("sum_square", "the sum of the squares; integers wrap", reduce_number, |c| fold(c, Reduce::SumSquare)),
+        reduce("l1_norm", "the sum of the absolute values; integers wrap", reduce_number, |c| fold(c, Reduce::L1Norm)),
+        reduce("l2_norm", "the root of the sum of the squares", reduce_float, |c| fold(c, Reduce::L2Norm)),
+        reduce("log_sum", "the logarithm of the sum", reduce_float, |c| fold(c, Reduce::LogSum)),
+        reduce(
+            "log_sum_exp",
+            "the logarithm of the sum of the exponentials, which do not overflow",
+            reduce_float,
+            |c| fold(c, Reduce::LogSumExp),
+        ),
         index("argmax", "the index of the largest, or of a NaN; of none fails", |c| arg(c, Extreme::Max)),
         index("argmin", "the index of the smallest, or of a NaN; of none fails", |c| arg(c, Extreme::Min)),
     ]
@@ -65,9 +82,18 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 fn fold(c: &KernelCall<'_>, op: Reduce) -> Result<Vec<Literal>, KernelError> {
     let x = c.operand(0)?;
-    let axes = c.attrs.ints("axis");
+    let axes = match c.optional(1) {
+        Some(axes) => listed(reduction::axes_operand(axes)?, c.attrs)?,
+        None => c.attrs.ints("axis"),
+    };
     let axes = Axes::new(axes.as_deref(), x.rank(), c.attrs.given_bool("keepdims")?)?;
     one(reduction::reduce(op, x, &axes))
+}
+
+/// The axes that an operand lists; `None` if that means all.
+fn listed(axes: Vec<i64>, attrs: AttrReader<'_>) -> Result<Option<Vec<i64>>, Failure> {
+    let none_means_none = attrs.given_bool("noop_with_empty_axes")?;
+    Ok(if axes.is_empty() && !none_means_none { None } else { Some(axes) })
 }
 
 fn arg(c: &KernelCall<'_>, extreme: Extreme) -> Result<Vec<Literal>, KernelError> {
@@ -77,18 +103,57 @@ fn arg(c: &KernelCall<'_>, extreme: Extreme) -> Result<Vec<Literal>, KernelError
 }
 
 fn reduce_number(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let axes = call.attrs().ints("axis");
-    reduce(call, Elements::Number, axes, None)
+    reduce_listed(call, Elements::Number)
+}
+
+fn reduce_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    reduce_listed(call, Elements::Float)
 }
 
 fn reduce_any(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let axes = call.attrs().ints("axis");
-    reduce(call, Elements::Any, axes, None)
+    reduce_listed(call, Elements::Any)
 }
 
 fn reduce_to_index(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let axes = call.attrs().int("axis").map(|a| vec![a]);
     reduce(call, Elements::Number, axes, Some(DType::Int64))
+}
+
+/// The axes are an attribute or an operand.
+fn reduce_listed(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
+    let axes = call.attrs().ints("axis");
+    let Some(operand) = optional(call, 1, Elements::Integer)? else { return reduce(call, elements, axes, None) };
+    if axes.is_some() {
+        return Err(TypeError::operand(1, "the axes are an operand as well as an attribute"));
+    }
+    let count = as_extent(call.cx, ranked(call.cx, &operand, 1, 1)?[0]);
+    if let Some(literal) = call.literal(1) {
+        let axes = listed(reduction::axes_operand(literal)?, call.attrs())?;
+        return reduce(call, elements, axes, None);
+    }
+    if count == Some(0) {
+        let axes = listed(Vec::new(), call.attrs())?;
+        return reduce(call, elements, axes, None);
+    }
+    let x = tensor(call, 0, elements)?;
+    let keepdims = call.attrs().given_bool("keepdims")?;
+    let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    // Axes are not listed twice, so as many as there are means all.
+    match count {
+        Some(count) if count > shape.len() => {
+            Err(TypeError::operand(1, format!("operand 1 lists {count} axes, but there are {}", shape.len())))
+        }
+        Some(count) if count == shape.len() => reduce(call, elements, None, None),
+        _ if keepdims => {
+            let unknown = vec![call.cx.types.dims.unknown(); shape.len()];
+            Ok(result(call.cx, x.dtype, Some(&unknown)))
+        }
+        Some(count) => {
+            let unknown = vec![call.cx.types.dims.unknown(); shape.len() - count];
+            Ok(result(call.cx, x.dtype, Some(&unknown)))
+        }
+        None => Ok(call.cx.types.unranked(x.dtype)),
+    }
 }
 
 fn reduce(

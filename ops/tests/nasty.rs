@@ -155,6 +155,8 @@ fn nothing_panics() {
                         "reshape" | "broadcast_to" if i == 1 => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "full" => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "take" if i == 1 => dtype = DType::Int64,
+                        "cumsum" | "cumprod" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
+                        _ if row.shape_operand == Some(i as u32) => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "where" if i == 0 => dtype = DType::Bool,
                         "arange" => shape = vec![],
                         "nn.batch_norm" if i > 0 => shape = shape.get(1).map_or(vec![], |&c| vec![c]),

@@ -118,12 +118,24 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             by_row(&[1], vec![Flags(&[3]), X(&[2, 3]), X(&[])], vec![]),
             case(vec![Flags(&[2, 1]), X(&[3]), X(&[1])], vec![]),
         ],
-        "sum" | "mean" | "prod" | "max" | "min" => vec![
-            by_row(&[0], vec![X(&[2, 3, 4])], vec![("axis", Ints(&[1]))]),
-            by_row(&[0], vec![X(&[2, 3, 4])], vec![("axis", Ints(&[-1, 1])), ("keepdims", Bool(true))]),
-            by_row(&[0], vec![X(&[2, 3])], vec![("axis", Ints(&[]))]),
+        "sum" | "mean" | "prod" | "max" | "min" | "sum_square" | "l1_norm" | "l2_norm" | "log_sum" | "log_sum_exp" => {
+            vec![
+                by_row(&[0], vec![X(&[2, 3, 4])], vec![("axis", Ints(&[1]))]),
+                by_row(&[0], vec![X(&[2, 3, 4])], vec![("axis", Ints(&[-1, 1])), ("keepdims", Bool(true))]),
+                by_row(&[0], vec![X(&[2, 3])], vec![("axis", Ints(&[]))]),
+                case(vec![X(&[2, 3])], vec![]),
+                case(vec![X(&[2, 3, 2])], vec![("axis", Ints(&[0, 2]))]),
+                by_row(&[0], vec![X(&[2, 3, 2]), Int64(&[2], &[-1, 1])], vec![]),
+                case(vec![X(&[2, 3]), Int64(&[1], &[0])], vec![("keepdims", Bool(true))]),
+                case(vec![X(&[2, 3]), Int64(&[0], &[])], vec![]),
+                by_row(&[0], vec![X(&[2, 3]), Int64(&[0], &[])], vec![("noop_with_empty_axes", Bool(true))]),
+                case(vec![X(&[2, 3]), Absent], vec![]),
+            ]
+        }
+        "cumsum" | "cumprod" => vec![
+            by_row(&[0], vec![X(&[2, 3, 2])], vec![("axis", Int(1))]),
+            by_row(&[0], vec![X(&[2, 3]), Int64(&[], &[-1])], vec![("reverse", Bool(true)), ("exclusive", Bool(true))]),
             case(vec![X(&[2, 3])], vec![]),
-            case(vec![X(&[2, 3, 2])], vec![("axis", Ints(&[0, 2]))]),
         ],
         "argmax" | "argmin" => vec![
             by_row(&[0], vec![X(&[2, 5])], vec![("axis", Int(1)), ("keepdims", Bool(true))]),

@@ -375,10 +375,13 @@ impl Hoister {
                 body.operands_of(id)
             }
             Expr::CallOp { op, .. } => {
-                if cx.ops.get(op).may_fail {
+                let (row, operands) = (cx.ops.get(op), body.operands_of(id));
+                let shape = row.shape_operand.and_then(|i| operands.get(i as usize));
+                let is_unseen = |&o: &ExprId| body.as_literal(o).is_none() && body.expr(o) != Expr::None;
+                if row.may_fail || shape.is_some_and(is_unseen) {
                     self.fails.insert(id);
                 }
-                body.operands_of(id)
+                operands
             }
             _ => body.operands_of(id),
         };

@@ -8,6 +8,7 @@ mod elementwise;
 mod matrix;
 mod normalization;
 mod reduction;
+mod scan;
 mod shape;
 mod window;
 
@@ -151,6 +152,7 @@ impl Default for Conversions {
         let mut table = Conversions::empty();
         elementwise::register(&mut table);
         reduction::register(&mut table);
+        scan::register(&mut table);
         shape::register(&mut table);
         constant::register(&mut table);
         matrix::register(&mut table);

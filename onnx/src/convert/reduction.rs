@@ -1,6 +1,6 @@
 //! Reductions.
 
-use anfora_ir::{AttrId, Literal};
+use anfora_ir::{AttrId, ExprId, Literal};
 
 use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
@@ -15,6 +15,11 @@ const REDUCTIONS: &[(&str, i64, &str)] = &[
     ("ReduceMax", 18, "max"),
     ("ReduceMin", 18, "min"),
     ("ReduceProd", 18, "prod"),
+    ("ReduceSumSquare", 18, "sum_square"),
+    ("ReduceL1", 18, "l1_norm"),
+    ("ReduceL2", 18, "l2_norm"),
+    ("ReduceLogSum", 18, "log_sum"),
+    ("ReduceLogSumExp", 18, "log_sum_exp"),
 ];
 
 pub(super) fn register(table: &mut Conversions) {
@@ -49,36 +54,52 @@ fn import_with_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn import_with_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let noop = n.int("noop_with_empty_axes").unwrap_or(0) != 0;
+    if n.operand(1).is_some() && n.literal(1).is_err() {
+        let operands = n.all_operands()?;
+        let attrs = vec![("noop_with_empty_axes", n.bool_attr(noop))];
+        return import_operands(n, operands, attrs);
+    }
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?).filter(|a| !a.is_empty()),
         None => None,
     };
     // Without axes, this attribute turns "all of them" into "none of them".
-    let axes = match (axes, n.int("noop_with_empty_axes").unwrap_or(0)) {
-        (None, 0) => None,
-        (None, _) => Some(Vec::new()),
-        (axes, _) => axes,
-    };
+    let axes = if axes.is_none() && noop { Some(Vec::new()) } else { axes };
     import_axes(n, axes)
 }
 
 fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Lowered, Kept> {
-    // How an integer mean is rounded is left open by the format.
-    if !n.dtype(0)?.is_float() && n.native() == "mean" {
+    let x = n.required(0)?;
+    let attrs = axes.map(|a| ("axis", n.cx().ints_attr(&a))).into_iter().collect();
+    import_operands(n, vec![x], attrs)
+}
+
+fn import_operands(
+    n: &mut NodeImport<'_, '_>,
+    operands: Vec<ExprId>,
+    mut attrs: Vec<(&'static str, AttrId)>,
+) -> Result<Lowered, Kept> {
+    // How the mean, a root or a logarithm of integers is rounded is left open by the format.
+    let is_rounded = matches!(n.native(), "mean" | "l2_norm" | "log_sum" | "log_sum_exp");
+    if is_rounded && !n.dtype(0)?.is_float() {
         return n.unknown_elements(0);
     }
-    let x = n.required(0)?;
-    let mut attrs: Vec<(&str, AttrId)> = vec![("keepdims", n.bool_attr(n.int("keepdims").unwrap_or(1) != 0))];
-    attrs.extend(axes.map(|a| ("axis", n.cx().ints_attr(&a))));
-    n.call(vec![x], attrs)
+    attrs.push(("keepdims", n.bool_attr(n.int("keepdims").unwrap_or(1) != 0)));
+    n.call(operands, attrs)
 }
 
 fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axes = n.attrs().ints("axis");
     let x = n.operand(0)?;
-    if axes.as_ref().is_some_and(Vec::is_empty) {
+    let of_none = axes.as_ref().is_some_and(Vec::is_empty);
+    if of_none && matches!(n.native(), "sum" | "mean" | "prod" | "max" | "min" | "log_sum_exp") {
         n.emit("Identity", vec![x], Vec::new());
         return Ok(());
+    }
+    if of_none || !n.operand(1)?.is_empty() {
+        let row = REDUCTIONS.iter().find(|(onnx, ..)| *onnx == n.onnx());
+        n.needs_opset(row.map_or(18, |&(_, operand_since, _)| operand_since))?;
     }
     let mut attributes: Vec<_> = axes.map(|a| ints_attribute("axes", &a)).into_iter().collect();
     attributes.extend(keepdims(n));
@@ -88,15 +109,15 @@ fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn export_with_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axes = n.attrs().ints("axis");
-    let mut inputs = vec![n.operand(0)?];
-    if axes.as_ref().is_some_and(Vec::is_empty) {
-        n.emit("Identity", inputs, Vec::new());
-        return Ok(());
+    let mut inputs = n.operands()?;
+    let mut noop = n.attrs().bool("noop_with_empty_axes").unwrap_or(false) && inputs.len() > 1;
+    match axes {
+        Some(axes) if axes.is_empty() => noop = true,
+        Some(axes) => inputs.push(n.ints_constant(&axes, 1)?),
+        None => {}
     }
-    if let Some(axes) = axes {
-        inputs.push(n.ints_constant(&axes, 1)?);
-    }
-    let attributes = keepdims(n).into_iter().collect();
+    let mut attributes: Vec<_> = keepdims(n).into_iter().collect();
+    attributes.extend(noop.then(|| int_attribute("noop_with_empty_axes", 1)));
     n.emit(n.onnx(), inputs, attributes);
     Ok(())
 }

@@ -135,7 +135,75 @@ fn reductions_by_version() {
         assert_eq!((calls(&m).as_str(), shape_of_result(&m)), (op, shape), "{m:#?}");
     }
     let noop = one_node(18, "ReduceMin", &[&[2, 3]], vec![int_attribute("noop_with_empty_axes", 1)]);
-    assert_eq!(node_types(&again(&noop)), ["Identity"]);
+    assert_eq!(again(&noop).graph.unwrap().node, noop.graph.unwrap().node);
+}
+
+#[test]
+fn norms_and_logarithms_by_version() {
+    for (op, native) in [
+        ("ReduceSumSquare", "sum_square"),
+        ("ReduceL1", "l1_norm"),
+        ("ReduceL2", "l2_norm"),
+        ("ReduceLogSum", "log_sum"),
+        ("ReduceLogSumExp", "log_sum_exp"),
+    ] {
+        let old = one_node(17, op, &[&[2, 3]], vec![ints_attribute("axes", &[1]), int_attribute("keepdims", 0)]);
+        let new = with_constants(28, op, &[2, 3], &[ints(&[1])], vec![int_attribute("keepdims", 0)]);
+        for m in [old, new] {
+            assert_eq!((calls(&m).as_str(), shape_of_result(&m)), (native, vec![2]));
+            assert_eq!(again(&m).graph.unwrap().node, m.graph.unwrap().node);
+        }
+        let x = info("x", INT64, &[2, 3]);
+        let m = model(13, graph("g", vec![node(op, &["x"], &["y"], vec![])], vec![x], vec![info("y", INT64, &[1, 1])]));
+        let expected =
+            if matches!(op, "ReduceL1" | "ReduceSumSquare") { native.to_owned() } else { format!("onnx.{op}") };
+        assert_eq!(calls(&m), expected, "roots and logarithms of integers are left open");
+    }
+}
+
+#[test]
+fn axes_may_be_known_late() {
+    let reduce = |axes: &[i64], attribute: Vec<AttributeProto>| {
+        let inputs = vec![float("x", &[2, 3, 4]), info("a", INT64, axes)];
+        let y = anfora_onnx::proto::ValueInfoProto { name: Some("y".into()), ..Default::default() };
+        let m = model(18, graph("g", vec![node("ReduceMax", &["x", "a"], &["y"], attribute)], inputs, vec![y]));
+        assert_eq!(calls(&m), "max");
+        assert_eq!(again(&m).graph.unwrap().node, m.graph.as_ref().unwrap().node);
+        let module = read(&m);
+        let main = module.get(module.find("main").unwrap()).unwrap();
+        module.cx.type_text(main.body.type_of(main.body.root())).to_string()
+    };
+    let prune = || int_attribute("keepdims", 0);
+    let noop = || int_attribute("noop_with_empty_axes", 1);
+    assert_eq!(reduce(&[1], vec![]), "Tensor[(?, ?, ?), float32]");
+    assert_eq!(reduce(&[2], vec![prune()]), "Tensor[(?,), float32]");
+    assert_eq!(reduce(&[3], vec![prune()]), "Tensor[(), float32]");
+    assert_eq!(reduce(&[0], vec![]), "Tensor[(1, 1, 1), float32]");
+    assert_eq!(reduce(&[0], vec![noop()]), "Tensor[(2, 3, 4), float32]");
+    assert_eq!(reduce(&[0], vec![prune(), noop()]), "Tensor[(2, 3, 4), float32]");
+}
+
+#[test]
+fn scans_by_version() {
+    let axis = Literal::scalar(-1i64);
+    let flags = || vec![int_attribute("exclusive", 1), int_attribute("reverse", 1)];
+    for (opset, op, expected) in [
+        (11, "CumSum", "cumsum"),
+        (14, "CumSum", "cumsum"),
+        (26, "CumProd", "cumprod"),
+        (25, "CumProd", "onnx.CumProd"),
+        (10, "CumSum", "onnx.CumSum"),
+    ] {
+        let m = with_constants(opset, op, &[2, 3], std::slice::from_ref(&axis), flags());
+        assert_eq!(calls(&m), expected, "{opset} {op}");
+        let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
+        assert_eq!((back.node, back.initializer), (original.node, original.initializer));
+    }
+    let inputs = vec![float("x", &[2, 3]), info("axis", INT64, &[])];
+    let m =
+        model(14, graph("g", vec![node("CumSum", &["x", "axis"], &["y"], vec![])], inputs, vec![float("y", &[2, 3])]));
+    assert_eq!(calls(&m), "cumsum");
+    assert_eq!(again(&m).graph.unwrap().node, m.graph.unwrap().node);
 }
 
 #[test]

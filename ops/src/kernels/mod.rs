@@ -21,6 +21,7 @@ mod number;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduction;
+pub(crate) mod scan;
 pub(crate) mod strides;
 mod view;
 pub(crate) mod window;

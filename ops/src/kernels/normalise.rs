@@ -4,25 +4,9 @@ use anfora_ir::Literal;
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::number::{Calc, FloatNumber, Number, Real};
-use super::strides::resolve_axis;
+use super::strides::{Around, resolve_axis};
 use super::view::{Output, View, filled};
 use super::{Failure, shape_text};
-
-/// The extents before, of and after an axis, in elements.
-#[derive(Copy, Clone)]
-struct Around {
-    outer: usize,
-    extent: usize,
-    inner: usize,
-}
-
-impl Around {
-    /// Of an operand that is not a splat, whose number of elements therefore does not overflow.
-    fn new(x: &Literal, axis: usize) -> Around {
-        let shape = x.shape();
-        Around { outer: shape[..axis].iter().product(), extent: shape[axis], inner: shape[axis + 1..].iter().product() }
-    }
-}
 
 /// The parameters of a normalisation, one element a channel, as their calculation type.
 fn channels<T: Number>(x: &Literal, extent: usize) -> Result<Vec<T::Calc>, Failure> {
@@ -83,7 +67,7 @@ fn batch_norm_of<T: FloatNumber>(
     if x.shape().contains(&0) {
         return out.finish();
     }
-    let Around { outer, extent, inner } = Around::new(x, axis);
+    let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
     let [scale, bias, mean, var] = [
         channels::<T>(parameters[0], extent)?,
         channels::<T>(parameters[1], extent)?,
@@ -220,7 +204,7 @@ fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axis: usize) -> Result
     if x.shape().contains(&0) {
         return out.finish();
     }
-    let Around { outer, extent, inner } = Around::new(x, axis);
+    let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
     let raw = out.raw();
     let mut exps = filled(extent, T::Calc::ZERO)?;
     for block in 0..outer {
@@ -271,7 +255,7 @@ fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure
     if x.shape().contains(&0) {
         return out.finish();
     }
-    let Around { outer, extent, inner } = Around::new(x, 1);
+    let Around { outer, extent, inner } = Around::new(x.shape(), 1..2);
     let view = View::<T>::new(x);
     let (beta, bias) = (T::Calc::from_f64(how.beta), T::Calc::from_f64(how.bias));
     let factor = T::Calc::from_f64(how.alpha).div(T::Calc::from_f64(how.size as f64));

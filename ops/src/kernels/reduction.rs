@@ -5,9 +5,23 @@ use smallvec::SmallVec;
 
 use super::Failure;
 use super::arithmetic::dispatch;
-use super::number::{Calc, Number, Scalar};
+use super::number::{Calc, FloatNumber, Number, Real, Scalar};
 use super::strides::{Strides, Walk, resolve_axes, resolve_axis, row_major};
 use super::view::{Output, View, filled};
+
+/// The most axes that an operand may list.
+const MAX_AXES: usize = 1 << 12;
+
+/// The axes that a rank-1 integer tensor lists.
+pub(crate) fn axes_operand(axes: &Literal) -> Result<Vec<i64>, Failure> {
+    if axes.rank() != 1 || !axes.dtype().is_integer() {
+        return Err(Failure::Mismatch("the axes are a rank-1 tensor of integers".into()));
+    }
+    if axes.element_count() > MAX_AXES {
+        return Err(Failure::TooLarge);
+    }
+    axes.to_i64s().ok_or(Failure::TooLarge)
+}
 
 /// Which axes are reduced, and whether they stay as extents of 1.
 pub(crate) struct Axes {
@@ -33,7 +47,19 @@ impl Axes {
         Axes { reduced: (0..rank).map(|a| a >= first).collect(), keepdims: true }
     }
 
-    fn result_shape(&self, shape: &[usize]) -> Shape {
+    /// The strides of the result, seen as a tensor of the operand's shape: the reduced axes stand still.
+    pub(crate) fn strides(&self, shape: &[usize]) -> Strides {
+        let kept: Shape = shape.iter().zip(&self.reduced).map(|(&e, &reduced)| if reduced { 1 } else { e }).collect();
+        let mut strides: Strides = row_major(&kept);
+        for (stride, &reduced) in strides.iter_mut().zip(&self.reduced) {
+            if reduced {
+                *stride = 0;
+            }
+        }
+        strides
+    }
+
+    pub(crate) fn result_shape(&self, shape: &[usize]) -> Shape {
         let mut result = Shape::new();
         for (&extent, &reduced) in shape.iter().zip(&self.reduced) {
             match (reduced, self.keepdims) {
@@ -46,13 +72,34 @@ impl Axes {
     }
 
     /// How many elements go into one of the result.
-    fn count(&self, shape: &[usize]) -> Result<u128, Failure> {
+    pub(crate) fn count(&self, shape: &[usize]) -> Result<u128, Failure> {
         let extents = shape.iter().zip(&self.reduced).filter(|&(_, &r)| r).map(|(&e, _)| e as u128);
         if extents.clone().any(|e| e == 0) {
             return Ok(0);
         }
         extents.into_iter().try_fold(1u128, u128::checked_mul).ok_or(Failure::TooLong)
     }
+}
+
+/// Takes each element of `x`, which is not a splat, into the value for its element of the result, in ascending order.
+pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &mut [A], step: impl Fn(A, T) -> A) {
+    let view = View::<T>::new(x);
+    let strides = axes.strides(x.shape());
+    let walk = Walk::new(x.shape(), [&strides]);
+    let [advance] = walk.run_strides();
+    let mut done = 0;
+    walk.for_each([0], |[at], len| {
+        let run = &view.raw[done..done + len];
+        done += len;
+        if advance == 0 {
+            let start = folded[at];
+            folded[at] = run.iter().fold(start, |acc, &e| step(acc, T::load(e)));
+        } else {
+            for (acc, &e) in folded[at..].iter_mut().zip(run) {
+                *acc = step(*acc, T::load(e));
+            }
+        }
+    });
 }
 
 /// One reduction: where it starts, how it takes an element, what `count` equal elements come to, and the result.
@@ -89,32 +136,17 @@ where
             let folded = (self.repeat)(element, axes.count(x.shape())?).ok_or(Failure::TooLong)?;
             return Ok(Literal::splat(&shape, (self.finish)(folded)));
         }
-        let mut folded = filled(element_count(&shape).ok_or(Failure::TooLarge)?, self.init)?;
-        // The strides of the result with the reduced axes standing still.
-        let kept: Shape =
-            x.shape().iter().zip(&axes.reduced).map(|(&e, &reduced)| if reduced { 1 } else { e }).collect();
-        let mut strides: Strides = row_major(&kept);
-        for (stride, &reduced) in strides.iter_mut().zip(&axes.reduced) {
-            if reduced {
-                *stride = 0;
-            }
-        }
-        let walk = Walk::new(x.shape(), [&strides]);
-        let [advance] = walk.run_strides();
-        let mut done = 0;
-        walk.for_each([0], |[at], len| {
-            let run = &view.raw[done..done + len];
-            done += len;
-            if advance == 0 {
-                let start = folded[at];
-                folded[at] = run.iter().fold(start, |acc, &e| (self.step)(acc, T::load(e)));
-            } else {
-                for (acc, &e) in folded[at..].iter_mut().zip(run) {
-                    *acc = (self.step)(*acc, T::load(e));
-                }
-            }
-        });
-        let mut out = Output::<R>::new(&shape)?;
+        let folded = filled(element_count(&shape).ok_or(Failure::TooLarge)?, self.init)?;
+        self.run_from(folded, x, axes)
+    }
+
+    /// With a value of its own to start from for each element of the result; `x` is not a splat.
+    fn run_from<R: Scalar>(&self, mut folded: Vec<A>, x: &Literal, axes: &Axes) -> Result<Literal, Failure>
+    where
+        Finish: Fn(A) -> R,
+    {
+        accumulate(x, axes, &mut folded, &self.step);
+        let mut out = Output::<R>::new(&axes.result_shape(x.shape()))?;
         for (o, acc) in out.raw().iter_mut().zip(folded) {
             *o = (self.finish)(acc).store();
         }
@@ -130,32 +162,73 @@ pub(crate) enum Reduce {
     Prod,
     Max,
     Min,
+    SumSquare,
+    L1Norm,
+    L2Norm,
+    LogSum,
+    LogSumExp,
 }
 
 /// Reduces.
 pub(crate) fn reduce(op: Reduce, x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
     let dtype = x.dtype();
     match op {
-        Reduce::Sum => dispatch!(number dtype, T => sum::<T>(x, axes, |acc| acc)),
+        Reduce::Sum => dispatch!(number dtype, T => sum::<T>(x, axes, |e| e, |acc| acc)),
         Reduce::Mean if dtype.is_integer() => integer_mean(x, axes),
         Reduce::Mean => {
             let count = axes.count(x.shape())?;
-            dispatch!(float dtype, T => sum::<T>(x, axes, |acc| acc.div(Calc::from_count(count))))
+            dispatch!(float dtype, T => sum::<T>(x, axes, |e| e, |acc| acc.div(Calc::from_count(count))))
         }
         Reduce::Prod => dispatch!(number dtype, T => prod::<T>(x, axes)),
         Reduce::Max => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::LOWEST, Calc::larger)),
         Reduce::Min => dispatch!(any dtype, T => extreme::<T>(x, axes, Calc::HIGHEST, Calc::smaller)),
+        Reduce::SumSquare => dispatch!(number dtype, T => sum::<T>(x, axes, |e| e.mul(e), |acc| acc)),
+        Reduce::L1Norm => dispatch!(number dtype, T => sum::<T>(x, axes, Calc::abs, |acc| acc)),
+        Reduce::L2Norm => dispatch!(float dtype, T => sum::<T>(x, axes, |e| e.mul(e), Real::sqrt)),
+        Reduce::LogSum => dispatch!(float dtype, T => sum::<T>(x, axes, |e| e, Real::ln)),
+        Reduce::LogSumExp => dispatch!(float dtype, T => log_sum_exp::<T>(x, axes)),
     }
 }
 
-fn sum<T: Number>(x: &Literal, axes: &Axes, finish: impl Fn(T::Calc) -> T::Calc) -> Result<Literal, Failure> {
+/// What the sum of `term` of each element comes to.
+fn sum<T: Number>(
+    x: &Literal,
+    axes: &Axes,
+    term: impl Fn(T::Calc) -> T::Calc,
+    finish: impl Fn(T::Calc) -> T::Calc,
+) -> Result<Literal, Failure> {
     Fold::new(
         T::Calc::ZERO,
-        |acc: T::Calc, e: T| acc.add(e.widen()),
-        |e: T, count| Some(e.widen().repeat_add(count)),
+        |acc: T::Calc, e: T| acc.add(term(e.widen())),
+        |e: T, count| Some(term(e.widen()).repeat_add(count)),
         |acc| T::narrow(finish(acc)),
     )
     .run::<T>(x, axes)
+}
+
+/// `m + log(Σ exp(x - m))`, where `m` is the largest element if that is finite, else 0: no exponential overflows, and infinities give what
+/// the logarithm of the sum is.
+fn log_sum_exp<T: FloatNumber>(x: &Literal, axes: &Axes) -> Result<Literal, Failure> {
+    let finite = |largest: T::Calc| if largest.is_infinite() { T::Calc::ZERO } else { largest };
+    let fold = Fold::new(
+        (T::Calc::ZERO, T::Calc::ZERO),
+        |(largest, sum): (T::Calc, T::Calc), e: T| (largest, sum.add(e.widen().sub(largest).exp())),
+        |e: T, count| {
+            let largest = finite(e.widen());
+            Some((largest, e.widen().sub(largest).exp().repeat_add(count)))
+        },
+        |(largest, sum): (T::Calc, T::Calc)| T::narrow(sum.ln().add(largest)),
+    );
+    if x.as_splat().is_some() || axes.count(x.shape())? == 0 {
+        return fold.run::<T>(x, axes);
+    }
+    let count = element_count(&axes.result_shape(x.shape())).ok_or(Failure::TooLarge)?;
+    let mut starts = filled(count, (T::Calc::LOWEST, T::Calc::ZERO))?;
+    accumulate(x, axes, &mut starts, |(largest, sum), e: T| (largest.larger(e.widen()), sum));
+    for (largest, _) in &mut starts {
+        *largest = finite(*largest);
+    }
+    fold.run_from::<T>(starts, x, axes)
 }
 
 /// The exact sum, divided toward zero.

@@ -1,5 +1,7 @@
 //! Walking several tensors in the order of one shape: broadcasting, permuting and slicing are strides.
 
+use std::ops::Range;
+
 use anfora_ir::Shape;
 use smallvec::SmallVec;
 
@@ -116,6 +118,25 @@ impl<const N: usize> Walk<N> {
                     at[i] -= strides[i] * (extent as isize - 1);
                 }
             }
+        }
+    }
+}
+
+/// The numbers of elements before, of and after neighbouring axes that count as one.
+#[derive(Copy, Clone)]
+pub(crate) struct Around {
+    pub(crate) outer: usize,
+    pub(crate) extent: usize,
+    pub(crate) inner: usize,
+}
+
+impl Around {
+    /// Of a shape that has elements, whose number does not overflow.
+    pub(crate) fn new(shape: &[usize], axes: Range<usize>) -> Around {
+        Around {
+            outer: shape[..axes.start].iter().product(),
+            extent: shape[axes.clone()].iter().product(),
+            inner: shape[axes.end..].iter().product(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
 /// What the rows of the operators say about fusing.
 pub(super) struct Patterns {
-    /// The fusion pattern, and the operand that says the extents of the result.
+    /// The fusion pattern, and the operand that, if it is there, says the extents of the result.
     of_rows: Vec<(u8, Option<u32>)>,
     match_cast: Option<OpId>,
 }
@@ -44,7 +44,9 @@ impl Patterns {
         match self.of_rows.get(op.index()) {
             Some(&(pattern, None)) => pattern,
             Some(&(pattern, Some(shape)))
-                if operands.get(shape as usize).is_some_and(|&o| body.as_literal(o).is_some()) =>
+                if operands
+                    .get(shape as usize)
+                    .is_none_or(|&o| body.as_literal(o).is_some() || body.expr(o) == Expr::None) =>
             {
                 pattern
             }

@@ -1,0 +1,86 @@
+//! Scans along an axis.
+
+use anfora_ir::{
+    Arity, AttrDef, AttrDefault, AttrKind, DimId, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
+};
+
+use crate::kernels::scan::{self, Direction, Own, Scan};
+use crate::row::row;
+use crate::typing::{Elements, Given, as_extent, axis_of, one, optional, tensor};
+
+const ATTRS: &[AttrDef] = &[
+    AttrDef::new(
+        "axis",
+        AttrKind::Int,
+        AttrDefault::Absent,
+        "the axis; without it or an operand that says it, all elements in row-major order",
+    ),
+    AttrDef::new("reverse", AttrKind::Bool, AttrDefault::Bool(false), "whether it starts from the last element"),
+    AttrDef::new("exclusive", AttrKind::Bool, AttrDefault::Bool(false), "whether the element itself is left out"),
+];
+
+/// The rows of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    vec![
+        row(
+            "cumsum",
+            "the sum of the elements up to each along an axis; integers wrap",
+            Arity::between(1, 2),
+            infer,
+            |c| run(c, Scan::Sum),
+        )
+        .attrs(ATTRS)
+        .may_fail(),
+        row(
+            "cumprod",
+            "the product of the elements up to each along an axis; integers wrap",
+            Arity::between(1, 2),
+            infer,
+            |c| run(c, Scan::Product),
+        )
+        .attrs(ATTRS)
+        .may_fail(),
+    ]
+}
+
+fn run(c: &KernelCall<'_>, op: Scan) -> Result<Vec<Literal>, KernelError> {
+    let axis = match c.optional(1) {
+        Some(axis) => Some(scan::axis_operand(axis)?),
+        None => c.attrs.int("axis"),
+    };
+    let direction = if c.attrs.given_bool("reverse")? { Direction::Backward } else { Direction::Forward };
+    let own = if c.attrs.given_bool("exclusive")? { Own::Excluded } else { Own::Included };
+    one(scan::scan(op, c.operand(0)?, axis, direction, own))
+}
+
+fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Number)?;
+    let attribute = call.attrs().int("axis");
+    let Some(operand) = optional(call, 1, Elements::Integer)? else {
+        let Some(axis) = attribute else {
+            let one = call.cx.types.dims.constant(1);
+            let count: DimId = match &x.shape {
+                Some(shape) => shape.iter().fold(one, |count, &d| call.cx.types.dims.mul(count, d)),
+                None => call.cx.types.dims.unknown(),
+            };
+            return Ok(call.cx.types.tensor(x.dtype, &[count]));
+        };
+        axis_of(axis, &x)?;
+        return Ok(call.operands[0].ty);
+    };
+    if attribute.is_some() {
+        return Err(TypeError::operand(1, "the axis is an operand as well as an attribute"));
+    }
+    let holds_one = match operand.shape.as_deref() {
+        None | Some([]) => true,
+        Some(&[extent]) => as_extent(call.cx, extent).is_none_or(|e| e == 1),
+        Some(_) => false,
+    };
+    if !holds_one {
+        return Err(TypeError::operand(1, "operand 1, the axis, is not one number"));
+    }
+    if let Some(literal) = call.literal(1) {
+        axis_of(scan::axis_operand(literal)?, &x)?;
+    }
+    Ok(call.operands[0].ty)
+}
