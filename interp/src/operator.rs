@@ -45,7 +45,7 @@ pub enum OpError {
 /// fields of the tuple that is the result. A result of more than `max_bytes` is not computed; a splat takes one element.
 ///
 /// # Errors
-/// If the operator cannot be evaluated, the result would be too large, or the call fails.
+/// If the operator cannot be evaluated, the result would be too large, the call fails, or the kernel is faulty ([`KernelCall::evaluate`]).
 pub fn evaluate_op(
     cx: &Context,
     op: OpId,
@@ -58,7 +58,9 @@ pub fn evaluate_op(
     if row.purity == OpPurity::Impure {
         return Err(OpError::Impure);
     }
-    let kernel = row.kernel.ok_or(OpError::NoKernel)?;
+    if row.kernel.is_none() {
+        return Err(OpError::NoKernel);
+    }
     if !row.gives_splat(operands) {
         let bytes = match result_bytes(cx, ty) {
             Size::Unknown => return Err(OpError::UnknownSize),
@@ -69,7 +71,12 @@ pub fn evaluate_op(
             return Err(OpError::TooLarge { bytes, allowed: max_bytes });
         }
     }
-    Ok(kernel(&KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty })?)
+    let results = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty }.evaluate()?;
+    let bytes = results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes()));
+    if bytes > max_bytes {
+        return Err(OpError::TooLarge { bytes, allowed: max_bytes });
+    }
+    Ok(results)
 }
 
 /// How large a result is.
@@ -119,7 +126,9 @@ impl Machine<'_> {
                 return self.draw(op, attrs);
             }
         }
-        let Some(kernel) = row.kernel else { return Err(EvalErrorKind::NoKernel(row.name.to_string())) };
+        if row.kernel.is_none() {
+            return Err(EvalErrorKind::NoKernel(row.name.to_string()));
+        }
         if row.purity == OpPurity::Impure {
             self.record(op, String::new(), base);
         }
@@ -151,7 +160,7 @@ impl Machine<'_> {
         };
         let results = {
             let operands = self.operand_tensors(base)?;
-            kernel(&KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty })
+            KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty }.evaluate()
         };
         self.insert_results(id, results.map_err(|e| failed(e.message))?)
     }

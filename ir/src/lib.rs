@@ -49,6 +49,7 @@ mod infer_module;
 mod intern;
 mod invariant;
 mod journal;
+mod kernel;
 mod layers;
 mod link_watch;
 mod literal;
@@ -60,6 +61,7 @@ mod overlay;
 mod part_set;
 mod phase;
 mod purity;
+mod register;
 mod render;
 mod retype;
 mod source;
@@ -102,7 +104,7 @@ pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;
 pub use op::{
-    AttrReader, Kernel, KernelCall, KernelError, OpRegistry, OpTable, OpaquePurity, Operand, RegisterError, TypeCall,
+    AttrReader, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand, TypeCall,
     TypeError, TypeRule,
 };
 pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
@@ -110,6 +112,7 @@ pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
 pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use purity::{BodyPurity, EffectScan, Purity};
+pub use register::RegisterError;
 pub use render::{
     Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
 };

@@ -1,6 +1,5 @@
 //! Operators as data: one row each, in a registry that is a value.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,7 +10,8 @@ use crate::dtype::DType;
 use crate::entity::{AttrId, AttrsId, LiteralId, OpId, TypeId};
 use crate::layers::Freeze;
 use crate::literal::Literal;
-use crate::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
+use crate::op_def::{Arity, AttrDefault, AttrKind, OpDef, OpPurity};
+use crate::register::RegisterError;
 use crate::suggest::did_you_mean;
 
 /// The type of a call's result, from the types (and constant values) of its operands.
@@ -19,6 +19,9 @@ pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
 /// Whether the opaque operator of a name is pure.
 pub type OpaquePurity = fn(&str) -> OpPurity;
+
+/// The results of a call, where the types of its operands alone tell them; `None` where they do not. An operand may be a constant or not.
+pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
@@ -174,7 +177,11 @@ impl<'a> AttrReader<'a> {
     pub fn dtype(&self, name: &str) -> Option<DType> {
         match self.raw(name) {
             Some(Attr::DType(d)) => Some(*d),
-            _ => None,
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::DType(d) => Some(d),
+                _ => None,
+            },
         }
     }
 
@@ -235,12 +242,23 @@ impl TypeError {
 pub struct KernelError {
     /// What is wrong.
     pub message: String,
+    is_fault: bool,
 }
 
 impl KernelError {
-    /// An error with a message.
+    /// An error of these operands.
     pub fn new(message: impl Into<String>) -> KernelError {
-        KernelError { message: message.into() }
+        KernelError { message: message.into(), is_fault: false }
+    }
+
+    /// An error of the row.
+    pub(crate) fn fault(message: impl Into<String>) -> KernelError {
+        KernelError { message: message.into(), is_fault: true }
+    }
+
+    /// Whether the operator's row is wrong, and not the operands: its kernel panicked, or gave results that are not of the type.
+    pub fn is_fault(&self) -> bool {
+        self.is_fault
     }
 }
 
@@ -252,28 +270,23 @@ pub struct OpRegistry {
     opaque_namespaces: Vec<(String, OpaquePurity)>,
 }
 
-/// Why an operator was not registered.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RegisterError {
-    /// The name is taken.
-    #[error("an operator `{0}` is registered already")]
-    Duplicate(String),
-    /// There are as many operators as an id can tell apart.
-    #[error("there can be at most {} operators", OpId::LIMIT)]
-    TooMany,
-}
-
 impl OpRegistry {
     /// A registry without operators.
     pub fn new() -> OpRegistry {
         OpRegistry::default()
     }
 
-    /// Adds an operator.
+    /// Adds an operator, with all that its row says of it: programs with it are parsed, typed, printed, folded, fused and interpreted.
     ///
     /// # Errors
-    /// If the name is taken, or there are too many.
+    /// If the name is taken, or in a namespace declared opaque, if what the row says contradicts itself, or there are too many operators.
     pub fn register(&mut self, row: OpDef) -> Result<OpId, RegisterError> {
+        row.check()?;
+        if let Some((namespace, _)) = row.name.split_once('.')
+            && self.opaque_purity(namespace).is_some()
+        {
+            return Err(RegisterError::Opaque { operator: row.name.to_string(), namespace: namespace.to_string() });
+        }
         if self.by_name.contains_key(row.name.as_ref()) {
             return Err(RegisterError::Duplicate(row.name.into_owned()));
         }
@@ -284,15 +297,26 @@ impl OpRegistry {
     }
 
     /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
-    pub fn declare_opaque(&mut self, namespace: &str) {
-        self.declare_opaque_with(namespace, |_| OpPurity::Pure);
+    ///
+    /// # Errors
+    /// If an operator of the namespace is registered.
+    pub fn declare_opaque(&mut self, namespace: &str) -> Result<(), RegisterError> {
+        self.declare_opaque_with(namespace, |_| OpPurity::Pure)
     }
 
     /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the name, namespace included. Replaces
     /// what was declared about the namespace before.
-    pub fn declare_opaque_with(&mut self, namespace: &str, purity: OpaquePurity) {
+    ///
+    /// # Errors
+    /// If an operator of the namespace is registered.
+    pub fn declare_opaque_with(&mut self, namespace: &str, purity: OpaquePurity) -> Result<(), RegisterError> {
+        let is_inside = |row: &&OpDef| row.name.split_once('.').is_some_and(|(n, _)| n == namespace);
+        if let Some(row) = self.rows.iter().find(is_inside) {
+            return Err(RegisterError::Opaque { operator: row.name.to_string(), namespace: namespace.to_string() });
+        }
         self.opaque_namespaces.retain(|(n, _)| n != namespace);
         self.opaque_namespaces.push((namespace.to_string(), purity));
+        Ok(())
     }
 
     fn opaque_purity(&self, namespace: &str) -> Option<OpaquePurity> {
@@ -405,21 +429,8 @@ impl OpTable {
         }
         let id = OpId::new(self.len()).ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
         let opaque = Arc::make_mut(&mut self.opaque);
-        opaque.rows.push(OpDef {
-            name: Cow::Owned(name.to_string()),
-            doc: Cow::Borrowed("kept as it is"),
-            arity: Arity::at_least(0),
-            attrs: Cow::Borrowed(&[]),
-            infer: opaque_rule,
-            purity,
-            fusion: FusionPattern::Opaque,
-            kernel: None,
-            commutative: false,
-            may_fail: true,
-            forwards: &[],
-            shape_operand: None,
-            splat: Splat::Unknown,
-        });
+        let row = OpDef::new(name.to_string(), "kept as it is", Arity::at_least(0), opaque_rule);
+        opaque.rows.push(OpDef { purity, may_fail: true, ..row });
         opaque.by_name.insert(name.to_string(), id);
         Ok(id)
     }
@@ -532,6 +543,7 @@ impl Context {
             (AttrDefault::Int(d), Attr::Int(v)) => d == *v,
             (AttrDefault::Float(d), Attr::Float(v)) => d.to_bits() == *v,
             (AttrDefault::Str(d), Attr::Str(v)) => d == self.names.get(*v),
+            (AttrDefault::DType(d), Attr::DType(v)) => d == *v,
             (AttrDefault::Ints(d), Attr::List(_)) => self.attr_ints(value).is_some_and(|v| v == d),
             _ => false,
         }

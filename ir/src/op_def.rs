@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::dtype::DType;
 use crate::literal::Literal;
-use crate::op::{Kernel, TypeRule};
+use crate::op::{Kernel, KnownByType, TypeRule};
 
 /// All that the passes need to know of an operator.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub struct OpDef {
     pub shape_operand: Option<u32>,
     /// On which operands all results are splats, whatever their size.
     pub splat: Splat,
+    /// Gives the results where the types of the operands tell them, whether or not the operands are constants.
+    pub known_by_type: Option<KnownByType>,
 }
 
 impl OpDef {
@@ -59,6 +62,7 @@ impl OpDef {
             forwards: &[],
             shape_operand: None,
             splat: Splat::Unknown,
+            known_by_type: None,
         }
     }
 
@@ -114,6 +118,12 @@ impl OpDef {
     #[must_use]
     pub fn splat(self, splat: Splat) -> OpDef {
         OpDef { splat, ..self }
+    }
+
+    /// Its results may be known from the types of the operands alone, as those of `shape_of` are.
+    #[must_use]
+    pub fn known_by_type(self, rule: KnownByType) -> OpDef {
+        OpDef { known_by_type: Some(rule), ..self }
     }
 
     /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one
@@ -242,6 +252,8 @@ pub enum AttrDefault {
     Str(&'static str),
     /// A list of integers.
     Ints(&'static [i64]),
+    /// An element type.
+    DType(DType),
 }
 
 /// Whether evaluating an operator can be observed.

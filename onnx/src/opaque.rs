@@ -6,15 +6,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use anfora_ir::{OpPurity, OpRegistry};
+use anfora_ir::{OpPurity, OpRegistry, RegisterError};
 
 /// The namespace of the operators that are kept as they are.
 pub(crate) const NAMESPACE: &str = "onnx";
 
 /// Tells a registry about the operators that an imported module may contain besides the standard ones: those named `onnx.…`. Needed to
 /// read the text of such a module again.
-pub fn register(registry: &mut OpRegistry) {
-    registry.declare_opaque_with(NAMESPACE, purity);
+///
+/// # Errors
+/// If the registry has an operator named so.
+pub fn register(registry: &mut OpRegistry) -> Result<(), RegisterError> {
+    registry.declare_opaque_with(NAMESPACE, purity)
 }
 
 /// The standard operators and those that an imported module may contain besides them, made once.
@@ -22,7 +25,7 @@ pub fn registry() -> Arc<OpRegistry> {
     static REGISTRY: OnceLock<Arc<OpRegistry>> = OnceLock::new();
     let registry = REGISTRY.get_or_init(|| {
         let mut registry = OpRegistry::clone(&anfora_ops::standard());
-        register(&mut registry);
+        register(&mut registry).expect("no standard operator is in that namespace");
         Arc::new(registry)
     });
     Arc::clone(registry)

@@ -49,7 +49,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 pub(crate) const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::Shape, AttrDefault::Required, "the extents");
 /// The attribute for an element type that is float32 if left out.
 pub(crate) const DTYPE: AttrDef =
-    AttrDef::new("dtype", AttrKind::DType, AttrDefault::Absent, "the element type; float32 if left out");
+    AttrDef::new("dtype", AttrKind::DType, AttrDefault::DType(DType::Float32), "the element type");
 
 /// The dimensions in the attribute `shape`.
 fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {

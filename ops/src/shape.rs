@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, Context, DType, DimId, DimOp, OpDef, Splat, TensorType, TypeCall, TypeError,
-    TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, Context, DType, DimId, DimOp, Literal, OpDef, Splat, TensorType, TypeCall,
+    TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
@@ -88,7 +88,8 @@ fn shape_rows() -> Vec<OpDef> {
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
             one(creation::shape_of(c.operand(0)?))
-        }),
+        })
+        .known_by_type(extents_known),
     ]
 }
 
@@ -378,6 +379,13 @@ fn shape_of(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         None => call.cx.types.dims.unknown(),
     };
     Ok(result(call.cx, DType::Int64, Some(&[rank])))
+}
+
+/// The extents of the operand, if all are known.
+fn extents_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
+    let shape = call.cx.types.static_shape(call.operand(0)?)?;
+    let extents: SmallVec<[i64; 8]> = shape.iter().map(|&e| i64::try_from(e).ok()).collect::<Option<_>>()?;
+    Literal::from_elements(&[extents.len()], &extents).ok().map(|l| vec![l])
 }
 
 fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {

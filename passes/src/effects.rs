@@ -10,6 +10,7 @@ const MATCH_CAST: u8 = 2;
 const COMMUTATIVE: u8 = 4;
 const FORWARDS: u8 = 8;
 const KERNEL: u8 = 16;
+const KNOWN_BY_TYPE: u8 = 32;
 
 fn flags_of(row: &OpDef) -> u8 {
     let mut flags = 0;
@@ -27,6 +28,9 @@ fn flags_of(row: &OpDef) -> u8 {
     }
     if row.kernel.is_some() {
         flags |= KERNEL;
+    }
+    if row.known_by_type.is_some() && row.purity == OpPurity::Pure {
+        flags |= KNOWN_BY_TYPE;
     }
     flags
 }
@@ -79,6 +83,12 @@ impl OpFlags {
     #[inline]
     pub(crate) fn is_foldable(&self, cx: &Context, op: OpId) -> bool {
         self.get(cx, op) & (KERNEL | IMPURE) == KERNEL
+    }
+
+    /// Whether the results of a call of it may be known by the types of its operands.
+    #[inline]
+    pub(crate) fn known_by_type(&self, cx: &Context, op: OpId) -> bool {
+        self.get(cx, op) & KNOWN_BY_TYPE != 0
     }
 }
 

@@ -7,7 +7,7 @@
 //!            let v = op(c, ...); rest        =>  let v = (c', ...); rest       op returns a tuple
 //!            let v = (a0, a1); ... v.i       =>  ... ai
 //!            let v = a; rest                 =>  rest[v := a]
-//!            shape_of(x)                     =>  c                             the type of x has constant extents
+//!            op(x)                           =>  c                             the type of x tells it: shape_of(x) of constant extents
 //!            let v = if (true) { bs e } else { .. }; rest   =>  bs let v = e; rest
 //!            In and out of dataflow regions, in branches and lambdas, transitively, in one sweep.
 //! Never      Impure, random and opaque operators; calls that fail (a remark says why); results beyond the budget: of one call, by
@@ -23,13 +23,16 @@
 //!            }
 //! ```
 
-use anfora_ir::{Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Severity, VarId};
+use anfora_interp::{OpError, evaluate_op};
+use anfora_ir::{
+    Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
+    VarId,
+};
 use anfora_manager::{ConfigDef, ConfigError, PassContext, register_pass};
 use smallvec::SmallVec;
 
 use crate::definitions::Definitions;
 use crate::effects::OpFlags;
-use crate::evaluate::{NotEvaluated, evaluate};
 use crate::failure::{Failure, binding_name};
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
@@ -121,7 +124,6 @@ impl Folded {
 pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
     let mut pass = Pass {
         flags: OpFlags::new(cx),
-        shape_of: cx.ops.find("shape_of"),
         definitions: Definitions::new(&function.body),
         budget,
         unsaid: 0,
@@ -137,7 +139,6 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
 
 struct Pass {
     flags: OpFlags,
-    shape_of: Option<OpId>,
     definitions: Definitions,
     budget: FoldBudget,
     unsaid: usize,
@@ -153,22 +154,28 @@ impl Pass {
         if let Some(&first) = list.first()
             && !matches!(s.body.expr(first), Expr::Literal(_) | Expr::None)
         {
-            return if Some(op) == self.shape_of { self.shape(s, site, value, first) } else { Outcome::Keep };
+            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
         }
         if !self.flags.is_foldable(s.cx, op) {
-            return Outcome::Keep;
+            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
         }
-        let mut literals: SmallVec<[_; 4]> = SmallVec::new();
+        let mut literals: SmallVec<[Option<LiteralId>; 4]> = SmallVec::new();
         for &o in list {
             match s.body.expr(o) {
                 Expr::Literal(l) => literals.push(Some(l)),
                 Expr::None => literals.push(None),
+                _ if self.flags.known_by_type(s.cx, op) => return self.known(s, site, value, op),
                 _ => return Outcome::Keep,
             }
         }
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
         let budget = self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
-        match evaluate(s.cx, op, &literals, attrs, s.body.ty(value), budget) {
+        let result = {
+            let constants: SmallVec<[Option<&Literal>; 4]> =
+                literals.iter().map(|l| l.map(|l| s.cx.literals.get(l))).collect();
+            evaluate_op(s.cx, op, attrs, &constants, s.body.ty(value), budget)
+        };
+        match result {
             Ok(results) => self.replace(s, site, value, results),
             Err(why) => {
                 self.remark(s, site, op, why);
@@ -177,11 +184,15 @@ impl Pass {
         }
     }
 
-    fn shape(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, of: ExprId) -> Outcome {
-        let Some(shape) = s.cx.types.static_shape(s.body.ty(of)) else { return Outcome::Keep };
-        let extents: SmallVec<[i64; 8]> = shape.iter().map(|&d| d as i64).collect();
-        let Ok(literal) = Literal::from_elements(&[extents.len()], &extents) else { return Outcome::Keep };
-        self.replace(s, site, value, vec![literal])
+    /// A call of an operator of which the results may be known by the types of the operands.
+    fn known(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, op: OpId) -> Outcome {
+        let Expr::CallOp { operands, attrs, .. } = s.body.expr(value) else { return Outcome::Keep };
+        let Some(rule) = s.cx.ops.get(op).known_by_type else { return Outcome::Keep };
+        let operands: SmallVec<[Operand; 4]> = s.body.operands(operands).iter().map(|&o| operand(s.body, o)).collect();
+        match rule(&mut TypeCall { cx: s.cx, op, operands: &operands, attrs }) {
+            Some(results) => self.replace(s, site, value, results),
+            None => Outcome::Keep,
+        }
     }
 
     /// Puts results, if they are of the type that was inferred for the call, in its place.
@@ -214,19 +225,21 @@ impl Pass {
     }
 
     #[cold]
-    fn remark(&mut self, s: &Sweep<'_>, site: Site, op: OpId, why: NotEvaluated) {
+    fn remark(&mut self, s: &Sweep<'_>, site: Site, op: OpId, why: OpError) {
         let name = &s.cx.ops.get(op).name;
         let (message, help) = match why {
-            NotEvaluated::UnknownSize => return,
-            NotEvaluated::TooLarge(bytes) => (
+            OpError::TooLarge { bytes, .. } => (
                 format!("`{name}` on constants was not folded: the result would take {bytes} bytes"),
                 Some(
                     "raise FoldConstant.max_growth_bytes or FoldConstant.max_total_growth_bytes, or set them to unlimited",
                 ),
             ),
-            NotEvaluated::Fails(why) => {
-                (format!("`{name}` on constants was not folded, because it fails: {why}"), None)
-            }
+            OpError::Kernel(why) if why.is_fault() => (
+                format!("`{name}` on constants was not folded, because the operator is faulty: {why}"),
+                Some("this is a mistake in the row with which the operator was registered"),
+            ),
+            OpError::Kernel(why) => (format!("`{name}` on constants was not folded, because it fails: {why}"), None),
+            _ => return,
         };
         if self.result.remarks.len() >= Folded::MAX_REMARKS {
             self.unsaid += 1;
@@ -245,6 +258,11 @@ impl Pass {
         }
         Outcome::Keep
     }
+}
+
+/// An operand as rules about types see it.
+fn operand(body: &Body, id: ExprId) -> Operand {
+    Operand { ty: body.type_of(id), literal: body.as_literal(id), absent: matches!(body.expr(id), Expr::None) }
 }
 
 impl Rewrite for Pass {

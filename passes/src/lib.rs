@@ -43,7 +43,6 @@ mod dead_code_elimination;
 mod definitions;
 mod effects;
 mod eliminate_common_subexpr;
-mod evaluate;
 mod failure;
 mod fold_batch_norm;
 mod fold_constant;

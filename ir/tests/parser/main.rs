@@ -64,7 +64,7 @@ fn registry() -> Arc<OpRegistry> {
     r.register(row("note", Arity::between(1, 3), like_first).attrs(ANY)).unwrap();
     r.register(row("match_cast", Arity::exactly(1), stated).attrs(TO)).unwrap();
     r.register(row("print", Arity::at_least(0), nothing).impure()).unwrap();
-    r.declare_opaque("onnx");
+    r.declare_opaque("onnx").unwrap();
     Arc::new(r)
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
     ] {
         registry.register(op).unwrap();
     }
-    registry.declare_opaque("onnx");
+    registry.declare_opaque("onnx").unwrap();
     Arc::new(registry)
 }
 

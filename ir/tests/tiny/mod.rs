@@ -64,7 +64,7 @@ pub(crate) fn registry() -> Arc<OpRegistry> {
     r.register(row("random", Arity::exactly(1), same).impure()).unwrap();
     r.register(row("match_cast", Arity::exactly(1), cast).attrs(TO)).unwrap();
     r.register(row("make_closure", Arity::at_least(1), closure)).unwrap();
-    r.declare_opaque("onnx");
+    r.declare_opaque("onnx").unwrap();
     Arc::new(r)
 }
 
