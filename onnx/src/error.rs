@@ -149,10 +149,12 @@ pub enum ExportProblem {
     #[error("the operator `{0}` has no counterpart")]
     Operator(String),
     /// The counterpart came with a later version of the operators.
-    #[error("`{operator}` needs version {needed} of the operators; the model is of version {present}")]
+    #[error("`{operator}` needs version {needed} of the operators{}; the model is of version {present}", of_domain(.domain))]
     Opset {
         /// The operator, as the module calls it.
         operator: String,
+        /// The domain of the counterpart; empty for the standard one.
+        domain: String,
         /// The version that has it.
         needed: i64,
         /// The version of the model.
@@ -190,4 +192,8 @@ impl ExportError {
             _ => diagnostic,
         }
     }
+}
+
+fn of_domain(domain: &str) -> String {
+    if domain.is_empty() { String::new() } else { format!(" of `{domain}`") }
 }

@@ -4,6 +4,10 @@
 //! fusion pattern and kernel. Rows stand in one file a family; `OPS.md`, beside the sources, lists them. What an operator does with an
 //! element is in the row; how elements are walked through is one of five shapes of loop that the kernels share.
 //!
+//! # Operators of one's own
+//! An embedder's operator is a row too, registered by one call ([`OpRegistry::register`]) in a registry that has the standard ones or not
+//! ([`register`]). [`typing`] has what type rules need, [`loops`] what kernels need.
+//!
 //! # Numbers
 //! Results have the same bits on every machine. Integers wrap around; float16 and bfloat16 are computed in float32 and rounded
 //! once an operator; sums add in ascending index order; nothing is fused; a NaN that an operator computes is the canonical one, while operators
@@ -35,16 +39,18 @@ mod creation;
 mod effects;
 mod elementwise;
 mod kernels;
+pub mod loops;
 mod matrix;
 mod normalisation;
 mod reduction;
 mod row;
 mod scan;
 mod shape;
-mod typing;
+pub mod typing;
 mod window;
 
 pub use effects::{draw_normal, draw_uniform};
+pub use kernels::Failure;
 pub use kernels::random::RandomStream;
 
 /// The standard rows.

@@ -1,10 +1,23 @@
-//! What type rules have in common: looking at operands, and shapes that broadcast or have to agree.
+//! What type rules have in common: looking at operands and attributes, and shapes that broadcast or have to agree. What is public is
+//! for the rows of operators of one's own.
+//!
+//! ```
+//! use anfora_ir::{Arity, DType, OpDef};
+//! use anfora_ops::typing::{Elements, elementwise, elementwise_to};
+//!
+//! // `acme.softsign(x)` has the type of its operand; `acme.differ(a, b)` broadcasts, and is of `bool`.
+//! OpDef::new("acme.softsign", "x / (1 + |x|)", Arity::exactly(1), |call| elementwise(call, Elements::Float));
+//! OpDef::new("acme.differ", "whether bits differ", Arity::exactly(2), |call| {
+//!     elementwise_to(call, Elements::Any, DType::Bool)
+//! });
+//! ```
 //!
 //! Two dimensions are known to be equal if they are one id other than `?`, and known to differ if their difference is a constant
 //! other than 0. Whatever is not known is left to the run.
 
 use anfora_ir::{
-    AttrReader, Context, DType, DTypeClass, DimId, KernelError, Literal, TensorType, TypeCall, TypeError, TypeId,
+    AttrReader, Context, DType, DTypeClass, DimId, KernelError, Literal, Operand, TensorType, TypeCall, TypeError,
+    TypeId,
 };
 use smallvec::SmallVec;
 
@@ -12,7 +25,7 @@ use crate::kernels::Failure;
 use crate::kernels::strides::resolve_axis;
 
 /// Extents, outermost first.
-pub(crate) type Extents = SmallVec<[DimId; 4]>;
+pub type Extents = SmallVec<[DimId; 4]>;
 
 impl From<Failure> for TypeError {
     fn from(failure: Failure) -> TypeError {
@@ -28,7 +41,7 @@ impl From<Failure> for KernelError {
 
 /// Which element types an operand may have. Those that are only stored count as what they stand for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Elements {
+pub enum Elements {
     /// All.
     Any,
     /// Integers and floats.
@@ -42,7 +55,8 @@ pub(crate) enum Elements {
 }
 
 impl Elements {
-    pub(crate) fn accepts(self, dtype: DType) -> bool {
+    /// Whether elements of a type are among them.
+    pub fn accepts(self, dtype: DType) -> bool {
         let opaque = dtype.class() == DTypeClass::Opaque && dtype != DType::String;
         let small_integer = matches!(dtype, DType::Int4 | DType::UInt4);
         match self {
@@ -66,7 +80,10 @@ impl Elements {
 }
 
 /// The tensor type of an operand that has to be there and be a tensor of such elements.
-pub(crate) fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<TensorType, TypeError> {
+///
+/// # Errors
+/// If it is left out, no tensor, or has other elements.
+pub fn tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<TensorType, TypeError> {
     let ty = call.operand(i).ok_or_else(|| TypeError::operand(i, format!("operand {i} is missing")))?;
     let Some(t) = call.cx.types.as_tensor(ty) else {
         let found = call.cx.type_text(ty);
@@ -91,7 +108,10 @@ pub(crate) fn is_tensor(call: &TypeCall<'_>, i: usize, elements: Elements) -> bo
 }
 
 /// The tensor type of an operand that may be left out.
-pub(crate) fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Option<TensorType>, TypeError> {
+///
+/// # Errors
+/// If it is there and no tensor of such elements.
+pub fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Result<Option<TensorType>, TypeError> {
     match call.operand(i) {
         Some(_) => tensor(call, i, elements).map(Some),
         None => Ok(None),
@@ -99,7 +119,10 @@ pub(crate) fn optional(call: &TypeCall<'_>, i: usize, elements: Elements) -> Res
 }
 
 /// Fails unless operand `i` has the element type of operand 0.
-pub(crate) fn same_elements(first: &TensorType, other: &TensorType, i: usize) -> Result<(), TypeError> {
+///
+/// # Errors
+/// If it has not.
+pub fn same_elements(first: &TensorType, other: &TensorType, i: usize) -> Result<(), TypeError> {
     if first.dtype == other.dtype {
         return Ok(());
     }
@@ -109,7 +132,7 @@ pub(crate) fn same_elements(first: &TensorType, other: &TensorType, i: usize) ->
 }
 
 /// A tensor type of known or unknown rank.
-pub(crate) fn result(cx: &mut Context, dtype: DType, shape: Option<&[DimId]>) -> TypeId {
+pub fn result(cx: &mut Context, dtype: DType, shape: Option<&[DimId]>) -> TypeId {
     match shape {
         Some(shape) => cx.types.tensor(dtype, shape),
         None => cx.types.unranked(dtype),
@@ -117,7 +140,7 @@ pub(crate) fn result(cx: &mut Context, dtype: DType, shape: Option<&[DimId]>) ->
 }
 
 /// The common value of two dimensions that have to be equal; `None` if they are known to differ.
-pub(crate) fn unify(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
+pub fn unify(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     let dims = &mut cx.types.dims;
     let unknown = dims.unknown();
     if a == b || b == unknown {
@@ -151,8 +174,11 @@ fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     }
 }
 
-/// The shape that the operands (numbered) broadcast to.
-pub(crate) fn broadcast(cx: &mut Context, operands: &[(usize, &TensorType)]) -> Result<Option<Extents>, TypeError> {
+/// The shape that the operands (numbered) broadcast to; `None` if the rank of one is not known.
+///
+/// # Errors
+/// If two extents are known not to broadcast.
+pub fn broadcast(cx: &mut Context, operands: &[(usize, &TensorType)]) -> Result<Option<Extents>, TypeError> {
     let mut result: Option<Extents> = None;
     for (position, (number, tensor)) in operands.iter().enumerate() {
         let Some(shape) = &tensor.shape else { return Ok(None) };
@@ -182,6 +208,48 @@ pub(crate) fn broadcast(cx: &mut Context, operands: &[(usize, &TensorType)]) -> 
     Ok(result)
 }
 
+/// The type of an operator that works element by element: all operands (those that are left out apart) have one element type and
+/// broadcast, and the result has that type too.
+///
+/// # Errors
+/// If they have not, do not, or the elements are not such.
+pub fn elementwise(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
+    let first = call.operand(0);
+    let is_same = |(i, o): (usize, &Operand)| o.absent || (Some(o.ty) == first && is_tensor(call, i, elements));
+    if let Some(ty) = first
+        && call.operands.iter().enumerate().all(is_same)
+    {
+        return Ok(ty);
+    }
+    let (dtype, shape) = broadcast_all(call, elements)?;
+    Ok(result(call.cx, dtype, shape.as_deref()))
+}
+
+/// Likewise, with a result of another element type.
+///
+/// # Errors
+/// As [`elementwise`].
+pub fn elementwise_to(call: &mut TypeCall<'_>, elements: Elements, dtype: DType) -> Result<TypeId, TypeError> {
+    let (_, shape) = broadcast_all(call, elements)?;
+    Ok(result(call.cx, dtype, shape.as_deref()))
+}
+
+/// The element type of all operands, and the shape that they broadcast to.
+fn broadcast_all(call: &mut TypeCall<'_>, elements: Elements) -> Result<(DType, Option<Extents>), TypeError> {
+    let first = tensor(call, 0, elements)?;
+    let mut others: SmallVec<[(usize, TensorType); 3]> = SmallVec::new();
+    for i in 1..call.operands.len() {
+        if let Some(other) = optional(call, i, elements)? {
+            same_elements(&first, &other, i)?;
+            others.push((i, other));
+        }
+    }
+    let mut all: SmallVec<[(usize, &TensorType); 4]> = smallvec::smallvec![(0, &first)];
+    all.extend(others.iter().map(|(i, t)| (*i, t)));
+    let shape = broadcast(call.cx, &all)?;
+    Ok((first.dtype, shape))
+}
+
 /// An error about two dimensions that differ.
 pub(crate) fn differ(cx: &Context, operand: usize, what: &str, found: DimId, wanted: DimId) -> TypeError {
     let (found, wanted) = (cx.dim_text(found), cx.dim_text(wanted));
@@ -189,7 +257,10 @@ pub(crate) fn differ(cx: &Context, operand: usize, what: &str, found: DimId, wan
 }
 
 /// Fails if an operand is known to have another rank.
-pub(crate) fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(), TypeError> {
+///
+/// # Errors
+/// If it has.
+pub fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(), TypeError> {
     match &tensor.shape {
         Some(shape) if shape.len() != rank => Err(TypeError::operand(
             operand,
@@ -228,11 +299,27 @@ pub(crate) fn given<T>(value: Option<T>, name: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Mismatch(format!("attribute `{name}` has no value")))
 }
 
-/// Typed access to attributes that the row gives a default or requires.
-pub(crate) trait Given {
+/// Typed access to attributes that the row gives a default or requires, in type rules and kernels.
+pub trait Given {
+    /// An integer.
+    ///
+    /// # Errors
+    /// If there is none.
     fn given_int(&self, name: &str) -> Result<i64, Failure>;
+    /// A list of integers.
+    ///
+    /// # Errors
+    /// If there is none.
     fn given_ints(&self, name: &str) -> Result<Vec<i64>, Failure>;
+    /// A float64.
+    ///
+    /// # Errors
+    /// If there is none.
     fn given_float(&self, name: &str) -> Result<f64, Failure>;
+    /// A boolean.
+    ///
+    /// # Errors
+    /// If there is none.
     fn given_bool(&self, name: &str) -> Result<bool, Failure>;
 }
 
@@ -252,6 +339,9 @@ impl Given for AttrReader<'_> {
 }
 
 /// What a kernel with one result returns.
-pub(crate) fn one(result: Result<Literal, Failure>) -> Result<Vec<Literal>, KernelError> {
-    Ok(vec![result?])
+///
+/// # Errors
+/// As the result says.
+pub fn one<E: Into<KernelError>>(result: Result<Literal, E>) -> Result<Vec<Literal>, KernelError> {
+    Ok(vec![result.map_err(Into::into)?])
 }

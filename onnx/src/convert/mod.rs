@@ -8,6 +8,7 @@ mod elementwise;
 mod matrix;
 mod normalization;
 mod reduction;
+mod same;
 mod scan;
 mod shape;
 mod window;
@@ -24,6 +25,7 @@ pub(crate) use constant::constant_attribute;
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
+use crate::opaque::is_standard;
 use crate::proto::{AttributeProto, AttributeType, TensorProto};
 
 /// The meaning of a node, or why it has to be kept as it is.
@@ -83,7 +85,16 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// A row between an operator of the standard domain and one of ours that does nothing yet.
+    /// A row between an operator of the standard domain and one of ours that does nothing yet. The methods below say the rest:
+    ///
+    /// ```
+    /// use anfora_onnx::convert::{Conversion, Conversions};
+    /// use anfora_onnx::proto::AttributeType;
+    ///
+    /// let mut table = Conversions::default();
+    /// let row = Conversion::new("Squareplus", 1..=3, "acme.squareplus");
+    /// table.register(row.domain("com.acme").same(&[("b", AttributeType::Float)]));
+    /// ```
     pub const fn new(onnx: &'static str, opsets: RangeInclusive<i64>, native: &'static str) -> Conversion {
         Conversion {
             domain: Cow::Borrowed(""),
@@ -96,6 +107,20 @@ impl Conversion {
             native: Cow::Borrowed(native),
             export: None,
         }
+    }
+
+    /// Of an operator of another domain, such as `com.acme`.
+    #[must_use]
+    pub fn domain(self, domain: impl Into<Cow<'static, str>>) -> Conversion {
+        Conversion { domain: domain.into(), ..self }
+    }
+
+    /// For operators that are the same on both sides: operands, results, and the attributes of these names and types, of which the row of
+    /// our operator has those names too. An attribute that is left out has the default that our row gives it, which has to be the one of
+    /// the ONNX operator.
+    #[must_use]
+    pub fn same(self, attributes: &'static [(&'static str, AttributeType)]) -> Conversion {
+        self.attributes(attributes).import(same::import).export(same::export)
     }
 
     /// With an import rule.
@@ -169,7 +194,10 @@ impl Conversions {
     }
 
     /// Adds a row, which counts before those that are there.
-    pub fn register(&mut self, row: Conversion) {
+    pub fn register(&mut self, mut row: Conversion) {
+        if is_standard(&row.domain) {
+            row.domain = Cow::Borrowed("");
+        }
         let index = self.rows.len();
         self.by_onnx.entry(row.onnx.to_string()).or_default().push(index);
         self.by_native.entry(row.native.to_string()).or_default().push(index);
@@ -209,18 +237,22 @@ impl Conversions {
     ) -> Result<(&Conversion, ExportRule), ExportProblem> {
         let indices = self.by_native.get(native).map_or(&[][..], Vec::as_slice);
         let rows = indices.iter().rev().map(|&i| &self.rows[i]);
-        let mut needed = None;
+        let mut other = None;
         for row in rows {
             let Some(rule) = row.export else { continue };
             let present = opset_of(&row.domain);
             if row.opsets.contains(&present) {
                 return Ok((row, rule));
             }
-            needed = Some((*row.opsets.start(), present));
+            other = Some((row, present));
         }
-        Err(match needed {
-            Some((needed, present)) => ExportProblem::Opset { operator: native.to_owned(), needed, present },
-            None => ExportProblem::Operator(native.to_owned()),
+        let operator = native.to_owned();
+        Err(match other {
+            Some((row, present)) => {
+                let domain = row.domain.to_string();
+                ExportProblem::Opset { operator, domain, needed: *row.opsets.start(), present }
+            }
+            None => ExportProblem::Operator(operator),
         })
     }
 }
@@ -252,6 +284,14 @@ pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
     a
 }
 
+/// An attribute that is a list of floats.
+pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
+    let floats = values.iter().map(|&v| v as f32).collect();
+    let mut a = AttributeProto { name: Some(name.to_owned()), floats, ..AttributeProto::default() };
+    a.set_type(AttributeType::Floats);
+    a
+}
+
 /// An attribute that is a list of integers.
 pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
@@ -264,6 +304,14 @@ pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
     let s = Some(Bytes::copy_from_slice(value.as_bytes()));
     let mut a = AttributeProto { name: Some(name.to_owned()), s, ..AttributeProto::default() };
     a.set_type(AttributeType::String);
+    a
+}
+
+/// An attribute that is a list of strings.
+pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
+    let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
+    let mut a = AttributeProto { name: Some(name.to_owned()), strings, ..AttributeProto::default() };
+    a.set_type(AttributeType::Strings);
     a
 }
 

@@ -113,21 +113,38 @@ fn export_function(module: &Module, entry: FunctionKey, options: &ExportOptions)
 fn export_versions(module: &Module, entry: FunctionKey, options: &ExportOptions) -> Result<Exported, ExportError> {
     let fault = |problem| ExportError { function: options.entry.clone(), binding: None, problem };
     let mut model = model_of(&module.cx, module.attrs()).map_err(fault)?;
-    if module.cx.find_attr(module.attrs(), keys::OPSETS).is_some() {
-        return write(module, entry, options, model);
+    let is_stated = module.cx.find_attr(module.attrs(), keys::OPSETS).is_some();
+    if !is_stated {
+        set_versions(&mut model, options.opset.unwrap_or(DEFAULT_OPSET));
     }
-    let mut opset = options.opset.unwrap_or(DEFAULT_OPSET);
+    // Versions that nobody asked for are raised to what the operators need.
+    let fixed: Vec<String> = match (is_stated, options.opset) {
+        (true, _) => model.opset_import.iter().map(|o| o.domain().to_owned()).collect(),
+        (false, Some(_)) => vec![String::new()],
+        (false, None) => Vec::new(),
+    };
     loop {
-        set_versions(&mut model, opset);
         let problem = match write(module, entry, options, model.clone()) {
             Err(e) => e,
             done => return done,
         };
-        match problem.problem {
-            ExportProblem::Opset { needed, .. } if options.opset.is_none() && needed > opset => opset = needed,
+        match &problem.problem {
+            ExportProblem::Opset { domain, needed, present, .. }
+                if needed > present && !fixed.iter().any(|d| same_domain(d, domain)) =>
+            {
+                match domain.as_str() {
+                    "" if !is_stated => set_versions(&mut model, *needed),
+                    "" => return Err(problem),
+                    domain => set_version(&mut model, domain, *needed),
+                }
+            }
             _ => return Err(problem),
         }
     }
+}
+
+fn same_domain(a: &str, b: &str) -> bool {
+    a == b || (is_standard(a) && is_standard(b))
 }
 
 /// What a module says besides its graph.
@@ -166,10 +183,17 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
 }
 
 /// Fills in versions, and the producer, of a model that does not come from a file.
+fn set_version(model: &mut ModelProto, domain: &str, version: i64) {
+    model.opset_import.retain(|o| o.domain() != domain);
+    model.opset_import.push(OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) });
+}
+
+/// Sets the version of the standard operators, and that of the format that goes with it.
 fn set_versions(model: &mut ModelProto, opset: i64) {
     let first = IR_VERSIONS.iter().find(|v| opset <= v.0).or(IR_VERSIONS.last());
     model.ir_version = Some(first.map_or(crate::proto::IR_VERSION, |v| v.1));
-    model.opset_import = vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) }];
+    model.opset_import.retain(|o| !is_standard(o.domain()));
+    model.opset_import.insert(0, OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) });
     model.producer_name.get_or_insert_with(|| "anfora".to_owned());
     model.producer_version.get_or_insert_with(|| env!("CARGO_PKG_VERSION").to_owned());
 }

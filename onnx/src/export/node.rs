@@ -60,6 +60,16 @@ impl Writer for Exporter<'_> {
 }
 
 impl<'a> NodeExport<'a> {
+    /// The tables of the module.
+    pub fn cx(&self) -> &'a Context {
+        self.cx
+    }
+
+    /// The conversion's row.
+    pub fn row(&self) -> &'a Conversion {
+        self.row
+    }
+
     /// The ONNX operator that the conversion's row names.
     pub fn onnx(&self) -> &'a str {
         &self.row.onnx
@@ -83,7 +93,8 @@ impl<'a> NodeExport<'a> {
         if self.opset >= needed {
             return Ok(());
         }
-        Err(ExportProblem::Opset { operator: self.native().to_owned(), needed, present: self.opset })
+        let (operator, domain) = (self.native().to_owned(), self.row.domain.to_string());
+        Err(ExportProblem::Opset { operator, domain, needed, present: self.opset })
     }
 
     /// The attributes of the call, with the defaults of our operator.

@@ -28,6 +28,7 @@ use functions::FunctionTable;
 
 pub use kept::{Kept, KeptNodes};
 pub use node::NodeImport;
+pub(crate) use node::float_meant;
 
 /// How a file is read.
 #[derive(Clone)]

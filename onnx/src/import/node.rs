@@ -53,6 +53,11 @@ impl NodeImport<'_, '_> {
         &self.row.native
     }
 
+    /// The conversion's row.
+    pub fn row(&self) -> &Conversion {
+        self.row
+    }
+
     /// The version of the operator's domain.
     pub fn opset(&self) -> i64 {
         self.opset
@@ -75,6 +80,11 @@ impl NodeImport<'_, '_> {
     /// If it is left out.
     pub fn required(&mut self, i: usize) -> Result<ExprId, Kept> {
         self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
+    }
+
+    /// All operands as they are, those that are left out too.
+    pub fn operands(&self) -> Vec<ExprId> {
+        self.operands.to_vec()
     }
 
     /// All operands.
@@ -248,17 +258,21 @@ impl NodeImport<'_, '_> {
     /// A float attribute of an operator of ours. For elements of at most 32 bits this is the shortest decimal that is the same `f32`,
     /// which is what was meant and gives the same bits; for `float64` it is exactly the `f32`.
     pub fn float_attr(&mut self, value: f32, dtype: DType) -> AttrId {
-        let exact = f64::from(value);
-        let short = value.to_string().parse().unwrap_or(exact);
-        let same = (short as f32).to_bits() == value.to_bits();
-        let chosen = if dtype == DType::Float64 || !same { exact } else { short };
-        self.cx().float_attr(chosen)
+        self.cx().float_attr(float_meant(value, dtype))
     }
 
     /// A boolean attribute of an operator of ours.
     pub fn bool_attr(&mut self, value: bool) -> AttrId {
         self.cx().attr(Attr::Bool(value))
     }
+}
+
+/// What a float attribute of a file stands for, among operands of an element type.
+pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
+    let exact = f64::from(value);
+    let short = value.to_string().parse().unwrap_or(exact);
+    let same = (short as f32).to_bits() == value.to_bits();
+    if dtype == DType::Float64 || !same { exact } else { short }
 }
 
 impl<'a> Importer<'_, 'a> {

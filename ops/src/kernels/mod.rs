@@ -13,11 +13,11 @@ use anfora_ir::DType;
 pub(crate) mod arithmetic;
 pub(crate) mod convolution;
 pub(crate) mod creation;
-mod elementwise;
+pub(crate) mod elementwise;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod normalise;
-mod number;
+pub(crate) mod number;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduction;
@@ -28,7 +28,8 @@ pub(crate) mod window;
 
 /// Why a call has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub(crate) enum Failure {
+#[non_exhaustive]
+pub enum Failure {
     /// An integer is divided by zero, or zero is raised to a negative power.
     #[error("integer division by zero")]
     DivisionByZero,

@@ -3,9 +3,9 @@
 use anfora_ir::Element;
 use half::{bf16, f16};
 
-/// An element as it lies in a literal's payload.
-pub(crate) trait Scalar: Element {
-    /// Its little-endian bytes.
+/// An element type that kernels compute with: `bool`, the integers of 8 to 64 bits, and the floating-point numbers of 16 to 64 bits.
+pub trait Scalar: Element {
+    /// An element as it lies in a literal's payload: its little-endian bytes.
     type Raw: Copy + PartialEq + Default + Send + Sync + 'static;
     /// The payload as elements. Bytes after the last whole element are left out.
     fn view(bytes: &[u8]) -> &[Self::Raw];
@@ -15,6 +15,8 @@ pub(crate) trait Scalar: Element {
     fn load(raw: Self::Raw) -> Self;
     /// Encodes.
     fn store(self) -> Self::Raw;
+    /// Itself; every NaN as the canonical one.
+    fn canonical(self) -> Self;
 }
 
 macro_rules! scalars {
@@ -36,6 +38,10 @@ macro_rules! scalars {
             #[inline(always)]
             fn store(self) -> Self::Raw {
                 self.to_le_bytes()
+            }
+            #[inline(always)]
+            fn canonical(self) -> Self {
+                <$ty as Number>::narrow(self.widen())
             }
         }
     )*};
@@ -63,6 +69,10 @@ impl Scalar for bool {
     #[inline(always)]
     fn store(self) -> Self::Raw {
         [u8::from(self)]
+    }
+    #[inline(always)]
+    fn canonical(self) -> Self {
+        self
     }
 }
 

@@ -1,0 +1,113 @@
+//! The elementwise loops, for kernels of operators of one's own.
+//!
+//! They broadcast as the standard operators do, keep splats as splats, refuse results that are too large to be stored, and
+//! make every NaN that they store the canonical one. For results of the same bits on every machine, take functions from `libm` and not
+//! from the standard library, and do not fuse multiplications and additions.
+//!
+//! ```
+//! use anfora_ir::Literal;
+//! use anfora_ops::loops::{map_float, zip};
+//!
+//! let x = Literal::from_elements(&[3], &[1f32, 4.0, 9.0])?;
+//! assert_eq!(map_float(&x, libm::sqrtf, libm::sqrt)?, Literal::from_elements(&[3], &[1f32, 2.0, 3.0])?);
+//! let limit = Literal::splat(&[2, 1], 4f32);
+//! let below = zip(&x, &limit, |x: f32, limit: f32| x < limit)?;
+//! assert_eq!(below, Literal::from_elements(&[2, 3], &[true, false, false, true, false, false])?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use anfora_ir::{KernelError, Literal};
+
+use crate::kernels::arithmetic::{dispatch, same_dtype};
+use crate::kernels::number::Number;
+use crate::kernels::{Failure, elementwise};
+
+pub use crate::kernels::number::Scalar;
+
+/// Fails unless a literal has elements of `T`.
+fn expect_elements<T: Scalar>(x: &Literal) -> Result<(), Failure> {
+    match x.dtype() == T::DTYPE {
+        true => Ok(()),
+        false => Err(Failure::Mismatch(format!("elements of {}, but {} are wanted", x.dtype(), T::DTYPE))),
+    }
+}
+
+/// `f` of every element.
+///
+/// # Errors
+/// If `x` does not have elements of `T`, or the result is too large.
+pub fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, KernelError> {
+    expect_elements::<T>(x)?;
+    Ok(elementwise::map(x, |e: T| f(e).canonical())?)
+}
+
+/// `f` of every pair of elements, broadcast.
+///
+/// # Errors
+/// If the operands do not have elements of `A` and `B`, or do not broadcast, or the result is too large.
+pub fn zip<A: Scalar, B: Scalar, R: Scalar>(
+    a: &Literal,
+    b: &Literal,
+    f: impl Fn(A, B) -> R,
+) -> Result<Literal, KernelError> {
+    expect_elements::<A>(a)?;
+    expect_elements::<B>(b)?;
+    Ok(elementwise::zip(a, b, |x: A, y: B| f(x, y).canonical())?)
+}
+
+/// A function of floating-point numbers of every element: of `float32` by `single`, of `float64` by `double`; `float16` and `bfloat16` are
+/// computed by `single` and rounded once.
+///
+/// # Errors
+/// If the elements are not floating-point numbers, or the result is too large.
+pub fn map_float(
+    x: &Literal,
+    single: impl Fn(f32) -> f32,
+    double: impl Fn(f64) -> f64,
+) -> Result<Literal, KernelError> {
+    let apply = (single, double);
+    Ok(
+        dispatch!(float x.dtype(), T => elementwise::map(x, |e: T| T::narrow(<T as Number>::Calc::apply1(&apply, e.widen()))))?,
+    )
+}
+
+/// Likewise of every pair of elements of two operands, broadcast.
+///
+/// # Errors
+/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or the result is too large.
+pub fn zip_float(
+    a: &Literal,
+    b: &Literal,
+    single: impl Fn(f32, f32) -> f32,
+    double: impl Fn(f64, f64) -> f64,
+) -> Result<Literal, KernelError> {
+    let apply = (single, double);
+    let dtype = same_dtype(&[a, b])?;
+    Ok(dispatch!(float dtype, T => {
+        elementwise::zip(a, b, |x: T, y: T| T::narrow(<T as Number>::Calc::apply2(&apply, x.widen(), y.widen())))
+    })?)
+}
+
+/// The one of two functions that computes in this type.
+trait Chosen: Sized {
+    fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: Self) -> Self;
+    fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: Self, y: Self) -> Self;
+}
+
+impl Chosen for f32 {
+    fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: f32) -> f32 {
+        f.0(x)
+    }
+    fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: f32, y: f32) -> f32 {
+        f.0(x, y)
+    }
+}
+
+impl Chosen for f64 {
+    fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: f64) -> f64 {
+        f.1(x)
+    }
+    fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: f64, y: f64) -> f64 {
+        f.1(x, y)
+    }
+}
