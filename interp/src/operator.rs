@@ -61,15 +61,13 @@ pub fn evaluate_op(
     if row.kernel.is_none() {
         return Err(OpError::NoKernel);
     }
-    if !row.gives_splat(operands) {
-        let bytes = match result_bytes(cx, ty) {
-            Size::Unknown => return Err(OpError::UnknownSize),
-            Size::Overflows => usize::MAX,
-            Size::Bytes(bytes) => bytes,
-        };
-        if bytes > max_bytes {
-            return Err(OpError::TooLarge { bytes, allowed: max_bytes });
-        }
+    let bytes = match result_bytes(cx, ty) {
+        Size::Unknown => return Err(OpError::UnknownSize),
+        Size::Overflows => usize::MAX,
+        Size::Bytes(bytes) => bytes,
+    };
+    if bytes > max_bytes && !row.gives_splat(operands) {
+        return Err(OpError::TooLarge { bytes, allowed: max_bytes });
     }
     let results = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty }.evaluate()?;
     let bytes = results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes()));

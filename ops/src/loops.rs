@@ -88,26 +88,44 @@ pub fn zip_float(
     })?)
 }
 
+/// Whether something holds for every pair of elements of two operands, broadcast: a tensor of `bool`.
+///
+/// # Errors
+/// As [`zip_float`].
+pub fn compare_float(
+    a: &Literal,
+    b: &Literal,
+    single: impl Fn(f32, f32) -> bool,
+    double: impl Fn(f64, f64) -> bool,
+) -> Result<Literal, KernelError> {
+    let apply = (single, double);
+    let dtype = same_dtype(&[a, b])?;
+    Ok(dispatch!(float dtype, T => {
+        elementwise::zip(a, b, |x: T, y: T| <T as Number>::Calc::holds(&apply, x.widen(), y.widen()))
+    })?)
+}
+
 /// The one of two functions that computes in this type.
 trait Chosen: Sized {
     fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: Self) -> Self;
     fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: Self, y: Self) -> Self;
+    fn holds(f: &(impl Fn(f32, f32) -> bool, impl Fn(f64, f64) -> bool), x: Self, y: Self) -> bool;
 }
 
-impl Chosen for f32 {
-    fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: f32) -> f32 {
-        f.0(x)
-    }
-    fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: f32, y: f32) -> f32 {
-        f.0(x, y)
-    }
+macro_rules! chosen {
+    ($ty:ty, $field:tt) => {
+        impl Chosen for $ty {
+            fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: Self) -> Self {
+                f.$field(x)
+            }
+            fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: Self, y: Self) -> Self {
+                f.$field(x, y)
+            }
+            fn holds(f: &(impl Fn(f32, f32) -> bool, impl Fn(f64, f64) -> bool), x: Self, y: Self) -> bool {
+                f.$field(x, y)
+            }
+        }
+    };
 }
-
-impl Chosen for f64 {
-    fn apply1(f: &(impl Fn(f32) -> f32, impl Fn(f64) -> f64), x: f64) -> f64 {
-        f.1(x)
-    }
-    fn apply2(f: &(impl Fn(f32, f32) -> f32, impl Fn(f64, f64) -> f64), x: f64, y: f64) -> f64 {
-        f.1(x, y)
-    }
-}
+chosen!(f32, 0);
+chosen!(f64, 1);

@@ -295,7 +295,7 @@ fn a_symbol_goes_with_the_cast_that_binds_it() {
         expect![[r#"
         def @main(%x: Tensor[?, float32]) {
           let %m = match_cast(%x, to=Tensor[(q,), float32]);
-          let %z = zeros(dtype=float32, shape=shape(q));
+          let %z = zeros(shape=shape(q));
           let %r = {
             let %s = add(%m, %z);
             %s
