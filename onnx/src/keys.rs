@@ -85,6 +85,8 @@ pub(crate) const TAIL: &str = "anfora.tail";
 pub(crate) const LITERAL: &str = "anfora.literal";
 /// Metadata of a model: its version of the format without the functions.
 pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
+/// Metadata of a `Constant` node: it is a sparse initializer.
+pub(crate) const SPARSE: &str = "anfora.sparse_initializer";
 /// What the names of these begin with.
 pub(crate) const OWN: &str = "anfora.";
 

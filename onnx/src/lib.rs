@@ -37,6 +37,9 @@
 //! Export writes a node for each call, and none for tuples, projections and aliases. Equal constants become one initializer. A large constant that is
 //! one number many times becomes a node that repeats the number ([`ExportOptions::max_splat_bytes`]).
 //!
+//! A sparse constant is a literal with all its elements, unless these take much more room than the sparse form, which is kept then; either comes back
+//! sparse.
+//!
 //! # Functions
 //! A function of the module that the entry calls, or that such a function calls, is a function of the model, in the domain `anfora`; it comes back
 //! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
@@ -61,7 +64,7 @@
 //! if [`ExportOptions::external_data`] says so, always or where the model would be larger than the 2 GiB that protocol buffers can hold: elements in
 //! program order, those of at least 64 KiB at multiples of 4096.
 //!
-//! Not supported yet, and refused: sparse initializers, training information, and the export of `if` and of calls of
+//! Not supported yet, and refused: training information, and the export of `if` and of calls of
 //! functions that are values.
 
 pub mod convert;
@@ -76,6 +79,7 @@ mod external;
 mod import;
 mod keys;
 mod opaque;
+mod sparse;
 mod types;
 
 pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};

@@ -10,6 +10,7 @@ use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType};
+use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
 pub(super) fn register(table: &mut Conversions) {
@@ -22,6 +23,7 @@ pub(super) fn register(table: &mut Conversions) {
             ("value_ints", AttributeType::Ints),
             ("value_string", AttributeType::String),
             ("value_strings", AttributeType::Strings),
+            (sparse::ATTRIBUTE, AttributeType::SparseTensor),
         ]),
         Conversion::new("Identity", OPSETS, "").import(import_identity).any_operands(),
         Conversion::new("ConstantOfShape", OPSETS, "full")
@@ -45,6 +47,9 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         return Err(Kept::because("it does not have just one attribute"));
     };
     let text = |s: &Bytes| std::str::from_utf8(s).ok().map(Arc::<str>::from);
+    if let (sparse::ATTRIBUTE, Some(sparse)) = (attribute.name(), &attribute.sparse_tensor) {
+        return sparse::literal_of_sparse(sparse).map(Lowered::Constant);
+    }
     let literal = || match attribute.name() {
         "value" => {
             let tensor = attribute.t.as_ref()?;
@@ -99,6 +104,12 @@ pub(crate) fn constant_attribute(name: &str, literal: &Literal) -> Result<Attrib
         "value_string" if literal.rank() == 0 && literal.as_strings().is_some() => {
             a.s = strings().and_then(|s: Vec<Bytes>| s.into_iter().next());
             AttributeType::String
+        }
+        sparse::ATTRIBUTE => {
+            return match sparse::sparse_of(literal) {
+                Ok(sparse) => Ok(sparse::sparse_attribute(sparse)),
+                Err(_) => value_attribute(literal),
+            };
         }
         _ => return value_attribute(literal),
     };

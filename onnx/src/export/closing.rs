@@ -7,7 +7,8 @@ use super::graph::{Exporter, InfoType, OpenGraph};
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::keys;
-use crate::proto::{GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto};
+use crate::sparse;
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
@@ -76,6 +77,8 @@ impl Exporter<'_> {
         }
         begin.initializers.append(&mut defaults);
         begin.nodes.append(&mut graph.nodes);
+        let has_initializers = graph.lambda.is_some() || is_main;
+        let sparse_initializer = take_sparse(&mut begin.nodes, has_initializers);
         self.nodes += begin.nodes.len();
         let quantization_annotation = self.quantization(graph.meta)?;
         for ((id, own), var) in &graph.bound_constants {
@@ -97,7 +100,7 @@ impl Exporter<'_> {
             output: outputs,
             value_info: graph.infos,
             quantization_annotation,
-            sparse_initializer: Vec::new(),
+            sparse_initializer,
             metadata_props: self.metadata(graph.meta)?,
         })
     }
@@ -147,4 +150,25 @@ impl Exporter<'_> {
         });
         Ok(annotations)
     }
+}
+
+/// Takes those nodes out that stand for sparse initializers, where a graph may have such.
+fn take_sparse(nodes: &mut Vec<NodeProto>, has_initializers: bool) -> Vec<SparseTensorProto> {
+    let mut taken = Vec::new();
+    if !nodes.iter().any(sparse::is_initializer) {
+        return taken;
+    }
+    for mut node in std::mem::take(nodes) {
+        if sparse::is_initializer(&node) && has_initializers {
+            match sparse::initializer_of_node(node) {
+                Ok(sparse) => {
+                    taken.push(sparse);
+                    continue;
+                }
+                Err(back) => node = *back,
+            }
+        }
+        nodes.push(node);
+    }
+    taken
 }

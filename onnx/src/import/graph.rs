@@ -19,6 +19,7 @@ use crate::error::{ImportError, ImportProblem};
 use crate::external::ReadFiles;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
+use crate::sparse;
 use crate::tensor::literal_of;
 use crate::types::{Binding, FileDims, contradict, proto_of, says_no_more, type_of};
 
@@ -61,6 +62,8 @@ pub(super) struct OpenGraph {
     nodes: IntoIter<NodeProto>,
     /// Number of nodes taken from `nodes`.
     taken: usize,
+    /// So many of the first nodes are sparse initializers.
+    sparse_initializers: usize,
     /// The node in hand, while its subgraphs are being imported.
     pending: Option<PendingNode>,
     outputs: Vec<ValueInfoProto>,
@@ -123,7 +126,10 @@ impl OpenGraph {
             "" => String::new(),
             name => format!(" named `{name}`"),
         };
-        format!("{}, node {} (`{}`{named})", self.place, self.taken - 1, node.op_type())
+        match (self.taken - 1).checked_sub(self.sparse_initializers) {
+            Some(i) => format!("{}, node {i} (`{}`{named})", self.place, node.op_type()),
+            None => format!("{}, the sparse initializer `{}`", self.place, node.output[0]),
+        }
     }
 
     /// Whether anything may use a value that a node of this graph computes.
@@ -220,7 +226,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 None => match graph.nodes.next() {
                     Some(node) => {
                         graph.taken += 1;
-                        self.nodes += 1;
+                        self.nodes += usize::from(graph.taken > graph.sparse_initializers);
                         PendingNode::new(node)
                     }
                     None => {
@@ -288,9 +294,14 @@ impl<'m, 'a> Importer<'m, 'a> {
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         filled.map_err(fail)?;
-        if !sparse_initializer.is_empty() {
-            return Err(fail(ImportProblem::Unsupported("a sparse initializer")));
+        let sparse_initializers = sparse_initializer.len();
+        let mut nodes: Vec<NodeProto> = Vec::with_capacity(sparse_initializers + node.len());
+        nodes.extend(sparse_initializer.into_iter().map(sparse::node_of_initializer));
+        if nodes.iter().any(|n| n.output[0].is_empty()) {
+            return Err(fail(ImportProblem::Nameless("a sparse initializer")));
         }
+        nodes.extend(node);
+        let node = nodes;
         let cx = self.builder.cx();
         let mut meta = Vec::new();
         meta.extend(name.filter(|n| !n.is_empty()).map(|n| (keys::GRAPH, cx.str_attr(&n))));
@@ -305,6 +316,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             label,
             nodes: Vec::new().into_iter(),
             taken: 0,
+            sparse_initializers,
             pending: None,
             outputs: Vec::new(),
             stated: FxHashMap::default(),

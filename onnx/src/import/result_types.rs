@@ -5,6 +5,8 @@
 use anfora_ir::{Context, DType, DimId, Type, TypeId};
 
 use crate::proto::NodeProto;
+use crate::sparse;
+use crate::tensor::dtype_of;
 
 /// Operators of the standard domain, in every version, whose first result has the type of their first operand.
 const LIKE_FIRST_OPERAND: &[&str] = &[
@@ -41,6 +43,12 @@ const LIKE_FIRST_OPERAND: &[&str] = &[
 /// The type of an output of a node of the standard domain, from the types of its operands; `Any` if it does not show.
 pub(super) fn result_type(cx: &mut Context, node: &NodeProto, output: usize, operands: &[TypeId]) -> TypeId {
     let any = cx.types.any();
+    if let Some((number, dims)) = sparse::type_of_constant(node).filter(|_| node.op_type() == "Constant" && output == 0)
+    {
+        let Some(dtype) = dtype_of(number) else { return any };
+        let extents: Vec<DimId> = dims.iter().map(|&d| cx.types.dims.constant(d)).collect();
+        return if dims.iter().all(|&d| d >= 0) { cx.types.tensor(dtype, &extents) } else { any };
+    }
     let (Some(&first), 0) = (operands.first(), output) else { return any };
     match node.op_type() {
         op if LIKE_FIRST_OPERAND.contains(&op) => match cx.types.get(first) {

@@ -169,7 +169,7 @@ fn models_that_are_not() {
     refused(&ModelProto { training_info: vec![TrainingInfoProto::default()], ..good() }, &["training information"]);
     let mut m = good();
     m.graph.as_mut().unwrap().sparse_initializer = vec![SparseTensorProto::default()];
-    refused(&m, &["a sparse initializer"]);
+    refused(&m, &["a sparse initializer without a name"]);
     refused(&ModelProto { graph: Some(GraphProto::default()), ..ModelProto::default() }, &["ir_version"]);
 }
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, model, node};
+use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, literals, model, node};
 
 /// Files in memory that count how often they are asked for.
 #[derive(Default)]
@@ -66,12 +66,6 @@ fn sum(w: TensorProto) -> ModelProto {
 
 fn bytes_of(model: &ModelProto) -> Bytes {
     model.encode_to_vec().into()
-}
-
-fn literals(module: &Module) -> Vec<Literal> {
-    let (_, main) = module.functions().next().expect("there is @main");
-    let body = &main.body;
-    body.exprs().filter_map(|(e, _)| body.as_literal(e)).map(|l| module.cx.literals.get(l).clone()).collect()
 }
 
 #[test]

@@ -9,4 +9,5 @@ mod functions;
 mod models;
 mod mutations;
 mod round_trip;
+mod sparse;
 mod wire;

@@ -142,6 +142,13 @@ pub(crate) fn operators(module: &Module) -> Vec<String> {
     names
 }
 
+/// The literals in `@main`.
+pub(crate) fn literals(module: &Module) -> Vec<Literal> {
+    let (_, main) = module.functions().next().expect("there is @main");
+    let body = &main.body;
+    body.exprs().filter_map(|(e, _)| body.as_literal(e)).map(|l| module.cx.literals.get(l).clone()).collect()
+}
+
 /// The operators of a graph's nodes, in order.
 pub(crate) fn node_types(model: &ModelProto) -> Vec<&str> {
     model.graph.as_ref().expect("a model has a graph").node.iter().map(|n| n.op_type()).collect()

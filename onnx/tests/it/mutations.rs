@@ -1,14 +1,19 @@
 //! Damaged files: errors or modules, never a panic.
 
+use std::sync::Arc;
+
 use anfora_ir::{Literal, verify_module};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, tensor_attribute};
-use anfora_onnx::proto::ModelProto;
+use anfora_onnx::proto::{
+    AttributeProto, AttributeType, ModelProto, SparseTensorProto, StringStringEntryProto, TensorProto,
+};
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::wire::UnknownFields;
-use anfora_onnx::{ExportOptions, ImportOptions, export, import};
+use anfora_onnx::{DataFiles, ExportOptions, ImportOptions, export, import};
 use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message;
+use rustc_hash::FxHashMap;
 
 use crate::models::{
     BOOL, float, floats, graph, graph_attribute, info, initializer, ints, model, node, symbolic_type, typed,
@@ -71,10 +76,43 @@ fn base() -> ModelProto {
     m
 }
 
+/// A small model with elements in another file, sparse constants, and one that is kept.
+fn stored_otherwise() -> ModelProto {
+    let entry = |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
+    let place = vec![entry("location", "w"), entry("offset", "4"), entry("length", "8")];
+    let external = TensorProto {
+        name: Some("e".into()),
+        dims: vec![2],
+        data_type: Some(1),
+        data_location: Some(1),
+        external_data: place,
+        ..TensorProto::default()
+    };
+    let sparse = |name: Option<&str>, at: i64, dims: &[i64]| SparseTensorProto {
+        values: Some(TensorProto { name: name.map(Into::into), ..tensor_of(&floats(&[5.0]), 8).unwrap() }),
+        indices: Some(tensor_of(&ints(&[at]), 8).unwrap()),
+        dims: dims.to_vec(),
+    };
+    let mut value = AttributeProto { name: Some("sparse_value".into()), ..AttributeProto::default() };
+    value.set_type(AttributeType::SparseTensor);
+    value.sparse_tensor = Some(Box::new(sparse(None, 1, &[2])));
+    let nodes = vec![
+        node("Constant", &[], &["c"], vec![value]),
+        node("Sum", &["e", "s", "c"], &["y"], vec![]),
+        node("Frob", &["y", "k"], &["z"], vec![]),
+    ];
+    let mut g = graph("g", nodes, vec![], vec![float("z", &[2])]);
+    g.initializer = vec![external];
+    g.sparse_initializer = vec![sparse(Some("s"), 0, &[2]), sparse(Some("k"), 7, &[1 << 20, 1 << 20])];
+    model(13, g)
+}
+
 /// Reads bytes, and, if they are a model, writes it and reads that.
 fn survives(bytes: Vec<u8>) {
     for unknown_fields in [UnknownFields::Refuse, UnknownFields::Drop] {
-        let options = ImportOptions { unknown_fields, ..ImportOptions::default() };
+        let files: FxHashMap<String, Bytes> = [("w".to_string(), Bytes::from(vec![64; 16]))].into_iter().collect();
+        let data_files = Some(Arc::new(files) as Arc<dyn DataFiles>);
+        let options = ImportOptions { unknown_fields, data_files, ..ImportOptions::default() };
         let Ok(imported) = import(Bytes::from(bytes.clone()), &options) else { continue };
         let module = imported.module;
         if let Err(e) = verify_module(&module) {
@@ -96,24 +134,27 @@ fn the_model_itself_survives() {
     let bytes = base().encode_to_vec();
     assert!(import(Bytes::from(bytes.clone()), &ImportOptions::default()).is_ok());
     survives(bytes);
+    survives(stored_otherwise().encode_to_vec());
 }
 
 #[test]
 fn every_truncation() {
-    let bytes = base().encode_to_vec();
-    for len in 0..bytes.len() {
-        survives(bytes[..len].to_vec());
+    for bytes in [base().encode_to_vec(), stored_otherwise().encode_to_vec()] {
+        for len in 0..bytes.len() {
+            survives(bytes[..len].to_vec());
+        }
     }
 }
 
 #[test]
 fn every_bit() {
-    let bytes = base().encode_to_vec();
-    for i in 0..bytes.len() {
-        for bit in 0..8 {
-            let mut damaged = bytes.clone();
-            damaged[i] ^= 1 << bit;
-            survives(damaged);
+    for bytes in [base().encode_to_vec(), stored_otherwise().encode_to_vec()] {
+        for i in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[i] ^= 1 << bit;
+                survives(damaged);
+            }
         }
     }
 }
@@ -133,8 +174,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn mutations(edits in edits()) {
-        let mut bytes = base().encode_to_vec();
+    fn mutations(edits in edits(), is_base in any::<bool>()) {
+        let mut bytes = if is_base { base() } else { stored_otherwise() }.encode_to_vec();
         for (at, value, copy) in edits {
             let at = at % bytes.len();
             match copy {

@@ -1,0 +1,166 @@
+//! Constants that a file stores by the elements that are not zero.
+//!
+//! A sparse constant becomes a literal with all its elements, as long as these take at most [`DENSE_GROWTH`] times as many bytes as the sparse form, so that memory
+//! stays linear in the file. Else it is kept as a `Constant` node with its sparse form. A sparse initializer is read as if it were
+//! a `Constant` node that says what it is, and becomes an initializer again when it is written.
+
+use anfora_ir::{DType, Literal, element_count};
+
+use crate::import::Kept;
+use crate::keys;
+use crate::opaque::is_standard;
+use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
+use crate::tensor::{TensorError, literal_of, tensor_of};
+
+/// The attribute of a `Constant` node that holds a sparse tensor.
+pub(crate) const ATTRIBUTE: &str = "sparse_value";
+/// The elements of a sparse constant may take so many times the bytes of its sparse form,
+const DENSE_GROWTH: usize = 128;
+/// and so many bytes more.
+const DENSE_BYTES: usize = 4096;
+
+/// The constant that a sparse tensor stands for.
+///
+/// # Errors
+/// If it is malformed, has more to it than its elements, or takes much more room as a literal.
+pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, Kept> {
+    let part = |tensor: &Option<TensorProto>, name: &'static str| {
+        let tensor = tensor.as_ref().ok_or_else(|| Kept::because(format!("the sparse tensor has no {name}")))?;
+        if tensor.name.is_some() || tensor.doc_string.is_some() || !tensor.metadata_props.is_empty() {
+            return Err(Kept::because(format!("the sparse tensor's {name} have a name, a text or metadata")));
+        }
+        literal_of(tensor).map_err(|e| Kept::because(format!("the sparse tensor's {name}: {e}")))
+    };
+    let (values, indices) = (part(&sparse.values, "values")?, part(&sparse.indices, "indices")?);
+    let dtype = values.dtype();
+    if dtype.bits() < 8 {
+        return Err(Kept::because(format!("it is a sparse tensor of {dtype}")));
+    }
+    let dims: Option<Vec<usize>> = sparse.dims.iter().map(|&d| usize::try_from(d).ok()).collect();
+    let sized = dims.and_then(|dims| Some((element_count(&dims)?, dims)));
+    let (elements, shape) =
+        sized.ok_or_else(|| Kept::because("the sparse tensor's extents are not those of a tensor"))?;
+    let positions = positions(&indices, values.shape(), &shape)
+        .ok_or_else(|| Kept::because("the sparse tensor's indices are not ascending positions in it, one a value"))?;
+    let width = dtype.bits() / 8;
+    if positions.is_empty() {
+        return Ok(Literal::splat_bytes(dtype, &shape, &vec![0; width]));
+    }
+    let stored = positions.len() * (width + size_of::<i64>());
+    let bytes =
+        elements.checked_mul(width).filter(|&b| b <= stored.saturating_mul(DENSE_GROWTH).saturating_add(DENSE_BYTES));
+    let Some(bytes) = bytes else {
+        return Err(Kept::because(format!("the sparse tensor has {} of {elements} elements", positions.len())));
+    };
+    let mut dense = vec![0; bytes];
+    for (element, position) in values.to_bytes().chunks_exact(width).zip(positions) {
+        dense[position * width..][..width].copy_from_slice(element);
+    }
+    Literal::from_bytes(dtype, &shape, dense.into()).map_err(|e| Kept::because(e.to_string()))
+}
+
+/// Where in a tensor's elements the values are: ascending, each once. Indices are positions, or one row of coordinates a value.
+fn positions(indices: &Literal, values: &[usize], shape: &[usize]) -> Option<Vec<usize>> {
+    let &[count] = values else { return None };
+    if indices.dtype() != DType::Int64 {
+        return None;
+    }
+    let total = element_count(shape)?;
+    let numbers = indices.elements::<i64>()?;
+    let positions: Option<Vec<usize>> = match *indices.shape() {
+        [n] if n == count => numbers.iter().map(|&i| usize::try_from(i).ok().filter(|&i| i < total)).collect(),
+        [n, rank] if n == count && rank == shape.len() && rank > 0 => {
+            let position = |row: &[i64]| {
+                row.iter().zip(shape).try_fold(0usize, |at, (&i, &extent)| {
+                    let i = usize::try_from(i).ok().filter(|&i| i < extent)?;
+                    at.checked_mul(extent)?.checked_add(i)
+                })
+            };
+            numbers.chunks_exact(rank).map(position).collect()
+        }
+        _ => None,
+    };
+    positions.filter(|p| p.is_sorted_by(|a, b| a < b))
+}
+
+/// The sparse form of a constant: the elements whose bits are not all zero, and their positions.
+///
+/// # Errors
+/// If the elements are strings, smaller than a byte, or too many.
+pub(crate) fn sparse_of(literal: &Literal) -> Result<SparseTensorProto, TensorError> {
+    let (dtype, shape) = (literal.dtype(), literal.shape());
+    let too_large = || TensorError::TooLarge(shape.to_vec());
+    let width = dtype.bits() / 8;
+    let is_zero = literal.as_splat().is_some_and(|e| e.iter().all(|&b| b == 0));
+    let is_small = literal.expanded_bytes().is_some_and(|b| b <= i32::MAX as usize);
+    let whole = match (width, is_zero) {
+        (1.., true) => Default::default(),
+        (1.., false) if is_small => literal.to_bytes(),
+        _ => return Err(too_large()),
+    };
+    let (mut values, mut indices) = (Vec::new(), Vec::<i64>::new());
+    for (i, element) in whole.chunks_exact(width).enumerate().filter(|(_, e)| e.iter().any(|&b| b != 0)) {
+        values.extend_from_slice(element);
+        indices.push(i as i64);
+    }
+    let count = indices.len();
+    let part = |literal: Literal| tensor_of(&literal, i32::MAX as u64);
+    let dims: Result<Vec<i64>, _> = shape.iter().map(|&d| i64::try_from(d)).collect();
+    Ok(SparseTensorProto {
+        values: Some(part(Literal::from_bytes(dtype, &[count], values.into())?)?),
+        indices: Some(part(Literal::from_elements(&[count], &indices)?)?),
+        dims: dims.map_err(|_| too_large())?,
+    })
+}
+
+/// The attribute of a `Constant` node that holds a sparse tensor.
+pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
+    let mut a = AttributeProto { name: Some(ATTRIBUTE.to_owned()), ..AttributeProto::default() };
+    a.sparse_tensor = Some(Box::new(sparse));
+    a.set_type(AttributeType::SparseTensor);
+    a
+}
+
+/// The node that a sparse initializer is read as.
+pub(crate) fn node_of_initializer(mut sparse: SparseTensorProto) -> NodeProto {
+    let values = sparse.values.get_or_insert_default();
+    let name = values.name.take().unwrap_or_default();
+    let mut metadata_props = std::mem::take(&mut values.metadata_props);
+    metadata_props.push(StringStringEntryProto { key: Some(keys::SPARSE.to_owned()), value: Some(String::new()) });
+    NodeProto {
+        op_type: Some("Constant".to_owned()),
+        output: vec![name],
+        doc_string: values.doc_string.take(),
+        attribute: vec![sparse_attribute(sparse)],
+        metadata_props,
+        ..NodeProto::default()
+    }
+}
+
+/// Whether a node stands for a sparse initializer.
+pub(crate) fn is_initializer(node: &NodeProto) -> bool {
+    node.metadata_props.last().is_some_and(|e| e.key() == keys::SPARSE)
+}
+
+/// The sparse initializer that a node stands for; or the node, without the mark, if it is not that of one any more.
+pub(crate) fn initializer_of_node(mut node: NodeProto) -> Result<SparseTensorProto, Box<NodeProto>> {
+    node.metadata_props.retain(|e| e.key() != keys::SPARSE);
+    let is_constant = node.op_type() == "Constant" && is_standard(node.domain()) && node.name().is_empty();
+    match (node.attribute.as_mut_slice(), node.output.as_slice()) {
+        ([AttributeProto { sparse_tensor: Some(sparse), .. }], [name]) if is_constant => {
+            let mut sparse = std::mem::take(&mut **sparse);
+            let values = sparse.values.get_or_insert_default();
+            values.name = Some(name.clone());
+            values.doc_string = node.doc_string;
+            values.metadata_props = node.metadata_props;
+            Ok(sparse)
+        }
+        _ => Err(Box::new(node)),
+    }
+}
+
+/// Element type and extents of the sparse tensor of a `Constant` node.
+pub(crate) fn type_of_constant(node: &NodeProto) -> Option<(i32, &[i64])> {
+    let sparse = node.attribute.iter().find(|a| a.name() == ATTRIBUTE)?.sparse_tensor.as_ref()?;
+    Some((sparse.values.as_ref()?.data_type?, &sparse.dims))
+}

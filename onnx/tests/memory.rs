@@ -1,0 +1,155 @@
+//! How much memory import and export take beyond the file, counted by the allocator: linear in the file, and next to nothing for the elements of constants.
+
+use std::sync::Arc;
+
+use anfora_ir::Literal;
+use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
+use anfora_onnx::proto::type_proto::{Tensor, Value};
+use anfora_onnx::proto::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
+};
+use anfora_onnx::tensor::tensor_of;
+use anfora_onnx::{DataFiles, ExportOptions, ExternalData, ImportOptions, WhenExternal, export, import};
+use bytes::Bytes;
+use peak_alloc::PeakAlloc;
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// What is allocated at most during `work` beyond what was before.
+fn peak<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let result = work();
+    (ALLOCATOR.peak_usage() - before, result)
+}
+
+fn float(name: &str, dims: &[i64]) -> ValueInfoProto {
+    let dim = dims.iter().map(|&d| Dimension { value: Some(Extent::DimValue(d)), denotation: None }).collect();
+    let tensor = Tensor { elem_type: Some(1), shape: Some(TensorShapeProto { dim }) };
+    let ty = TypeProto { value: Some(Value::TensorType(tensor)), denotation: None };
+    ValueInfoProto { name: Some(name.to_string()), r#type: Some(ty), ..ValueInfoProto::default() }
+}
+
+fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        input: inputs.iter().map(|i| i.to_string()).collect(),
+        output: vec![output.to_string()],
+        op_type: Some(op.to_string()),
+        ..NodeProto::default()
+    }
+}
+
+fn file(mut graph: GraphProto) -> Bytes {
+    graph.name = Some("graph".to_string());
+    let opset = OperatorSetIdProto { domain: Some(String::new()), version: Some(17) };
+    let graph = Some(graph);
+    ModelProto { ir_version: Some(8), opset_import: vec![opset], graph, ..ModelProto::default() }.encode_to_vec().into()
+}
+
+/// A chain of `n` nodes, every third kept as it is, every fourth with a constant of its own.
+fn chain(n: usize) -> Bytes {
+    let mut graph = GraphProto { input: vec![float("x", &[4])], ..GraphProto::default() };
+    let mut last = "x".to_string();
+    for i in 0..n {
+        let name = format!("value_{i}");
+        let constant = format!("weight_{i}");
+        graph.node.push(match i % 12 {
+            0 | 4 | 8 => {
+                let literal = Literal::from_elements(&[4], &[i as f32, 1.0, 2.0, 3.0]).expect("four elements");
+                let tensor = tensor_of(&literal, 64).expect("it is small");
+                graph.initializer.push(TensorProto { name: Some(constant.clone()), ..tensor });
+                node("Add", &[&last, &constant], &name)
+            }
+            1 | 5 | 9 => node("Frob", &[&last], &name),
+            _ => node("Relu", &[&last], &name),
+        });
+        graph.value_info.push(float(&name, &[4]));
+        last = name;
+    }
+    graph.output = vec![float(&last, &[4])];
+    file(graph)
+}
+
+fn weights(extents: &[i64], tensors: Vec<TensorProto>) -> Bytes {
+    let names: Vec<String> = tensors.iter().map(|t| t.name().to_string()).collect();
+    let inputs: Vec<&str> = std::iter::once("x").chain(names.iter().map(String::as_str)).collect();
+    let graph = GraphProto {
+        node: vec![node("Sum", &inputs, "y")],
+        initializer: tensors,
+        input: vec![float("x", extents)],
+        output: vec![float("y", extents)],
+        ..GraphProto::default()
+    };
+    file(graph)
+}
+
+/// One function: tests of one program share the allocator.
+#[test]
+fn memory_is_linear_in_the_file() {
+    // The length of a file, and what its import and its export take.
+    let nodes = |n: usize| {
+        let bytes = chain(n);
+        let length = bytes.len();
+        let (taken, imported) = peak(|| import(bytes, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}")));
+        let (written, exported) = peak(|| export(&imported.module, &ExportOptions::default()));
+        assert_eq!(exported.unwrap_or_else(|e| panic!("{e}")).nodes, n);
+        println!(
+            "{n} nodes: {} bytes in the file, {} for import, {} for export each",
+            length / n,
+            taken / n,
+            written / n
+        );
+        [length, taken, written].map(|b| b as f64 / n as f64)
+    };
+    let [_, few_in, few_out] = nodes(10_000);
+    let [length, in_each, out_each] = nodes(40_000);
+    // Tables grow by doubling, so that one size may have more room than it needs.
+    assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
+    assert!(in_each <= 24.0 * length, "{in_each} bytes a node for import");
+    assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
+
+    // 16 MB of elements, in the model and in another file.
+    const EXTENT: usize = 1 << 20;
+    let elements: Vec<f32> = (0..EXTENT).map(|i| i as f32).collect();
+    let tensors = (0..4).map(|i| {
+        let literal = Literal::from_elements(&[EXTENT], &elements).expect("one element an extent");
+        let mut tensor = tensor_of(&literal, u64::MAX).expect("it is a tensor");
+        let raw = tensor.raw_data.take().expect("it has elements").to_vec();
+        // They differ, so that they are not one literal.
+        tensor.raw_data = Some([(i as f32).to_le_bytes().as_slice(), &raw[4..]].concat().into());
+        TensorProto { name: Some(format!("w{i}")), ..tensor }
+    });
+    let bytes = weights(&[EXTENT as i64], tensors.collect());
+    let few = 1 << 20;
+    let (taken, imported) = peak(|| import(bytes, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}")));
+    assert!(taken < few, "import takes {taken} bytes beside 16 MB of elements");
+    let external = ExternalData { when: WhenExternal::Always, ..ExternalData::new("w") };
+    let options = ExportOptions { external_data: Some(external), ..ExportOptions::default() };
+    let (taken, exported) = peak(|| export(&imported.module, &options).unwrap_or_else(|e| panic!("{e}")));
+    assert!(taken < few, "export to another file takes {taken} bytes");
+    let mut data = Vec::with_capacity(32 << 20);
+    let beside = exported.data.expect("the elements are in a file");
+    let (taken, done) = peak(|| beside.write_to(&mut data));
+    done.expect("memory can be written");
+    assert!(taken < few, "writing the file takes {taken} bytes");
+    let files: FxHashMap<String, Bytes> = [("w".to_string(), Bytes::from(data))].into_iter().collect();
+    let options = ImportOptions { data_files: Some(Arc::new(files) as Arc<dyn DataFiles>), ..ImportOptions::default() };
+    let (taken, again) = peak(|| import(exported.bytes.into(), &options).unwrap_or_else(|e| panic!("{e}")));
+    assert!(taken < few, "import from another file takes {taken} bytes");
+    assert!(again.module.to_string() == imported.module.to_string(), "it comes back as it was");
+
+    // What a file claims is not what it holds: nothing is allocated for it.
+    let vast =
+        TensorProto { dims: vec![1 << 40], data_type: Some(1), name: Some("w".into()), ..TensorProto::default() };
+    let (taken, refused) = peak(|| import(weights(&[1], vec![vast]), &ImportOptions::default()).is_err());
+    assert!(refused && taken < few, "{taken} bytes for an empty tensor of 2^40 elements");
+    // Small messages, of which there are many to a byte.
+    let graph = GraphProto { node: vec![NodeProto::default(); 100_000], ..GraphProto::default() };
+    let bytes = file(graph);
+    let length = bytes.len();
+    let (taken, refused) = peak(|| import(bytes, &ImportOptions::default()).is_err());
+    assert!(refused && taken < 400 * length, "{taken} bytes for {length} of empty nodes");
+}
