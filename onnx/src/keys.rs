@@ -43,6 +43,18 @@ pub(crate) const DEFAULTS: &str = "onnx_defaults";
 /// Symbolic dimensions whose name in the file is not an identifier: a list of `[symbol, name]`.
 pub(crate) const DIMENSIONS: &str = "onnx_dimensions";
 
+// Carried along by a branch: by the binding of the `if`, under the same names with one of these in place of the prefix.
+
+/// For the first branch.
+pub(crate) const THEN: &str = "onnx_then_";
+/// For the second.
+pub(crate) const ELSE: &str = "onnx_else_";
+
+/// The key of a branch, for one of a graph.
+pub(crate) fn of_branch(branch: &str, key: &str) -> String {
+    format!("{branch}{}", key.strip_prefix(PREFIX).unwrap_or(key))
+}
+
 // Carried along by a node: by the binding of its value.
 
 /// The node's name.
@@ -57,6 +69,9 @@ pub(crate) const INPUTS: &str = "onnx_inputs";
 pub(crate) const CARRIED: &str = "onnx_attributes";
 /// For the binding of a constant that was a node: the attribute of that node that held it.
 pub(crate) const CONSTANT: &str = "onnx_constant";
+
+/// For the binding of the one element of a condition that is not of rank 0: the file has no node for it.
+pub(crate) const CONDITION: &str = "onnx_condition";
 
 // Attributes of opaque calls, beside those of the node.
 

@@ -27,7 +27,7 @@
 //! An ONNX operator becomes one of ours only where that means exactly the same, for the version of the operators that the model imports: a
 //! table says how, one row each ([`convert`]). Any other node is kept as a call of `onnx.<Op>` (or `onnx.<domain>.<Op>`) with all of its
 //! attributes, typed by what the file says of its results. Its subgraphs become `fn`s that are its last operands, so that what they
-//! capture is an ordinary free variable. What the language has no place for — names of nodes, doc strings, metadata, types that say more
+//! capture is an ordinary free variable. Those of an `If` become the branches of an `if`. What the language has no place for — names of nodes, doc strings, metadata, types that say more
 //! than ours — is carried along in `#[…]` and `#![…]` under names that begin with `onnx_`, and written back.
 //!
 //! A constant is a literal at each use, which lets types depend on it; the use remembers the constant's name. Where the uses do not tell all
@@ -64,7 +64,7 @@
 //! if [`ExportOptions::external_data`] says so, always or where the model would be larger than the 2 GiB that protocol buffers can hold: elements in
 //! program order, those of at least 64 KiB at multiples of 4096.
 //!
-//! Not supported yet, and refused: training information, and the export of `if` and of calls of
+//! Not supported yet, and refused: training information, and the export of calls of
 //! functions that are values.
 
 pub mod convert;

@@ -4,6 +4,7 @@
 //! cannot be said exactly; the node is then kept as it is. Its export rule writes the call of an operator of ours as nodes.
 
 mod constant;
+mod control;
 mod elementwise;
 mod matrix;
 mod normalization;
@@ -159,6 +160,9 @@ impl Conversion {
     }
 }
 
+/// What stands for our `if`, which is no operator.
+pub(crate) const BRANCHES: &str = "if";
+
 /// The versions of the standard operators of which the rows of this crate know the meaning.
 pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
 const NEWEST: i64 = 28;
@@ -180,6 +184,7 @@ impl Default for Conversions {
         scan::register(&mut table);
         shape::register(&mut table);
         constant::register(&mut table);
+        control::register(&mut table);
         matrix::register(&mut table);
         window::register(&mut table);
         normalization::register(&mut table);

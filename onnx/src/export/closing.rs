@@ -1,9 +1,11 @@
 //! The end of a graph: its message, with what it carries along.
 
-use anfora_ir::{Attr, AttrsId, Literal};
+use anfora_ir::{Attr, Literal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, OpenGraph};
+use super::graph_meta::GraphMeta;
+use super::slots::Block;
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
 use crate::keys;
@@ -13,8 +15,8 @@ use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
     /// What a graph carries along about inputs, outputs and initializers, by name.
-    pub(super) fn carried_infos(&self, meta: AttrsId) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
-        let Some(value) = self.cx.find_attr(meta, keys::INFOS) else { return Ok(FxHashMap::default()) };
+    pub(super) fn carried_infos(&self, meta: GraphMeta) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, keys::INFOS) else { return Ok(FxHashMap::default()) };
         let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::INFOS))?;
         Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
     }
@@ -45,7 +47,7 @@ impl Exporter<'_> {
 
     /// Ends a graph.
     pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
-        let is_main = self.is_main(graph.lambda);
+        let is_main = self.is_main(graph.block);
         let cx = self.cx;
         let infos = self.carried_infos(graph.meta)?;
         let mut outputs = Vec::with_capacity(graph.outputs.len());
@@ -72,12 +74,12 @@ impl Exporter<'_> {
                 graph.infos.extend(stated.cloned());
             }
         }
-        if graph.lambda.is_none() {
+        if graph.block == Block::Function {
             self.given = std::mem::take(&mut begin.constants);
         }
         begin.initializers.append(&mut defaults);
         begin.nodes.append(&mut graph.nodes);
-        let has_initializers = graph.lambda.is_some() || is_main;
+        let has_initializers = graph.block != Block::Function || is_main;
         let sparse_initializer = take_sparse(&mut begin.nodes, has_initializers);
         self.nodes += begin.nodes.len();
         let quantization_annotation = self.quantization(graph.meta)?;
@@ -90,7 +92,7 @@ impl Exporter<'_> {
             self.views.entry(name).or_default().pop();
         }
         self.names.close();
-        let name = cx.find_attr(graph.meta, keys::GRAPH).and_then(|v| str(cx, v)).unwrap_or("graph");
+        let name = graph.meta.find(cx, keys::GRAPH).and_then(|v| str(cx, v)).unwrap_or("graph");
         Ok(GraphProto {
             node: begin.nodes,
             name: Some(name.to_owned()),
@@ -106,8 +108,8 @@ impl Exporter<'_> {
     }
 
     /// The default values of inputs.
-    fn defaults(&mut self, meta: AttrsId, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
-        let Some(value) = self.cx.find_attr(meta, keys::DEFAULTS) else { return Ok(Vec::new()) };
+    fn defaults(&mut self, meta: GraphMeta, inputs: &[ValueInfoProto]) -> Result<Vec<TensorProto>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, keys::DEFAULTS) else { return Ok(Vec::new()) };
         let damaged = || ExportProblem::Damaged(keys::DEFAULTS);
         let names: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
         let mut tensors = Vec::new();
@@ -140,8 +142,8 @@ impl Exporter<'_> {
     }
 
     /// The annotations of values that are still there.
-    fn quantization(&self, meta: AttrsId) -> Result<Vec<TensorAnnotation>, ExportProblem> {
-        let Some(value) = self.cx.find_attr(meta, keys::QUANTIZATION) else { return Ok(Vec::new()) };
+    fn quantization(&self, meta: GraphMeta) -> Result<Vec<TensorAnnotation>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, keys::QUANTIZATION) else { return Ok(Vec::new()) };
         let mut annotations: Vec<TensorAnnotation> =
             decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::QUANTIZATION))?;
         annotations.retain(|a| {

@@ -8,11 +8,13 @@ use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ExportOptions;
+use super::conditions::Conditions;
 use super::constants::{Constants, FunctionConstant, MAX_FILE};
 use super::data::DataFile;
 use super::functions::Functions;
+use super::graph_meta::GraphMeta;
 use super::names::Names;
-use super::slots::{Fault, Slot, Slots, ValueId};
+use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str};
 use crate::error::ExportProblem;
 use crate::keys;
@@ -58,6 +60,7 @@ pub(super) struct Exporter<'m> {
     pub(super) given: Vec<FunctionConstant>,
     pub(super) options: &'m ExportOptions,
     pub(super) slots: Slots<'m>,
+    pub(super) conditions: Conditions,
     pub(super) names: Names,
     pub(super) constants: Constants,
     pub(super) value_names: Vec<Option<Rc<str>>>,
@@ -85,10 +88,9 @@ pub(super) struct View {
 
 /// A graph that is not finished.
 pub(super) struct OpenGraph {
-    /// The `fn` that it is; `None` for the function itself.
-    pub(super) lambda: Option<ExprId>,
+    pub(super) block: Block,
     /// What it carries along.
-    pub(super) meta: AttrsId,
+    pub(super) meta: GraphMeta,
     pub(super) nodes: Vec<NodeProto>,
     pub(super) inputs: Vec<ValueInfoProto>,
     pub(super) outputs: Vec<Output>,
@@ -122,12 +124,12 @@ pub(super) enum InfoType {
     Message(TypeProto),
 }
 
-/// A call some of whose operands are graphs.
+/// A call some of whose operands are graphs, or an `if`.
 pub(super) struct PendingCall {
     call: ExprId,
     var: Option<VarId>,
-    /// The `fn`s, last first.
-    waiting: Vec<ExprId>,
+    /// The blocks, last first.
+    waiting: Vec<Block>,
     graphs: Vec<Bytes>,
 }
 
@@ -168,6 +170,7 @@ pub(super) fn export_graph<'m>(
         options,
         value_names: vec![None; slots.len()],
         slots,
+        conditions: Conditions::of(cx, body),
         names: Names::default(),
         constants: Constants::new(options, opset, initializers_are_inputs, kind).map_err(|p| (None, p))?,
         symbols: symbol_names(cx, function.meta).map_err(|p| (None, p))?,
@@ -195,29 +198,33 @@ fn symbol_names(cx: &Context, meta: AttrsId) -> Result<SymbolNames, ExportProble
 impl<'m> Exporter<'m> {
     fn run(&mut self, function: &Function) -> Result<ExportedGraph, Fault> {
         let mut depth = 1;
-        let mut stack = vec![self.open(None, function.meta, self.body.root()).map_err(|p| (None, p))?];
+        let mut stack = vec![self.open_block(Block::Function, GraphMeta::of(function.meta)).map_err(|p| (None, p))?];
         loop {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
             if let Some(mut pending) = graph.pending.take() {
                 let var = pending.var;
                 match pending.waiting.pop() {
-                    Some(lambda) => {
+                    Some(block) => {
                         graph.pending = Some(pending);
-                        if stack.iter().any(|g| g.lambda == Some(lambda)) {
+                        if stack.iter().any(|g| g.block == block) {
                             let what = "a `fn` that is its own subgraph".to_owned();
                             return Err((var, ExportProblem::Unsupported(what)));
                         }
                         if stack.len() == MAX_GRAPHS {
                             return Err((var, ExportProblem::TooDeep(MAX_GRAPHS)));
                         }
-                        let inner = self.open_lambda(lambda).map_err(|p| (var, p))?;
+                        let meta = self.block_meta(block, var);
+                        let inner = self.open_block(block, meta).map_err(|p| (var, p))?;
                         stack.push(inner);
                         depth = depth.max(stack.len());
                     }
                     None => {
-                        let nodes =
-                            self.opaque_node(self.call(pending.call, var), pending.graphs).map_err(|p| (var, p))?;
-                        self.add_nodes(graph, vec![nodes]).map_err(|p| (var, p))?;
+                        let node = match self.body.expr(pending.call) {
+                            Expr::If { .. } => self.if_node(pending.call, var, pending.graphs),
+                            _ => self.opaque_node(self.call(pending.call, var), pending.graphs),
+                        };
+                        let node = node.map_err(|p| (var, p))?;
+                        self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
                     }
                 }
                 continue;
@@ -247,7 +254,12 @@ impl<'m> Exporter<'m> {
                 }
             };
             match self.body.expr(value) {
+                Expr::CallOp { .. } if self.conditions.contains(var) => {}
                 Expr::CallOp { .. } => self.begin_call(graph, value, var).map_err(|p| (var, p))?,
+                Expr::If { .. } => {
+                    let waiting = vec![Block::Else(value), Block::Then(value)];
+                    graph.pending = Some(PendingCall { call: value, var, waiting, graphs: Vec::with_capacity(2) });
+                }
                 Expr::Call { .. } => {
                     let node = self.function_call(value, var).map_err(|p| (var, p))?;
                     self.add_nodes(graph, vec![node]).map_err(|p| (var, p))?;
@@ -284,7 +296,7 @@ impl<'m> Exporter<'m> {
         let mut waiting = Vec::with_capacity(subgraphs);
         for &operand in &call.operands[first..] {
             match self.slots.of_atom(operand)? {
-                Slot::Lambda(lambda) => waiting.push(lambda),
+                Slot::Lambda(lambda) => waiting.push(Block::Lambda(lambda)),
                 Slot::Global(_) | Slot::Other => {
                     return Err(ExportProblem::Pass { what: "global functions as values", pass: "InlineFunctions" });
                 }
@@ -316,8 +328,8 @@ impl<'m> Exporter<'m> {
     }
 
     /// Whether a graph is that of the model.
-    pub(super) fn is_main(&self, lambda: Option<ExprId>) -> bool {
-        lambda.is_none() && self.kind == GraphKind::Main
+    pub(super) fn is_main(&self, block: Block) -> bool {
+        block == Block::Function && self.kind == GraphKind::Main
     }
 
     /// The version of a domain's operators.
@@ -325,23 +337,40 @@ impl<'m> Exporter<'m> {
         self.opsets.get(domain).copied().unwrap_or(1)
     }
 
-    fn open_lambda(&mut self, lambda: ExprId) -> Result<OpenGraph, ExportProblem> {
-        let Expr::Lambda { body: block, .. } = self.body.expr(lambda) else {
-            return Err(ExportProblem::Unsupported("a subgraph that is not a `fn`".to_owned()));
+    /// What a block carries along, of which the operator that it belongs to is bound to `var`.
+    fn block_meta(&self, block: Block, var: Option<VarId>) -> GraphMeta {
+        let none = self.cx.attrs.empty();
+        let of_binding = || var.and_then(|v| self.body.meta(v.expr())).unwrap_or(none);
+        match block {
+            Block::Function => GraphMeta::of(none),
+            Block::Lambda(lambda) => GraphMeta::of(self.slots.lambda_meta(lambda).unwrap_or(none)),
+            Block::Then(_) => GraphMeta::of_branch(of_binding(), keys::THEN),
+            Block::Else(_) => GraphMeta::of_branch(of_binding(), keys::ELSE),
+        }
+    }
+
+    fn open_block(&mut self, block: Block, meta: GraphMeta) -> Result<OpenGraph, ExportProblem> {
+        let start = match block {
+            Block::Function => self.body.root(),
+            Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match (block, self.body.expr(e)) {
+                (Block::Lambda(_), Expr::Lambda { body, .. }) => body,
+                (Block::Then(_), Expr::If { then_block, .. }) => then_block,
+                (Block::Else(_), Expr::If { else_block, .. }) => else_block,
+                _ => return Err(ExportProblem::Unsupported("a subgraph that is not a `fn`".to_owned())),
+            },
         };
-        let meta = self.slots.lambda_meta(lambda).unwrap_or(self.cx.attrs.empty());
-        self.open(Some(lambda), meta, block)
+        self.open(block, meta, start)
     }
 
     /// The doc string that something carries along.
-    pub(super) fn doc(&self, meta: AttrsId) -> Result<Option<String>, ExportProblem> {
-        let Some(value) = self.cx.find_attr(meta, keys::DOC) else { return Ok(None) };
+    pub(super) fn doc(&self, meta: GraphMeta) -> Result<Option<String>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, keys::DOC) else { return Ok(None) };
         Ok(Some(str(self.cx, value).ok_or(ExportProblem::Damaged(keys::DOC))?.to_owned()))
     }
 
     /// The metadata that something carries along.
-    pub(super) fn metadata(&self, meta: AttrsId) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
-        let Some(value) = self.cx.find_attr(meta, keys::METADATA) else { return Ok(Vec::new()) };
+    pub(super) fn metadata(&self, meta: GraphMeta) -> Result<Vec<StringStringEntryProto>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, keys::METADATA) else { return Ok(Vec::new()) };
         entries_of(self.cx, value).ok_or(ExportProblem::Damaged(keys::METADATA))
     }
 

@@ -2,10 +2,12 @@
 
 mod closing;
 mod closures;
+mod conditions;
 mod constants;
 mod data;
 mod functions;
 mod graph;
+mod graph_meta;
 mod names;
 mod node;
 mod opening;

@@ -1,9 +1,10 @@
 //! Calls to nodes.
 
-use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, ExprId, Literal, TensorType, TypeId};
+use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, Expr, ExprId, Literal, TensorType, TypeId, VarId};
 use bytes::Bytes;
 
 use super::graph::{Call, Exporter};
+use super::graph_meta::GraphMeta;
 use super::slots::Slot;
 use crate::attributes::{decoded, decoded_list, list, message_of, str, strs};
 use crate::convert::Conversion;
@@ -319,6 +320,31 @@ impl<'m> Exporter<'m> {
         Ok(node)
     }
 
+    /// The node for an `if`, whose branches are written.
+    pub(super) fn if_node(
+        &mut self,
+        expr: ExprId,
+        var: Option<VarId>,
+        graphs: Vec<Bytes>,
+    ) -> Result<NodeProto, ExportProblem> {
+        let Expr::If { cond, .. } = self.body.expr(expr) else { unreachable!("the caller saw that it is an `if`") };
+        let meta = var.and_then(|v| self.body.meta(v.expr()));
+        let tensor = self.conditions.tensor(self.body, cond);
+        let slot = self.slots.of_atom(tensor.unwrap_or(cond))?;
+        let hint = self.hints(meta)?.first().copied();
+        let cond = self.slot_name(slot, hint)?;
+        let (output, _) = self.results(expr)?;
+        if output.is_empty() {
+            return Err(ExportProblem::Unsupported("an `if` without a result".to_owned()));
+        }
+        let mut node = node("", "If", vec![cond], output, Vec::new());
+        for (label, graph) in ["then_branch", "else_branch"].into_iter().zip(graphs) {
+            add_graph(&mut node, label, graph);
+        }
+        self.carry_along(&mut node, meta)?;
+        Ok(node)
+    }
+
     /// Gives a node what its binding carries along.
     pub(super) fn carry_along(&self, node: &mut NodeProto, meta: Option<AttrsId>) -> Result<(), ExportProblem> {
         let cx = self.cx;
@@ -327,8 +353,8 @@ impl<'m> Exporter<'m> {
         if let Some(value) = find(keys::NAME) {
             node.name = Some(str(cx, value).ok_or(ExportProblem::Damaged(keys::NAME))?.to_owned());
         }
-        node.doc_string = self.doc(meta)?;
-        node.metadata_props = self.metadata(meta)?;
+        node.doc_string = self.doc(GraphMeta::of(meta))?;
+        node.metadata_props = self.metadata(GraphMeta::of(meta))?;
         if let Some(value) = find(keys::DEVICES) {
             let devices: Option<Vec<NodeDeviceConfigurationProto>> = decoded_list(cx, value);
             node.device_configurations = devices.ok_or(ExportProblem::Damaged(keys::DEVICES))?;

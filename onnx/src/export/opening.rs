@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
+use anfora_ir::{Attr, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
-use super::slots::{Slot, ValueId};
+use super::graph_meta::GraphMeta;
+use super::slots::{Block, Slot, ValueId};
 use crate::attributes::{decoded, list, str, strs};
 use crate::convert::{constant_attribute, tensor_attribute};
 use crate::error::ExportProblem;
@@ -17,16 +18,11 @@ use crate::types::{literal_message, proto_of};
 
 impl<'m> Exporter<'m> {
     /// Begins a graph: every value that it computes gets its name.
-    pub(super) fn open(
-        &mut self,
-        lambda: Option<ExprId>,
-        meta: AttrsId,
-        block: ExprId,
-    ) -> Result<OpenGraph, ExportProblem> {
+    pub(super) fn open(&mut self, of: Block, meta: GraphMeta, block: ExprId) -> Result<OpenGraph, ExportProblem> {
         self.names.open();
         self.constants.open();
         let mut graph = OpenGraph {
-            lambda,
+            block: of,
             meta,
             nodes: Vec::new(),
             inputs: Vec::new(),
@@ -41,16 +37,19 @@ impl<'m> Exporter<'m> {
         };
         let body = self.body;
         self.forget_names(&mut graph, block);
-        let params: Vec<VarId> = match lambda.map(|l| body.expr(l)) {
-            Some(Expr::Lambda { lambda, .. }) => body.lambda_params(lambda).collect(),
-            _ => body.params().to_vec(),
+        let params: Vec<VarId> = match of {
+            Block::Function => body.params().to_vec(),
+            Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match body.expr(e) {
+                Expr::Lambda { lambda, .. } => body.lambda_params(lambda).collect(),
+                _ => Vec::new(),
+            },
         };
         let infos = self.carried_infos(meta)?;
         for param in params {
             if let Slot::Value(v) = self.slots.of_atom(param.expr())? {
                 let name = self.names.claim(self.wish(v));
                 let ty = InfoType::Of(body.ty(param.expr()));
-                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, self.is_main(lambda))?);
+                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, self.is_main(of))?);
                 self.value_names[v.index()] = Some(name);
             }
         }
@@ -64,17 +63,18 @@ impl<'m> Exporter<'m> {
         let mut at = block;
         while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
             match body.expr(value) {
+                Expr::CallOp { .. } if self.conditions.contains(Some(var)) => {}
                 Expr::CallOp { .. } => {
                     self.name_results(&mut graph, value)?;
                     self.note_view(&mut graph, var, value);
                 }
-                Expr::Call { .. } => self.name_results(&mut graph, value)?,
+                Expr::Call { .. } | Expr::If { .. } => self.name_results(&mut graph, value)?,
                 Expr::Literal(id) => self.bind_constant(&mut graph, var, id)?,
                 _ => {}
             }
             at = rest;
         }
-        if let Expr::CallOp { .. } | Expr::Call { .. } = body.expr(tail) {
+        if let Expr::CallOp { .. } | Expr::Call { .. } | Expr::If { .. } = body.expr(tail) {
             self.name_results(&mut graph, tail)?;
         }
         Ok(graph)
@@ -87,7 +87,7 @@ impl<'m> Exporter<'m> {
             let (value, rest) = match self.body.expr(at) {
                 Expr::Let { var, value, body, .. } => {
                     if let (Expr::Literal(id), Some(name)) = (self.body.expr(value), self.body.var_name(var))
-                        && !(self.kind == GraphKind::Function && graph.lambda.is_none())
+                        && !(self.kind == GraphKind::Function && graph.block == Block::Function)
                     {
                         graph.bound_constants.entry((id, name)).or_insert(Some(var));
                     }
@@ -114,9 +114,9 @@ impl<'m> Exporter<'m> {
     }
 
     /// The names of a graph's outputs, if it carries as many along as there are.
-    fn output_wishes(&self, meta: AttrsId, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
+    fn output_wishes(&self, meta: GraphMeta, count: usize) -> Result<Option<Vec<&'m str>>, ExportProblem> {
         let cx: &'m Context = self.cx;
-        let Some(value) = cx.find_attr(meta, keys::OUTPUTS) else { return Ok(None) };
+        let Some(value) = meta.find(cx, keys::OUTPUTS) else { return Ok(None) };
         let names = list(cx, value).and_then(|l| strs(cx, l)).ok_or(ExportProblem::Damaged(keys::OUTPUTS))?;
         Ok(Some(names).filter(|n| n.len() == count))
     }
@@ -155,8 +155,8 @@ impl<'m> Exporter<'m> {
                 output.ty = InfoType::Of(data.ty);
                 match &self.value_names[v.index()] {
                     // A value that the graph is given, and returns under the same name.
-                    Some(name) if **name == *wish && may_share => {}
-                    None if data.graph == graph.lambda && !data.is_param => {
+                    Some(name) if **name == *wish && may_share && data.block == graph.block => {}
+                    None if data.block == graph.block && !data.is_param => {
                         output.name = self.names.claim(wish);
                         self.value_names[v.index()] = Some(output.name.clone());
                     }
@@ -261,7 +261,7 @@ impl<'m> Exporter<'m> {
         graph.bound_constants.insert((id, own), None);
         let Some(attribute) = meta.and_then(|m| cx.find_attr(m, keys::CONSTANT)) else {
             let (doc_string, metadata_props) = match meta {
-                Some(meta) => (self.doc(meta)?, self.metadata(meta)?),
+                Some(meta) => (self.doc(GraphMeta::of(meta))?, self.metadata(GraphMeta::of(meta))?),
                 None => (None, Vec::new()),
             };
             return self.constants.bind(&mut self.names, (var, id, own), literal, &name, |tensor| {

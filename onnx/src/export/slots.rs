@@ -34,6 +34,19 @@ pub(super) enum Slot {
     Other,
 }
 
+/// A block that becomes a graph.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Block {
+    /// That of the function itself.
+    Function,
+    /// That of a `fn`.
+    Lambda(ExprId),
+    /// A branch of an `if`.
+    Then(ExprId),
+    /// The other one.
+    Else(ExprId),
+}
+
 /// What is known of a value.
 pub(super) struct ValueData {
     /// What it is called.
@@ -41,8 +54,8 @@ pub(super) struct ValueData {
     pub(super) ty: TypeId,
     /// What its binding carries along.
     pub(super) meta: Option<AttrsId>,
-    /// The `fn` that computes it; `None` for the function itself.
-    pub(super) graph: Option<ExprId>,
+    /// The block that computes it.
+    pub(super) block: Block,
     pub(super) is_param: bool,
     /// Whether anything refers to it, where it is one of several results.
     pub(super) is_used: bool,
@@ -53,7 +66,7 @@ pub(super) struct Slots<'m> {
     cx: &'m Context,
     body: &'m Body,
     of_var: Vec<Option<Slot>>,
-    /// The results of calls, by the call.
+    /// The results of calls and of `if`s.
     of_call: FxHashMap<ExprId, Slot>,
     /// What blocks return, by their tail.
     of_tail: FxHashMap<ExprId, Slot>,
@@ -64,6 +77,9 @@ pub(super) struct Slots<'m> {
     /// The global functions that are called, in program order, with the bindings of the calls.
     calls: Vec<(GlobalId, Option<VarId>)>,
 }
+
+/// A block, or a call, that stands in two places.
+const SHARED: ExportProblem = ExportProblem::Pass { what: "shared values", pass: "ToANormalForm" };
 
 /// A problem, and the variable whose binding has it.
 pub(super) type Fault = (Option<VarId>, ExportProblem);
@@ -83,40 +99,54 @@ impl<'m> Slots<'m> {
             calls: Vec::new(),
         };
         for &p in body.params() {
-            slots.add_param(p, None);
+            slots.add_param(p, Block::Function);
         }
-        let mut blocks = vec![(body.root(), None)];
-        while let Some((mut at, graph)) = blocks.pop() {
+        let mut blocks = vec![(body.root(), Block::Function)];
+        while let Some((mut at, block)) = blocks.pop() {
             while let Expr::Let { var, value, body: rest, .. } = body.expr(at) {
-                let slot = slots.bind(value, Some(var), graph).map_err(|p| (Some(var), p))?;
+                if slots.of_var[var.index()].is_some() {
+                    return Err((Some(var), SHARED));
+                }
+                let slot = slots.bind(value, Some(var), block).map_err(|p| (Some(var), p))?;
                 slots.of_var[var.index()] = Some(slot);
                 if let Slot::Lambda(lambda) = slot
                     && lambda == value
                 {
                     slots.of_lambda.extend(body.meta(var.expr()).map(|meta| (lambda, meta)));
-                    slots.enter(lambda, &mut blocks);
                 }
+                slots.enter(value, &mut blocks);
                 at = rest;
             }
-            let slot = slots.bind(at, None, graph).map_err(|p| (None, p))?;
+            let slot = slots.bind(at, None, block).map_err(|p| (None, p))?;
             slots.of_tail.insert(at, slot);
+            if let Expr::If { .. } = body.expr(at) {
+                slots.enter(at, &mut blocks);
+            }
         }
         Ok(slots)
     }
 
-    fn enter(&mut self, lambda: ExprId, blocks: &mut Vec<(ExprId, Option<ExprId>)>) {
-        if let Expr::Lambda { lambda: data, body: block } = self.body.expr(lambda) {
-            let body = self.body;
-            for p in body.lambda_params(data) {
-                self.add_param(p, Some(lambda));
+    /// Takes note of the blocks of a value.
+    fn enter(&mut self, value: ExprId, blocks: &mut Vec<(ExprId, Block)>) {
+        let body = self.body;
+        match body.expr(value) {
+            Expr::Lambda { lambda, body: block } => {
+                for p in body.lambda_params(lambda) {
+                    self.add_param(p, Block::Lambda(value));
+                }
+                blocks.push((block, Block::Lambda(value)));
             }
-            blocks.push((block, Some(lambda)));
+            Expr::If { then_block, else_block, .. } => {
+                blocks.push((else_block, Block::Else(value)));
+                blocks.push((then_block, Block::Then(value)));
+            }
+            _ => {}
         }
     }
 
-    fn add_param(&mut self, param: VarId, graph: Option<ExprId>) {
+    fn add_param(&mut self, param: VarId, block: Block) {
         let (name, ty) = (self.body.var_name(param), self.body.ty(param.expr()));
-        let value = self.add_value(ValueData { name, ty, meta: None, graph, is_param: true, is_used: true });
+        let value = self.add_value(ValueData { name, ty, meta: None, block, is_param: true, is_used: true });
         self.of_var[param.index()] = Some(Slot::Value(value));
     }
 
@@ -127,7 +157,7 @@ impl<'m> Slots<'m> {
     }
 
     /// What the value of a binding, or a tail, stands for.
-    fn bind(&mut self, value: ExprId, var: Option<VarId>, graph: Option<ExprId>) -> Result<Slot, ExportProblem> {
+    fn bind(&mut self, value: ExprId, var: Option<VarId>, block: Block) -> Result<Slot, ExportProblem> {
         let pass = |what, pass| Err(ExportProblem::Pass { what, pass });
         let body = self.body;
         match body.expr(value) {
@@ -138,7 +168,7 @@ impl<'m> Slots<'m> {
                 if self.cx.ops.get(op).name == "make_closure" {
                     return pass("closures", "InlineFunctions");
                 }
-                self.add_results(value, var, graph)
+                self.add_results(value, var, block)
             }
             Expr::Tuple(fields) => {
                 let start = self.pool.len();
@@ -172,7 +202,12 @@ impl<'m> Slots<'m> {
             }
             Expr::Lambda { .. } => Ok(Slot::Lambda(value)),
             Expr::Let { .. } => pass("blocks as values", "Normalize"),
-            Expr::If { .. } => Err(ExportProblem::Unsupported("`if`".to_owned())),
+            Expr::If { cond, .. } => {
+                if !body.expr(cond).is_atom() {
+                    return pass("calls as operands", "ToANormalForm");
+                }
+                self.add_results(value, var, block)
+            }
             Expr::Call { operands, .. } => {
                 let operands = body.operands(operands);
                 if !operands.iter().all(|&o| body.expr(o).is_atom()) {
@@ -182,15 +217,18 @@ impl<'m> Slots<'m> {
                     Slot::Global(callee) => self.calls.push((callee, var)),
                     _ => return pass("calls of functions that are values", "InlineFunctions"),
                 }
-                self.add_results(value, var, graph)
+                self.add_results(value, var, block)
             }
             Expr::Literal(l) => Ok(Slot::Literal(l, var)),
             Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) | Expr::None => self.of_atom(value),
         }
     }
 
-    /// The results of a call: one, or the fields of a tuple.
-    fn add_results(&mut self, call: ExprId, var: Option<VarId>, graph: Option<ExprId>) -> Result<Slot, ExportProblem> {
+    /// The results of a call or of an `if`: one, or the fields of a tuple.
+    fn add_results(&mut self, call: ExprId, var: Option<VarId>, block: Block) -> Result<Slot, ExportProblem> {
+        if self.of_call.contains_key(&call) {
+            return Err(SHARED);
+        }
         let ty = self.body.ty(call);
         let (name, meta) = match var {
             Some(v) => (self.body.var_name(v), self.body.meta(v.expr())),
@@ -209,7 +247,7 @@ impl<'m> Slots<'m> {
                                 name: None,
                                 ty: field,
                                 meta: None,
-                                graph,
+                                block,
                                 is_param: false,
                                 is_used: var.is_none(),
                             };
@@ -221,7 +259,7 @@ impl<'m> Slots<'m> {
                 self.tuple_since(start)
             }
             Type::Function(_) => return Err(ExportProblem::Type(self.cx.type_text(ty))),
-            _ => Slot::Value(self.add_value(ValueData { name, ty, meta, graph, is_param: false, is_used: true })),
+            _ => Slot::Value(self.add_value(ValueData { name, ty, meta, block, is_param: false, is_used: true })),
         };
         self.of_call.insert(call, slot);
         Ok(slot)
@@ -254,7 +292,7 @@ impl<'m> Slots<'m> {
         self.of_lambda.get(&lambda).copied()
     }
 
-    /// The results of a call.
+    /// The results of a call or of an `if`.
     pub(super) fn of_call(&self, call: ExprId) -> Slot {
         self.of_call.get(&call).copied().unwrap_or(Slot::None)
     }

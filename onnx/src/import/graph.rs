@@ -11,7 +11,7 @@ use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
-use super::kept::KeptList;
+use super::kept::{Kept, KeptList};
 use super::values::{Scope, Value};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
@@ -59,6 +59,8 @@ pub(super) struct OpenGraph {
     place: String,
     /// For a subgraph, the attribute that holds it.
     label: String,
+    /// Whether it is a block, not a `fn`.
+    is_block: bool,
     nodes: IntoIter<NodeProto>,
     /// Number of nodes taken from `nodes`.
     taken: usize,
@@ -88,10 +90,21 @@ pub(super) struct OpenGraph {
 pub(super) struct PendingNode {
     pub(super) node: NodeProto,
     waiting: IntoIter<(String, Bytes)>,
-    /// Labels and values of those that are finished.
-    pub(super) subgraphs: Vec<(String, ExprId)>,
+    /// Those that are finished, with their labels.
+    pub(super) subgraphs: Vec<(String, Subgraph)>,
+    /// Whether the node becomes an `if`, or why not.
+    pub(super) branches: Result<(), Kept>,
     /// Whether anything in them can be observed.
     pub(super) is_impure: bool,
+}
+
+/// What a subgraph has become.
+#[derive(Copy, Clone)]
+pub(super) enum Subgraph {
+    /// A `fn` that is bound.
+    Fn(ExprId),
+    /// A block, and what it carries along.
+    Block(ExprId, AttrsId),
 }
 
 /// What the file says about a value.
@@ -116,7 +129,13 @@ impl PendingNode {
             let graphs = std::mem::take(&mut attribute.graphs);
             waiting.extend(graphs.into_iter().enumerate().map(|(i, g)| (format!("{name}[{i}]"), g)));
         }
-        PendingNode { node, waiting: waiting.into_iter(), subgraphs: Vec::new(), is_impure: false }
+        PendingNode {
+            node,
+            waiting: waiting.into_iter(),
+            subgraphs: Vec::new(),
+            branches: Err(Kept::because("it has subgraphs")),
+            is_impure: false,
+        }
     }
 }
 
@@ -162,6 +181,8 @@ pub(super) enum GraphPlace {
     },
     /// It is in a node.
     Subgraph(String),
+    /// It is a branch.
+    Branch(String),
 }
 
 /// What there is of an import besides the function that is built.
@@ -227,7 +248,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                     Some(node) => {
                         graph.taken += 1;
                         self.nodes += usize::from(graph.taken > graph.sparse_initializers);
-                        PendingNode::new(node)
+                        let branches = self.may_be_if(&node);
+                        PendingNode { branches, ..PendingNode::new(node) }
                     }
                     None => {
                         let finished = stack.pop().expect("it is the last one");
@@ -240,15 +262,20 @@ impl<'m, 'a> Importer<'m, 'a> {
             match pending.waiting.next() {
                 Some((label, bytes)) => {
                     let place = format!("{}, its `{label}`", graph.node_place(&pending.node));
+                    let pending_branches = pending.branches.is_ok();
                     graph.pending = Some(pending);
                     let inner = GraphProto::decode(bytes).map_err(|e| ImportError::new(&place, e))?;
-                    let inner = self.open(inner, label, GraphPlace::Subgraph(place))?;
+                    let place = match pending_branches {
+                        true => GraphPlace::Branch(place),
+                        false => GraphPlace::Subgraph(place),
+                    };
+                    let inner = self.open(inner, label, place)?;
                     stack.push(inner);
                 }
                 None => {
                     let done = self.function_node(graph, &pending).and_then(|done| {
                         match done {
-                            FunctionNode::Other => self.node(graph, &pending)?,
+                            FunctionNode::Other => self.node(graph, &mut pending)?,
                             FunctionNode::Done => {}
                             FunctionNode::Needs(request) => return Ok(Some(request)),
                         }
@@ -284,13 +311,14 @@ impl<'m, 'a> Importer<'m, 'a> {
             sparse_initializer,
             metadata_props,
         } = graph;
-        let is_outermost = !matches!(place, GraphPlace::Subgraph(_));
+        let is_outermost = matches!(place, GraphPlace::Main | GraphPlace::Function { .. });
+        let is_branch = matches!(place, GraphPlace::Branch(_));
         let (place, given, is_tuple) = match place {
             GraphPlace::Main => (format!("the graph `{}`", name.as_deref().unwrap_or_default()), None, false),
             GraphPlace::Function { name, inputs, is_tuple } => {
                 (format!("the function `{name}`"), Some(inputs), is_tuple)
             }
-            GraphPlace::Subgraph(place) => (place, None, false),
+            GraphPlace::Subgraph(place) | GraphPlace::Branch(place) => (place, None, false),
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         filled.map_err(fail)?;
@@ -314,6 +342,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let mut open = OpenGraph {
             place: String::new(),
             label,
+            is_block: false,
             nodes: Vec::new().into_iter(),
             taken: 0,
             sparse_initializers,
@@ -332,7 +361,11 @@ impl<'m, 'a> Importer<'m, 'a> {
             Some(given) => self.read_function_inputs(&mut open, input, given).map_err(fail)?,
             None => self.read_inputs(&mut open, input, &tensors, is_outermost).map_err(fail)?,
         };
-        self.define_inputs(&mut open, params, is_outermost).map_err(fail)?;
+        open.is_block = is_branch && params.is_empty();
+        match open.is_block {
+            true => self.builder.open_block(),
+            false => self.define_inputs(&mut open, params, is_outermost).map_err(fail)?,
+        }
         self.define_initializers(&open).map_err(fail)?;
         self.read_stated(&mut open, value_info, &output).map_err(fail)?;
 
@@ -653,18 +686,29 @@ impl<'m, 'a> Importer<'m, 'a> {
         }
     }
 
-    /// Ends a subgraph: it becomes a `fn`, bound in the graph around it.
+    /// Ends a subgraph: it becomes a block, or a `fn` that is bound in the graph around it.
     fn close(&mut self, graph: OpenGraph, outer: &mut OpenGraph) -> Result<(), ImportError> {
         let (place, label, is_impure) = (graph.place.clone(), graph.label.clone(), graph.is_impure);
+        let is_block = graph.is_block;
         let (tail, meta) = self.end(graph)?;
         let fail = |e: anfora_ir::BuildError| ImportError::new(&place, ImportProblem::Other(e.to_string()));
-        let lambda = self.builder.close_lambda(tail).map_err(fail)?;
-        let var = self.builder.bind(&label, lambda);
-        self.builder.body().set_meta(var, Some(meta));
+        let subgraph = if is_block {
+            Subgraph::Block(self.builder.close_block(tail).map_err(fail)?, meta)
+        } else {
+            let lambda = self.builder.close_lambda(tail).map_err(fail)?;
+            Subgraph::Fn(self.bind_subgraph(&label, lambda, meta))
+        };
         let pending = outer.pending.as_mut().expect("the node around a subgraph waits for it");
-        pending.subgraphs.push((label, var));
+        pending.subgraphs.push((label, subgraph));
         pending.is_impure |= is_impure;
         Ok(())
+    }
+
+    /// Binds a `fn` that a subgraph has become.
+    pub(super) fn bind_subgraph(&mut self, label: &str, lambda: ExprId, meta: AttrsId) -> ExprId {
+        let var = self.builder.bind(label, lambda);
+        self.builder.body().set_meta(var, Some(meta));
+        var
     }
 
     fn finish(mut self, graph: OpenGraph) -> Result<Progress, ImportError> {

@@ -1,5 +1,6 @@
 //! From a file to a module.
 
+mod branches;
 mod functions;
 mod graph;
 mod kept;

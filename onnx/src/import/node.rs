@@ -277,7 +277,7 @@ pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
 
 impl<'a> Importer<'_, 'a> {
     /// Imports a node whose subgraphs are imported.
-    pub(super) fn node(&mut self, graph: &mut OpenGraph, pending: &PendingNode) -> Result<(), ImportProblem> {
+    pub(super) fn node(&mut self, graph: &mut OpenGraph, pending: &mut PendingNode) -> Result<(), ImportProblem> {
         let node = &pending.node;
         if node.op_type().is_empty() {
             return Err(ImportProblem::Missing("op_type"));
@@ -305,7 +305,14 @@ impl<'a> Importer<'_, 'a> {
         meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
         meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
 
-        let lowered = self.lower(graph, pending, &operands);
+        let lowered = match self.branches(pending, &operands) {
+            Ok(value) => {
+                graph.is_impure |= pending.is_impure;
+                return self.bind_branches(graph, pending, value, meta);
+            }
+            Err(why) if !pending.subgraphs.is_empty() => Err(why),
+            Err(_) => self.lower(graph, node, &operands),
+        };
         let lowered = match lowered {
             Ok((row, lowered)) => self.native_value(node, lowered)?.map(|native| (row, native)),
             Err(why) => Err(why),
@@ -336,10 +343,9 @@ impl<'a> Importer<'_, 'a> {
     fn lower(
         &mut self,
         graph: &OpenGraph,
-        pending: &PendingNode,
+        node: &NodeProto,
         operands: &[ExprId],
     ) -> Result<(&'a Conversion, Lowered), Kept> {
-        let node = &pending.node;
         let domain = standard_domain(node);
         let settings: &'a Settings<'a> = self.settings;
         let opset = settings.opsets.get(domain).copied();
@@ -347,9 +353,6 @@ impl<'a> Importer<'_, 'a> {
         let row = settings.conversions.for_node(domain, node.op_type(), opset);
         let row = row.map_err(Kept::because)?;
         let rule = row.import.ok_or_else(|| Kept::because("there is no operator of ours for it"))?;
-        if !pending.subgraphs.is_empty() {
-            return Err(Kept::because("it has subgraphs"));
-        }
         if !node.overload().is_empty() {
             return Err(Kept::because("it names an overload"));
         }
@@ -437,7 +440,7 @@ impl<'a> Importer<'_, 'a> {
         graph: &mut OpenGraph,
         node: &NodeProto,
         native: Native,
-        mut meta: Vec<(&'static str, AttrId)>,
+        mut meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         let name = node.output.first().map_or("", String::as_str);
         let (value, is_impure) = match native {
@@ -504,7 +507,7 @@ impl<'a> Importer<'_, 'a> {
         graph: &mut OpenGraph,
         name: &str,
         value: ExprId,
-        mut meta: Vec<(&'static str, AttrId)>,
+        mut meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         self.push_stated(graph, name, value, &mut meta)?;
         let var = self.builder.bind(name, value);
@@ -518,7 +521,7 @@ impl<'a> Importer<'_, 'a> {
         graph: &mut OpenGraph,
         names: &[String],
         value: ExprId,
-        meta: Vec<(&'static str, AttrId)>,
+        meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         let tuple = self.builder.bind("", value);
         self.set_meta(tuple, &meta);
@@ -545,7 +548,7 @@ impl<'a> Importer<'_, 'a> {
         graph: &mut OpenGraph,
         name: &str,
         value: ExprId,
-        meta: &mut Vec<(&'static str, AttrId)>,
+        meta: &mut Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
         let id = self.builder.cx().names.intern(name);
         let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return Ok(()) };
@@ -565,13 +568,13 @@ impl<'a> Importer<'_, 'a> {
     fn bind_opaque(
         &mut self,
         graph: &mut OpenGraph,
-        pending: &PendingNode,
+        pending: &mut PendingNode,
         mut operands: Vec<ExprId>,
-        meta: Vec<(&'static str, AttrId)>,
+        meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
+        operands.extend(self.bound_subgraphs(pending));
         let node = &pending.node;
         let labels: Vec<&str> = pending.subgraphs.iter().map(|(label, _)| label.as_str()).collect();
-        operands.extend(pending.subgraphs.iter().map(|&(_, value)| value));
 
         let mut attrs: Vec<(&str, AttrId)> = Vec::with_capacity(node.attribute.len());
         let mut raw = Vec::new();
@@ -646,7 +649,7 @@ enum Native {
 }
 
 /// Whether an attribute whose graphs were taken out has nothing else to it.
-fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
+pub(super) fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
     let only = |ty: AttributeType| AttributeProto {
         name: attribute.name.clone(),
         r#type: Some(ty as i32),
@@ -656,7 +659,7 @@ fn is_empty_graph_attribute(attribute: &AttributeProto) -> bool {
 }
 
 /// The domain of a node's operator; empty for the standard one.
-fn standard_domain(node: &NodeProto) -> &str {
+pub(super) fn standard_domain(node: &NodeProto) -> &str {
     if is_standard(node.domain()) { "" } else { node.domain() }
 }
 

@@ -62,7 +62,9 @@ fn attributes(module: &Module) -> String {
 fn every_row_is_registered() {
     let registry = anfora_onnx::registry();
     for row in anfora_onnx::convert::Conversions::default().rows() {
-        assert!(row.native.is_empty() || registry.find(&row.native).is_some(), "{}", row.native);
+        // `if` is no operator.
+        let is_known = row.native.is_empty() || row.native == "if" || registry.find(&row.native).is_some();
+        assert!(is_known, "{}", row.native);
         assert!(row.import.is_some() || row.export.is_some(), "{} does nothing", row.onnx);
     }
 }

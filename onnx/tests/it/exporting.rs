@@ -181,8 +181,20 @@ fn what_a_pass_removes_is_refused_with_its_name() {
         &["at %y", "Normalize"],
     );
     refused(
-        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) { let %y = if (%c) { %x } else { %x }; %y }",
-        &["at %y", "`if` cannot be written"],
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) { let %y = if (logical_not(%c)) { %x } else { %x }; %y }",
+        &["at %y", "ToANormalForm"],
+    );
+    refused(
+        "def @main(%c: Tensor[(), bool]) { let %y = if (%c) { () } else { () }; %c }",
+        &["at %y", "an `if` without a result"],
+    );
+    refused(
+        "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
+           let %y = if (%c) { let %t = ((%x, %x), %x); %t } else { let %u = ((%x, %x), %x); %u };
+           let %z = %y.1;
+           %z
+         }",
+        &["at %y", "the type"],
     );
     refused(
         "def @main(%x: Tensor[(4,), float32]) {

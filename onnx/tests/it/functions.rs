@@ -147,10 +147,10 @@ fn graphs_in_functions_and_calls_in_graphs() {
     let (model, _) = comes_back(
         "def private @leaf(%x: Tensor[(4,), float32]) { let %y = add(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4]); %y }
          def private @choose(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
-           let %then_branch = fn () { let %a = @leaf(%x); %a };
-           let %else_branch = fn () { let %a = multiply(%x, 2f); %a };
-           let %y: Tensor[(4,), float32] = onnx.If(%c, %then_branch, %else_branch, onnx_subgraphs=[\"then_branch\", \"else_branch\"]);
-           %y
+           let %y = if (%c) { let %a = @leaf(%x); %a } else { let %b = multiply(%x, 2f); %b };
+           let %graph = fn () { let %d = nn.relu(%y); %d };
+           let %z: Tensor[(4,), float32] = onnx.Once(%c, %graph, onnx_subgraphs=[\"graph\"]);
+           %z
          }
          def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) { let %y = @choose(%c, %x); %y }",
     );

@@ -1,5 +1,6 @@
 //! Import and export, through models that are made here.
 
+mod control;
 mod conversions;
 mod deep;
 mod errors;
