@@ -281,6 +281,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::TypeError::new",
             "ir::TypeError::operand",
             "ir::TypeError::with_help",
+            "interp::Draw::dim",
             "ir::did_you_mean",
             "manager::ConfigDef::bytes",
             "manager::ConfigDef::flag",
@@ -344,6 +345,9 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "manager::option_of_words",
             "manager::read_option",
             "manager::read_word",
+            "onnx::DataFiles::read",
+            "onnx::ExternalData::new",
+            "onnx::KeptNodes::are_calls_of",
         ],
     ),
     (

@@ -26,8 +26,9 @@ const DENSE_BYTES: usize = 4096;
 pub(crate) fn literal_of_sparse(sparse: &SparseTensorProto) -> Result<Literal, Kept> {
     let part = |tensor: &Option<TensorProto>, name: &'static str| {
         let tensor = tensor.as_ref().ok_or_else(|| Kept::because(format!("the sparse tensor has no {name}")))?;
-        if tensor.name.is_some() || tensor.doc_string.is_some() || !tensor.metadata_props.is_empty() {
-            return Err(Kept::because(format!("the sparse tensor's {name} have a name, a text or metadata")));
+        // A name means nothing here: that of an initializer was taken out.
+        if tensor.doc_string.is_some() || !tensor.metadata_props.is_empty() {
+            return Err(Kept::because(format!("the sparse tensor's {name} have a text or metadata")));
         }
         literal_of(tensor).map_err(|e| Kept::because(format!("the sparse tensor's {name}: {e}")))
     };

@@ -372,6 +372,12 @@ impl Scan<'_> {
 pub struct WireSummary {
     /// The first byte that speaks of data in another file.
     pub external_data: Option<usize>,
+    /// How many nodes the model's graph has, without those in the graphs of its nodes.
+    pub nodes: usize,
+    /// How many statements about its values.
+    pub value_infos: usize,
+    /// How many initializers.
+    pub initializers: usize,
 }
 
 /// Checks that `bytes` are the encoding of a model whose every field is known.
@@ -461,6 +467,14 @@ fn check_message(bytes: &[u8], root: Kind, unknown: UnknownFields) -> Result<Wir
                 continue;
             }
         };
+        if kind == Graph && stack.len() == 2 {
+            match name {
+                "node" => summary.nodes += 1,
+                "value_info" => summary.value_infos += 1,
+                "initializer" => summary.initializers += 1,
+                _ => {}
+            }
+        }
         if stack.len() > MAX_DEPTH {
             return Err(scan.error(kind, Some(name), WireProblem::TooDeep));
         }

@@ -109,7 +109,7 @@ pub(super) enum Subgraph {
 
 /// What the file says about a value.
 pub(super) struct Stated {
-    pub(super) info: ValueInfoProto,
+    pub(super) info: Box<ValueInfoProto>,
     /// Whether it is an output of the graph, so that its type is written anyway.
     pub(super) is_output: bool,
 }
@@ -549,11 +549,11 @@ impl<'m, 'a> Importer<'m, 'a> {
                 }
                 continue;
             }
-            open.stated.insert(name, Stated { info, is_output: false });
+            open.stated.insert(name, Stated { info: Box::new(info), is_output: false });
         }
         for info in outputs {
             let name = self.builder.cx().names.intern(info.name());
-            open.stated.insert(name, Stated { info: info.clone(), is_output: true });
+            open.stated.insert(name, Stated { info: Box::new(info.clone()), is_output: true });
         }
         Ok(())
     }

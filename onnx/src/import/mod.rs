@@ -23,7 +23,7 @@ use crate::external::{DataFiles, ReadFiles};
 use crate::keys;
 use crate::opaque::is_standard;
 use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdProto};
-use crate::wire::{self, UnknownFields};
+use crate::wire::{self, UnknownFields, WireSummary};
 
 use functions::FunctionTable;
 
@@ -75,7 +75,8 @@ pub struct Imported {
 pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportError> {
     let at_file = |p: ImportProblem| ImportError::new("the file", p);
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
-    let mut model = ModelProto::decode(bytes).map_err(|e| at_file(e.into()))?;
+    let mut model = with_room(&summary);
+    model.merge(bytes).map_err(|e| at_file(e.into()))?;
     let at_model = |p: ImportProblem| ImportError::new("the model", p);
     let version = model.ir_version.ok_or_else(|| at_model(ImportProblem::Missing("ir_version")))?;
     if version > IR_VERSION {
@@ -116,6 +117,19 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         function.meta = main.meta;
     }
     Ok(Imported { module, nodes: nodes + main.nodes, kept: kept.into_inner().into_groups() })
+}
+
+/// A model with room for the lists of its graph, which would take up to three times as much if they grew.
+fn with_room(summary: &WireSummary) -> ModelProto {
+    let WireSummary { external_data: _, nodes, value_infos, initializers } = *summary;
+    let graph = GraphProto {
+        node: Vec::with_capacity(nodes),
+        value_info: Vec::with_capacity(value_infos),
+        initializer: Vec::with_capacity(initializers),
+        ..GraphProto::default()
+    };
+    // A file without a graph has none of these.
+    ModelProto { graph: (nodes + value_infos + initializers > 0).then_some(graph), ..ModelProto::default() }
 }
 
 /// The versions of the operators that a model means, by domain.

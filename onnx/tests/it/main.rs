@@ -11,4 +11,5 @@ mod models;
 mod mutations;
 mod round_trip;
 mod sparse;
+mod symbolic;
 mod wire;

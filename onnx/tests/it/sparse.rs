@@ -56,6 +56,9 @@ fn sparse_constants_are_literals_and_come_back() {
         assert_eq!((back.sparse_initializer, back.initializer), (vec![positions.clone()], vec![]));
         assert_eq!(back.node, m.graph.unwrap().node);
     }
+    let mut named = positions.clone();
+    named.indices.as_mut().unwrap().name = Some("indices".into());
+    assert_eq!(again(&with_initializer(named, &[2, 3])).graph.unwrap().sparse_initializer, [positions.clone()]);
     let mut unnamed = positions.clone();
     unnamed.values.as_mut().unwrap().name = None;
     let m = with_node(unnamed, &[2, 3]);
