@@ -34,6 +34,9 @@ pub enum ImportProblem {
     /// One domain is imported in two versions.
     #[error("two versions of the operators of the domain `{0}` are imported")]
     Opset(String),
+    /// A node that is kept as it is, in a function that means another version of its domain than the model.
+    #[error("`{0}` is kept as it is, and the model means another version of it")]
+    DifferentOpset(String),
     /// A function of the model calls itself, maybe through others.
     #[error("the function `{0}` calls itself, maybe through others, which a function of a model cannot")]
     Recursion(String),
@@ -160,6 +163,11 @@ pub enum ExportProblem {
         /// The version of the model.
         present: i64,
     },
+    /// The training information that is carried along is about an initializer that a pass has removed.
+    #[error(
+        "the training information is about `{0}`, which is not there any more; without the module's attribute `onnx_training` the model can be written"
+    )]
+    Training(String),
     /// A type that ONNX does not have.
     #[error("the type {0} cannot be written")]
     Type(String),

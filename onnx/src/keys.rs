@@ -21,6 +21,9 @@ pub(crate) const FUNCTIONS: &str = "onnx_functions";
 /// `configuration`: a list of encoded messages.
 pub(crate) const CONFIGURATIONS: &str = "onnx_configurations";
 
+/// `training_info`: a list of encoded messages.
+pub(crate) const TRAINING: &str = "onnx_training";
+
 // Carried along by the module, a graph, a node or an initializer.
 
 /// `doc_string`
@@ -42,6 +45,9 @@ pub(crate) const QUANTIZATION: &str = "onnx_quantization";
 pub(crate) const DEFAULTS: &str = "onnx_defaults";
 /// Symbolic dimensions whose name in the file is not an identifier: a list of `[symbol, name]`.
 pub(crate) const DIMENSIONS: &str = "onnx_dimensions";
+
+/// For a function of the file: domain, name, overload, and whether the file says the types of its inputs.
+pub(crate) const FUNCTION: &str = "onnx_function";
 
 // Carried along by a branch: by the binding of the `if`, under the same names with one of these in place of the prefix.
 

@@ -43,11 +43,16 @@
 //! # Functions
 //! A function of the module that the entry calls, or that such a function calls, is a function of the model, in the domain `anfora`; it comes back
 //! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
-//! initializers and take no node; past 32 they are `Constant` nodes in it. Models with functions are of IR version 10 at least. A function that
+//! initializers and take no node; past 32 they are `Constant` nodes in it. Models with such functions are of IR version 10 at least. A function that
 //! calls itself is refused, and so are attributes of a function that are not numbers, booleans or strings. A function that is used as a
-//! value, as LambdaLifting makes them of subgraphs, is put back where it is used. Of functions of that domain in a
-//! file, one that says no types gets a copy for the types of each call. Functions of other domains are kept: calls of them are calls of
-//! `onnx.<domain>.<Op>`, and the functions themselves are carried along.
+//! value, as LambdaLifting makes them of subgraphs, is put back where it is used.
+//!
+//! The functions of a file, of any domain but the standard one, are functions of the module when they are called: private, and written again in their
+//! domain under their name. One that says no types gets a copy for the types of each call; so it does for the attributes of each call, which stand in the
+//! copy wherever its nodes refer to them, and for the inputs that a call leaves out. Copies that say the same are written as one. Constants of
+//! a function of a file are nodes in it. What cannot become a function of the module is carried along, and calls of it are calls of
+//! `onnx.<domain>.<Op>`: a function with an error, one that keeps a node as it is of which it means another version than the model, and what would take more
+//! than 16 copies.
 //!
 //! # Purity
 //! Operators of the standard domains are pure, but for those that draw random numbers; operators of other domains are not, since nothing is
@@ -64,8 +69,10 @@
 //! if [`ExportOptions::external_data`] says so, always or where the model would be larger than the 2 GiB that protocol buffers can hold: elements in
 //! program order, those of at least 64 KiB at multiples of 4096.
 //!
-//! Not supported yet, and refused: training information, and the export of calls of
-//! functions that are values.
+//! # Training information
+//! It is carried along as it is. A model of which it is not true any more, since a pass has removed an initializer that training changes, is not written.
+//!
+//! Not supported, and refused: the export of calls of functions that are values.
 
 pub mod convert;
 pub mod proto;

@@ -79,7 +79,7 @@ impl Constants {
         is_flat: bool,
         kind: GraphKind,
     ) -> Result<Constants, ExportProblem> {
-        let in_function = kind == GraphKind::Function;
+        let in_function = kind != GraphKind::Main;
         // What a function is given is written where it is called.
         let external = options.external_data.as_ref().filter(|_| !in_function);
         Ok(Constants {

@@ -1,11 +1,12 @@
-//! Functions of the module that are called: each becomes a function of the model, in a domain of its own.
+//! Functions of the module that are called: each becomes a function of the model, in a domain of its own, or again in the domain that it had in a file.
 //!
 //! A function of a model has no initializers. Its constants are further inputs, which every call gives: they stay initializers, and take
-//! no node. Past a limit they are nodes inside it.
+//! no node. Past a limit they are nodes inside it, and so they are where a file says what the inputs are.
 
 use std::rc::Rc;
 
 use anfora_ir::{Attr, Context, Expr, ExprId, Function, FunctionKey, GlobalId, Module, VarId, Visibility};
+use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ExportOptions;
@@ -13,6 +14,7 @@ use super::constants::FunctionConstant;
 use super::graph::{Exporter, GraphKind, export_graph};
 use super::node::node;
 use super::slots::{Fault, Slots};
+use crate::attributes::{list, str};
 use crate::convert::constant_attribute;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
@@ -29,9 +31,24 @@ const MAX_GIVEN: usize = 32;
 /// The functions that are written, by their globals.
 pub(super) type Functions = FxHashMap<GlobalId, Written>;
 
+/// Domain, name and overload of a function of the model.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct FileName {
+    domain: String,
+    name: String,
+    overload: String,
+}
+
+/// What a function remembers of the file that it was in.
+struct InFile {
+    name: FileName,
+    /// Whether the file says the types of its inputs.
+    is_typed: bool,
+}
+
 /// A function that is written.
 pub(super) struct Written {
-    name: String,
+    name: FileName,
     /// What calls have to give besides the arguments.
     given: Vec<FunctionConstant>,
     /// How deep graphs nest in it.
@@ -99,46 +116,101 @@ pub(super) fn export_functions(
     model: &mut ModelProto,
 ) -> Result<Functions, ExportError> {
     let mut functions = Functions::default();
-    let own = model.functions.iter().filter(|f| f.domain() == DOMAIN);
-    let mut names: FxHashSet<String> = own.map(|f| f.name().to_owned()).collect();
-    let mut counters: FxHashMap<String, u64> = FxHashMap::default();
+    let name_of = |f: &FunctionProto| FileName {
+        domain: f.domain().to_owned(),
+        name: f.name().to_owned(),
+        overload: f.overload().to_owned(),
+    };
+    let mut names: FxHashSet<FileName> = model.functions.iter().map(name_of).collect();
+    let mut counters: FxHashMap<FileName, u64> = FxHashMap::default();
+    // Copies of a function of a file that say the same: they are one again.
+    let mut copies: FxHashMap<(FileName, Vec<u8>), FileName> = FxHashMap::default();
     for Reached { key, slots } in reached {
         let Some(function) = module.get(key) else { continue };
-        let name = unique(module.name(key), &mut names, &mut counters);
-        let (proto, given, depth) = export_function(&module.cx, (function, &name), slots, &functions, (options, model))
-            .map_err(|fault| in_function(module, key, fault))?;
-        model.functions.push(proto);
+        let fault = |fault| in_function(module, key, fault);
+        let in_file = in_file(&module.cx, function).map_err(|p| fault((None, p)))?;
+        let (mut proto, given, depth) =
+            export_function(&module.cx, function, in_file.as_ref(), slots, &functions, (options, model))
+                .map_err(fault)?;
+        let same = in_file.as_ref().map(|f| (f.name.clone(), proto.encode_to_vec()));
+        let name = match same.as_ref().and_then(|same| copies.get(same)) {
+            Some(name) => name.clone(),
+            None => {
+                let wish = in_file.map_or_else(|| FileName::own(module.name(key)), |f| f.name);
+                let name = unique(wish, &mut names, &mut counters);
+                copies.extend(same.map(|same| (same, name.clone())));
+                proto.name = Some(name.name.clone());
+                proto.domain = Some(name.domain.clone());
+                proto.overload = Some(name.overload.clone()).filter(|o| !o.is_empty());
+                model.functions.push(proto);
+                name
+            }
+        };
         functions.extend(function.global().map(|g| (g, Written { name, given, depth })));
     }
     Ok(functions)
 }
 
-fn unique(wish: &str, names: &mut FxHashSet<String>, counters: &mut FxHashMap<String, u64>) -> String {
-    let wish = if wish.is_empty() { "function" } else { wish };
-    let mut name = wish.to_owned();
+impl FileName {
+    /// That of a function in our own domain.
+    fn own(name: &str) -> FileName {
+        let name = if name.is_empty() { "function" } else { name };
+        FileName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+    }
+}
+
+fn unique(wish: FileName, names: &mut FxHashSet<FileName>, counters: &mut FxHashMap<FileName, u64>) -> FileName {
+    let mut name = wish.clone();
     while !names.insert(name.clone()) {
-        let n = counters.entry(wish.to_owned()).or_insert(0);
+        let n = counters.entry(wish.clone()).or_insert(0);
         *n += 1;
-        name = format!("{wish}_{n}");
+        name.name = format!("{}_{n}", wish.name);
     }
     name
 }
 
+/// What a function remembers of the file that it was in.
+fn in_file(cx: &Context, function: &Function) -> Result<Option<InFile>, ExportProblem> {
+    let Some(value) = cx.find_attr(function.meta, keys::FUNCTION) else { return Ok(None) };
+    let parse = || {
+        let &[domain, name, overload, is_typed] = list(cx, value)? else { return None };
+        let text = |id| str(cx, id).map(str::to_owned);
+        let name = FileName { domain: text(domain)?, name: text(name)?, overload: text(overload)? };
+        let Attr::Bool(is_typed) = *cx.attrs.get(is_typed) else { return None };
+        Some(InFile { name, is_typed }).filter(|f| !f.name.name.is_empty())
+    };
+    parse().map(Some).ok_or(ExportProblem::Damaged(keys::FUNCTION))
+}
+
+/// Whether a function says what only a later version of the format has a place for.
+pub(super) fn needs_version(function: &FunctionProto) -> bool {
+    function.domain() == DOMAIN
+        || !function.overload().is_empty()
+        || !function.value_info.is_empty()
+        || !function.metadata_props.is_empty()
+}
+
 fn export_function<'m>(
     cx: &'m Context,
-    (function, name): (&'m Function, &str),
+    function: &'m Function,
+    in_file: Option<&InFile>,
     slots: Slots<'m>,
     functions: &'m Functions,
     (options, model): (&'m ExportOptions, &ModelProto),
 ) -> Result<(FunctionProto, Vec<FunctionConstant>, usize), Fault> {
-    let exported = export_graph(cx, (function, GraphKind::Function, slots), functions, options, model)?;
+    let kind = if in_file.is_some() { GraphKind::FileFunction } else { GraphKind::Function };
+    let exported = export_graph(cx, (function, kind, slots), functions, options, model)?;
     let graph = exported.graph;
     let mut given = exported.given;
     let mut input: Vec<String> = graph.input.iter().map(|i| i.name().to_owned()).collect();
     let mut node = Vec::with_capacity(graph.node.len());
-    if given.len() > MAX_GIVEN {
+    if given.len() > MAX_GIVEN || in_file.is_some() {
         for constant in given.drain(..) {
-            node.push(constant_node(&constant).map_err(|p| (None, p))?);
+            let mut constant = constant_node(&constant).map_err(|p| (None, p))?;
+            if in_file.is_some() {
+                constant.metadata_props.clear();
+            }
+            node.push(constant);
         }
     }
     input.extend(given.iter().map(|c| c.name.to_string()));
@@ -153,17 +225,21 @@ fn export_function<'m>(
     let mut metadata_props = own_metadata(cx, function, &given).map_err(|p| (None, p))?;
     metadata_props.extend(graph.metadata_props);
     let output: Vec<String> = graph.output.iter().map(|o| o.name().to_owned()).collect();
-    let value_info =
-        graph.input.into_iter().chain(graph.output).chain(graph.value_info).filter(|i| i.r#type.is_some()).collect();
+    let mut value_info = Vec::new();
+    if in_file.is_none_or(|f| f.is_typed) {
+        value_info.extend(graph.input.into_iter().chain(graph.output));
+    }
+    value_info.extend(graph.value_info);
+    value_info.retain(|i| i.r#type.is_some());
     let proto = FunctionProto {
-        name: Some(name.to_owned()),
+        name: None,
         input,
         output,
         attribute: Vec::new(),
         node,
         doc_string: graph.doc_string,
         opset_import,
-        domain: Some(DOMAIN.to_owned()),
+        domain: None,
         attribute_proto: Vec::new(),
         value_info,
         overload: None,
@@ -254,7 +330,9 @@ impl Exporter<'_> {
             input.push(name.to_string());
         }
         let (output, _) = self.results(call)?;
-        let mut node = node(DOMAIN, &callee.name, input, output, Vec::new());
+        let FileName { domain, name, overload } = &callee.name;
+        let mut node = node(domain, name, input, output, Vec::new());
+        node.overload = Some(overload.clone()).filter(|o| !o.is_empty());
         self.carry_along(&mut node, meta)?;
         Ok(node)
     }

@@ -45,8 +45,10 @@ pub(super) struct ExportedGraph {
 pub(super) enum GraphKind {
     /// The graph of the model.
     Main,
-    /// A function of the model.
+    /// A function of the model in our own domain: every call gives its constants.
     Function,
+    /// A function that was one of a file: its constants are nodes.
+    FileFunction,
 }
 
 /// An export under way.

@@ -12,6 +12,7 @@ mod names;
 mod node;
 mod opening;
 mod slots;
+mod training;
 
 use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
 use prost::Message;
@@ -166,6 +167,7 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
     });
     let metadata = find(keys::METADATA).map(|v| entries_of(cx, v).ok_or(ExportProblem::Damaged(keys::METADATA)));
     let functions = find(keys::FUNCTIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::FUNCTIONS)));
+    let training = find(keys::TRAINING).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::TRAINING)));
     let configuration =
         find(keys::CONFIGURATIONS).map(|v| decoded_list(cx, v).ok_or(ExportProblem::Damaged(keys::CONFIGURATIONS)));
     Ok(ModelProto {
@@ -178,7 +180,7 @@ fn model_of(cx: &Context, attrs: AttrsId) -> Result<ModelProto, ExportProblem> {
         graph: None,
         opset_import: opsets.transpose()?.unwrap_or_default(),
         metadata_props: metadata.transpose()?.unwrap_or_default(),
-        training_info: Vec::new(),
+        training_info: training.transpose()?.unwrap_or_default(),
         functions: functions.transpose()?.unwrap_or_default(),
         configuration: configuration.transpose()?.unwrap_or_default(),
     })
@@ -227,10 +229,14 @@ fn write(
     let mut reached = functions::reached(module, entry)?;
     let main = reached.pop().expect("the entry is reached");
     let before = model.functions.len();
-    if !reached.is_empty() {
+    if reached.iter().any(|r| module.get(r.key).is_some_and(|f| module.cx.find_attr(f.meta, keys::FUNCTION).is_none()))
+    {
         make_room_for_functions(&mut model);
     }
     let functions = functions::export_functions(module, reached, options, &mut model)?;
+    if model.functions[before..].iter().any(functions::needs_version) {
+        make_room_for_functions(&mut model);
+    }
     let function = module.get(entry).expect("the caller found it");
     let main = (function, GraphKind::Main, main.slots);
     let exported = graph::export_graph(&module.cx, main, &functions, options, &model)
@@ -243,6 +249,7 @@ fn write(
             model.opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(1) });
         }
     }
+    training::check(&model.training_info, &exported.graph).map_err(fault)?;
     model.graph = Some(GraphProto::default());
     let rest = model.encoded_len() as u64;
     if rest + exported.graph.encoded_len() as u64 > constants::MAX_FILE {

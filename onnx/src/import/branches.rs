@@ -43,7 +43,12 @@ impl Importer<'_, '_> {
     }
 
     /// The `if` that a node becomes, bound by nothing yet.
-    pub(super) fn branches(&mut self, pending: &PendingNode, operands: &[ExprId]) -> Result<ExprId, Kept> {
+    pub(super) fn branches(
+        &mut self,
+        graph: &OpenGraph,
+        pending: &PendingNode,
+        operands: &[ExprId],
+    ) -> Result<ExprId, Kept> {
         pending.branches.clone()?;
         if !pending.node.attribute.iter().all(is_empty_graph_attribute) {
             return Err(Kept::because("an attribute says more than its graph"));
@@ -60,7 +65,11 @@ impl Importer<'_, '_> {
             }
         }
         let condition = self.condition(operands[0])?;
-        self.builder.if_(condition, then_block, else_block).map_err(|e| Kept::because(e.to_string()))
+        let value = self.builder.if_(condition, then_block, else_block).map_err(|e| Kept::because(e.to_string()))?;
+        if self.knows_less(graph, &pending.node.output, value) {
+            return Err(Kept::because("its branches do not show the types of its outputs"));
+        }
+        Ok(value)
     }
 
     /// The types of what a block gives.

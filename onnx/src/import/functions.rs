@@ -1,7 +1,8 @@
-//! Functions of the model that are functions of the module: those of a domain of our own, when they are called.
+//! Functions of the model that are functions of the module, when they are called.
 //!
 //! A function is imported where it is first called, from an explicit stack of functions that wait for others. What the file says of its inputs is
-//! their type; where it says nothing, or a call does not fit that, there is a copy for the types of the call.
+//! their type; where it says nothing, or a call does not fit that, there is a copy for the types of the call. There is a copy for each list of attributes that calls
+//! give, too, and for the inputs that they leave out. A function that cannot be imported is carried along, and calls of it are kept as they are.
 
 use std::rc::Rc;
 
@@ -11,13 +12,16 @@ use anfora_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::function_attributes::{Arguments, arguments, key_of};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
+use super::kept::Kept;
 use super::{GraphProto, ModelProto, opset_versions};
 use crate::error::{ImportError, ImportProblem};
 use crate::export::DOMAIN;
 use crate::keys;
-use crate::proto::{FunctionProto, NodeProto, ValueInfoProto};
+use crate::opaque::is_standard;
+use crate::proto::{FunctionProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::tensor::literal_of;
 use crate::types::FileDims;
 
@@ -28,16 +32,23 @@ const MAX_COPIES: usize = 16;
 #[derive(Default)]
 pub(super) struct FunctionTable {
     entries: Vec<Entry>,
-    by_name: FxHashMap<String, usize>,
+    by_name: FxHashMap<FunctionName, usize>,
+    /// The versions that the functions mean of domains that the model says nothing of.
+    opsets: Vec<(String, i64)>,
     names: FxHashSet<String>,
     counters: FxHashMap<String, u64>,
 }
+
+/// Domain, name and overload.
+type FunctionName = (String, String, String);
 
 struct Entry {
     /// Its place among the functions of the model.
     position: usize,
     proto: Rc<FunctionProto>,
     opsets: FxHashMap<String, i64>,
+    /// See [`Settings::differing`].
+    differing: FxHashSet<String>,
     /// How many of its last inputs are constants.
     constants: usize,
     copies: Vec<Copy>,
@@ -47,21 +58,37 @@ struct Entry {
     is_open: bool,
     /// Whether a call of it was kept as it is.
     is_kept: bool,
+    /// Why it cannot be imported.
+    failure: Option<Kept>,
 }
 
 /// A function of the module.
 struct Copy {
     global: GlobalId,
-    constants: Rc<[Option<LiteralId>]>,
+    variant: Variant,
     is_impure: bool,
+}
+
+/// What the calls of one copy have in common, besides the types.
+#[derive(Clone, PartialEq)]
+struct Variant {
+    /// The last operands, as far as they are constants of the function.
+    constants: Rc<[Option<LiteralId>]>,
+    /// Which of the other inputs are given.
+    given: Rc<[bool]>,
+    /// See [`key_of`].
+    attributes: Rc<[u8]>,
 }
 
 /// A copy that a call asks for.
 pub(super) struct Request {
     entry: usize,
-    constants: Rc<[Option<LiteralId>]>,
+    variant: Variant,
+    arguments: Rc<Arguments>,
     /// The types of the call, if those that the file states are not to be taken.
     types: Option<Vec<TypeId>>,
+    /// Whether they are not, because the types of the call are others.
+    contradicts: bool,
 }
 
 /// What an input of a function is.
@@ -70,12 +97,16 @@ pub(super) enum Input {
     Param(Option<TypeId>),
     /// A constant.
     Constant(LiteralId),
+    /// It is left out.
+    Absent,
 }
 
 /// What became of a node.
 pub(super) enum FunctionNode {
     /// It calls no function of the table.
     Other,
+    /// It calls a function, but is to be kept as it is.
+    Kept(Kept),
     /// It is imported.
     Done,
     /// It waits for a function.
@@ -83,49 +114,72 @@ pub(super) enum FunctionNode {
 }
 
 impl FunctionTable {
-    /// Those functions of a model that can be imported.
-    pub(super) fn of_model(model: &ModelProto) -> FunctionTable {
+    /// Those functions of a model that may be imported. Those of the standard domain are not among them: whether one of these
+    /// or the operator of its name is meant is not said.
+    pub(super) fn of_model(model: &ModelProto, of_model: &FxHashMap<String, i64>) -> FunctionTable {
         let mut table = FunctionTable::default();
         table.names.insert("main".to_owned());
+        let mut versions = of_model.clone();
         let mut twice = FxHashSet::default();
         for (position, proto) in model.functions.iter().enumerate() {
-            let is_plain = proto.domain() == DOMAIN
-                && !proto.name().is_empty()
-                && proto.attribute.is_empty()
-                && proto.attribute_proto.is_empty()
-                && proto.overload().is_empty();
+            let name = (proto.domain().to_owned(), proto.name().to_owned(), proto.overload().to_owned());
             let Ok(opsets) = opset_versions(&proto.opset_import) else { continue };
-            if !is_plain {
-                twice.insert((proto.domain().to_owned(), proto.name().to_owned()));
+            if proto.name().is_empty() || is_standard(proto.domain()) {
                 continue;
             }
-            let constants = entry_of(proto, keys::GIVEN).and_then(|n| n.parse().ok()).unwrap_or(0);
+            let mut differing = FxHashSet::default();
+            for (domain, version) in opset_imports(proto) {
+                match versions.get(domain) {
+                    Some(&v) if v != version => {
+                        differing.insert(domain.to_owned());
+                    }
+                    Some(_) => {}
+                    None => {
+                        versions.insert(domain.to_owned(), version);
+                        table.opsets.push((domain.to_owned(), version));
+                    }
+                }
+            }
+            let is_own = proto.domain() == DOMAIN;
+            let constants = entry_of(proto, keys::GIVEN).filter(|_| is_own).and_then(|n| n.parse().ok()).unwrap_or(0);
             let entry = Entry {
                 position,
                 constants: proto.input.len().min(constants),
                 proto: Rc::new(proto.clone()),
                 opsets,
+                differing: if is_own { FxHashSet::default() } else { differing },
                 copies: Vec::new(),
                 asked: 0,
                 is_open: false,
                 is_kept: false,
+                failure: None,
             };
-            if table.by_name.insert(proto.name().to_owned(), table.entries.len()).is_some() {
-                twice.insert((DOMAIN.to_owned(), proto.name().to_owned()));
+            if table.by_name.insert(name.clone(), table.entries.len()).is_some() {
+                twice.insert(name);
             }
             table.entries.push(entry);
         }
-        for (domain, name) in twice {
-            if domain == DOMAIN {
-                table.by_name.remove(&name);
-            }
-        }
+        table.by_name.retain(|name, _| !twice.contains(name));
         table
+    }
+
+    /// The function that a node calls.
+    fn called_by(&self, node: &NodeProto) -> Option<usize> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let name = (node.domain().to_owned(), node.op_type().to_owned(), node.overload().to_owned());
+        self.by_name.get(&name).copied()
     }
 
     /// The settings for each function.
     pub(super) fn settings<'a>(&self, of_model: &Settings<'a>) -> Vec<Settings<'a>> {
-        let of = |e: &Entry| Settings { opsets: e.opsets.clone(), constant_initializers: false, ..*of_model };
+        let of = |e: &Entry| Settings {
+            opsets: e.opsets.clone(),
+            differing: e.differing.clone(),
+            constant_initializers: false,
+            ..*of_model
+        };
         self.entries.iter().map(of).collect()
     }
 
@@ -142,8 +196,7 @@ impl FunctionTable {
         let mut waiting: Vec<usize> = (0..kept.len()).filter(|&i| kept[i]).collect();
         while let Some(i) = waiting.pop() {
             super::for_each_node(&model.functions[i].node, |node| {
-                if node.domain() == DOMAIN
-                    && let Some(&entry) = self.by_name.get(node.op_type())
+                if let Some(entry) = self.called_by(node)
                     && !std::mem::replace(&mut kept[self.entries[entry].position], true)
                 {
                     waiting.push(self.entries[entry].position);
@@ -152,6 +205,11 @@ impl FunctionTable {
         }
         let mut kept = kept.into_iter();
         model.functions.retain(|_| kept.next().unwrap_or(true));
+        let of_functions = self.opsets.iter().filter(|(domain, _)| domain != DOMAIN);
+        model.opset_import.extend(
+            of_functions
+                .map(|(domain, version)| OperatorSetIdProto { domain: Some(domain.clone()), version: Some(*version) }),
+        );
         if model.functions.iter().all(|f| f.domain() != DOMAIN) {
             model.opset_import.retain(|o| o.domain() != DOMAIN);
         }
@@ -161,6 +219,26 @@ impl FunctionTable {
             model.ir_version = Some(version);
             model.metadata_props.remove(i);
         }
+        Ok(())
+    }
+
+    /// Carries a function along that cannot be imported. An error in any other graph is one of the file.
+    fn give_up(
+        &mut self,
+        request: Option<Request>,
+        error: ImportError,
+        kept_before: usize,
+        settings: &Settings<'_>,
+    ) -> Result<(), ImportError> {
+        let Some(request) = request else { return Err(error) };
+        let entry = &mut self.entries[request.entry];
+        let is_recursion = matches!(error.problem, ImportProblem::Recursion(_));
+        if entry.proto.domain() == DOMAIN || is_recursion {
+            return Err(error);
+        }
+        entry.is_open = false;
+        entry.failure = Some(Kept::because(format!("its function cannot be one of the module: {error}")));
+        settings.kept.borrow_mut().truncate(kept_before);
         Ok(())
     }
 
@@ -175,6 +253,11 @@ impl FunctionTable {
     }
 }
 
+/// The versions that a function means, by domain.
+fn opset_imports(proto: &FunctionProto) -> impl Iterator<Item = (&str, i64)> {
+    proto.opset_import.iter().map(|o| (if is_standard(o.domain()) { "" } else { o.domain() }, o.version()))
+}
+
 fn entry_of<'a>(proto: &'a FunctionProto, key: &str) -> Option<&'a str> {
     proto.metadata_props.iter().find(|e| e.key() == key).map(|e| e.value())
 }
@@ -186,6 +269,8 @@ struct Activation<'a> {
     state: super::graph::State,
     /// What it is a copy for; `None` for the main graph.
     request: Option<Request>,
+    /// How many nodes were kept as they are before it.
+    kept_before: usize,
 }
 
 /// Imports the main graph, and the functions that it needs.
@@ -197,17 +282,26 @@ pub(super) fn import_graphs(
 ) -> Result<Finished, ImportError> {
     let of_functions = functions.settings(settings);
     let main = FunctionBuilder::new(module, "main");
-    let mut stack = vec![begin(main, (graph, GraphPlace::Main), settings, functions, None)?];
+    let main = begin(main, (graph, GraphPlace::Main), settings, functions, None);
+    let mut stack = vec![main.map_err(|failed| failed.0)?];
     loop {
-        let Activation { unfinished, settings, state, request } =
+        let Activation { unfinished, settings, state, request, kept_before } =
             stack.pop().expect("the main graph returns when it is finished");
         let builder = FunctionBuilder::resume(module, unfinished);
         let importer = Importer::new(builder, settings, std::mem::take(functions), state);
-        match importer.run()? {
+        let progress = match importer.run() {
+            Ok(progress) => progress,
+            Err((error, table)) => {
+                *functions = table;
+                functions.give_up(request, error, kept_before, settings)?;
+                continue;
+            }
+        };
+        match progress {
             Progress::Needs { paused, table, request: needed } => {
                 *functions = table;
                 let super::graph::Paused { unfinished, state } = *paused;
-                stack.push(Activation { unfinished, settings, state, request });
+                stack.push(Activation { unfinished, settings, state, request, kept_before });
                 let entry = &mut functions.entries[needed.entry];
                 (entry.is_open, entry.asked) = (true, entry.asked + 1);
                 let proto = Rc::clone(&entry.proto);
@@ -215,18 +309,24 @@ pub(super) fn import_graphs(
                 let name = functions.unique_name(proto.name());
                 let builder = FunctionBuilder::new(module, &name);
                 let settings = &of_functions[needed.entry];
-                stack.push(begin(builder, (graph, place), settings, functions, Some(needed))?);
+                match begin(builder, (graph, place), settings, functions, Some(needed)) {
+                    Ok(activation) => stack.push(activation),
+                    Err((error, request)) => {
+                        let kept = settings.kept.borrow().len();
+                        functions.give_up(request, error, kept, settings)?;
+                    }
+                }
             }
             Progress::Finished { finished, table } => {
                 *functions = table;
                 let Some(request) = request else { return Ok(finished) };
                 let entry = &mut functions.entries[request.entry];
                 entry.is_open = false;
-                complete(module, finished.key, &entry.proto, &finished);
+                complete(module, finished.key, &entry.proto, &finished, &request);
                 let global = module.get(finished.key).and_then(|f| f.global());
                 entry.copies.push(Copy {
                     global: global.expect("a function that is built has a name"),
-                    constants: request.constants,
+                    variant: request.variant,
                     is_impure: finished.is_impure,
                 });
             }
@@ -240,28 +340,36 @@ fn begin<'a>(
     settings: &'a Settings<'a>,
     functions: &mut FunctionTable,
     request: Option<Request>,
-) -> Result<Activation<'a>, ImportError> {
+) -> Result<Activation<'a>, (ImportError, Option<Request>)> {
     let state = super::graph::State::default();
+    let kept_before = settings.kept.borrow().len();
     let mut importer = Importer::new(builder, settings, std::mem::take(functions), state);
-    importer.begin(graph, place)?;
+    let begun = importer.begin(graph, place);
     let (unfinished, state, table) = importer.set_aside();
     *functions = table;
-    Ok(Activation { unfinished, settings, state, request })
+    match begun {
+        Ok(()) => Ok(Activation { unfinished, settings, state, request, kept_before }),
+        Err(e) => Err((e, request)),
+    }
 }
 
 /// The body of a function as a graph.
 fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
-    let infos: FxHashMap<&str, &ValueInfoProto> = proto.value_info.iter().map(|i| (i.name(), i)).collect();
+    // What contradicts the types of the call says nothing of this copy.
+    let value_info = if request.contradicts { &[][..] } else { &proto.value_info };
+    let infos: FxHashMap<&str, &ValueInfoProto> = value_info.iter().map(|i| (i.name(), i)).collect();
     let info = |name: &String| match infos.get(name.as_str()) {
         Some(&info) => info.clone(),
         None => ValueInfoProto { name: Some(name.clone()), ..ValueInfoProto::default() },
     };
-    let first_constant = proto.input.len() - request.constants.len();
+    let Variant { constants, given, .. } = &request.variant;
+    let first_constant = proto.input.len() - constants.len();
     let mut types = request.types.iter().flatten().copied();
     let inputs = (0..proto.input.len()).map(|i| {
-        let constant = i.checked_sub(first_constant).and_then(|i| request.constants[i]);
+        let constant = i.checked_sub(first_constant).and_then(|i| constants[i]);
         match constant {
             Some(constant) => Input::Constant(constant),
+            None if !given[i] => Input::Absent,
             None => Input::Param(types.next()),
         }
     });
@@ -269,13 +377,14 @@ fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace
         name: proto.name().to_owned(),
         inputs: inputs.collect(),
         is_tuple: entry_of(proto, keys::RESULT) == Some("tuple"),
+        arguments: Rc::clone(&request.arguments),
     };
     let outside: FxHashSet<&str> = proto.input.iter().chain(&proto.output).map(String::as_str).collect();
     let graph = GraphProto {
         node: proto.node.clone(),
         input: proto.input.iter().map(info).collect(),
         output: proto.output.iter().map(info).collect(),
-        value_info: proto.value_info.iter().filter(|i| !outside.contains(i.name())).cloned().collect(),
+        value_info: value_info.iter().filter(|i| !outside.contains(i.name())).cloned().collect(),
         doc_string: proto.doc_string.clone(),
         metadata_props: proto.metadata_props.iter().filter(|e| !e.key().starts_with(keys::OWN)).cloned().collect(),
         ..GraphProto::default()
@@ -284,9 +393,16 @@ fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace
 }
 
 /// Gives a function what its metadata says of it.
-fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finished: &Finished) {
+fn complete(module: &mut Module, key: FunctionKey, proto: &FunctionProto, finished: &Finished, request: &Request) {
     let Some((function, cx)) = module.get_mut(key) else { return };
     function.meta = finished.meta;
+    if proto.domain() != DOMAIN {
+        let names = [proto.domain(), proto.name(), proto.overload()];
+        let mut items: Vec<AttrId> = names.iter().map(|n| cx.str_attr(n)).collect();
+        items.push(cx.attr(Attr::Bool(request.types.is_none() && !proto.input.is_empty())));
+        let name = cx.attr(Attr::List(items.into()));
+        function.meta = cx.with_attr(function.meta, keys::FUNCTION, Some(name));
+    }
     if entry_of(proto, keys::VISIBILITY) != Some("public") {
         function.visibility = Visibility::Private;
     }
@@ -368,61 +484,95 @@ impl Importer<'_, '_> {
         if self.is_in_function && node.metadata_props.iter().any(|e| e.key() == keys::LITERAL) {
             return self.literal_node(node);
         }
-        if node.domain() != DOMAIN || !node.overload().is_empty() {
-            return Ok(FunctionNode::Other);
+        let Some(index) = self.functions.called_by(node) else { return Ok(FunctionNode::Other) };
+        let entry = &mut self.functions.entries[index];
+        if let Some(why) = entry.failure.clone() {
+            entry.is_kept = true;
+            return Ok(FunctionNode::Kept(why));
         }
-        let Some(&index) = self.functions.by_name.get(node.op_type()) else { return Ok(FunctionNode::Other) };
-        let entry = &self.functions.entries[index];
-        let is_whole = node.attribute.is_empty()
-            && node.input.len() == entry.proto.input.len()
+        let constants = entry.constants;
+        let is_whole = node.input.len() <= entry.proto.input.len()
+            && (constants == 0 || node.input.len() == entry.proto.input.len())
             && node.output.len() <= entry.proto.output.len()
-            && node.input.iter().all(|n| !n.is_empty());
-        if !is_whole {
-            self.functions.entries[index].is_kept = true;
-            return Ok(FunctionNode::Other);
-        }
+            && pending.subgraphs.is_empty();
+        let Some(arguments) = arguments(&entry.proto, node).filter(|_| is_whole) else {
+            entry.is_kept = true;
+            return Ok(FunctionNode::Kept(Kept::because(
+                "its inputs, outputs or attributes are not those of its function",
+            )));
+        };
         if entry.is_open {
             return Err(ImportProblem::Recursion(node.op_type().to_owned()));
         }
-        let constants = entry.constants;
+        let proto = Rc::clone(&entry.proto);
+        let params = proto.input.len() - constants;
+        let mut given = vec![false; params];
         let mut operands = Vec::with_capacity(node.input.len());
-        for name in &node.input {
-            operands.push(self.use_value(graph, Some(node), name)?.expr);
+        let mut last = Vec::with_capacity(constants);
+        for (i, name) in node.input.iter().enumerate() {
+            let operand = match name.as_str() {
+                "" => continue,
+                name => self.use_value(graph, Some(node), name)?.expr,
+            };
+            match given.get_mut(i) {
+                // A value that the function around is not given is left out here, too.
+                Some(_) if self.builder.body().expr(operand) == Expr::None => {}
+                Some(is_given) => {
+                    *is_given = true;
+                    operands.push((i, operand));
+                }
+                None => last.push((i, operand)),
+            }
+        }
+        if last.len() != constants {
+            self.functions.entries[index].is_kept = true;
+            return Ok(FunctionNode::Kept(Kept::because("a constant of its function is left out")));
         }
         let body = self.builder.body();
-        let last = operands.split_off(operands.len() - constants);
-        let constants: Rc<[Option<LiteralId>]> = last.iter().map(|&o| body.as_literal(o)).collect();
-        operands.extend(last.into_iter().filter(|&o| body.as_literal(o).is_none()));
+        let constants: Rc<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
+        operands.extend(last.into_iter().filter(|&(_, o)| body.as_literal(o).is_none()));
+        let hints: Vec<&str> = operands.iter().map(|&(i, _)| node.input[i].as_str()).collect();
+        let operands: Vec<ExprId> = operands.iter().map(|&(_, o)| o).collect();
+        let attributes = key_of(&proto, &arguments).into();
+        let variant = Variant { constants, given: given.into(), attributes };
         let count = self.functions.entries[index].copies.len();
         let mut was_tried = false;
         for i in 0..count {
             let copy = &self.functions.entries[index].copies[i];
-            if copy.constants != constants {
+            if copy.variant != variant {
                 continue;
             }
             was_tried = true;
             let (global, is_impure) = (copy.global, copy.is_impure);
             let callee = self.builder.editor().global(global);
             if let Ok(value) = self.builder.call(callee, &operands) {
+                if proto.domain() != DOMAIN && self.knows_less(graph, &node.output, value) {
+                    self.functions.entries[index].is_kept = true;
+                    let why = "its function does not show the types of its outputs";
+                    return Ok(FunctionNode::Kept(Kept::because(why)));
+                }
                 graph.is_impure |= is_impure;
-                self.bind_call(graph, node, value, &operands)?;
+                self.bind_call(graph, node, value, (&operands, &hints))?;
                 return Ok(FunctionNode::Done);
             }
         }
         let entry = &mut self.functions.entries[index];
         if entry.asked == MAX_COPIES {
             entry.is_kept = true;
-            return Ok(FunctionNode::Other);
+            return Ok(FunctionNode::Kept(Kept::because("its function would need too many copies")));
         }
         let stated: FxHashSet<&str> =
-            entry.proto.value_info.iter().filter(|i| i.r#type.is_some()).map(|i| i.name()).collect();
-        let first_constant = entry.proto.input.len() - constants.len();
-        let is_given = |i: usize| i.checked_sub(first_constant).is_some_and(|i| constants[i].is_some());
-        let mut inputs = entry.proto.input.iter().enumerate();
+            proto.value_info.iter().filter(|i| i.r#type.is_some()).map(|i| i.name()).collect();
+        let is_given = |i: usize| match i.checked_sub(params) {
+            Some(i) => variant.constants[i].is_some(),
+            None => !variant.given[i],
+        };
+        let mut inputs = proto.input.iter().enumerate();
         let says_all = inputs.all(|(i, name)| is_given(i) || stated.contains(name.as_str()));
         let derived = was_tried || !says_all;
         let types = derived.then(|| operands.iter().map(|&o| self.builder.body().ty(o)).collect());
-        Ok(FunctionNode::Needs(Request { entry: index, constants, types }))
+        let arguments = Rc::new(arguments);
+        Ok(FunctionNode::Needs(Request { entry: index, variant, arguments, types, contradicts: was_tried && says_all }))
     }
 
     /// Defines the constant that a node gives, if that is all that the node is.
@@ -445,13 +595,13 @@ impl Importer<'_, '_> {
         graph: &mut OpenGraph,
         node: &NodeProto,
         value: ExprId,
-        operands: &[ExprId],
+        (operands, names): (&[ExprId], &[&str]),
     ) -> Result<(), ImportProblem> {
         let mut meta = doc_of(self.builder.cx(), &node.doc_string, &node.metadata_props);
         let hints: Vec<&str> = operands
             .iter()
-            .zip(&node.input)
-            .map(|(&o, name)| if self.builder.body().as_literal(o).is_some() { name.as_str() } else { "" })
+            .zip(names)
+            .map(|(&o, &name)| if self.builder.body().as_literal(o).is_some() { name } else { "" })
             .collect();
         let cx = self.builder.cx();
         meta.extend(node.name.as_ref().filter(|n| !n.is_empty()).map(|n| (keys::NAME, cx.str_attr(n))));

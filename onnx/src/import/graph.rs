@@ -1,6 +1,7 @@
 //! Graphs, and the graphs inside their nodes, from an explicit stack of graphs that are not finished.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::vec::IntoIter;
 
 use anfora_ir::{
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::function_attributes::{Arguments, with_arguments};
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
 use super::kept::{Kept, KeptList};
 use super::values::{Scope, Value};
@@ -27,6 +29,8 @@ use crate::types::{Binding, FileDims, contradict, proto_of, says_no_more, type_o
 pub(super) struct Settings<'a> {
     /// Versions of the operators, by domain; the standard one is the empty one.
     pub(super) opsets: FxHashMap<String, i64>,
+    /// Domains of which the model means another version than the function in hand: no node of theirs can be kept as it is.
+    pub(super) differing: FxHashSet<String>,
     /// Whether an initializer that is an input too is a constant, not a default value.
     pub(super) constant_initializers: bool,
     pub(super) conversions: &'a Conversions,
@@ -51,6 +55,8 @@ pub(super) struct Importer<'m, 'a> {
     nodes: usize,
     /// Whether the outermost graph is the body of a function.
     pub(super) is_in_function: bool,
+    /// The attributes that the function in hand is given.
+    arguments: Rc<Arguments>,
 }
 
 /// A graph that is not finished.
@@ -178,6 +184,7 @@ pub(super) enum GraphPlace {
         inputs: Vec<Input>,
         /// Whether the result is a tuple though there are less than two outputs.
         is_tuple: bool,
+        arguments: Rc<Arguments>,
     },
     /// It is in a node.
     Subgraph(String),
@@ -194,12 +201,21 @@ pub(super) struct State {
     stack: Vec<OpenGraph>,
     nodes: usize,
     is_in_function: bool,
+    arguments: Rc<Arguments>,
 }
 
 /// An import that is put aside.
 pub(super) struct Paused {
     pub(super) unfinished: UnfinishedFunction,
     pub(super) state: State,
+}
+
+/// Where an import stops.
+enum Stop {
+    /// At the end of the outermost graph.
+    End(OpenGraph),
+    /// At a call of a function that is not there yet.
+    Needs(Request),
 }
 
 /// How far an import came.
@@ -218,27 +234,52 @@ impl<'m, 'a> Importer<'m, 'a> {
         functions: FunctionTable,
         state: State,
     ) -> Importer<'m, 'a> {
-        let State { scope, dims, constant_names, stack, nodes, is_in_function } = state;
-        Importer { builder, settings, functions, scope, dims, constant_names, stack, nodes, is_in_function }
+        let State { scope, dims, constant_names, stack, nodes, is_in_function, arguments } = state;
+        Importer { builder, settings, functions, scope, dims, constant_names, stack, nodes, is_in_function, arguments }
     }
 
     /// Puts the import aside.
     pub(super) fn set_aside(self) -> (UnfinishedFunction, State, FunctionTable) {
-        let Importer { builder, settings: _, functions, scope, dims, constant_names, stack, nodes, is_in_function } =
-            self;
-        (builder.set_aside(), State { scope, dims, constant_names, stack, nodes, is_in_function }, functions)
+        let Importer {
+            builder,
+            settings: _,
+            functions,
+            scope,
+            dims,
+            constant_names,
+            stack,
+            nodes,
+            is_in_function,
+            arguments,
+        } = self;
+        let state = State { scope, dims, constant_names, stack, nodes, is_in_function, arguments };
+        (builder.set_aside(), state, functions)
     }
 
     /// Begins the outermost graph.
     pub(super) fn begin(&mut self, graph: GraphProto, place: GraphPlace) -> Result<(), ImportError> {
-        self.is_in_function = matches!(place, GraphPlace::Function { .. });
+        if let GraphPlace::Function { arguments, .. } = &place {
+            self.is_in_function = true;
+            self.arguments = Rc::clone(arguments);
+        }
         let graph = self.open(graph, String::new(), place)?;
         self.stack.push(graph);
         Ok(())
     }
 
-    /// Imports nodes, up to the end or to one that needs a function.
-    pub(super) fn run(mut self) -> Result<Progress, ImportError> {
+    /// Imports nodes, up to the end or to one that needs a function. The table comes back from a failure, too.
+    pub(super) fn run(mut self) -> Result<Progress, (ImportError, FunctionTable)> {
+        match self.advance() {
+            Ok(Stop::End(graph)) => self.finish(graph),
+            Ok(Stop::Needs(request)) => {
+                let (unfinished, state, table) = self.set_aside();
+                Ok(Progress::Needs { paused: Box::new(Paused { unfinished, state }), table, request })
+            }
+            Err(e) => Err((e, self.functions)),
+        }
+    }
+
+    fn advance(&mut self) -> Result<Stop, ImportError> {
         let mut stack = std::mem::take(&mut self.stack);
         loop {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
@@ -248,12 +289,13 @@ impl<'m, 'a> Importer<'m, 'a> {
                     Some(node) => {
                         graph.taken += 1;
                         self.nodes += usize::from(graph.taken > graph.sparse_initializers);
+                        let node = with_arguments(node, &self.arguments);
                         let branches = self.may_be_if(&node);
                         PendingNode { branches, ..PendingNode::new(node) }
                     }
                     None => {
                         let finished = stack.pop().expect("it is the last one");
-                        let Some(outer) = stack.last_mut() else { return self.finish(finished) };
+                        let Some(outer) = stack.last_mut() else { return Ok(Stop::End(finished)) };
                         self.close(finished, outer)?;
                         continue;
                     }
@@ -275,7 +317,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                 None => {
                     let done = self.function_node(graph, &pending).and_then(|done| {
                         match done {
-                            FunctionNode::Other => self.node(graph, &mut pending)?,
+                            FunctionNode::Other => self.node(graph, &mut pending, None)?,
+                            FunctionNode::Kept(why) => self.node(graph, &mut pending, Some(why))?,
                             FunctionNode::Done => {}
                             FunctionNode::Needs(request) => return Ok(Some(request)),
                         }
@@ -285,8 +328,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                     if let Some(request) = needed {
                         graph.pending = Some(pending);
                         self.stack = stack;
-                        let (unfinished, state, table) = self.set_aside();
-                        return Ok(Progress::Needs { paused: Box::new(Paused { unfinished, state }), table, request });
+                        return Ok(Stop::Needs(request));
                     }
                 }
             }
@@ -315,7 +357,7 @@ impl<'m, 'a> Importer<'m, 'a> {
         let is_branch = matches!(place, GraphPlace::Branch(_));
         let (place, given, is_tuple) = match place {
             GraphPlace::Main => (format!("the graph `{}`", name.as_deref().unwrap_or_default()), None, false),
-            GraphPlace::Function { name, inputs, is_tuple } => {
+            GraphPlace::Function { name, inputs, is_tuple, arguments: _ } => {
                 (format!("the function `{name}`"), Some(inputs), is_tuple)
             }
             GraphPlace::Subgraph(place) | GraphPlace::Branch(place) => (place, None, false),
@@ -478,6 +520,11 @@ impl<'m, 'a> Importer<'m, 'a> {
                 Input::Constant(literal) => {
                     let expr = self.builder.editor().literal_id(literal);
                     self.define(name, expr)?;
+                    continue;
+                }
+                Input::Absent => {
+                    let none = self.builder.editor().none();
+                    self.define(name, none)?;
                     continue;
                 }
                 Input::Param(Some(ty)) => own_type(cx, &mut self.dims, ty),
@@ -711,13 +758,19 @@ impl<'m, 'a> Importer<'m, 'a> {
         var
     }
 
-    fn finish(mut self, graph: OpenGraph) -> Result<Progress, ImportError> {
+    fn finish(mut self, graph: OpenGraph) -> Result<Progress, (ImportError, FunctionTable)> {
         let (place, is_impure) = (graph.place.clone(), graph.is_impure);
-        let (tail, meta) = self.end(graph)?;
-        let key = self.builder.finish(tail);
-        let key = key.map_err(|e| ImportError::new(place, ImportProblem::Other(e.to_string())))?;
-        let finished = Finished { key, meta, nodes: self.nodes, is_impure };
-        Ok(Progress::Finished { finished, table: self.functions })
+        let (tail, meta) = match self.end(graph) {
+            Ok(end) => end,
+            Err(e) => return Err((e, self.functions)),
+        };
+        match self.builder.finish(tail) {
+            Ok(key) => {
+                let finished = Finished { key, meta, nodes: self.nodes, is_impure };
+                Ok(Progress::Finished { finished, table: self.functions })
+            }
+            Err(e) => Err((ImportError::new(place, ImportProblem::Other(e.to_string())), self.functions)),
+        }
     }
 }
 

@@ -74,6 +74,8 @@ impl fmt::Display for KeptNodes {
 pub(super) struct KeptList {
     groups: Vec<KeptNodes>,
     by_reason: FxHashMap<(String, String, Option<i64>, Kept), usize>,
+    /// The group of each node, in order.
+    log: Vec<usize>,
 }
 
 impl KeptList {
@@ -81,6 +83,7 @@ impl KeptList {
         let key = (domain.to_owned(), node.op_type().to_owned(), version, why);
         if let Some(&group) = self.by_reason.get(&key) {
             self.groups[group].count += 1;
+            self.log.push(group);
             return;
         }
         let output = || node.output.iter().find(|o| !o.is_empty()).map_or("", String::as_str);
@@ -92,7 +95,24 @@ impl KeptList {
             first: if node.name().is_empty() { output() } else { node.name() }.to_owned(),
             count: 1,
         });
+        self.log.push(self.groups.len() - 1);
         self.by_reason.insert(key, self.groups.len() - 1);
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Takes back all nodes but the first `len`.
+    pub(super) fn truncate(&mut self, len: usize) {
+        for group in self.log.drain(len.min(self.log.len())..) {
+            self.groups[group].count -= 1;
+        }
+        // The groups of the nodes that are taken back are the last ones.
+        while self.groups.pop_if(|g| g.count == 0).is_some() {}
+        let count = self.groups.len();
+        self.by_reason.retain(|_, &mut group| group < count);
     }
 
     pub(super) fn into_groups(self) -> Vec<KeptNodes> {

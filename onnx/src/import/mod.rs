@@ -1,6 +1,7 @@
 //! From a file to a module.
 
 mod branches;
+mod function_attributes;
 mod functions;
 mod graph;
 mod kept;
@@ -86,8 +87,8 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     if model.opset_import.is_empty() && version >= 3 {
         return Err(at_model(ImportProblem::Missing("opset_import")));
     }
-    if !model.training_info.is_empty() {
-        return Err(at_model(ImportProblem::Unsupported("training information")));
+    if !model.training_info.is_empty() && summary.external_data.is_some() {
+        return Err(at_model(ImportProblem::Unsupported("training information beside data in other files")));
     }
     let opsets = opset_versions(&model.opset_import).map_err(at_model)?;
     let graph = model.graph.take().ok_or_else(|| at_model(ImportProblem::Missing("graph")))?;
@@ -99,12 +100,13 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     let files = RefCell::new(ReadFiles::new(options.data_files.clone()));
     let settings = graph::Settings {
         opsets,
+        differing: Default::default(),
         constant_initializers: version < 4,
         conversions,
         kept: &kept,
         files: summary.external_data.map(|_| &files),
     };
-    let mut functions = FunctionTable::of_model(&model);
+    let mut functions = FunctionTable::of_model(&model, &settings.opsets);
     let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
     functions.take_imported(&mut model).map_err(at_model)?;
     if summary.external_data.is_some() {
@@ -180,7 +182,7 @@ fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
         graph: _,
         opset_import,
         metadata_props,
-        training_info: _,
+        training_info,
         functions,
         configuration,
     } = model;
@@ -206,6 +208,7 @@ fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
     attrs.push((keys::OPSETS, cx.attr(Attr::List(opsets))));
     attrs.extend(entries_attr(cx, metadata_props).map(|v| (keys::METADATA, v)));
     attrs.extend(encoded_list(cx, functions).map(|v| (keys::FUNCTIONS, v)));
+    attrs.extend(encoded_list(cx, training_info).map(|v| (keys::TRAINING, v)));
     attrs.extend(encoded_list(cx, configuration).map(|v| (keys::CONFIGURATIONS, v)));
     cx.named_attrs(&attrs)
 }

@@ -276,8 +276,13 @@ pub(crate) fn float_meant(value: f32, dtype: DType) -> f64 {
 }
 
 impl<'a> Importer<'_, 'a> {
-    /// Imports a node whose subgraphs are imported.
-    pub(super) fn node(&mut self, graph: &mut OpenGraph, pending: &mut PendingNode) -> Result<(), ImportProblem> {
+    /// Imports a node whose subgraphs are imported; as it is, if `kept` says why.
+    pub(super) fn node(
+        &mut self,
+        graph: &mut OpenGraph,
+        pending: &mut PendingNode,
+        kept: Option<Kept>,
+    ) -> Result<(), ImportProblem> {
         let node = &pending.node;
         if node.op_type().is_empty() {
             return Err(ImportProblem::Missing("op_type"));
@@ -305,13 +310,16 @@ impl<'a> Importer<'_, 'a> {
         meta.extend(encoded_list(cx, &node.device_configurations).map(|d| (keys::DEVICES, d)));
         meta.extend(hints_attr(cx, &hints).map(|h| (keys::INPUTS, h)));
 
-        let lowered = match self.branches(pending, &operands) {
+        let lowered = match self.branches(graph, pending, &operands) {
             Ok(value) => {
                 graph.is_impure |= pending.is_impure;
                 return self.bind_branches(graph, pending, value, meta);
             }
-            Err(why) if !pending.subgraphs.is_empty() => Err(why),
-            Err(_) => self.lower(graph, node, &operands),
+            Err(why) => match kept {
+                Some(why) => Err(why),
+                None if !pending.subgraphs.is_empty() => Err(why),
+                None => self.lower(graph, node, &operands),
+            },
         };
         let lowered = match lowered {
             Ok((row, lowered)) => self.native_value(node, lowered)?.map(|native| (row, native)),
@@ -333,6 +341,9 @@ impl<'a> Importer<'_, 'a> {
             Err(why) => {
                 let domain = standard_domain(node);
                 let version = self.settings.opsets.get(domain).copied();
+                if self.settings.differing.contains(domain) {
+                    return Err(ImportProblem::DifferentOpset(node.op_type().to_owned()));
+                }
                 self.settings.kept.borrow_mut().note(node, domain, version, why);
                 self.bind_opaque(graph, pending, operands, meta)
             }
@@ -627,6 +638,16 @@ impl<'a> Importer<'_, 'a> {
             return self.bind_output(graph, &node.output[0], value, meta);
         }
         self.bind_outputs(graph, &node.output, value, meta)
+    }
+
+    /// Whether the file states the type of an output that a value knows nothing of.
+    pub(super) fn knows_less(&mut self, graph: &OpenGraph, outputs: &[String], value: ExprId) -> bool {
+        let ty = self.builder.body().ty(value);
+        let cx = self.builder.cx();
+        let any = cx.types.any();
+        let fields = cx.types.as_tuple(ty).map_or_else(|| vec![ty], <[TypeId]>::to_vec);
+        let mut unknown = outputs.iter().zip(fields).filter(|&(_, field)| field == any);
+        unknown.any(|(name, _)| self.stated_output(graph, name).is_some_and(|stated| stated != any))
     }
 
     /// The type that the file states for a value, if it states one.

@@ -4,8 +4,7 @@ use anfora_ir::{DType, Literal};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
 use anfora_onnx::proto::tensor_proto::{DataLocation, Segment};
 use anfora_onnx::proto::{
-    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto,
-    TrainingInfoProto, ValueInfoProto,
+    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
 use anfora_onnx::{read_tensor, write_tensor};
@@ -166,7 +165,6 @@ fn models_that_are_not() {
         &ModelProto { opset_import: vec![opset("", 9), opset("ai.onnx", 10)], ..good() },
         &["two versions of the operators"],
     );
-    refused(&ModelProto { training_info: vec![TrainingInfoProto::default()], ..good() }, &["training information"]);
     let mut m = good();
     m.graph.as_mut().unwrap().sparse_initializer = vec![SparseTensorProto::default()];
     refused(&m, &["a sparse initializer without a name"]);

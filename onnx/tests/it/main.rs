@@ -6,6 +6,7 @@ mod deep;
 mod errors;
 mod exporting;
 mod external;
+mod file_functions;
 mod functions;
 mod models;
 mod mutations;

@@ -8,8 +8,8 @@ use anfora_onnx::proto::type_proto::{Sequence, Tensor, Value};
 use anfora_onnx::proto::{
     AttributeProto, AttributeType, DeviceConfigurationProto, FunctionProto, GraphProto, IntIntListEntryProto,
     ModelProto, NodeDeviceConfigurationProto, OperatorSetIdProto, ShardedDimProto, ShardingSpecProto,
-    SimpleShardedDimProto, SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorShapeProto, TypeProto,
-    ValueInfoProto,
+    SimpleShardedDimProto, SparseTensorProto, StringStringEntryProto, TensorAnnotation, TensorShapeProto,
+    TrainingInfoProto, TypeProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{ExportOptions, export, registry};
@@ -399,4 +399,25 @@ fn the_text_says_it_all() {
         let options = ExportOptions::default();
         assert_eq!(export(&parsed, &options), export(&module, &options));
     }
+}
+
+#[test]
+fn training_information_is_carried_along_while_it_is_true() {
+    let mut algorithm =
+        graph("step", vec![node("Add", &["w", "rate"], &["w2"], vec![])], vec![], vec![float("w2", &[2])]);
+    algorithm.initializer = vec![initializer("rate", &floats(&[0.5, 0.5]))];
+    let training = |state: &str| TrainingInfoProto {
+        algorithm: Some(algorithm.clone()),
+        update_binding: vec![entry(state, "w2")],
+        ..TrainingInfoProto::default()
+    };
+    let mut g =
+        graph("g", vec![node("Mul", &["x", "w"], &["y"], vec![])], vec![float("x", &[2])], vec![float("y", &[2])]);
+    g.initializer = vec![initializer("w", &floats(&[1.0, 2.0]))];
+    let mut m = model(13, g);
+    m.training_info = vec![training("w")];
+    assert_comes_back(m.clone());
+    m.training_info = vec![training("gone")];
+    let error = export(&read(&m), &ExportOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("about `gone`, which is not there any more"), "{error}");
 }
