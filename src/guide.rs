@@ -1,4 +1,4 @@
-//! The guide for authors of passes: the pages of `docs/guide`, whose code runs as tests of this module.
+//! The guide for authors of passes and operators: the pages of `docs/guide` and `docs/add-an-op.md`, whose code runs as tests of this module.
 //!
 //! Each page is a module here; begin with [`start`]. [`parse`] and [`edited`] keep the examples short.
 
@@ -68,6 +68,20 @@ macro_rules! pages {
             /// [debug]: crate::guide::debug
             /// [fast]: crate::guide::fast
             /// [raf-and-relay]: crate::guide::raf_and_relay
+            /// [add-an-op]: crate::guide::add_an_op
+            /// [`OpDef`]: crate::ir::OpDef
+            /// [`OpRegistry::register`]: crate::ir::OpRegistry::register
+            /// [`TypeCall`]: crate::ir::TypeCall
+            /// [`KernelCall`]: crate::ir::KernelCall
+            /// [`KernelError`]: crate::ir::KernelError
+            /// [`FusionPattern`]: crate::ir::FusionPattern
+            /// [`Splat`]: crate::ir::Splat
+            /// [`typing`]: crate::ops::typing
+            /// [`loops`]: crate::ops::loops
+            /// [`Conversion`]: crate::onnx::convert::Conversion
+            /// [`NodeImport`]: crate::onnx::NodeImport
+            /// [`NodeExport`]: crate::onnx::NodeExport
+            /// [`Kept`]: crate::onnx::Kept
             /// [`chain`]: crate::visit::chain
             /// [`bindings`]: crate::visit::bindings
             /// [`pre_order`]: crate::visit::pre_order
@@ -166,4 +180,6 @@ pages! {
     tvm_passes;
     #[doc = include_str!("../docs/guide/raf-and-relay.md")]
     raf_and_relay;
+    #[doc = include_str!("../docs/add-an-op.md")]
+    add_an_op;
 }

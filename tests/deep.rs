@@ -59,6 +59,7 @@ shapes! {
     dead "dead";
     dup "dup";
     constant "const";
+    constants "many-consts";
     diamond "diamond";
     skip "skip";
     nested_if "nested-if";

@@ -1,10 +1,18 @@
-//! The files in `examples/` are what our own builders make.
+//! The files in `examples/` are what our own builders make, and the programs there run.
 //!
 //! `ANFORA_BLESS=1 cargo test -p anfora --test examples` writes them.
 
 use std::path::{Path, PathBuf};
 
 use anfora::onnx::{ExportOptions, ImportOptions};
+
+#[path = "../examples/custom_op.rs"]
+mod custom_op;
+
+#[test]
+fn operators_of_ones_own_go_everywhere() {
+    custom_op::main().expect("the example runs");
+}
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)

@@ -77,7 +77,9 @@ fn threads(c: &mut Criterion) {
 }
 
 /// A pass, the shapes that it is timed on, and how many bindings a unit of the shape's size has.
-const WITH_SHAPES: [(&str, &str, usize); 7] = [
+const WITH_SHAPES: [(&str, &str, usize); 9] = [
+    ("FoldConstant", "const", 1),
+    ("FoldConstant", "many-consts", 1),
     ("ToANormalForm", "nested-call", 1),
     ("ToGraphNormalForm", "chain", 1),
     ("ConvertToDataflow", "siblings", 2),

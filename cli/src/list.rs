@@ -1,9 +1,11 @@
 //! `anfora passes`, `ops`, `configs`, `pipelines`
 
+use std::collections::HashMap;
 use std::io::Write;
 
-use anfora::ir::{AttrDef, AttrDefault};
+use anfora::ir::{AttrDef, AttrDefault, OpDef, OpPurity};
 use anfora::manager::{ConfigDef, ConfigKind, PassRegistry, RegisteredPass};
+use anfora::onnx::convert::{Conversion, Conversions};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -43,6 +45,107 @@ struct Row {
     doc: String,
     details: Vec<String>,
     json: Value,
+}
+
+/// An operator, and its rows in the table of ONNX.
+fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
+    let kind = |a: &AttrDef| format!("{:?}", a.kind).to_lowercase();
+    let attrs: Vec<Value> = op
+        .attrs
+        .iter()
+        .map(|a| {
+            json!({
+                "name": a.name,
+                "type": kind(a),
+                "required": a.default == AttrDefault::Required,
+                "default": default_value(a.default),
+                "doc": a.doc,
+            })
+        })
+        .collect();
+    let mut details = vec![facts(op)];
+    details.extend(op.attrs.iter().map(|a| {
+        let default = match a.default {
+            AttrDefault::Required => String::new(),
+            AttrDefault::Absent => " = none".to_owned(),
+            other => format!(" = {}", default_value(other)),
+        };
+        format!("{}: {}{default}  {}", a.name, kind(a), a.doc)
+    }));
+    details.extend(conversions.iter().map(|c| {
+        let dot = if c.domain.is_empty() { "" } else { "." };
+        let directions = match (c.import.is_some(), c.export.is_some()) {
+            (true, true) => "read and written",
+            (true, false) => "read",
+            _ => "written",
+        };
+        let (from, to) = (c.opsets.start(), c.opsets.end());
+        format!("ONNX {}{dot}{}, versions {from} to {to}: {directions}", c.domain, c.onnx)
+    }));
+    let onnx: Vec<Value> = conversions
+        .iter()
+        .map(|c| {
+            json!({
+                "domain": c.domain,
+                "operator": c.onnx,
+                "from": c.opsets.start(),
+                "to": c.opsets.end(),
+                "import": c.import.is_some(),
+                "export": c.export.is_some(),
+            })
+        })
+        .collect();
+    Row {
+        name: op.name.to_string(),
+        doc: op.doc.to_string(),
+        details,
+        json: json!({
+            "name": op.name,
+            "doc": op.doc,
+            "operands": { "min": op.arity.min, "max": op.arity.max },
+            "attributes": attrs,
+            "pure": op.purity == OpPurity::Pure,
+            "may_fail": op.may_fail,
+            "commutative": op.commutative,
+            "fusion": format!("{:?}", op.fusion),
+            "kernel": op.kernel.is_some(),
+            "known_by_type": op.known_by_type.is_some(),
+            "splat": format!("{:?}", op.splat),
+            "shape_operand": op.shape_operand,
+            "forwards": op.forwards,
+            "onnx": onnx,
+        }),
+    }
+}
+
+/// What a row says besides names and attributes, in a line.
+fn facts(op: &OpDef) -> String {
+    let operands = match (op.arity.min, op.arity.max) {
+        (1, Some(1)) => "1 operand".to_owned(),
+        (min, Some(max)) if min == max => format!("{min} operands"),
+        (min, Some(max)) => format!("{min} to {max} operands"),
+        (min, None) => format!("{min} operands or more"),
+    };
+    let mut facts = vec![operands, if op.purity == OpPurity::Pure { "pure" } else { "impure" }.to_owned()];
+    facts.push(format!("fused as {:?}", op.fusion));
+    facts.push(if op.kernel.is_some() { "has a kernel" } else { "has no kernel" }.to_owned());
+    facts.extend(op.may_fail.then(|| "may fail".to_owned()));
+    facts.extend(op.commutative.then(|| "commutative".to_owned()));
+    facts.extend(op.known_by_type.map(|_| "known by the types of its operands".to_owned()));
+    facts.join(", ")
+}
+
+/// The value of an attribute that is left out, null if there is none.
+fn default_value(default: AttrDefault) -> Value {
+    match default {
+        AttrDefault::Required | AttrDefault::Absent => Value::Null,
+        AttrDefault::Bool(b) => b.into(),
+        AttrDefault::Int(i) => i.into(),
+        AttrDefault::Float(f) => f.into(),
+        AttrDefault::Str(s) => s.into(),
+        AttrDefault::Ints(i) => i.into(),
+        AttrDefault::DType(d) => d.to_string().into(),
+    }
 }
 
 impl List {
@@ -86,29 +189,13 @@ impl List {
 
     pub(crate) fn ops(self) -> Result<(), Failure> {
         let registry = anfora::onnx::registry();
-        let rows = registry.rows().map(|(_, op)| {
-            let kind = |a: &AttrDef| format!("{:?}", a.kind).to_lowercase();
-            let attrs: Vec<Value> = op
-                .attrs
-                .iter()
-                .map(|a| json!({ "name": a.name, "type": kind(a), "required": a.default == AttrDefault::Required, "doc": a.doc }))
-                .collect();
-            let details = op.attrs.iter().map(|a| format!("{}  {}: {}", a.name, kind(a), a.doc)).collect();
-            Row {
-                name: op.name.to_string(),
-                doc: op.doc.to_string(),
-                details,
-                json: json!({
-                    "name": op.name,
-                    "doc": op.doc,
-                    "operands": { "min": op.arity.min, "max": op.arity.max },
-                    "attributes": attrs,
-                    "pure": op.purity == anfora::ir::OpPurity::Pure,
-                    "fusion": format!("{:?}", op.fusion),
-                    "kernel": op.kernel.is_some(),
-                }),
-            }
-        });
+        let conversions = Conversions::default();
+        let mut in_onnx: HashMap<&str, Vec<&Conversion>> = HashMap::new();
+        for row in conversions.rows() {
+            in_onnx.entry(&row.native).or_default().push(row);
+        }
+        let rows =
+            registry.rows().map(|(_, op)| operator(op, in_onnx.get(op.name.as_ref()).map_or(&[], Vec::as_slice)));
         self.print(rows.collect())
     }
 

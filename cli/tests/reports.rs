@@ -407,6 +407,20 @@ fn lists_say_what_settings_take() {
         conv["attributes"].as_array().unwrap().iter().all(|a| a["name"].is_string() && a["type"].is_string()),
         "{conv}"
     );
+    assert_eq!(conv["operands"]["min"], 2);
+    let named = |name: &str| ops.iter().find(|o| o["name"] == name).expect("it is listed");
+    let slope = &named("nn.leaky_relu")["attributes"][0];
+    assert_eq!((&slope["name"], &slope["type"], &slope["default"]), (&"alpha".into(), &"float".into(), &0.01.into()));
+    assert_eq!(named("zeros")["attributes"][1]["default"], "float32");
+    assert_eq!((&named("divide")["may_fail"], &named("add")["may_fail"]), (&true.into(), &false.into()));
+    assert_eq!((&named("print")["pure"], &named("print")["kernel"]), (&false.into(), &false.into()));
+    let add = &named("add")["onnx"];
+    let is_add = |o: &serde_json::Value| o["operator"] == "Add" && o["from"] == 7 && o["import"] == true;
+    assert!(add.as_array().unwrap().iter().any(is_add), "{add}");
+    let (_, out, _) = anfora(&["ops"], "");
+    assert!(out.contains("1 operand, pure, fused as ElemWise, has a kernel"), "{out}");
+    assert!(out.contains("alpha: float = 0.01  slope where it is negative"), "{out}");
+    assert!(out.contains("ONNX LeakyRelu, versions 7 to 28: read and written"), "{out}");
     assert!(json("pipelines").iter().any(|p| p["name"] == "O2" && p["doc"].is_string()));
 
     let (_, out, _) = anfora(&["configs"], "");

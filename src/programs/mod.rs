@@ -54,6 +54,12 @@ const SHAPES: &[Row] = &[
     Row { name: "dead", doc: "a chain of bindings that nobody uses", build: wide::dead, max_size: None },
     Row { name: "dup", doc: "the same two bindings over and over", build: wide::dup, max_size: None },
     Row { name: "const", doc: "a chain that folds to one constant", build: wide::constant, max_size: None },
+    Row {
+        name: "many-consts",
+        doc: "calls on constants that differ, each of which folds to one of its own",
+        build: wide::constants,
+        max_size: None,
+    },
     Row { name: "diamond", doc: "each binding uses the one before it twice", build: wide::diamond, max_size: None },
     Row {
         name: "skip",

@@ -44,6 +44,25 @@ pub(super) fn constant(n: usize, _seed: u64) -> Result<Module, BuildError> {
     })
 }
 
+pub(super) fn constants(n: usize, _seed: u64) -> Result<Module, BuildError> {
+    main_of(|b, x| {
+        let mut last = x;
+        for i in 0..n {
+            let own = b.literal(Literal::scalar(i as f32));
+            let half = b.literal(Literal::scalar(0.5f32));
+            let call = match i % 2 {
+                0 => b.call_op("multiply", &[own, half], &[])?,
+                _ => b.call_op("add", &[last, own], &[])?,
+            };
+            let var = b.bind("", call);
+            if i % 2 == 1 {
+                last = var;
+            }
+        }
+        Ok(last)
+    })
+}
+
 pub(super) fn diamond(n: usize, _seed: u64) -> Result<Module, BuildError> {
     main_of(|b, x| {
         let mut last = x;

@@ -2,6 +2,7 @@
 
 mod control;
 mod conversions;
+mod custom;
 mod deep;
 mod errors;
 mod exporting;
