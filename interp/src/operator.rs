@@ -1,8 +1,8 @@
 //! Calls of operators: by their kernels, or, for what is not a function of tensors, by the machine.
 
 use anfora_ir::{
-    Attr, AttrReader, AttrsId, Context, DType, ExprId, KernelCall, Literal, OpId, OpPurity, Operand, Shape, Type,
-    TypeId, element_count, infer_op,
+    Attr, AttrReader, AttrsId, Context, DType, ExprId, KernelCall, Literal, OpId, OpPurity, Operand, Shape, TypeId,
+    element_count, infer_op,
 };
 use anfora_ops::{draw_normal, draw_uniform};
 use smallvec::SmallVec;
@@ -25,7 +25,7 @@ pub enum OpError {
     /// There is nothing that evaluates it.
     #[error("the operator has no kernel")]
     NoKernel,
-    /// The type does not say how large the result is.
+    /// Neither the type nor the operator's row says how large the result is.
     #[error("the size of the result is not known")]
     UnknownSize,
     /// The result is larger than allowed.
@@ -61,47 +61,17 @@ pub fn evaluate_op(
     if row.kernel.is_none() {
         return Err(OpError::NoKernel);
     }
-    let bytes = match result_bytes(cx, ty) {
-        Size::Unknown => return Err(OpError::UnknownSize),
-        Size::Overflows => usize::MAX,
-        Size::Bytes(bytes) => bytes,
-    };
+    let call = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty };
+    let bytes = row.result_bytes(&call).ok_or(OpError::UnknownSize)?;
     if bytes > max_bytes && !row.gives_splat(operands) {
         return Err(OpError::TooLarge { bytes, allowed: max_bytes });
     }
-    let results = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty }.evaluate()?;
+    let results = call.evaluate()?;
     let bytes = results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes()));
     if bytes > max_bytes {
         return Err(OpError::TooLarge { bytes, allowed: max_bytes });
     }
     Ok(results)
-}
-
-/// How large a result is.
-enum Size {
-    Unknown,
-    Overflows,
-    Bytes(usize),
-}
-
-/// How large a value of a type is, written out.
-fn result_bytes(cx: &Context, ty: TypeId) -> Size {
-    let parts = match cx.types.get(ty) {
-        Type::Tuple(fields) => fields,
-        _ => std::slice::from_ref(&ty),
-    };
-    let mut total = 0usize;
-    for &part in parts {
-        let (Some(tensor), Some(shape)) = (cx.types.as_tensor(part), cx.types.static_shape(part)) else {
-            return Size::Unknown;
-        };
-        let bytes = element_count(&shape).and_then(|n| tensor.dtype.byte_len(n)).and_then(|b| total.checked_add(b));
-        match bytes {
-            Some(bytes) => total = bytes,
-            None => return Size::Overflows,
-        }
-    }
-    Size::Bytes(total)
 }
 
 impl Machine<'_> {
@@ -133,23 +103,25 @@ impl Machine<'_> {
         let failed = |message: String| EvalErrorKind::Operator { op: row.name.to_string(), message };
 
         let stated = self.body().ty(id);
-        let is_splat = {
+        let (is_splat, mut size) = {
             let operands = self.operand_tensors(base)?;
-            row.gives_splat(&operands)
+            let call = KernelCall { operands: &operands, attrs: AttrReader { cx: self.cx, op, attrs }, ty: stated };
+            (row.gives_splat(&operands), row.result_bytes(&call))
         };
-        let mut size = result_bytes(self.cx, stated);
         let mut ty = stated;
         // Where the type that was inferred does not say enough, it is inferred again from what the operands are.
-        let concrete = matches!(size, Size::Unknown) && (!is_splat || self.cx.types.is_symbolic(stated));
+        let concrete = size.is_none() && (!is_splat || self.cx.types.is_symbolic(stated));
         if concrete {
             ty = self.concrete_type(op, attrs, stated, base).map_err(failed)?;
-            size = result_bytes(self.scratch.as_deref().unwrap_or(self.cx), ty);
+            let cx = self.scratch.as_deref().unwrap_or(self.cx);
+            let operands = self.operand_tensors(base)?;
+            size = row.result_bytes(&KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty });
         }
         if !is_splat {
             match size {
-                Size::Bytes(bytes) => self.reserve(bytes, State::Eval(id))?,
-                Size::Overflows => return Err(self.out_of_memory()),
-                Size::Unknown => return Err(failed("the size of the result is not known".into())),
+                Some(usize::MAX) => return Err(self.out_of_memory()),
+                Some(bytes) => self.reserve(bytes, State::Eval(id))?,
+                None => return Err(failed("the size of the result is not known".into())),
             }
         }
         let cx = match &self.scratch {
@@ -203,7 +175,7 @@ impl Machine<'_> {
         let constants: SmallVec<[(anfora_ir::SymbolId, anfora_ir::DimId); 4]> =
             symbols.iter().map(|&(s, extent)| (s, scratch.types.dims.constant(extent))).collect();
         let ty = scratch.types.substitute(stated, |s| constants.iter().find(|(t, _)| *t == s).map(|&(_, d)| d));
-        if !matches!(result_bytes(scratch, ty), Size::Unknown) {
+        if scratch.types.static_bytes(ty).is_some() {
             return Ok(ty);
         }
         let mut operands: SmallVec<[Operand; 8]> = SmallVec::new();

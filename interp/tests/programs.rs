@@ -242,6 +242,19 @@ fn unknown_extents_are_found_out() {
 }
 
 #[test]
+fn results_are_as_large_as_their_elements_say() {
+    let text = "def @main(%x: Tensor[(?, ?), int32]) -> Tensor[(?, ?), int32] {
+        let %i = nonzero(%x);
+        let %rows = take(%i, 0i64);
+        let %u = unique(%rows);
+        let %c = compress(%x, dense<Tensor[(2,), bool]>[true, false], axis=1);
+        take(%c, %u.0)
+    }";
+    let x = Literal::from_elements(&[3, 2], &[0i32, 0, 5, 6, 7, 0]).unwrap();
+    check(text, &[x], "Tensor[(2, 1), int32][5, 7]");
+}
+
+#[test]
 fn symbols_of_closures_belong_to_their_calls() {
     check(
         "def @main(%x: Tensor[(n,), float32]) {

@@ -104,8 +104,8 @@ pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;
 pub use op::{
-    AttrReader, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand, TypeCall,
-    TypeError, TypeRule,
+    AttrReader, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand, SizeBound,
+    TypeCall, TypeError, TypeRule,
 };
 pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
 pub use overlay::{Additions, Translation};

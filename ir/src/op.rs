@@ -26,6 +26,10 @@ pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
+/// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It looks at what the operands are, not at
+/// the type of the call, and computes little compared with the kernel.
+pub type SizeBound = fn(&KernelCall<'_>) -> usize;
+
 /// An operand as a type rule sees it.
 #[derive(Copy, Clone, Debug)]
 pub struct Operand {

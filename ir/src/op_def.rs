@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::dtype::DType;
 use crate::literal::Literal;
-use crate::op::{Kernel, KnownByType, TypeRule};
+use crate::op::{Kernel, KernelCall, KnownByType, SizeBound, TypeRule};
 
 /// All that the passes need to know of an operator.
 #[derive(Clone)]
@@ -34,6 +34,8 @@ pub struct OpDef {
     /// The operand whose elements say what the extents of the result are, if there is one. It may be left out where the row lets it. A
     /// call in which it is no constant may fail, since no type rule has seen it.
     pub shape_operand: Option<u32>,
+    /// How large the results are at most, for an operator of which the type rule does not say it even for constants.
+    pub size_bound: Option<SizeBound>,
     /// On which operands all results are splats, whatever their size.
     pub splat: Splat,
     /// Gives the results where the types of the operands tell them, whether or not the operands are constants.
@@ -61,6 +63,7 @@ impl OpDef {
             may_fail: false,
             forwards: &[],
             shape_operand: None,
+            size_bound: None,
             splat: Splat::Unknown,
             known_by_type: None,
         }
@@ -114,6 +117,12 @@ impl OpDef {
         OpDef { shape_operand: Some(operand), ..self }
     }
 
+    /// The extents of its results depend on elements in a way that its type rule does not follow, and this says how large they are at most.
+    #[must_use]
+    pub fn size_bound(self, bound: SizeBound) -> OpDef {
+        OpDef { size_bound: Some(bound), ..self }
+    }
+
     /// Its results are splats on such operands, and its kernel makes them as such.
     #[must_use]
     pub fn splat(self, splat: Splat) -> OpDef {
@@ -124,6 +133,12 @@ impl OpDef {
     #[must_use]
     pub fn known_by_type(self, rule: KnownByType) -> OpDef {
         OpDef { known_by_type: Some(rule), ..self }
+    }
+
+    /// The most bytes that the results of a call take, written out: those that its type says, else those that the row says. `usize::MAX` if
+    /// they overflow; `None` if neither says anything.
+    pub fn result_bytes(&self, call: &KernelCall<'_>) -> Option<usize> {
+        call.attrs.cx.types.static_bytes(call.ty).or_else(|| self.size_bound.map(|bound| bound(call)))
     }
 
     /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one

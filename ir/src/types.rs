@@ -363,6 +363,20 @@ impl Types {
         shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
     }
 
+    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take written out; `None` if the type does not say,
+    /// `usize::MAX` if they overflow.
+    pub fn static_bytes(&self, id: TypeId) -> Option<usize> {
+        let tensor = |id| -> Option<usize> {
+            let dtype = self.as_tensor(id)?.dtype;
+            let shape = self.static_shape(id)?;
+            Some(crate::literal::element_count(&shape).and_then(|n| dtype.byte_len(n)).unwrap_or(usize::MAX))
+        };
+        match self.as_tuple(id) {
+            Some(fields) => fields.iter().try_fold(0usize, |n, &f| Some(n.saturating_add(tensor(f)?))),
+            None => tensor(id),
+        }
+    }
+
     /// Whether every value of `specific` is one of `general`: equal, or `general` knows less about it. The error type agrees with
     /// everything. Functions agree in their results and, the other way, in their parameters.
     pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {

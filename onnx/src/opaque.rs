@@ -33,7 +33,7 @@ pub fn registry() -> Arc<OpRegistry> {
 
 /// Whether an operator of ours gives the elements of its first operand as they are, under another shape.
 pub(crate) fn is_view(name: &str) -> bool {
-    matches!(name, "reshape" | "expand_dims" | "squeeze")
+    matches!(name, "reshape" | "expand_dims" | "squeeze" | "nn.flatten")
 }
 
 /// Whether the domain is the standard one, which has two names.

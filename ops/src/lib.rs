@@ -38,7 +38,10 @@ mod control;
 mod creation;
 mod effects;
 mod elementwise;
+mod found;
+mod gather;
 mod kernels;
+mod layout;
 pub mod loops;
 mod matrix;
 mod normalisation;
@@ -60,6 +63,9 @@ fn rows() -> impl Iterator<Item = OpDef> {
         reduction::rows(),
         scan::rows(),
         shape::rows(),
+        gather::rows(),
+        found::rows(),
+        layout::rows(),
         creation::rows(),
         matrix::rows(),
         window::rows(),

@@ -2,19 +2,20 @@
 
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, Context, DType, DimId, DimOp, Literal, OpDef, Splat, TensorType, TypeCall,
-    TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, DimId, DimOp, Literal, OpDef, Shape, Splat,
+    TensorType, TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
 use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
+use crate::kernels::gather;
 use crate::kernels::index::{self, Range};
-use crate::kernels::strides::{resolve_axes, resolve_axis};
+use crate::kernels::strides::{broadcast_shapes, resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, differ, expect_rank, extent, one, result, same_elements, tensor,
-    unify,
+    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, one, result, same_elements,
+    tensor, unify,
 };
 
 /// The most parts that `split` makes.
@@ -52,8 +53,24 @@ fn shape_rows() -> Vec<OpDef> {
         .shape_operand(1)
         .may_fail(),
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
-            one(index::broadcast_to(c.operand(0)?, &extents(&shape_operand(c.operand(1)?)?)?))
+            let x = c.operand(0)?;
+            let shape = extents(&shape_operand(c.operand(1)?)?)?;
+            one(if c.attrs.given_bool("bidirectional")? {
+                index::broadcast_to(x, &broadcast_shapes(x.shape(), &shape)?)
+            } else {
+                index::broadcast_to(x, &shape)
+            })
         })
+        .attrs(
+            const {
+                &[AttrDef::new(
+                    "bidirectional",
+                    AttrKind::Bool,
+                    AttrDefault::Bool(false),
+                    "whether an extent of 1 or none in the shape leaves that of the operand",
+                )]
+            },
+        )
         .splat(Splat::OfFirst)
         .fusion(Broadcast)
         .shape_operand(1)
@@ -87,9 +104,30 @@ fn shape_rows() -> Vec<OpDef> {
         .fusion(Injective)
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
-            one(creation::shape_of(c.operand(0)?))
+            let x = c.operand(0)?;
+            one(creation::shape_of(&x.shape()[chosen_axes(&c.attrs, x.rank())]))
         })
+        .attrs(
+            const {
+                &[
+                    AttrDef::new(
+                        "start",
+                        AttrKind::Int,
+                        AttrDefault::Int(0),
+                        "the first axis; a negative one counts from the end, one out of range is clamped",
+                    ),
+                    AttrDef::new(
+                        "end",
+                        AttrKind::Int,
+                        AttrDefault::Absent,
+                        "before which axis to end, likewise; the rank if left out",
+                    ),
+                ]
+            },
+        )
         .known_by_type(extents_known),
+        row("size", "the number of elements", Arity::exactly(1), size, |c| one(creation::size(c.operand(0)?.shape())))
+            .known_by_type(size_known),
     ]
 }
 
@@ -171,7 +209,7 @@ fn selection_rows() -> Vec<OpDef> {
         )
         .fusion(Injective),
         row("take", "the slices of an axis that the indices name", Arity::exactly(2), take, |c| {
-            one(index::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
+            one(gather::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
         })
         .splat(Splat::OfFirst)
         .attrs(
@@ -293,6 +331,11 @@ fn fit(cx: &mut Context, from: &[DimId], to: &mut Extents, inferred: Option<usiz
 fn broadcast_to(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let ty = plain_shape(call, 1, x.dtype)?;
+    if call.attrs().given_bool("bidirectional")? {
+        let Some(to) = call.cx.types.as_tensor(ty).cloned() else { return Ok(ty) };
+        let dims = broadcast(call.cx, &[(0, &x), (1, &to)])?;
+        return Ok(result(call.cx, x.dtype, dims.as_deref()));
+    }
     if let (Some(from), Some(to)) = (&x.shape, call.cx.types.as_tensor(ty).and_then(|t| t.shape.clone())) {
         if from.len() > to.len() {
             let message = format!("operand 0 has rank {}, more than the {} of the shape", from.len(), to.len());
@@ -374,18 +417,42 @@ fn squeeze(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn shape_of(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
-    let rank = match &x.shape {
-        Some(shape) => extent(call.cx, shape.len()),
+    let count = x.shape.map(|s| chosen_axes(&call.attrs(), s.len()).len());
+    let count = match count {
+        Some(count) => extent(call.cx, count),
         None => call.cx.types.dims.unknown(),
     };
-    Ok(result(call.cx, DType::Int64, Some(&[rank])))
+    Ok(result(call.cx, DType::Int64, Some(&[count])))
 }
 
-/// The extents of the operand, if all are known.
+/// The axes from attribute `start` to before `end`.
+fn chosen_axes(attrs: &AttrReader<'_>, rank: usize) -> std::ops::Range<usize> {
+    let place = |axis: i64| {
+        let from_start = if axis < 0 { axis.saturating_add_unsigned(rank as u64) } else { axis };
+        usize::try_from(from_start.max(0)).map_or(rank, |a| a.min(rank))
+    };
+    let start = place(attrs.int("start").unwrap_or(0));
+    start..attrs.int("end").map_or(rank, place).max(start)
+}
+
+fn size(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    tensor(call, 0, Elements::Any)?;
+    Ok(call.cx.types.scalar(DType::Int64))
+}
+
+/// The chosen extents of the operand, if they are known.
 fn extents_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
+    let x = call.cx.types.as_tensor(call.operand(0)?)?;
+    let shape = x.shape.as_ref()?;
+    let chosen = &shape[chosen_axes(&call.attrs(), shape.len())];
+    let extents: Shape = chosen.iter().map(|&d| as_extent(call.cx, d)).collect::<Option<_>>()?;
+    creation::shape_of(&extents).ok().map(|l| vec![l])
+}
+
+/// The number of elements of the operand, if it is known.
+fn size_known(call: &mut TypeCall<'_>) -> Option<Vec<Literal>> {
     let shape = call.cx.types.static_shape(call.operand(0)?)?;
-    let extents: SmallVec<[i64; 8]> = shape.iter().map(|&e| i64::try_from(e).ok()).collect::<Option<_>>()?;
-    Literal::from_elements(&[extents.len()], &extents).ok().map(|l| vec![l])
+    creation::size(&shape).ok().map(|l| vec![l])
 }
 
 fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {

@@ -133,6 +133,7 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::for_each_symbol",
             "ir::Types::for_each_binding_symbol",
             "ir::Types::is_symbolic",
+            "ir::Types::static_bytes",
             "ir::Types::static_shape",
             "ir::Types::tuple",
             "ir::Types::function",
@@ -445,7 +446,7 @@ fn types(mut module: Module) -> Done {
         types.for_each_symbol(pair, |_| symbols += 1);
         types.for_each_binding_symbol(pair, |_| symbols += 1);
         ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
-        let _ = types.static_shape(ty);
+        let _ = (types.static_shape(ty), types.static_bytes(ty));
         let function = types.function(&[ty, pair], ty, &[]);
         let (params, result) = types.instantiate(function, &[]).ok_or("a function type can be instantiated")?;
         ensure(params[..] == [ty, pair] && result == ty, "an instance without symbols is what the function type says")?;

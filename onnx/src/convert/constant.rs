@@ -32,7 +32,10 @@ pub(super) fn register(table: &mut Conversions) {
             .attributes(&[("value", AttributeType::Tensor)]),
         Conversion::new("ConstantOfShape", OPSETS, "zeros").export(export_zeros),
         Conversion::new("ConstantOfShape", OPSETS, "ones").export(export_ones),
-        Conversion::new("Range", 11..=NEWEST, "arange").import(import_direct).export(export_direct),
+        Conversion::new("Range", 11..=NEWEST, "arange")
+            .import(import_range)
+            .export(export_direct)
+            .attributes(&[("stash_type", AttributeType::Int)]),
     ];
     for row in rows {
         table.register(row);
@@ -142,6 +145,16 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let id = n.cx().literals.intern(value);
     let value = n.cx().attr(Attr::Literal(id));
     n.call(operands, vec![("value", value)])
+}
+
+/// The 16-bit floats are counted in float32, as ours are; others are not affected by what is said about it.
+fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    const FLOAT: i64 = 1;
+    let is_half = matches!(n.dtype(0)?, DType::Float16 | DType::BFloat16);
+    match n.int("stash_type").unwrap_or(FLOAT) {
+        other if is_half && other != FLOAT => n.unknown_value("stash_type", other),
+        _ => import_direct(n),
+    }
 }
 
 fn export_full(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {

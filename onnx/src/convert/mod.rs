@@ -6,6 +6,7 @@
 mod constant;
 mod control;
 mod elementwise;
+mod index;
 mod matrix;
 mod normalization;
 mod reduction;
@@ -183,6 +184,7 @@ impl Default for Conversions {
         reduction::register(&mut table);
         scan::register(&mut table);
         shape::register(&mut table);
+        index::register(&mut table);
         constant::register(&mut table);
         control::register(&mut table);
         matrix::register(&mut table);

@@ -1,7 +1,5 @@
 //! Operators that move elements.
 
-use anfora_ir::Literal;
-
 use super::{
     Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, ints_attribute,
 };
@@ -19,7 +17,12 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_reshape)
             .export(export_reshape)
             .attributes(&[("allowzero", AttributeType::Int)]),
-        Conversion::new("Expand", OPSETS, "broadcast_to").import(import_expand).export(export_direct),
+        Conversion::new("Expand", 8..=NEWEST, "broadcast_to").import(import_expand).export(export_direct),
+        Conversion::new("Flatten", OPSETS, "nn.flatten")
+            .import(import_flatten)
+            .export(export_axis_since_11)
+            .attributes(AXIS),
+        Conversion::new("Tile", OPSETS, "tile").import(import_direct).export(export_direct),
         Conversion::new("Transpose", OPSETS, "permute_dims")
             .import(import_transpose)
             .export(export_transpose)
@@ -59,8 +62,9 @@ pub(super) fn register(table: &mut Conversions) {
         Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_axis).attributes(AXIS),
         Conversion::new("Shape", OPSETS, "shape_of")
             .import(import_shape)
-            .export(export_direct)
-            .attributes(&[("start", AttributeType::Int)]),
+            .export(export_shape)
+            .attributes(&[("start", AttributeType::Int), ("end", AttributeType::Int)]),
+        Conversion::new("Size", OPSETS, "size").import(import_direct).export(export_direct),
     ];
     for row in rows {
         table.register(row);
@@ -85,28 +89,20 @@ fn export_reshape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-/// ONNX lets either side be the larger; ours only the shape. Which it is shows where both are known.
+/// ONNX lets either side be the larger; where it is the shape, that is all there is to say.
 fn import_expand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let x = n.required(0)?;
-    let from = n.static_shape(0)?;
-    let to = n.ints_operand(1)?;
-    let rank = from.len().max(to.len());
-    let mut result = Vec::with_capacity(rank);
-    for axis in 0..rank {
-        let extent = |of: &[i64]| (axis + of.len()).checked_sub(rank).map_or(1, |i| of[i]);
-        let from: Vec<i64> = from.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-        result.push(match (extent(&from), extent(&to)) {
-            (1, b) => b,
-            (a, 1) => a,
-            (a, b) if a == b => a,
-            (a, b) => return Err(Kept::because(format!("extents {a} and {b} do not broadcast"))),
-        });
-    }
-    if result == to {
-        return import_direct(n);
-    }
-    let shape = n.constant(Literal::from_elements(&[rank], &result).expect("the shape is made of the elements"));
-    n.call(vec![x, shape], Vec::new())
+    let operands = n.all_operands()?;
+    let to = n.ints_operand(1).ok();
+    let from = n.static_shape(0).ok();
+    let is_one_directional = match (from, to) {
+        (Some(from), Some(to)) => {
+            let fits = |(&from, &to): (&usize, &i64)| from == 1 || usize::try_from(to) == Ok(from);
+            from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(fits)
+        }
+        _ => false,
+    };
+    let bidirectional = n.bool_attr(!is_one_directional);
+    n.call(operands, vec![("bidirectional", bidirectional)])
 }
 
 fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -315,8 +311,46 @@ fn export_slice_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn import_shape(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    match n.int("start").unwrap_or(0) {
-        0 => import_direct(n),
-        start => n.unknown_value("start", start),
+    let operands = n.all_operands()?;
+    let mut attrs = Vec::new();
+    for name in ["start", "end"] {
+        if let Some(axis) = n.int(name) {
+            if n.opset() < 15 {
+                return Err(Kept::because(format!("the attribute `{name}` is of version 15")));
+            }
+            attrs.push((name, n.cx().int_attr(axis)));
+        }
     }
+    n.call(operands, attrs)
+}
+
+fn export_shape(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut attributes = Vec::new();
+    let start = n.attrs().int("start").filter(|&s| s != 0);
+    for (name, axis) in [("start", start), ("end", n.attrs().int("end"))] {
+        if let Some(axis) = axis {
+            n.needs_opset(15)?;
+            attributes.push(int_attribute(name, axis));
+        }
+    }
+    let inputs = n.operands()?;
+    n.emit("Shape", inputs, attributes);
+    Ok(())
+}
+
+fn import_flatten(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let operands = n.all_operands()?;
+    let axis = n.int("axis").unwrap_or(1);
+    if axis < 0 && n.opset() < 11 {
+        return Err(Kept::because("negative axes are of version 11"));
+    }
+    let axis = n.cx().int_attr(axis);
+    n.call(operands, vec![("axis", axis)])
+}
+
+fn export_axis_since_11(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().int("axis").is_some_and(|a| a < 0) {
+        n.needs_opset(11)?;
+    }
+    export_axis(n)
 }

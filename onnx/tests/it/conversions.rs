@@ -382,6 +382,12 @@ fn element_types_decide() {
 fn where_an_operator_takes_less_than_the_format() {
     let expand = |dims: &[i64], to: &[i64]| with_constants(13, "Expand", dims, &[ints(to)], vec![]);
     assert_eq!(shape_of_result(&expand(&[3, 1], &[2, 3, 4])), [2, 3, 4]);
+    for (dims, to) in [(&[3, 4][..], &[1][..]), (&[3, 1], &[1, 4]), (&[2, 3], &[2, 3])] {
+        let m = expand(dims, to);
+        let back = again(&m).graph.unwrap();
+        let original = m.graph.as_ref().unwrap();
+        assert_eq!((&back.node, &back.initializer), (&original.node, &original.initializer), "{dims:?} {to:?}");
+    }
     let larger = expand(&[3, 4], &[1]);
     assert_eq!((calls(&larger).as_str(), shape_of_result(&larger)), ("broadcast_to", vec![3, 4]));
     let sum = |n: usize| calls(&one_node(13, "Sum", &vec![&[2][..]; n], vec![]));
@@ -393,9 +399,9 @@ fn results_of_other_operators_have_types_where_they_show() {
     let nodes = vec![
         node("Clip", &["x"], &["a"], vec![]),
         node("Relu", &["a"], &["b"], vec![]),
-        node("Flatten", &["b"], &["c"], vec![int_attribute("axis", 2)]),
+        node("Flatten", &["b"], &["c"], vec![int_attribute("axis", 2), int_attribute("other", 1)]),
         node("Tanh", &["c"], &["d"], vec![]),
-        node("NonZero", &["d"], &["e"], vec![]),
+        node("NonZero", &["d"], &["e"], vec![int_attribute("other", 1)]),
         node("Abs", &["e"], &["y"], vec![]),
     ];
     let x = crate::models::typed("x", crate::models::symbolic_type(1, &["n", "2", "3", "4"]));
@@ -417,4 +423,52 @@ fn an_identity_is_an_alias() {
     let back = again(&m).graph.unwrap();
     let nodes: Vec<_> = back.node.iter().map(|n| (n.op_type(), n.input[0].as_str(), n.output[0].as_str())).collect();
     assert_eq!(nodes, [("Relu", "x", "y"), ("Identity", "x", "z")]);
+}
+
+/// Nodes over a float input that become one call of ours and come back as they were.
+#[test]
+fn operators_on_indices_come_back() {
+    let int = int_attribute;
+    let x: &[i64] = &[2, 4, 4, 2];
+    for (opset, op, constants, attributes, native) in [
+        (13, "Flatten", vec![], vec![int("axis", 2)], "nn.flatten"),
+        (9, "Flatten", vec![], vec![int("axis", 4)], "nn.flatten"),
+        (13, "Size", vec![], vec![], "size"),
+        (15, "Shape", vec![], vec![int("start", -2), int("end", 3)], "shape_of"),
+        (13, "Tile", vec![ints(&[1, 2, 1, 3])], vec![], "tile"),
+        (14, "Trilu", vec![], vec![], "triu"),
+        (14, "Trilu", vec![Literal::scalar(-1i64)], vec![int("upper", 0)], "tril"),
+        (13, "NonZero", vec![], vec![], "nonzero"),
+        (
+            11,
+            "Compress",
+            vec![Literal::from_elements(&[2], &[true, false]).unwrap()],
+            vec![int("axis", -3)],
+            "compress",
+        ),
+        (11, "Unique", vec![], vec![int("axis", 1), int("sorted", 0)], "unique"),
+        (11, "GatherElements", vec![Literal::splat(&[1, 4, 1, 2], 1i64)], vec![int("axis", 1)], "gather_elements"),
+        (12, "GatherND", vec![Literal::splat(&[2, 4, 1], 1i64)], vec![int("batch_dims", 2)], "gather_nd"),
+        (
+            10,
+            "ReverseSequence",
+            vec![ints(&[1, 2])],
+            vec![int("time_axis", 1), int("batch_axis", 0)],
+            "reverse_sequence",
+        ),
+        (13, "DepthToSpace", vec![], vec![int("blocksize", 2), str_attribute("mode", "CRD")], "nn.depth_to_space"),
+        (13, "SpaceToDepth", vec![], vec![int("blocksize", 2)], "nn.space_to_depth"),
+    ] {
+        let m = with_constants(opset, op, x, &constants, attributes);
+        assert_eq!(calls(&m), native, "{op}");
+        let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
+        assert_eq!((back.node, back.initializer), (original.node, original.initializer), "{op}");
+    }
+    // What a version does not know is not read as if it did.
+    let kept = |opset, op: &str, attributes| calls(&with_constants(opset, op, x, &[], attributes));
+    assert_eq!(kept(13, "Shape", vec![int("start", 1)]), "onnx.Shape");
+    assert_eq!(kept(9, "Flatten", vec![int("axis", -1)]), "onnx.Flatten");
+    assert_eq!(kept(10, "DepthToSpace", vec![int("blocksize", 2), str_attribute("mode", "CRD")]), "onnx.DepthToSpace");
+    assert_eq!(kept(27, "SpaceToDepth", vec![int("blocksize", 2), str_attribute("mode", "CRD")]), "onnx.SpaceToDepth");
+    assert_eq!(kept(28, "SpaceToDepth", vec![int("blocksize", 2), str_attribute("mode", "CRD")]), "nn.space_to_depth");
 }

@@ -1,6 +1,6 @@
 //! Tensors that are made from a few numbers.
 
-use anfora_ir::{DType, Literal, Shape};
+use anfora_ir::{DType, Literal, Shape, element_count};
 
 use super::Failure;
 use super::arithmetic::{dispatch, same_dtype};
@@ -91,10 +91,16 @@ pub(crate) fn arange(start: &Literal, end: &Literal, step: &Literal) -> Result<L
 }
 
 /// The extents as a rank-1 tensor.
-pub(crate) fn shape_of(x: &Literal) -> Result<Literal, Failure> {
+pub(crate) fn shape_of(shape: &[usize]) -> Result<Literal, Failure> {
     let extents: Vec<i64> =
-        x.shape().iter().map(|&e| i64::try_from(e)).collect::<Result<_, _>>().map_err(|_| Failure::TooLarge)?;
+        shape.iter().map(|&e| i64::try_from(e)).collect::<Result<_, _>>().map_err(|_| Failure::TooLarge)?;
     Literal::from_elements(&[extents.len()], &extents).map_err(|_| Failure::TooLarge)
+}
+
+/// The number of elements of a shape as a rank-0 tensor.
+pub(crate) fn size(shape: &[usize]) -> Result<Literal, Failure> {
+    let count = element_count(shape).and_then(|n| i64::try_from(n).ok());
+    count.map(Literal::scalar).ok_or(Failure::TooLarge)
 }
 
 #[cfg(test)]
@@ -127,7 +133,7 @@ mod tests {
         assert!(constant(&[2], DType::String, 0).is_err());
         assert!(full(&[2], &Literal::from_elements(&[2], &[1i8, 2]).unwrap()).is_err());
         assert_eq!(full(&[3], &Literal::splat(&[1, 1], 7u8)).unwrap(), Literal::splat(&[3], 7u8));
-        assert_eq!(shape_of(&Literal::splat(&[3, 1 << 40], 1u8)).unwrap().to_i64s(), Some(vec![3, 1 << 40]));
+        assert_eq!(shape_of(&[3, 1 << 40]).unwrap().to_i64s(), Some(vec![3, 1 << 40]));
         assert!(shape_operand(&Literal::splat(&[1 << 40], 1i64)).is_err());
         assert!(extents(&[1, -1]).is_err());
     }

@@ -12,7 +12,7 @@ use super::view::zeroed;
 use super::{Failure, shape_text};
 
 /// The result of an index map, if one element or no element is all there is to it.
-fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
+pub(super) fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
     if !x.dtype().has_kernels() {
         return None;
     }
@@ -23,19 +23,23 @@ fn uniform(x: &Literal, shape: &[usize]) -> Option<Literal> {
 }
 
 /// A dense literal's payload as elements of its size.
-fn elements<T: Scalar>(x: &Literal) -> &[T::Raw] {
+pub(super) fn elements<T: Scalar>(x: &Literal) -> &[T::Raw] {
     x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], T::view)
 }
 
 /// The dense result of `shape` that `write` fills.
-fn dense<T: Scalar>(dtype: DType, shape: &[usize], write: impl FnOnce(&mut [T::Raw])) -> Result<Literal, Failure> {
+pub(super) fn dense<T: Scalar>(
+    dtype: DType,
+    shape: &[usize],
+    write: impl FnOnce(&mut [T::Raw]),
+) -> Result<Literal, Failure> {
     let mut bytes = zeroed(element_count(shape), size_of::<T::Raw>())?;
     write(T::view_mut(&mut bytes));
     Literal::from_bytes(dtype, shape, Bytes::from(bytes)).map_err(|_| Failure::TooLarge)
 }
 
 /// The elements that strides from a start lead to.
-fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: isize) -> Result<Literal, Failure> {
+pub(super) fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: isize) -> Result<Literal, Failure> {
     if let Some(result) = uniform(x, shape) {
         return Ok(result);
     }
@@ -283,53 +287,6 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
     })
 }
 
-/// The slices of an axis that the indices name. A negative index counts from the end.
-pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal, Failure> {
-    let axis = resolve_axis(axis, x.rank())?;
-    let extent = x.shape()[axis];
-    let resolve = |index: i64| {
-        let from_start = if index < 0 { index.checked_add_unsigned(extent as u64) } else { Some(index) };
-        from_start.and_then(|i| usize::try_from(i).ok()).filter(|&i| i < extent).ok_or(Failure::Index { index, extent })
-    };
-    let mut shape: Shape = x.shape()[..axis].into();
-    shape.extend_from_slice(indices.shape());
-    shape.extend_from_slice(&x.shape()[axis + 1..]);
-    if !indices.dtype().is_integer() {
-        return Err(Failure::ElementType(indices.dtype()));
-    }
-    let beyond = || Failure::Index { index: i64::MAX, extent };
-    // Indices are looked at even where the result is uniform, for they may be out of range.
-    let positions: Vec<usize> = match indices.as_splat() {
-        Some(element) => {
-            let one = Literal::splat_bytes(indices.dtype(), &[1], element);
-            let index = one.to_i64s().and_then(|v| v.first().copied()).ok_or_else(beyond)?;
-            vec![resolve(index)?]
-        }
-        None => indices.to_i64s().ok_or_else(beyond)?.into_iter().map(resolve).collect::<Result<_, _>>()?,
-    };
-    if let Some(result) = uniform(x, &shape) {
-        return Ok(result);
-    }
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        let outer: usize = x.shape()[..axis].iter().product();
-        let inner: usize = x.shape()[axis + 1..].iter().product();
-        let count = indices.element_count();
-        let repeated = indices.as_splat().is_some();
-        dense::<T>(x.dtype(), &shape, |out| {
-            let mut slots = out.chunks_exact_mut(inner);
-            for o in 0..outer {
-                for i in 0..count {
-                    let position = positions[if repeated { 0 } else { i }];
-                    if let Some(slot) = slots.next() {
-                        slot.copy_from_slice(&source[(o * extent + position) * inner..][..inner]);
-                    }
-                }
-            }
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -417,20 +374,5 @@ mod tests {
         assert_eq!(values(&c), [1, 1, 0, 1, 1, 1]);
         assert!(concat(&[&b, &counting(&[1, 1])], 1).is_err());
         assert_eq!(concat(&[], 0), Err(Failure::Mismatch("no operand".into())));
-    }
-
-    #[test]
-    fn takes_by_index() {
-        let x = counting(&[2, 3]);
-        let i = Literal::from_elements(&[2, 1], &[2i64, -3]).unwrap();
-        let t = take(&x, &i, 1).unwrap();
-        assert_eq!((t.shape(), values(&t)), (&[2, 2, 1][..], vec![2, 0, 5, 3]));
-        assert_eq!(values(&take(&x, &Literal::splat(&[2], 1u8), 0).unwrap()), [3, 4, 5, 3, 4, 5]);
-        let bad = Literal::scalar(3i32);
-        assert_eq!(take(&x, &bad, 1), Err(Failure::Index { index: 3, extent: 3 }));
-        let huge = Literal::splat(&[1 << 40, 4], 1f32);
-        assert!(take(&huge, &bad, 1).unwrap().as_splat().is_some());
-        assert!(take(&huge, &Literal::scalar(4i32), 1).is_err());
-        assert!(take(&x, &Literal::scalar(u64::MAX), 0).is_err());
     }
 }

@@ -1,0 +1,234 @@
+//! Operators that look for elements: how large their results are is known only when they have looked.
+
+use std::cmp::Ordering;
+
+use anfora_ir::{Literal, Shape, element_count};
+
+use super::arithmetic::dispatch;
+use super::gather::take;
+use super::index::{reshape, uniform};
+use super::number::{Calc, Number, Scalar};
+use super::strides::resolve_axis;
+use super::view::View;
+use super::{Failure, shape_text};
+
+/// Whether an element is other than zero (a NaN is).
+fn is_nonzero<T: Number>(raw: T::Raw) -> bool {
+    T::load(raw).widen() != T::Calc::ZERO
+}
+
+/// How many elements are not zero; `None` if that overflows or the elements are of a type that has no kernels.
+pub(crate) fn nonzero_count(x: &Literal) -> Option<usize> {
+    let count = element_count(x.shape());
+    let counted: Result<Option<usize>, Failure> = dispatch!(any x.dtype(), T => Ok({
+        let view = View::<T>::new(x);
+        match view.splat {
+            Some(e) if is_nonzero::<T>(e.store()) => count,
+            Some(_) => Some(0),
+            None => Some(view.raw.iter().filter(|&&e| is_nonzero::<T>(e)).count()),
+        }
+    }));
+    counted.ok().flatten()
+}
+
+/// The indices of the elements that are not zero, in row-major order: a row for each axis, a column for each element.
+pub(crate) fn nonzero(x: &Literal) -> Result<Literal, Failure> {
+    let count = nonzero_count(x).ok_or(Failure::TooLarge)?;
+    let rank = x.rank();
+    let mut indices = super::view::filled(rank.checked_mul(count).ok_or(Failure::TooLarge)?, 0i64)?;
+    if !indices.is_empty() {
+        dispatch!(any x.dtype(), T => Ok({
+            let view = View::<T>::new(x);
+            let mut index: Shape = smallvec::smallvec![0; rank];
+            let mut found = 0;
+            let total = element_count(x.shape()).ok_or(Failure::TooLarge)?;
+            for position in 0..total {
+                if is_nonzero::<T>(view.get(position).store()) {
+                    for (axis, &i) in index.iter().enumerate() {
+                        indices[axis * count + found] = i as i64;
+                    }
+                    found += 1;
+                }
+                for (i, &extent) in index.iter_mut().zip(x.shape()).rev() {
+                    *i += 1;
+                    if *i < extent {
+                        break;
+                    }
+                    *i = 0;
+                }
+            }
+        }))?;
+    }
+    Literal::from_elements(&[rank, count], &indices).map_err(|_| Failure::TooLarge)
+}
+
+/// The slices of an axis, or, without one, the elements, at which a condition holds. Those past the end of the condition are left out.
+pub(crate) fn compress(x: &Literal, condition: &Literal, axis: Option<i64>) -> Result<Literal, Failure> {
+    if condition.rank() != 1 {
+        return Err(Failure::Mismatch("the condition does not have rank 1".into()));
+    }
+    if condition.dtype() != anfora_ir::DType::Bool {
+        return Err(Failure::ElementType(condition.dtype()));
+    }
+    let (flat, axis) = match axis {
+        Some(axis) => (x.clone(), resolve_axis(axis, x.rank())?),
+        None => (reshape(x, &[element_count(x.shape()).ok_or(Failure::TooLarge)?])?, 0),
+    };
+    let count = nonzero_count(condition).ok_or(Failure::TooLarge)?;
+    let extent = flat.shape()[axis];
+    let mut shape: Shape = flat.shape().into();
+    shape[axis] = count;
+    let view = View::<bool>::new(condition);
+    let last = match view.splat {
+        Some(true) => condition.shape()[0].checked_sub(1),
+        Some(false) => None,
+        None => view.raw.iter().rposition(|e| e[0] != 0),
+    };
+    if let Some(index) = last.filter(|&l| l >= extent) {
+        return Err(Failure::Index { index: i64::try_from(index).unwrap_or(i64::MAX), extent });
+    }
+    if let Some(result) = uniform(&flat, &shape) {
+        return Ok(result);
+    }
+    let places: Vec<i64> = (0..condition.shape()[0]).filter(|&i| view.get(i)).map(|i| i as i64).collect();
+    let places = Literal::from_elements(&[count], &places).map_err(|_| Failure::TooLarge)?;
+    take(&flat, &places, axis as i64)
+}
+
+/// What `unique` finds.
+pub(crate) struct Unique {
+    /// The values: slices of the axis, or elements.
+    pub(crate) values: Literal,
+    /// Where each first is.
+    pub(crate) first: Literal,
+    /// For each slice of the operand, which value it is.
+    pub(crate) inverse: Literal,
+    /// How often each is there.
+    pub(crate) counts: Literal,
+}
+
+/// The order of the values that `unique` finds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// Ascending; NaN comes last.
+    Sorted,
+    /// As they first are in the operand.
+    Found,
+}
+
+/// Numbers in ascending order; -0 equals 0, NaN equals NaN and comes last.
+fn compare<T: Number>(a: T::Raw, b: T::Raw) -> Ordering {
+    let (a, b) = (T::load(a).widen(), T::load(b).widen());
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// The slices of an axis, or, without one, the elements, each once.
+pub(crate) fn unique(x: &Literal, axis: Option<i64>, order: Order) -> Result<Unique, Failure> {
+    let (flat, axis) = match axis {
+        Some(axis) => (x.clone(), resolve_axis(axis, x.rank())?),
+        None => (reshape(x, &[element_count(x.shape()).ok_or(Failure::TooLarge)?])?, 0),
+    };
+    let shape = flat.shape();
+    let extent = shape[axis];
+    let is_empty_slice = shape.iter().enumerate().any(|(a, &e)| a != axis && e == 0);
+    let list = |values: &[i64]| Literal::from_elements(&[values.len()], values).map_err(|_| Failure::TooLarge);
+    // Slices that are all the same.
+    if extent == 0 || is_empty_slice || flat.as_splat().is_some() {
+        if !x.dtype().has_kernels() {
+            return Err(Failure::ElementType(x.dtype()));
+        }
+        let count = extent.min(1);
+        let mut one: Shape = shape.into();
+        one[axis] = count;
+        let values = uniform(&flat, &one).ok_or_else(|| Failure::Mismatch(shape_text(&one)))?;
+        let repeated = i64::try_from(extent).map_err(|_| Failure::TooLarge)?;
+        let (first, counts) = (list(&[0][..count])?, list(&[repeated][..count])?);
+        return Ok(Unique { values, first, inverse: Literal::splat(&[extent], 0i64), counts });
+    }
+    let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
+    let mut order_of: Vec<usize> = (0..extent).collect();
+    // Where groups of equal slices begin.
+    let mut starts = Vec::new();
+    dispatch!(any flat.dtype(), T => Ok({
+        let view = View::<T>::new(&flat);
+        let slice = |i: usize| {
+            (0..outer).flat_map(move |o| &view.raw[(o * extent + i) * inner..][..inner])
+        };
+        let ordering = |&a: &usize, &b: &usize| {
+            slice(a).zip(slice(b)).map(|(&a, &b)| compare::<T>(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        // Stable, so that the first of a group is the first in the operand.
+        order_of.sort_by(ordering);
+        starts.extend((0..extent).filter(|&i| i == 0 || ordering(&order_of[i - 1], &order_of[i]).is_ne()));
+    }))?;
+    let ends = starts.iter().skip(1).copied().chain([extent]);
+    let mut groups: Vec<std::ops::Range<usize>> = starts.iter().zip(ends).map(|(&s, e)| s..e).collect();
+    if order == Order::Found {
+        groups.sort_by_key(|g| order_of[g.start]);
+    }
+    let mut inverse = vec![0i64; extent];
+    for (number, group) in groups.iter().enumerate() {
+        for &slice in &order_of[group.clone()] {
+            inverse[slice] = number as i64;
+        }
+    }
+    let first: Vec<i64> = groups.iter().map(|g| order_of[g.start] as i64).collect();
+    let counts: Vec<i64> = groups.iter().map(|g| g.len() as i64).collect();
+    let first = list(&first)?;
+    Ok(Unique { values: take(&flat, &first, axis as i64)?, first, inverse: list(&inverse)?, counts: list(&counts)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ints(l: &Literal) -> Vec<i64> {
+        l.to_i64s().unwrap()
+    }
+
+    #[test]
+    fn indices_of_what_is_not_zero() {
+        let x = Literal::from_elements(&[2, 3], &[0f32, f32::NAN, -0.0, 2.0, 0.0, -1.0]).unwrap();
+        let n = nonzero(&x).unwrap();
+        assert_eq!((n.shape(), ints(&n)), (&[2, 3][..], vec![0, 1, 1, 1, 0, 2]));
+        assert_eq!(nonzero(&Literal::scalar(3u8)).unwrap().shape(), &[0, 1]);
+        assert_eq!(nonzero(&Literal::splat(&[1 << 40, 2], false)).unwrap().shape(), &[2, 0]);
+        assert_eq!(nonzero(&Literal::splat(&[0, 2], true)).unwrap().shape(), &[2, 0]);
+        assert_eq!(nonzero(&Literal::splat(&[1 << 40, 1 << 40], true)), Err(Failure::TooLarge));
+    }
+
+    #[test]
+    fn what_a_condition_chooses() {
+        let x = Literal::from_elements(&[3, 2], &[1i32, 2, 3, 4, 5, 6]).unwrap();
+        let c = |values: &[bool]| Literal::from_elements(&[values.len()], values).unwrap();
+        let rows = compress(&x, &c(&[false, true, true]), Some(0)).unwrap();
+        assert_eq!((rows.shape(), ints(&rows)), (&[2, 2][..], vec![3, 4, 5, 6]));
+        assert_eq!(ints(&compress(&x, &c(&[false, true]), Some(-1)).unwrap()), [2, 4, 6]);
+        assert_eq!(ints(&compress(&x, &c(&[false, true, false, false, true]), None).unwrap()), [2, 5]);
+        assert_eq!(ints(&compress(&x, &c(&[true, false, false]), Some(1)).unwrap()), [1, 3, 5]);
+        assert!(compress(&x, &c(&[true, false, true]), Some(1)).is_err(), "there is no third column");
+        assert_eq!(compress(&x, &c(&[]), Some(0)).unwrap().shape(), &[0, 2]);
+        let huge = Literal::splat(&[1 << 40], 1i8);
+        assert_eq!(compress(&huge, &Literal::splat(&[1 << 40], true), None).unwrap(), huge);
+    }
+
+    #[test]
+    fn each_value_once() {
+        let x = Literal::from_elements(&[6], &[2f32, 1.0, f32::NAN, 1.0, f32::NAN, -0.0]).unwrap();
+        let u = unique(&x, None, Order::Sorted).unwrap();
+        assert_eq!(u.values.shape(), &[4]);
+        assert_eq!(u.values.elements::<f32>().unwrap()[..3], [0.0, 1.0, 2.0]);
+        assert_eq!((ints(&u.first), ints(&u.counts)), (vec![5, 1, 0, 2], vec![1, 2, 1, 2]));
+        assert_eq!(ints(&u.inverse), [2, 1, 3, 1, 3, 0]);
+        let u = unique(&x, None, Order::Found).unwrap();
+        assert_eq!((ints(&u.first), ints(&u.inverse)), (vec![0, 1, 2, 5], vec![0, 1, 2, 1, 2, 3]));
+        let columns = Literal::from_elements(&[2, 3], &[1i8, 0, 1, 2, 9, 2]).unwrap();
+        let u = unique(&columns, Some(1), Order::Sorted).unwrap();
+        assert_eq!((u.values.shape(), ints(&u.values)), (&[2, 2][..], vec![0, 1, 9, 2]));
+        assert_eq!(ints(&u.inverse), [1, 0, 1]);
+        let u = unique(&Literal::splat(&[1 << 40, 3], 7u8), Some(0), Order::Sorted).unwrap();
+        assert_eq!((u.values, ints(&u.counts)), (Literal::splat(&[1, 3], 7u8), vec![1 << 40]));
+        let u = unique(&Literal::splat(&[0, 3], 7u8), Some(0), Order::Sorted).unwrap();
+        assert_eq!((u.values.shape(), u.counts.shape(), u.inverse.shape()), (&[0, 3][..], &[0][..], &[0][..]));
+    }
+}
