@@ -108,7 +108,7 @@ fn memory_is_linear_in_the_file() {
     let [length, in_each, out_each] = nodes(40_000);
     // Tables grow by doubling, so that one size may have more room than it needs.
     assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
-    assert!(in_each <= 24.0 * length, "{in_each} bytes a node for import");
+    assert!(in_each <= 20.0 * length, "{in_each} bytes a node for import");
     assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
 
     // 16 MB of elements, in the model and in another file.

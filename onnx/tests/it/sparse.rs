@@ -4,7 +4,6 @@ use anfora_ir::{DType, Literal};
 use anfora_onnx::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, SparseTensorProto, TensorProto};
 use anfora_onnx::tensor::{literal_of, tensor_of};
 use anfora_onnx::{ImportOptions, import};
-use bytes::Bytes;
 use prost::Message;
 
 use crate::models::{
@@ -58,7 +57,7 @@ fn sparse_constants_are_literals_and_come_back() {
     }
     let mut named = positions.clone();
     named.indices.as_mut().unwrap().name = Some("indices".into());
-    assert_eq!(again(&with_initializer(named, &[2, 3])).graph.unwrap().sparse_initializer, [positions.clone()]);
+    assert_eq!(again(&with_initializer(named, &[2, 3])).graph.unwrap().sparse_initializer, vec![positions.clone()]);
     let mut unnamed = positions.clone();
     unnamed.values.as_mut().unwrap().name = None;
     let m = with_node(unnamed, &[2, 3]);
@@ -160,7 +159,7 @@ fn subgraphs_have_them_too() {
     let inner = GraphProto { sparse_initializer: vec![w.clone()], ..inner };
     let nodes = vec![node("Frob", &[], &["y"], vec![graph_attribute("body", &inner)])];
     let back = again(&model(13, graph("g", nodes, vec![], vec![float("y", &[2, 3])]))).graph.unwrap();
-    let inner = GraphProto::decode(Bytes::from(back.node[0].attribute[0].g.clone().unwrap())).unwrap();
+    let inner = GraphProto::decode(back.node[0].attribute[0].g.clone().unwrap()).unwrap();
     assert_eq!(inner.sparse_initializer, [w]);
     assert!(literal_of(inner.sparse_initializer[0].values.as_ref().unwrap()).is_ok());
 }
