@@ -165,7 +165,7 @@ pub enum Splat {
     Unknown,
     /// On all.
     Always,
-    /// If the first operand is a splat: its elements are moved, at the command of the others.
+    /// If the first operand is a splat: the others only say what becomes of its elements.
     OfFirst,
     /// If all operands are: equal elements are computed from equal elements.
     OfAll,

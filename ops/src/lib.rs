@@ -43,12 +43,15 @@ mod gather;
 mod kernels;
 mod layout;
 pub mod loops;
+mod loss;
 mod matrix;
 mod normalisation;
+mod order;
 mod reduction;
 mod row;
 mod scan;
 mod shape;
+mod softmax;
 pub mod typing;
 mod window;
 
@@ -62,6 +65,7 @@ fn rows() -> impl Iterator<Item = OpDef> {
         elementwise::rows(),
         reduction::rows(),
         scan::rows(),
+        order::rows(),
         shape::rows(),
         gather::rows(),
         found::rows(),
@@ -70,6 +74,8 @@ fn rows() -> impl Iterator<Item = OpDef> {
         matrix::rows(),
         window::rows(),
         normalisation::rows(),
+        softmax::rows(),
+        loss::rows(),
         control::rows(),
         effects::rows(),
     ]

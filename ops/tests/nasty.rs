@@ -80,7 +80,7 @@ fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> At
             cx.float_attr(f)
         }
         AttrKind::Str => {
-            let s = rng.pick(&["none", "tanh", "", "x", "DCR", "CRD"]);
+            let s = rng.pick(&["none", "tanh", "sum", "mean", "", "x", "DCR", "CRD"]);
             cx.str_attr(s)
         }
         AttrKind::Ints => {
@@ -180,8 +180,23 @@ fn nothing_panics() {
                         _ if row.shape_operand == Some(i as u32) => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "where" if i == 0 => dtype = DType::Bool,
                         "arange" => shape = vec![],
-                        "nn.batch_norm" if i > 0 => shape = shape.get(1).map_or(vec![], |&c| vec![c]),
-                        "nn.layer_norm" if i > 0 => shape = shape.last().map_or(vec![], |&c| vec![c]),
+                        "topk" if i == 1 => {
+                            dtype = DType::Int64;
+                            shape = vec![1; rng.below(2)];
+                        }
+                        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 1 => {
+                            dtype = DType::Int32;
+                            if shape.len() > 1 {
+                                shape.remove(1);
+                            }
+                        }
+                        "nn.nll_loss" | "nn.softmax_cross_entropy" if i == 2 => {
+                            shape = shape.get(1).map_or(vec![], |&c| vec![c]);
+                        }
+                        "nn.batch_norm" | "nn.batch_norm_training" | "nn.instance_norm" | "nn.group_norm" if i > 0 => {
+                            shape = shape.get(1).map_or(vec![], |&c| vec![c])
+                        }
+                        "nn.layer_norm" | "nn.rms_norm" if i > 0 => shape = shape.last().map_or(vec![], |&c| vec![c]),
                         _ if spatial.is_some_and(|n| n + 2 == shape.len()) && i == 1 => {
                             shape[0] = 2 * rng.below(3);
                             shape[1] = rng.pick(&[1, 2, 2]);

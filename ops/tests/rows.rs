@@ -272,17 +272,54 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             vec![X(&[2, 3, 4]), X(&[3]), X(&[3]), X(&[3]), Positive(&[3])],
             vec![("epsilon", Float(0.25))],
         )],
+        "nn.batch_norm_training" => vec![case(
+            vec![X(&[2, 3, 4]), X(&[3]), X(&[3]), X(&[3]), Positive(&[3])],
+            vec![("epsilon", Float(0.25)), ("momentum", Float(0.5))],
+        )],
         "nn.layer_norm" => vec![
             by_row(&[0], vec![X(&[2, 3, 4]), X(&[3, 4]), X(&[3, 4])], vec![("axes", Ints(&[-2, 2]))]),
             by_row(&[0], vec![X(&[2, 3]), X(&[3])], vec![]),
+            by_row(&[0], vec![X(&[2, 3, 4]), X(&[3, 1]), X(&[])], vec![("statistics", Bool(true))]),
         ],
-        "nn.softmax" | "nn.log_softmax" => vec![
+        "nn.rms_norm" => vec![
+            by_row(&[0], vec![X(&[2, 3, 4]), X(&[3, 4])], vec![("axes", Ints(&[-2, 2]))]),
+            by_row(&[0], vec![X(&[2, 3]), X(&[1])], vec![("epsilon", Float(0.5))]),
+        ],
+        "nn.instance_norm" => vec![
+            by_row(&[0], vec![X(&[2, 3, 4]), X(&[3]), X(&[3])], vec![]),
+            by_row(&[0], vec![X(&[2, 3]), X(&[3]), X(&[3])], vec![]),
+        ],
+        "nn.group_norm" => vec![
+            by_row(&[0], vec![X(&[2, 4, 3]), X(&[4]), X(&[4])], vec![("num_groups", Int(2))]),
+            by_row(&[0], vec![X(&[2, 4, 3]), X(&[2]), X(&[2])], vec![("num_groups", Int(2))]),
+        ],
+        "nn.mean_variance_norm" => vec![
+            case(vec![X(&[2, 3, 2, 2])], vec![]),
+            by_row(&[0], vec![X(&[2, 3, 2])], vec![("axes", Ints(&[-1])), ("epsilon", Float(0.5))]),
+        ],
+        "nn.lp_norm" => {
+            vec![by_row(&[0], vec![X(&[2, 5])], vec![]), case(vec![X(&[2, 5])], vec![("p", Int(1)), ("axis", Int(0))])]
+        }
+        "nn.softmax" | "nn.log_softmax" | "nn.hardmax" => vec![
             by_row(&[0], vec![X(&[2, 5])], vec![]),
             by_row(&[0], vec![X(&[2, 5, 3])], vec![("axis", Int(1))]),
+            by_row(&[0], vec![X(&[2, 5, 3, 2])], vec![("axes", Ints(&[1, -2]))]),
             case(vec![X(&[2, 5])], vec![("axis", Int(0))]),
         ],
+        "nn.nll_loss" | "nn.softmax_cross_entropy" => vec![
+            case(vec![X(&[2, 3]), Int64(&[2], &[2, 0])], vec![]),
+            case(vec![X(&[2, 3]), Int64(&[2], &[1, 1])], vec![("reduction", Str("sum"))]),
+            case(
+                vec![X(&[2, 3, 2]), Int64(&[2, 2], &[2, 0, 7, 1]), X(&[3])],
+                vec![("reduction", Str("none")), ("ignore_index", Int(7))],
+            ),
+        ],
+        "topk" => vec![
+            by_row(&[0], vec![X(&[2, 5]), Int64(&[1], &[3])], vec![]),
+            case(vec![X(&[3, 2]), Int64(&[], &[2])], vec![("axis", Int(0)), ("largest", Bool(false))]),
+        ],
         "nn.lrn" => vec![by_row(&[0], vec![X(&[2, 5, 3])], vec![("size", Int(3)), ("alpha", Float(0.5))])],
-        "nn.dropout" => vec![by_row(&[0], vec![X(&[2, 3])], vec![])],
+        "nn.dropout" => vec![by_row(&[0], vec![X(&[2, 3])], vec![]), by_row(&[0], vec![X(&[2, 3]), X(&[])], vec![])],
         _ => return None,
     })
 }

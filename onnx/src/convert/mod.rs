@@ -7,18 +7,21 @@ mod constant;
 mod control;
 mod elementwise;
 mod index;
+mod loss;
 mod matrix;
 mod normalization;
+mod order;
 mod reduction;
 mod same;
 mod scan;
 mod shape;
+mod softmax;
 mod window;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use anfora_ir::{AttrId, ExprId, Literal};
+use anfora_ir::{AttrId, DType, ExprId, Literal};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
@@ -167,6 +170,8 @@ pub(crate) const BRANCHES: &str = "if";
 /// The versions of the standard operators of which the rows of this crate know the meaning.
 pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
 const NEWEST: i64 = 28;
+/// The format's number of int64.
+const INT64: i32 = 7;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -183,6 +188,7 @@ impl Default for Conversions {
         elementwise::register(&mut table);
         reduction::register(&mut table);
         scan::register(&mut table);
+        order::register(&mut table);
         shape::register(&mut table);
         index::register(&mut table);
         constant::register(&mut table);
@@ -190,6 +196,8 @@ impl Default for Conversions {
         matrix::register(&mut table);
         window::register(&mut table);
         normalization::register(&mut table);
+        softmax::register(&mut table);
+        loss::register(&mut table);
         table
     }
 }
@@ -275,6 +283,24 @@ fn export_direct(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let inputs = n.operands()?;
     n.emit(n.onnx(), inputs, Vec::new());
     Ok(())
+}
+
+/// The name of an operand that is an integer tensor, as int64.
+fn as_int64(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
+    let name = n.operand(i)?;
+    match n.dtype(i) {
+        Some(DType::Int64) => Ok(name),
+        _ => Ok(n.step("Cast", vec![name], vec![int_attribute("to", i64::from(INT64))])),
+    }
+}
+
+/// The name of an operand of one element, which has the rank that it should have.
+fn with_rank(n: &mut NodeExport<'_>, i: usize, name: String, rank: usize) -> Result<String, ExportProblem> {
+    if n.partial_extents(i).is_some_and(|e| e.len() == rank) {
+        return Ok(name);
+    }
+    let shape = n.ints_constant(&vec![1; rank], usize::MAX)?;
+    Ok(n.step("Reshape", vec![name, shape], Vec::new()))
 }
 
 /// An attribute that is an integer.

@@ -1,36 +1,63 @@
-//! Normalizations, softmax and dropout.
+//! Normalizations and dropout.
 
 use anfora_ir::{DType, Literal};
 
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, float_attribute, int_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, float_attribute, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
-use crate::proto::AttributeType;
+use crate::proto::{AttributeProto, AttributeType};
 
-const AXIS: &[(&str, AttributeType)] = &[("axis", AttributeType::Int)];
+const EPSILON: (&str, AttributeType) = ("epsilon", AttributeType::Float);
+const OVER_LAST: &[(&str, AttributeType)] =
+    &[("axis", AttributeType::Int), EPSILON, ("stash_type", AttributeType::Int)];
 
 pub(super) fn register(table: &mut Conversions) {
-    for (onnx, native) in [("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax")] {
-        let flattening = Conversion::new(onnx, 7..=12, native);
-        table.register(flattening.import(import_flattening_softmax).export(export_flattening_softmax).attributes(AXIS));
-        let row = Conversion::new(onnx, 13..=NEWEST, native);
-        table.register(row.import(import_softmax).export(export_softmax).attributes(AXIS));
+    // What these three say of themselves changed; all of it holds for channels of one scale each.
+    let batch_norms: [(_, &'static [_]); 3] = [
+        (7..=8, &[EPSILON, ("spatial", AttributeType::Int)]),
+        (9..=13, &[EPSILON]),
+        (14..=NEWEST, &[EPSILON, ("training_mode", AttributeType::Int)]),
+    ];
+    for (opsets, attributes) in batch_norms {
+        table.register(
+            Conversion::new("BatchNormalization", opsets, "nn.batch_norm")
+                .import(import_batch_norm)
+                .export(export_batch_norm)
+                .attributes(attributes)
+                .carried(&["momentum"]),
+        );
     }
     let rows = [
-        Conversion::new("BatchNormalization", OPSETS, "nn.batch_norm")
-            .import(import_batch_norm)
-            .export(export_batch_norm)
-            .attributes(&[("epsilon", AttributeType::Float), ("training_mode", AttributeType::Int)])
-            .carried(&["momentum"]),
+        Conversion::new("BatchNormalization", 14..=NEWEST, "nn.batch_norm_training").export(export_batch_norm_training),
         Conversion::new("LayerNormalization", 17..=NEWEST, "nn.layer_norm")
             .import(import_layer_norm)
             .export(export_layer_norm)
-            .attributes(&[
-                ("axis", AttributeType::Int),
-                ("epsilon", AttributeType::Float),
-                ("stash_type", AttributeType::Int),
-            ]),
+            .attributes(OVER_LAST),
+        Conversion::new("RMSNormalization", 23..=NEWEST, "nn.rms_norm")
+            .import(import_rms_norm)
+            .export(export_rms_norm)
+            .attributes(OVER_LAST),
+        Conversion::new("InstanceNormalization", OPSETS, "nn.instance_norm")
+            .import(import_instance_norm)
+            .export(export_instance_norm)
+            .attributes(&[EPSILON]),
+        Conversion::new("GroupNormalization", 18..=20, "nn.group_norm")
+            .import(import_group_norm)
+            .export(export_group_norm)
+            .attributes(&[EPSILON, ("num_groups", AttributeType::Int)]),
+        Conversion::new("GroupNormalization", 21..=NEWEST, "nn.group_norm")
+            .import(import_group_norm)
+            .export(export_group_norm)
+            .attributes(&[EPSILON, ("num_groups", AttributeType::Int), ("stash_type", AttributeType::Int)]),
+        Conversion::new("MeanVarianceNormalization", 9..=NEWEST, "nn.mean_variance_norm")
+            .import(import_mean_variance_norm)
+            .export(export_mean_variance_norm)
+            .attributes(&[("axes", AttributeType::Ints)]),
+        Conversion::new("LpNormalization", OPSETS, "nn.lp_norm")
+            .import(import_lp_norm)
+            .export(export_lp_norm)
+            .attributes(&[("axis", AttributeType::Int), ("p", AttributeType::Int)]),
         Conversion::new("LRN", OPSETS, "nn.lrn").import(import_lrn).export(export_lrn).attributes(&[
             ("alpha", AttributeType::Float),
             ("beta", AttributeType::Float),
@@ -51,52 +78,6 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_softmax(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let axis = n.int("axis").unwrap_or(-1);
-    softmax_over(n, axis)
-}
-
-fn softmax_over(n: &mut NodeImport<'_, '_>, axis: i64) -> Result<Lowered, Kept> {
-    let operands = n.all_operands()?;
-    n.float_dtype(0)?;
-    let axis = n.cx().int_attr(axis);
-    n.call(operands, vec![("axis", axis)])
-}
-
-/// Before version 13 the axes from the given one on count as one. That is the same where all but the first of them are 1.
-fn import_flattening_softmax(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let axis = n.int("axis").unwrap_or(1);
-    let extents = n.extents(0)?;
-    let position = usize::try_from(if axis < 0 { axis + extents.len() as i64 } else { axis }).ok();
-    let rest = position.and_then(|p| extents.get(p.checked_add(1)?..));
-    let rest = rest.ok_or_else(|| Kept::because(format!("axis {axis} is out of range")))?;
-    match rest.iter().all(|&e| e == Some(1)) {
-        true => softmax_over(n, axis),
-        false => Err(Kept::because("before version 13 it is over all axes from the given one on")),
-    }
-}
-
-fn export_softmax(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let axis = n.attrs().int("axis").unwrap_or(-1);
-    let inputs = n.operands()?;
-    n.emit(n.onnx(), inputs, vec![int_attribute("axis", axis)]);
-    Ok(())
-}
-
-fn export_flattening_softmax(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let axis = n.attrs().int("axis").unwrap_or(-1);
-    let extents = n.partial_extents(0).unwrap_or_default();
-    // A negative axis came with version 11.
-    let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
-    let rest = usize::try_from(position).ok().and_then(|p| extents.get(p + 1..));
-    if !rest.is_some_and(|r| r.iter().all(|&e| e == Some(1))) {
-        n.needs_opset(13)?;
-    }
-    let inputs = n.operands()?;
-    n.emit(n.onnx(), inputs, vec![int_attribute("axis", position)]);
-    Ok(())
-}
-
 /// All operands have the element type of the first.
 fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
     let dtype = n.float_dtype(0)?;
@@ -108,65 +89,239 @@ fn has_one_float(n: &mut NodeImport<'_, '_>) -> Result<DType, Kept> {
     Ok(dtype)
 }
 
+/// That the statistics are computed in the type in which we do: float64 for that type, else float32.
+fn has_our_stash(n: &NodeImport<'_, '_>, dtype: DType) -> Result<(), Kept> {
+    let stash = n.int("stash_type").unwrap_or(1);
+    if stash == stash_of(dtype) {
+        return Ok(());
+    }
+    Err(Kept::because(format!("the attribute `stash_type` is {stash}, for elements of {dtype}")))
+}
+
+/// ONNX's number of the type in which we compute statistics.
+fn stash_of(dtype: DType) -> i64 {
+    if dtype == DType::Float64 { 11 } else { 1 }
+}
+
+/// The attribute, where it is not what the format takes without it.
+fn stash(n: &NodeExport<'_>) -> Option<AttributeProto> {
+    let stash = n.dtype(0).map_or(1, stash_of);
+    (stash != 1).then(|| int_attribute("stash_type", stash))
+}
+
+fn epsilon(n: &NodeExport<'_>) -> AttributeProto {
+    float_attribute("epsilon", n.attrs().float("epsilon").unwrap_or(1e-5))
+}
+
+/// That the first operand is not known to have no axis of channels.
+fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
+    match n.rank(0) {
+        Ok(rank) if rank < 2 => Err(Kept::because("input 0 has no axis of channels")),
+        _ => Ok(()),
+    }
+}
+
 fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
-    // More outputs, or this attribute, mean training.
-    if n.output_count() != 1 || n.int("training_mode").unwrap_or(0) != 0 {
-        return Err(Kept::because("it is the form for training"));
+    has_channels(n)?;
+    let spatial = n.int("spatial").unwrap_or(1);
+    if spatial != 1 {
+        return n.unknown_value("spatial", spatial);
     }
+    let is_training = n.int("training_mode").unwrap_or(0) != 0;
+    if !is_training && n.output_count() != 1 {
+        return Err(Kept::because("its further outputs are those of training"));
+    }
+    let operands = n.all_operands()?;
+    let mut attrs = vec![("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype))];
+    if !is_training {
+        return n.call(operands, attrs);
+    }
+    if n.attribute("momentum").is_some_and(|a| a.r#type() != AttributeType::Float || !a.ref_attr_name().is_empty()) {
+        return Err(Kept::because("the attribute `momentum` is not of the type Float"));
+    }
+    attrs.push(("momentum", n.float_attr(n.float("momentum").unwrap_or(0.9), dtype)));
+    Ok(Lowered::Call { op: "nn.batch_norm_training".into(), operands, attrs })
+}
+
+fn has_channels_in_axis_1(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().int("axis").unwrap_or(1) == 1 {
+        return Ok(());
+    }
+    Err(ExportProblem::Unsupported(format!("`{}` over an axis other than 1", n.native())))
+}
+
+fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    has_channels_in_axis_1(n)?;
+    let inputs = n.operands()?;
+    n.emit("BatchNormalization", inputs, vec![epsilon(n)]);
+    Ok(())
+}
+
+fn export_batch_norm_training(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    has_channels_in_axis_1(n)?;
+    let momentum = n.attrs().float("momentum").unwrap_or(0.9);
+    let inputs = n.operands()?;
+    let attributes = vec![epsilon(n), float_attribute("momentum", momentum), int_attribute("training_mode", 1)];
+    n.drop_unused_outputs(1);
+    n.emit("BatchNormalization", inputs, attributes);
+    Ok(())
+}
+
+/// The axes from an attribute's on, counted from the end.
+fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
+    let axis = n.int("axis").unwrap_or(-1);
+    // Counted from the end it does not need the rank.
+    let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
+    if first >= 0 || n.rank(0).is_ok_and(|rank| first < -(rank as i64)) || first < -64 {
+        return Err(Kept::because(format!("axis {axis} is out of range")));
+    }
+    Ok((first..0).collect())
+}
+
+fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let dtype = has_one_float(n)?;
+    has_our_stash(n, dtype)?;
+    let mut operands = vec![n.required(0)?, n.required(1)?];
+    operands.extend(n.operand(2));
+    let axes = last_axes(n)?;
+    let with_statistics = n.output_count() > 1;
+    let mut attrs = vec![("axes", n.cx().ints_attr(&axes))];
+    attrs.push(("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype)));
+    attrs.push(("statistics", n.bool_attr(with_statistics)));
+    n.call(operands, attrs)
+}
+
+fn first_of_axes(n: &NodeExport<'_>) -> AttributeProto {
+    let axes = n.attrs().ints("axes").unwrap_or_else(|| vec![-1]);
+    int_attribute("axis", axes.first().copied().unwrap_or(-1))
+}
+
+fn export_layer_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let has_statistics = n.attrs().bool("statistics").unwrap_or(false);
+    if has_statistics {
+        n.drop_unused_outputs(1);
+        if n.dtype(0) == Some(DType::Float64) {
+            return Err(ExportProblem::Unsupported("`nn.layer_norm` with statistics of float64".to_owned()));
+        }
+    }
+    over_last_axes(n)
+}
+
+fn over_last_axes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.attrs().ints("axes").is_some_and(|a| a.is_empty()) {
+        return Err(ExportProblem::Unsupported(format!("`{}` over no axes", n.native())));
+    }
+    let inputs = n.operands()?;
+    let mut attributes = vec![first_of_axes(n), epsilon(n)];
+    attributes.extend(stash(n));
+    n.emit(n.onnx(), inputs, attributes);
+    Ok(())
+}
+
+fn import_rms_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let dtype = has_one_float(n)?;
+    has_our_stash(n, dtype)?;
+    let operands = n.all_operands()?;
+    let axes = last_axes(n)?;
+    let attrs =
+        vec![("axes", n.cx().ints_attr(&axes)), ("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype))];
+    n.call(operands, attrs)
+}
+
+fn export_rms_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    over_last_axes(n)
+}
+
+fn import_instance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let dtype = has_one_float(n)?;
+    has_channels(n)?;
     let operands = n.all_operands()?;
     let epsilon = n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype);
     n.call(operands, vec![("epsilon", epsilon)])
 }
 
-fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    if n.attrs().int("axis").unwrap_or(1) != 1 {
-        return Err(ExportProblem::Unsupported("`nn.batch_norm` over an axis other than 1".to_owned()));
-    }
-    let epsilon = n.attrs().float("epsilon").unwrap_or(1e-5);
+fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let inputs = n.operands()?;
-    n.emit("BatchNormalization", inputs, vec![float_attribute("epsilon", epsilon)]);
+    n.emit("InstanceNormalization", inputs, vec![epsilon(n)]);
     Ok(())
 }
 
-fn import_layer_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+/// Before version 21 scale and bias have one element a group, since then one a channel.
+const BY_CHANNEL_SINCE: i64 = 21;
+
+fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
-    let rank = n.rank(0)? as i64;
-    let axis = n.int("axis").unwrap_or(-1);
-    let first = if axis < 0 { axis + rank } else { axis };
-    // The statistics are computed in float32, which is what we do for every type but float64.
-    if n.output_count() != 1 || n.int("stash_type").unwrap_or(1) != 1 || dtype == DType::Float64 {
-        return Err(Kept::because("its statistics are not in float32, or are outputs"));
+    has_channels(n)?;
+    if n.opset() >= BY_CHANNEL_SINCE {
+        has_our_stash(n, dtype)?;
     }
-    let extents = n.extents(0)?;
-    let normalized = usize::try_from(first).ok().and_then(|first| extents.get(first..)).unwrap_or_default();
-    if normalized.is_empty() {
-        return Err(Kept::because(format!("axis {axis} is out of range")));
-    }
-    for i in 1..n.operand_count() {
-        // ONNX lets them broadcast, our operator does not.
-        if n.operand(i).is_some() && (n.extents(i)? != normalized || normalized.contains(&None)) {
-            return Err(Kept::because(format!("input {i} is broadcast")));
-        }
-    }
-    let mut operands = vec![n.required(0)?, n.required(1)?];
-    operands.extend(n.operand(2));
-    let axes: Vec<i64> = (first - rank..0).collect();
-    let axes = n.cx().ints_attr(&axes);
-    let epsilon = n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype);
-    n.call(operands, vec![("axes", axes), ("epsilon", epsilon)])
+    let operands = n.all_operands()?;
+    let groups = n.needed("num_groups", n.int("num_groups"))?;
+    let attrs = vec![
+        ("num_groups", n.cx().int_attr(groups)),
+        ("epsilon", n.float_attr(n.float("epsilon").unwrap_or(1e-5), dtype)),
+    ];
+    n.call(operands, attrs)
 }
 
-fn export_layer_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let axes = n.attrs().ints("axes").unwrap_or_else(|| vec![-1]);
-    if n.dtype(0) == Some(DType::Float64) {
-        return Err(ExportProblem::Unsupported("`nn.layer_norm` of float64".to_owned()));
+fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let groups = n.attrs().int("num_groups").unwrap_or(1);
+    let extent = |i: usize, axis: usize| n.partial_extents(i).and_then(|e| e.get(axis).copied().flatten());
+    let by_channel = n.opset() >= BY_CHANNEL_SINCE;
+    let wanted = if by_channel { extent(0, 1) } else { Some(groups) };
+    for i in [1, 2] {
+        if let (Some(found), Some(wanted)) = (extent(i, 0), wanted)
+            && found != wanted
+        {
+            if !by_channel {
+                n.needs_opset(BY_CHANNEL_SINCE)?;
+            }
+            let what = "`nn.group_norm` with a scale or bias by group, in versions from 21 on";
+            return Err(ExportProblem::Unsupported(what.to_owned()));
+        }
     }
-    let axis = axes.first().copied().unwrap_or(-1);
-    let epsilon = n.attrs().float("epsilon").unwrap_or(1e-5);
     let inputs = n.operands()?;
-    let attributes = vec![int_attribute("axis", axis), float_attribute("epsilon", epsilon)];
-    n.emit("LayerNormalization", inputs, attributes);
+    let mut attributes = vec![int_attribute("num_groups", groups), epsilon(n)];
+    attributes.extend(stash(n).filter(|_| by_channel));
+    n.emit("GroupNormalization", inputs, attributes);
+    Ok(())
+}
+
+fn import_mean_variance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    n.float_dtype(0)?;
+    let operands = n.all_operands()?;
+    let axes = n.ints("axes").unwrap_or(&[0, 2, 3]).to_vec();
+    let axes = n.cx().ints_attr(&axes);
+    n.call(operands, vec![("axes", axes)])
+}
+
+fn export_mean_variance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    // What the format adds to the deviation, as its definition of the operator says.
+    if n.attrs().float("epsilon") != Some(1e-9) {
+        return Err(ExportProblem::Unsupported("`nn.mean_variance_norm` with an epsilon of its own".to_owned()));
+    }
+    let axes = n.attrs().ints("axes").unwrap_or_default();
+    let inputs = n.operands()?;
+    n.emit("MeanVarianceNormalization", inputs, vec![ints_attribute("axes", &axes)]);
+    Ok(())
+}
+
+fn import_lp_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    n.float_dtype(0)?;
+    let operands = n.all_operands()?;
+    let (axis, p) = (n.int("axis").unwrap_or(-1), n.int("p").unwrap_or(2));
+    if !(1..=2).contains(&p) {
+        return n.unknown_value("p", p);
+    }
+    let attrs = vec![("p", n.cx().int_attr(p)), ("axis", n.cx().int_attr(axis))];
+    n.call(operands, attrs)
+}
+
+fn export_lp_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let (axis, p) = (n.attrs().int("axis").unwrap_or(-1), n.attrs().int("p").unwrap_or(2));
+    let inputs = n.operands()?;
+    n.emit("LpNormalization", inputs, vec![int_attribute("axis", axis), int_attribute("p", p)]);
     Ok(())
 }
 
@@ -208,20 +363,34 @@ fn import_dropout(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 fn import_dropout_with_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let x = n.required(0)?;
     let dtype = n.float_dtype(0)?;
-    if n.operand(2).is_some() && n.literal(2)?.as_scalar::<bool>() != Some(false) {
+    let is_zero = |ratio: &Literal| ratio.as_splat().is_some_and(|bytes| bytes.iter().all(|&b| b == 0));
+    let drops_nothing = n.literal(1).is_ok_and(is_zero);
+    // In training with a ratio of 0 it does what it does without training.
+    if n.operand(2).is_some() && !drops_nothing && n.literal(2)?.as_scalar::<bool>() != Some(false) {
         return Err(Kept::because("it is the form for training"));
     }
-    let ratio = match n.operand(1) {
-        Some(_) => n.literal(1)?.as_scalar::<f32>().ok_or_else(|| Kept::because("its ratio is not a float32"))?,
-        None => 0.5,
-    };
-    let ratio = n.float_attr(ratio, dtype);
-    n.call(vec![x], vec![("ratio", ratio)])
+    if n.operand(1).is_none() {
+        return n.call(vec![x], Vec::new());
+    }
+    match n.literal(1).ok().and_then(Literal::as_scalar::<f32>) {
+        Some(ratio) => {
+            let ratio = n.float_attr(ratio, dtype);
+            n.call(vec![x], vec![("ratio", ratio)])
+        }
+        None => {
+            n.float_dtype(1)?;
+            let ratio = n.required(1)?;
+            n.call(vec![x, ratio], Vec::new())
+        }
+    }
 }
 
 fn export_dropout(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let ratio = n.attrs().float("ratio").unwrap_or(0.5);
     let inputs = n.operands()?;
+    if inputs.len() > 1 {
+        n.needs_opset(12)?;
+    }
     n.drop_unused_outputs(1);
     n.emit("Dropout", inputs, vec![float_attribute("ratio", ratio)]);
     Ok(())
@@ -230,7 +399,7 @@ fn export_dropout(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 fn export_dropout_with_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let ratio = n.attrs().float("ratio").unwrap_or(0.5);
     let mut inputs = n.operands()?;
-    if ratio != 0.5 {
+    if ratio != 0.5 && inputs.len() < 2 {
         inputs.push(n.named_constant(&Literal::scalar(ratio as f32), 1)?);
     }
     n.drop_unused_outputs(1);

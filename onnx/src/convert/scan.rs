@@ -2,7 +2,7 @@
 
 use anfora_ir::Literal;
 
-use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute};
+use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, with_rank};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -38,7 +38,10 @@ fn import_scan(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 fn export_scan(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axis = n.attrs().int("axis");
     let mut inputs = n.operands()?;
-    if inputs.len() < 2 {
+    if inputs.len() > 1 {
+        let axis = as_int64(n, 1)?;
+        inputs[1] = with_rank(n, 1, axis, 0)?;
+    } else {
         if axis.is_none() {
             let flat = n.ints_constant(&[-1], usize::MAX)?;
             inputs[0] = n.step("Reshape", vec![inputs[0].clone(), flat], Vec::new());

@@ -4,9 +4,11 @@ use anfora_ir::{Attr, Expr, Literal, Module};
 use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute, str_attribute, tensor_attribute};
 use anfora_onnx::proto::{AttributeProto, ModelProto, TensorProto};
 use anfora_onnx::tensor::tensor_of;
+use anfora_onnx::{ExportOptions, export};
 
 use crate::models::{
     BOOL, INT64, again, float, graph, info, initializer, ints, model, node, node_types, one_node, operators, read,
+    write,
 };
 
 /// The operators of a model, in one line.
@@ -90,20 +92,171 @@ fn an_attribute_that_is_not_known_keeps_the_node() {
 fn softmax_before_13_flattens() {
     let axis = |a| vec![int_attribute("axis", a)];
     for (opset, dims, attribute, expected) in [
-        (11, &[2, 3, 4][..], vec![], "onnx.Softmax"),
-        (11, &[2, 3, 4], axis(2), "nn.softmax"),
-        (11, &[2, 3, 4], axis(-1), "nn.softmax"),
-        (11, &[2, 3, 1, 1], vec![], "nn.softmax"),
-        (11, &[2, 3], vec![], "nn.softmax"),
-        (11, &[2], vec![], "onnx.Softmax"),
-        (13, &[2, 3, 4], vec![], "nn.softmax"),
-        (13, &[2, 3, 4], axis(0), "nn.softmax"),
+        (11, &[2, 3, 4][..], vec![], "axes=1,2"),
+        (11, &[2, 3, 4], axis(-3), "axes=0,1,2"),
+        (11, &[2, 3, 4], axis(2), "axis=2"),
+        (11, &[2, 3, 4], axis(-1), ""),
+        (11, &[2, 3, 1, 1], vec![], "axis=1"),
+        (11, &[2, 3], vec![], "axis=1"),
+        (13, &[2, 3, 4], vec![], ""),
+        (13, &[2, 3, 4], axis(0), "axis=0"),
     ] {
-        let m = one_node(opset, "Softmax", &[dims], attribute.clone());
-        assert_eq!(calls(&m), expected, "{opset} {dims:?} {attribute:?}");
+        for (op, native) in [("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax"), ("Hardmax", "nn.hardmax")] {
+            let m = one_node(opset, op, &[dims], attribute.clone());
+            assert_eq!(calls(&m), native, "{opset} {dims:?} {attribute:?}");
+            assert_eq!(attributes(&read(&m)), expected, "{opset} {dims:?} {attribute:?}");
+        }
     }
+    assert_eq!(calls(&one_node(11, "Softmax", &[&[2]], vec![])), "onnx.Softmax", "axis 1 is out of range");
     let back = again(&one_node(11, "Softmax", &[&[2, 3, 4]], axis(-1)));
     assert_eq!(back.graph.unwrap().node[0].attribute, axis(2), "negative axes are younger than version 9");
+    let flattening = one_node(11, "Softmax", &[&[2, 3, 4]], axis(1));
+    assert_eq!(again(&flattening).graph.unwrap().node, flattening.graph.as_ref().unwrap().node);
+    let error = refusal(13, "def @main(%x: Tensor[(2, 3, 4), float32]) { nn.softmax(%x, axes=[1, 2]) }");
+    assert!(error.contains("`nn.softmax` over several axes"), "{error}");
+}
+
+/// A node over float inputs of the given extents, with so many outputs.
+fn with_outputs(
+    opset: i64,
+    op: &str,
+    inputs: &[&[i64]],
+    outputs: &[&str],
+    attribute: Vec<AttributeProto>,
+) -> ModelProto {
+    let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let infos = names.iter().zip(inputs).map(|(n, dims)| float(n, dims)).collect();
+    let results = outputs
+        .iter()
+        .map(|o| anfora_onnx::proto::ValueInfoProto { name: Some(o.to_string()), ..Default::default() })
+        .collect();
+    model(opset, graph("g", vec![node(op, &names, outputs, attribute)], infos, results))
+}
+
+/// Why a program is not written as a model of a version.
+fn refusal(opset: i64, text: &str) -> String {
+    let module = anfora_ir::parse_module(anfora_ir::Source::new("text", text), anfora_onnx::registry());
+    let options = ExportOptions { opset: Some(opset), ..ExportOptions::default() };
+    export(&module.unwrap(), &options).map(|e| e.nodes).unwrap_err().to_string()
+}
+
+/// That a model's node becomes a call of an operator of ours, and comes back just as it was.
+#[track_caller]
+fn comes_back(m: &ModelProto, native: &str) {
+    assert_eq!(calls(m), native, "{m:#?}");
+    let (mut back, mut original) = (again(m).graph.unwrap().node, m.graph.clone().unwrap().node);
+    for node in back.iter_mut().chain(&mut original) {
+        node.attribute.sort_by(|a, b| a.name().cmp(b.name()));
+    }
+    assert_eq!(back, original);
+}
+
+#[test]
+fn batch_norm_by_version() {
+    let inputs: &[&[i64]] = &[&[2, 3, 4], &[3], &[3], &[3], &[3]];
+    let epsilon = || float_attribute("epsilon", 0.1);
+    let norm = |opset, outputs: &[&str], more: Vec<AttributeProto>| {
+        with_outputs(opset, "BatchNormalization", inputs, outputs, [vec![epsilon()], more].concat())
+    };
+    comes_back(&norm(7, &["y"], vec![]), "nn.batch_norm");
+    comes_back(&norm(9, &["y"], vec![float_attribute("momentum", 0.5)]), "nn.batch_norm");
+    assert_eq!(calls(&norm(8, &["y"], vec![int_attribute("spatial", 1)])), "nn.batch_norm");
+    assert_eq!(calls(&norm(8, &["y"], vec![int_attribute("spatial", 0)])), "onnx.BatchNormalization");
+    assert_eq!(calls(&norm(9, &["y", "m", "v"], vec![])), "onnx.BatchNormalization");
+    let training = || vec![int_attribute("training_mode", 1), float_attribute("momentum", 0.5)];
+    comes_back(&norm(15, &["y", "m", "v"], training()), "nn.batch_norm_training");
+    comes_back(&norm(14, &["y"], training()), "nn.batch_norm_training");
+    assert_eq!(calls(&norm(13, &["y"], training())), "onnx.BatchNormalization");
+    assert_eq!(calls(&norm(15, &["y", "m", "v"], vec![])), "onnx.BatchNormalization");
+    let one_axis = with_outputs(15, "BatchNormalization", &[&[2], &[1], &[1], &[1], &[1]], &["y"], vec![]);
+    assert_eq!(calls(&one_axis), "onnx.BatchNormalization", "there is no axis of channels");
+}
+
+#[test]
+fn normalizations_by_version() {
+    let epsilon = || float_attribute("epsilon", 0.1);
+    let axis = |a| vec![int_attribute("axis", a), epsilon()];
+    let x: &[i64] = &[2, 4, 3];
+    let layer = |inputs: &[&[i64]], outputs: &[&str], attribute| {
+        with_outputs(17, "LayerNormalization", inputs, outputs, attribute)
+    };
+    comes_back(&layer(&[x, &[4, 3], &[4, 3]], &["y"], axis(-2)), "nn.layer_norm");
+    comes_back(&layer(&[x, &[3], &[]], &["y"], axis(-2)), "nn.layer_norm");
+    comes_back(&layer(&[x, &[3]], &["y", "mean", "inverse"], axis(-1)), "nn.layer_norm");
+    comes_back(&layer(&[x, &[3]], &["y", "mean"], axis(-1)), "nn.layer_norm");
+    let stash = |s| [axis(-1), vec![int_attribute("stash_type", s)]].concat();
+    assert_eq!(calls(&layer(&[x, &[3]], &["y"], stash(1))), "nn.layer_norm");
+    assert_eq!(calls(&layer(&[x, &[3]], &["y"], stash(10))), "onnx.LayerNormalization");
+    assert_eq!(calls(&layer(&[x, &[3]], &["y"], axis(3))), "onnx.LayerNormalization");
+    assert_eq!(attributes(&read(&layer(&[x, &[3]], &["y"], vec![int_attribute("axis", 1)]))), "axes=-2,-1");
+    comes_back(&with_outputs(23, "RMSNormalization", &[x, &[3]], &["y"], axis(-2)), "nn.rms_norm");
+    comes_back(
+        &with_outputs(7, "InstanceNormalization", &[x, &[4], &[4]], &["y"], vec![epsilon()]),
+        "nn.instance_norm",
+    );
+    let groups = || vec![int_attribute("num_groups", 2), epsilon()];
+    let group =
+        |opset, extent: &[i64]| with_outputs(opset, "GroupNormalization", &[x, extent, extent], &["y"], groups());
+    comes_back(&group(18, &[2]), "nn.group_norm");
+    comes_back(&group(21, &[4]), "nn.group_norm");
+    let grouped = |extent: usize| {
+        let parameter = format!("Tensor[({extent},), float32]");
+        format!(
+            "def @main(%x: Tensor[(2, 4, 3), float32], %s: {parameter}) {{ nn.group_norm(%x, %s, %s, num_groups=2) }}"
+        )
+    };
+    assert!(refusal(21, &grouped(2)).contains("scale or bias by group"));
+    assert!(refusal(18, &grouped(4)).contains("needs version 21"));
+    let axes = vec![ints_attribute("axes", &[0, 2])];
+    comes_back(&with_outputs(9, "MeanVarianceNormalization", &[x], &["y"], axes), "nn.mean_variance_norm");
+    let lp =
+        |p| with_outputs(7, "LpNormalization", &[x], &["y"], vec![int_attribute("axis", 1), int_attribute("p", p)]);
+    comes_back(&lp(1), "nn.lp_norm");
+    comes_back(&lp(2), "nn.lp_norm");
+    assert_eq!(calls(&lp(3)), "onnx.LpNormalization");
+}
+
+#[test]
+fn losses_come_back() {
+    let loss = |op: &str, outputs: &[&str], weighted: bool, attribute: Vec<AttributeProto>| {
+        let inputs: [&[i64]; 3] = [&[2, 3, 4], &[2, 4], &[3]];
+        let mut m = with_outputs(13, op, &inputs[..2 + usize::from(weighted)], outputs, attribute);
+        m.graph.as_mut().unwrap().input[1] = info("x1", INT64, &[2, 4]);
+        m
+    };
+    let mean = || vec![str_attribute("reduction", "mean")];
+    let none = || vec![str_attribute("reduction", "none"), int_attribute("ignore_index", -1)];
+    for weighted in [false, true] {
+        comes_back(&loss("NegativeLogLikelihoodLoss", &["y"], weighted, none()), "nn.nll_loss");
+        comes_back(&loss("SoftmaxCrossEntropyLoss", &["y"], weighted, mean()), "nn.softmax_cross_entropy");
+        comes_back(&loss("SoftmaxCrossEntropyLoss", &["y", "p"], weighted, none()), "nn.softmax_cross_entropy");
+    }
+    assert_eq!(attributes(&read(&loss("NegativeLogLikelihoodLoss", &["y"], false, vec![]))), "");
+    let strange = loss("NegativeLogLikelihoodLoss", &["y"], false, vec![str_attribute("reduction", "max")]);
+    assert_eq!(calls(&strange), "onnx.NegativeLogLikelihoodLoss");
+}
+
+#[test]
+fn top_k_by_version() {
+    let axis = || int_attribute("axis", 0);
+    let old = with_outputs(9, "TopK", &[&[5, 2]], &["v", "i"], vec![axis(), int_attribute("k", 3)]);
+    comes_back(&old, "topk");
+    let with_k = |opset, k: &[i64], elem_type, attribute: Vec<AttributeProto>| {
+        let mut m = with_outputs(opset, "TopK", &[&[5, 2], k], &["v", "i"], attribute);
+        m.graph.as_mut().unwrap().input[1] = info("x1", elem_type, k);
+        m
+    };
+    comes_back(&with_k(10, &[1], INT64, vec![axis()]), "topk");
+    let smallest = vec![axis(), int_attribute("largest", 0), int_attribute("sorted", 0)];
+    comes_back(&with_k(11, &[1], INT64, smallest.clone()), "topk");
+    comes_back(&with_k(24, &[1], INT64, smallest.clone()), "topk");
+    assert_eq!(calls(&with_k(10, &[1], INT64, smallest.clone())), "onnx.TopK");
+    let text = "def @main(%x: Tensor[(5,), float32], %k: Tensor[(1,), int64]) { topk(%x, %k, largest=false) }";
+    assert!(refusal(10, text).contains("needs version 11"));
+    let text = "def @main(%x: Tensor[(5,), float32], %k: int32) { topk(%x, %k) }";
+    let module = anfora_ir::parse_module(anfora_ir::Source::new("text", text), anfora_onnx::registry()).unwrap();
+    assert_eq!(node_types(&write(&module)), ["Cast", "Reshape", "TopK"]);
 }
 
 #[test]
@@ -306,6 +459,8 @@ fn dropout_by_version() {
         (dropout(10, &[], &["y", "m"], &["y", "m"]), "nn.dropout"),
         (dropout(13, &[half.clone(), Literal::scalar(false)], &["y"], &["y"]), "nn.dropout"),
         (dropout(13, &[half, Literal::scalar(true)], &["y"], &["y"]), "onnx.Dropout"),
+        (dropout(13, &[Literal::scalar(0f32), Literal::scalar(true)], &["y", "m"], &["y", "m"]), "nn.dropout"),
+        (dropout(13, &[Literal::scalar(0.25f64)], &["y"], &["y"]), "nn.dropout"),
     ];
     for (m, expected) in cases {
         assert_eq!(calls(&m), expected, "{m:#?}");

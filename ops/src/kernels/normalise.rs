@@ -1,5 +1,7 @@
 //! Normalisations: each element is scaled by what its neighbours along some axes come to.
 
+use std::ops::Range;
+
 use anfora_ir::Literal;
 
 use super::arithmetic::{dispatch, same_dtype};
@@ -94,87 +96,6 @@ fn batch_norm_of<T: FloatNumber>(
     out.finish()
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, with mean and variance over the axes from `first` on, whose extents
-/// `scale` and `bias` have.
-pub(crate) fn layer_norm(
-    x: &Literal,
-    scale: &Literal,
-    bias: Option<&Literal>,
-    first: usize,
-    epsilon: f64,
-) -> Result<Literal, Failure> {
-    let dtype = same_dtype(&[&[x, scale][..], bias.as_slice()].concat())?;
-    let normalised = x.shape().get(first..).unwrap_or(&[]);
-    for p in [Some(scale), bias].into_iter().flatten() {
-        if p.shape() != normalised {
-            return Err(Failure::Mismatch(format!(
-                "a parameter of shape {}, not {}",
-                shape_text(p.shape()),
-                shape_text(normalised)
-            )));
-        }
-    }
-    dispatch!(float dtype, T => layer_norm_of::<T>(x, scale, bias, first, epsilon))
-}
-
-fn layer_norm_of<T: FloatNumber>(
-    x: &Literal,
-    scale: &Literal,
-    bias: Option<&Literal>,
-    first: usize,
-    epsilon: f64,
-) -> Result<Literal, Failure> {
-    let epsilon = T::Calc::from_f64(epsilon);
-    let (view, scales, biases) = (View::<T>::new(x), View::<T>::new(scale), bias.map(View::<T>::new));
-    if x.shape().contains(&0) {
-        return Output::<T>::new(x.shape())?.finish();
-    }
-    let count = x.shape()[first..].iter().try_fold(1u128, |n, &e| n.checked_mul(e as u128)).ok_or(Failure::TooLong)?;
-    let n = T::Calc::from_count(count);
-    let bias_at = |i: usize| biases.map(|b| b.get(i).widen());
-    let finish = |difference: T::Calc, deviation: T::Calc, i: usize| {
-        let scaled = difference.div(deviation).mul(scales.get(i).widen());
-        T::narrow(bias_at(i).map_or(scaled, |b| scaled.add(b)))
-    };
-    if let Some(e) = view.splat
-        && scales.splat.is_some()
-        && biases.is_none_or(|b| b.splat.is_some())
-    {
-        let (difference, deviation) = of_splat(e.widen(), count, n, epsilon);
-        return Ok(Literal::splat(x.shape(), finish(difference, deviation, 0)));
-    }
-    let mut out = Output::<T>::new(x.shape())?;
-    let length = usize::try_from(count).map_err(|_| Failure::TooLarge)?;
-    for (row, slots) in out.raw().chunks_exact_mut(length).enumerate() {
-        if let Some(e) = view.splat {
-            let (difference, deviation) = of_splat(e.widen(), count, n, epsilon);
-            for (i, o) in slots.iter_mut().enumerate() {
-                *o = finish(difference, deviation, i).store();
-            }
-            continue;
-        }
-        let elements = &view.raw[row * length..][..length];
-        let sum = elements.iter().fold(T::Calc::ZERO, |acc, &e| acc.add(T::load(e).widen()));
-        let mean = sum.div(n);
-        let squares = elements.iter().fold(T::Calc::ZERO, |acc, &e| {
-            let difference = T::load(e).widen().sub(mean);
-            acc.add(difference.mul(difference))
-        });
-        let deviation = squares.div(n).add(epsilon).sqrt();
-        for (i, (o, &e)) in slots.iter_mut().zip(elements).enumerate() {
-            *o = finish(T::load(e).widen().sub(mean), deviation, i).store();
-        }
-    }
-    out.finish()
-}
-
-/// The difference from the mean and the standard deviation of `count` equal elements, with the roundings of the general case.
-fn of_splat<C: Real>(element: C, count: u128, n: C, epsilon: C) -> (C, C) {
-    let difference = element.sub(element.repeat_add(count).div(n));
-    let variance = difference.mul(difference).repeat_add(count).div(n);
-    (difference, variance.add(epsilon).sqrt())
-}
-
 /// The exponential or the logarithm of it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Softmax {
@@ -182,18 +103,18 @@ pub(crate) enum Softmax {
     Log,
 }
 
-/// `exp(x - m) / Σ exp(x - m)` along an axis, where `m` is the largest element; or `x - m - log(Σ …)`.
-pub(crate) fn softmax(kind: Softmax, x: &Literal, axis: i64) -> Result<Literal, Failure> {
-    let axis = resolve_axis(axis, x.rank())?;
-    dispatch!(float x.dtype(), T => softmax_of::<T>(kind, x, axis))
+/// `exp(x - m) / Σ exp(x - m)` along neighbouring axes that count as one, where `m` is the largest element; or `x - m - log(Σ …)`.
+pub(crate) fn softmax(kind: Softmax, x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
+    dispatch!(float x.dtype(), T => softmax_of::<T>(kind, x, axes))
 }
 
-fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axis: usize) -> Result<Literal, Failure> {
+fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
     let view = View::<T>::new(x);
     if let Some(e) = view.splat {
         let e = e.widen();
         let shifted = e.sub(e);
-        let sum = shifted.exp().repeat_add(x.shape()[axis] as u128);
+        let count = x.shape()[axes].iter().try_fold(1u128, |n, &e| n.checked_mul(e as u128));
+        let sum = shifted.exp().repeat_add(count.ok_or(Failure::TooLong)?);
         let result = match kind {
             Softmax::Plain => shifted.exp().div(sum),
             Softmax::Log => shifted.sub(sum.ln()),
@@ -204,7 +125,7 @@ fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axis: usize) -> Result
     if x.shape().contains(&0) {
         return out.finish();
     }
-    let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
+    let Around { outer, extent, inner } = Around::new(x.shape(), axes);
     let raw = out.raw();
     let mut exps = filled(extent, T::Calc::ZERO)?;
     for block in 0..outer {
@@ -225,6 +146,31 @@ fn softmax_of<T: FloatNumber>(kind: Softmax, x: &Literal, axis: usize) -> Result
                 };
                 raw[at(i)] = T::narrow(result).store();
             }
+        }
+    }
+    out.finish()
+}
+
+/// 1 at the first largest element along neighbouring axes that count as one, 0 elsewhere. A NaN is the largest.
+pub(crate) fn hardmax(x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
+    dispatch!(float x.dtype(), T => hardmax_of::<T>(x, axes))
+}
+
+fn hardmax_of<T: FloatNumber>(x: &Literal, axes: Range<usize>) -> Result<Literal, Failure> {
+    let mut out = Output::<T>::new(x.shape())?;
+    if x.shape().contains(&0) {
+        return out.finish();
+    }
+    let view = View::<T>::new(x);
+    let Around { outer, extent, inner } = Around::new(x.shape(), axes);
+    let raw = out.raw();
+    for block in 0..outer {
+        for column in 0..inner {
+            let at = |i: usize| (block * extent + i) * inner + column;
+            let element = |i: usize| view.get(at(i)).widen();
+            let is_larger = |new: T::Calc, best: T::Calc| new > best || (new.is_nan() && !best.is_nan());
+            let largest = (1..extent).fold(0, |best, i| if is_larger(element(i), element(best)) { i } else { best });
+            raw[at(largest)] = T::narrow(T::Calc::ONE).store();
         }
     }
     out.finish()
@@ -318,39 +264,36 @@ mod tests {
     }
 
     #[test]
-    fn layer_norm_over_the_last_axes() {
-        let x = f64s(&[2, 2], &[1., 3., -2., 2.]);
-        let r = layer_norm(&x, &f64s(&[2], &[1., 2.]), Some(&f64s(&[2], &[0., 1.])), 1, 0.0).unwrap();
-        close(&r, &[2, 2], &[-1., 3., -1., 3.]);
-        let r = layer_norm(&x, &Literal::splat(&[2, 2], 1f64), None, 0, 0.0).unwrap();
-        close(&r, &[2, 2], &[0., 1.069_044_967_649_697_6, -1.603_567_451_474_546_4, 0.534_522_483_824_848_8]);
-        let equal = Literal::splat(&[3, 7], 0.1f32);
-        let mixed = Literal::from_elements(&[2, 7], &[[0.1f32; 7], [0.3; 7]].concat()).unwrap();
-        let ones = Literal::splat(&[7], 1f32);
-        let a = layer_norm(&equal, &ones, None, 1, 1e-5).unwrap();
-        let b = layer_norm(&mixed, &ones, None, 1, 1e-5).unwrap();
-        assert_eq!(a.elements::<f32>().unwrap()[..7], b.elements::<f32>().unwrap()[..7]);
-        assert!(layer_norm(&x, &ones, None, 1, 0.0).is_err());
-    }
-
-    #[test]
     fn softmax_along_any_axis() {
         let x = f64s(&[2, 3], &[1., 2., 3., 1000., 1000., 1000.]);
         let third = 1. / 3.;
         let row = [0.090_030_573_170_380_46, 0.244_728_471_054_797_64, 0.665_240_955_774_821_8];
-        let r = softmax(Softmax::Plain, &x, -1).unwrap();
+        let r = softmax(Softmax::Plain, &x, 1..2).unwrap();
         close(&r, &[2, 3], &[row[0], row[1], row[2], third, third, third]);
-        close(&softmax(Softmax::Plain, &x, 0).unwrap(), &[2, 3], &[0., 0., 0., 1., 1., 1.]);
-        let r = softmax(Softmax::Log, &x, 1).unwrap();
+        close(&softmax(Softmax::Plain, &x, 0..1).unwrap(), &[2, 3], &[0., 0., 0., 1., 1., 1.]);
+        let r = softmax(Softmax::Log, &x, 1..2).unwrap();
         let log = [-2.407_605_964_444_38, -1.407_605_964_444_38, -0.407_605_964_444_380_3];
         close(&r, &[2, 3], &[log[0], log[1], log[2], -third.recip().ln(), -third.recip().ln(), -third.recip().ln()]);
         for kind in [Softmax::Plain, Softmax::Log] {
-            let splat = softmax(kind, &Literal::splat(&[1, 3], 1000f64), 1).unwrap();
-            let dense = softmax(kind, &x, 1).unwrap();
+            let splat = softmax(kind, &Literal::splat(&[1, 3], 1000f64), 1..2).unwrap();
+            let dense = softmax(kind, &x, 1..2).unwrap();
             assert_eq!(splat.elements::<f64>().unwrap()[..], dense.elements::<f64>().unwrap()[3..]);
-            assert!(softmax(kind, &Literal::splat(&[1 << 40, 1 << 40], 1f32), 1).unwrap().as_splat().is_some());
+            assert!(softmax(kind, &Literal::splat(&[1 << 40, 1 << 40], 1f32), 1..2).unwrap().as_splat().is_some());
         }
-        assert!(softmax(Softmax::Plain, &Literal::scalar(1f32), 0).is_err());
+    }
+
+    #[test]
+    fn neighbouring_axes_count_as_one() {
+        let x = f64s(&[2, 2, 2], &[1., 2., 3., 4., 5., 6., 7., 9.]);
+        let flat = |x: &Literal| x.reshaped(&[2, 4]).unwrap();
+        for kind in [Softmax::Plain, Softmax::Log] {
+            assert_eq!(flat(&softmax(kind, &x, 1..3).unwrap()), softmax(kind, &flat(&x), 1..2).unwrap());
+        }
+        assert_eq!(hardmax(&x, 1..3).unwrap(), f64s(&[2, 2, 2], &[0., 0., 0., 1., 0., 0., 0., 1.]));
+        assert_eq!(hardmax(&x, 0..1).unwrap(), f64s(&[2, 2, 2], &[0., 0., 0., 0., 1., 1., 1., 1.]));
+        let ties = f64s(&[5], &[1., f64::NAN, 7., f64::NAN, f64::INFINITY]);
+        assert_eq!(hardmax(&ties, 0..1).unwrap(), f64s(&[5], &[0., 1., 0., 0., 0.]));
+        assert_eq!(hardmax(&Literal::splat(&[2], 3f64), 0..1).unwrap(), f64s(&[2], &[1., 0.]));
     }
 
     #[test]
