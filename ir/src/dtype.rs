@@ -99,6 +99,11 @@ impl DType {
         matches!(self.class(), DTypeClass::Signed | DTypeClass::Unsigned)
     }
 
+    /// Whether it is an unsigned integer that the kernels compute with.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self.class(), DTypeClass::Unsigned)
+    }
+
     /// Bytes that `elements` packed elements take; `None` if that overflows, or for `string`.
     pub fn byte_len(self, elements: usize) -> Option<usize> {
         match self.bits() {

@@ -9,7 +9,7 @@
 //!
 //! let text = "def @main(%x: Tensor[(n, 4), float32]) {
 //!   let %y = add(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4]);
-//!   let %z: Tensor[(n, 4), float32] = onnx.Clip(%y);
+//!   let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);
 //!   %z
 //! }";
 //! let module = parse_module(Source::new("example", text), registry()).map_err(|e| e[0].clone())?;
@@ -19,7 +19,7 @@
 //! let back = import(model.bytes.into(), &ImportOptions::default())?;
 //! let again = export(&back.module, &ExportOptions::default())?;
 //! assert_eq!(again.nodes, 2);
-//! assert!(back.module.to_string().contains("let %z: Tensor[(n, 4), float32] = onnx.Clip(%y);"));
+//! assert!(back.module.to_string().contains("let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

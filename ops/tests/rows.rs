@@ -98,21 +98,62 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             case(vec![X(&[4]), X(&[2, 1, 1])], vec![]),
             case(vec![X(&[]), X(&[0, 2])], vec![]),
         ],
-        "divide" | "floor_divide" | "mod" | "floor_mod" | "power" => vec![
+        "bitwise_and" | "bitwise_or" | "bitwise_xor" | "left_shift" | "right_shift" => vec![
+            by_row(&[0, 1], vec![X(&[2, 3]), X(&[2, 3])], vec![]),
+            by_row(&[0], vec![X(&[2, 3, 4]), X(&[3, 1])], vec![]),
+            case(vec![X(&[]), X(&[0, 2])], vec![]),
+        ],
+        "add_n" | "mean_n" | "maximum_n" | "minimum_n" => vec![
+            by_row(&[0, 2], vec![X(&[2, 3]), X(&[3]), X(&[2, 1])], vec![]),
+            by_row(&[0], vec![X(&[2, 3])], vec![]),
+            case(vec![X(&[2, 1, 200]), X(&[3, 1]), X(&[]), X(&[2, 1, 1])], vec![]),
+            case(vec![X(&[]), X(&[0, 2])], vec![]),
+        ],
+        "power" => vec![
+            by_row(&[0, 1], vec![X(&[2, 3]), Positive(&[2, 3])], vec![]),
+            by_row(&[0], vec![X(&[2, 3, 4]), Positive(&[3, 1])], vec![]),
+            case(vec![X(&[]), Positive(&[])], vec![]),
+            by_row(&[0], vec![X(&[2, 3]), Int64(&[3], &[0, 3, 2])], vec![]),
+            by_row(&[0], vec![Int64(&[2, 3], &[3, 2, 1, 0, -1, -2]), Positive(&[3])], vec![]),
+        ],
+        "clip" => vec![
+            by_row(&[0], vec![X(&[2, 3]), Scalar(-1), Scalar(2)], vec![]),
+            by_row(&[0], vec![X(&[2, 3]), Absent, Positive(&[1])], vec![]),
+            by_row(&[0], vec![X(&[2, 3]), X(&[]), Absent], vec![]),
+            case(vec![X(&[0])], vec![]),
+        ],
+        "divide" | "floor_divide" | "mod" | "floor_mod" => vec![
             by_row(&[0, 1], vec![X(&[2, 3]), Positive(&[2, 3])], vec![]),
             by_row(&[0], vec![X(&[2, 3, 4]), Positive(&[3, 1])], vec![]),
             case(vec![X(&[]), Positive(&[])], vec![]),
         ],
         "negative" | "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "nn.relu" | "logical_not"
-        | "exp" | "log" | "sqrt" | "rsqrt" | "tanh" | "sigmoid" | "erf" | "sin" | "cos" | "tan" | "asin" | "acos"
-        | "atan" | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "isnan" | "isinf" | "isfinite" => {
+        | "bitwise_not" | "reciprocal" | "nn.hard_swish" | "nn.mish" | "nn.softplus" | "nn.softsign" | "exp"
+        | "log" | "sqrt" | "rsqrt" | "tanh" | "sigmoid" | "erf" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan"
+        | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "isnan" | "isfinite" => {
             vec![by_row(&[0], vec![X(&[2, 3])], vec![]), case(vec![X(&[])], vec![]), case(vec![X(&[0])], vec![])]
         }
-        "nn.leaky_relu" => vec![by_row(&[0], vec![X(&[5])], vec![("alpha", Float(0.5))])],
+        "isinf" => {
+            vec![by_row(&[0], vec![X(&[2, 3])], vec![("detect_negative", Bool(false))]), case(vec![X(&[])], vec![])]
+        }
+        "nn.leaky_relu" | "nn.thresholded_relu" | "nn.elu" | "nn.celu" | "nn.selu" | "nn.silu" | "nn.hard_sigmoid" => {
+            vec![by_row(&[0], vec![X(&[5])], vec![("alpha", Float(0.5))]), case(vec![X(&[5])], vec![])]
+        }
+        "nn.shrink" => vec![by_row(&[0], vec![X(&[5])], vec![("lambd", Float(1.5)), ("bias", Float(0.75))])],
+        "nn.prelu" => vec![
+            by_row(&[0], vec![X(&[2, 3]), X(&[3])], vec![]),
+            by_row(&[0, 1], vec![X(&[2, 3, 4]), X(&[2, 1, 4])], vec![]),
+            case(vec![X(&[0, 3]), X(&[])], vec![]),
+        ],
+        "nn.swiglu" => vec![
+            by_row(&[0, 1], vec![X(&[2, 3]), X(&[2, 3])], vec![]),
+            by_row(&[0, 1], vec![X(&[2]), X(&[2])], vec![("alpha", Float(0.5))]),
+        ],
         "nn.gelu" => {
             vec![by_row(&[0], vec![X(&[5])], vec![]), by_row(&[0], vec![X(&[5])], vec![("approximate", Str("tanh"))])]
         }
         "astype" => CONVERTED.iter().map(|&d| by_row(&[0], vec![X(&[2, 3])], vec![("dtype", Element(d))])).collect(),
+        "bitcast" => CONVERTED.iter().map(|&d| by_row(&[0], vec![X(&[2, 3])], vec![("dtype", Element(d))])).collect(),
         "where" => vec![
             by_row(&[0, 1, 2], vec![Flags(&[2, 3]), X(&[2, 3]), X(&[2, 3])], vec![]),
             by_row(&[1], vec![Flags(&[3]), X(&[2, 3]), X(&[])], vec![]),

@@ -1,6 +1,7 @@
 //! Operators that work element by element.
 
-use anfora_ir::{Attr, DType};
+use anfora_ir::{DType, Literal};
+use half::{bf16, f16};
 
 use super::{
     Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
@@ -10,7 +11,6 @@ use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::AttributeType;
-use crate::tensor::{dtype_of, number_of};
 
 /// Operators with the same operands and results on both sides, and the version that brought each.
 const DIRECT: &[(&str, i64, &str)] = &[
@@ -21,35 +21,39 @@ const DIRECT: &[(&str, i64, &str)] = &[
     ("And", 7, "logical_and"),
     ("Or", 7, "logical_or"),
     ("Xor", 7, "logical_xor"),
-    ("Not", 7, "logical_not"),
+    ("Not", 1, "logical_not"),
     ("Less", 7, "less"),
     ("LessOrEqual", 12, "less_equal"),
     ("Greater", 7, "greater"),
     ("GreaterOrEqual", 12, "greater_equal"),
     ("Equal", 7, "equal"),
-    ("Where", 7, "where"),
+    ("Where", 9, "where"),
+    ("BitwiseAnd", 18, "bitwise_and"),
+    ("BitwiseOr", 18, "bitwise_or"),
+    ("BitwiseXor", 18, "bitwise_xor"),
+    ("BitwiseNot", 18, "bitwise_not"),
     ("Neg", 7, "negative"),
     ("Abs", 7, "abs"),
-    ("Sign", 7, "sign"),
+    ("Sign", 9, "sign"),
     ("Exp", 7, "exp"),
     ("Log", 7, "log"),
     ("Sqrt", 7, "sqrt"),
+    ("Reciprocal", 7, "reciprocal"),
     ("Tanh", 7, "tanh"),
     ("Sigmoid", 7, "sigmoid"),
-    ("Erf", 7, "erf"),
+    ("Erf", 9, "erf"),
     ("Sin", 7, "sin"),
     ("Cos", 7, "cos"),
     ("Tan", 7, "tan"),
     ("Asin", 7, "asin"),
     ("Acos", 7, "acos"),
     ("Atan", 7, "atan"),
-    ("Sinh", 7, "sinh"),
-    ("Cosh", 7, "cosh"),
-    ("Asinh", 7, "asinh"),
-    ("Acosh", 7, "acosh"),
-    ("Atanh", 7, "atanh"),
-    ("IsNaN", 7, "isnan"),
-    ("Relu", 7, "nn.relu"),
+    ("Sinh", 9, "sinh"),
+    ("Cosh", 9, "cosh"),
+    ("Asinh", 9, "asinh"),
+    ("Acosh", 9, "acosh"),
+    ("Atanh", 9, "atanh"),
+    ("IsNaN", 9, "isnan"),
 ];
 
 pub(super) fn register(table: &mut Conversions) {
@@ -62,10 +66,22 @@ pub(super) fn register(table: &mut Conversions) {
         table.register(row.import(import_direct).export(export_rounding));
     }
     let rows = [
-        Conversion::new("Sum", OPSETS, "add").import(import_sum),
-        Conversion::new("Max", OPSETS, "maximum").import(import_binary).export(export_direct),
-        Conversion::new("Min", OPSETS, "minimum").import(import_binary).export(export_direct),
-        Conversion::new("Pow", OPSETS, "power").import(import_power).export(export_direct),
+        Conversion::new("Sum", OPSETS, "add_n").import(import_nary).export(export_direct),
+        Conversion::new("Mean", OPSETS, "mean_n").import(import_nary).export(export_direct),
+        Conversion::new("Max", OPSETS, "maximum_n").import(import_nary).export(export_direct),
+        Conversion::new("Min", OPSETS, "minimum_n").import(import_nary).export(export_direct),
+        Conversion::new("Max", OPSETS, "maximum").export(export_direct),
+        Conversion::new("Min", OPSETS, "minimum").export(export_direct),
+        Conversion::new("Clip", OPSETS, "clip")
+            .import(import_clip)
+            .export(export_clip)
+            .attributes(&[("min", AttributeType::Float), ("max", AttributeType::Float)]),
+        Conversion::new("BitShift", 11..=NEWEST, "right_shift").export(export_shift),
+        Conversion::new("BitShift", 11..=NEWEST, "left_shift")
+            .import(import_shift)
+            .export(export_shift)
+            .attributes(&[("direction", AttributeType::String)]),
+        Conversion::new("Pow", OPSETS, "power").import(import_direct).export(export_power),
         Conversion::new("Mod", 10..=NEWEST, "mod").export(export_mod),
         Conversion::new("Mod", 10..=NEWEST, "floor_mod")
             .import(import_mod)
@@ -73,21 +89,8 @@ pub(super) fn register(table: &mut Conversions) {
             .attributes(&[("fmod", AttributeType::Int)]),
         Conversion::new("IsInf", 10..=NEWEST, "isinf")
             .import(import_isinf)
-            .export(export_direct)
+            .export(export_isinf)
             .attributes(&[("detect_negative", AttributeType::Int), ("detect_positive", AttributeType::Int)]),
-        Conversion::new("LeakyRelu", OPSETS, "nn.leaky_relu")
-            .import(import_leaky_relu)
-            .export(export_leaky_relu)
-            .attributes(&[("alpha", AttributeType::Float)]),
-        Conversion::new("Gelu", 20..=NEWEST, "nn.gelu")
-            .import(import_gelu)
-            .export(export_gelu)
-            .attributes(&[("approximate", AttributeType::String)]),
-        Conversion::new("Cast", OPSETS, "astype")
-            .import(import_cast)
-            .export(export_cast)
-            .attributes(&[("to", AttributeType::Int)])
-            .carried(&["saturate"]),
         // Operators of ours that are written as several nodes.
         Conversion::new("Not", OPSETS, "not_equal").export(export_not_equal),
         Conversion::new("Mul", OPSETS, "square").export(export_square),
@@ -99,31 +102,135 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
-fn import_sum(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    match n.all_operands()?.as_slice() {
-        [one] => Ok(Lowered::Operand(*one)),
-        both @ [_, _] => n.call(both.to_vec(), Vec::new()),
-        more => Err(Kept::because(format!("it has {} inputs", more.len()))),
+/// Of one operand it is that operand, and of two our operators have one of their own.
+fn import_nary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let operands = n.all_operands()?;
+    let two = match n.native() {
+        "add_n" => Some("add"),
+        "maximum_n" => Some("maximum"),
+        "minimum_n" => Some("minimum"),
+        _ => None,
+    };
+    match (operands.as_slice(), two) {
+        ([], _) => Err(Kept::because("it has no inputs")),
+        ([one], _) => Ok(Lowered::Operand(*one)),
+        ([_, _], Some(op)) => Ok(Lowered::Call { op: op.into(), operands, attrs: Vec::new() }),
+        _ => n.call(operands, Vec::new()),
     }
 }
 
-fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    match n.operand_count() {
-        2 => import_direct(n),
-        more => Err(Kept::because(format!("it has {more} inputs"))),
+/// Since version 12, the elements of both operands may be of different types.
+fn export_power(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.dtype(0) != n.dtype(1) || !n.dtype(0).is_some_and(DType::is_float) {
+        n.needs_opset(12)?;
+    }
+    if n.dtype(0).is_some_and(|d| d.is_integer() && !matches!(d, DType::Int32 | DType::Int64)) {
+        return Err(ExportProblem::Unsupported("`power` of integers other than int32 and int64".to_owned()));
+    }
+    export_direct(n)
+}
+
+/// Before version 11 the bounds are attributes, and never left out.
+fn import_clip(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    if n.opset() >= 11 {
+        if let Some(a) = n.node_attributes().first() {
+            return Err(Kept::because(format!("the attribute `{}` is older than version 11", a.name())));
+        }
+        let operands = n.operands();
+        return n.call(operands, Vec::new());
+    }
+    let dtype = n.float_dtype(0)?;
+    let mut operands = n.all_operands()?;
+    for bound in [n.float("min").unwrap_or(f32::MIN), n.float("max").unwrap_or(f32::MAX)] {
+        let literal = float_scalar(bound, dtype);
+        operands.push(n.constant(literal));
+    }
+    n.call(operands, Vec::new())
+}
+
+fn float_scalar(value: f32, dtype: DType) -> Literal {
+    match dtype {
+        DType::Float16 => Literal::scalar(f16::from_f32(value)),
+        DType::BFloat16 => Literal::scalar(bf16::from_f32(value)),
+        DType::Float64 => Literal::scalar(f64::from(value)),
+        _ => Literal::scalar(value),
     }
 }
 
-/// Of floats of one type: elsewhere the format leaves open how a result is rounded.
-fn import_power(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let is_same_float = n.dtype(0)?.is_float() && n.dtype(0) == n.dtype(1);
-    if is_same_float { import_binary(n) } else { Err(Kept::because("its inputs are not floats of one type")) }
+fn export_clip(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.opset() >= 11 {
+        if !n.dtype(0).is_some_and(DType::is_float) {
+            n.needs_opset(12)?;
+        }
+        return export_direct(n);
+    }
+    if !n.dtype(0).is_some_and(DType::is_float) {
+        return n.needs_opset(12);
+    }
+    let mut attributes = Vec::new();
+    for (i, name, default) in [(1, "min", f32::MIN), (2, "max", f32::MAX)] {
+        let unbounded = if default < 0.0 { f32::NEG_INFINITY } else { f32::INFINITY };
+        let bound = match (n.is_left_out(i), n.literal(i)) {
+            (true, _) => unbounded,
+            (false, Some(bound)) => {
+                let bound = float_of(bound);
+                bound.ok_or_else(|| ExportProblem::Unsupported(format!("`clip` with this `{name}`")))?
+            }
+            (false, None) => return n.needs_opset(11),
+        };
+        if bound.to_bits() != default.to_bits() {
+            attributes.push(float_attribute(name, f64::from(bound)));
+        }
+    }
+    let x = n.operand(0)?;
+    n.emit("Clip", vec![x], attributes);
+    Ok(())
+}
+
+/// The value of a constant of one float, if it is a float32.
+fn float_of(literal: &Literal) -> Option<f32> {
+    if literal.element_count() != 1 {
+        return None;
+    }
+    match literal.dtype() {
+        DType::Float16 => literal.elements::<f16>()?.first().map(|v| v.to_f32()),
+        DType::BFloat16 => literal.elements::<bf16>()?.first().map(|v| v.to_f32()),
+        DType::Float64 => {
+            let value = *literal.elements::<f64>()?.first()?;
+            (f64::from(value as f32) == value || value.is_nan()).then_some(value as f32)
+        }
+        _ => literal.elements::<f32>()?.first().copied(),
+    }
+}
+
+/// Signed integers came with version 28.
+fn import_shift(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    if n.opset() < 28 && !n.dtype(0)?.is_unsigned() {
+        return n.unknown_elements(0);
+    }
+    let operands = n.all_operands()?;
+    let op = match n.needed("direction", n.str("direction"))? {
+        "LEFT" => "left_shift",
+        "RIGHT" => "right_shift",
+        other => return n.unknown_value("direction", other.to_owned()),
+    };
+    Ok(Lowered::Call { op: op.into(), operands, attrs: Vec::new() })
+}
+
+fn export_shift(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if !n.dtype(0).is_some_and(DType::is_unsigned) {
+        n.needs_opset(28)?;
+    }
+    let direction = if n.native() == "left_shift" { "LEFT" } else { "RIGHT" };
+    let inputs = n.operands()?;
+    n.emit("BitShift", inputs, vec![str_attribute("direction", direction)]);
+    Ok(())
 }
 
 fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     match n.int("fmod").unwrap_or(0) {
-        0 if !n.dtype(0)?.is_integer() => n.unknown_elements(0),
+        0 if !n.dtype(0)?.is_integer() && n.opset() < 28 => n.unknown_elements(0),
         0 => n.call(operands, Vec::new()),
         1 => Ok(Lowered::Call { op: "mod".into(), operands, attrs: Vec::new() }),
         other => n.unknown_value("fmod", other),
@@ -138,7 +245,7 @@ fn export_mod(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn export_floor_mod(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if !n.dtype(0).is_some_and(DType::is_integer) {
-        return Err(ExportProblem::Unsupported("`floor_mod` of floats".to_owned()));
+        n.needs_opset(28)?;
     }
     export_direct(n)
 }
@@ -151,64 +258,27 @@ fn export_rounding(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
+/// The signs of infinity for which `IsInf` tests.
+const SIGNS: [&str; 2] = ["detect_negative", "detect_positive"];
+
 fn import_isinf(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let both = n.int("detect_negative").unwrap_or(1) == 1 && n.int("detect_positive").unwrap_or(1) == 1;
-    if both { import_direct(n) } else { Err(Kept::because("it tests for infinities of one sign")) }
-}
-
-fn import_leaky_relu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let dtype = n.dtype(0)?;
-    let alpha = n.float_attr(n.float("alpha").unwrap_or(0.01), dtype);
     let operands = n.all_operands()?;
-    n.call(operands, vec![("alpha", alpha)])
-}
-
-fn export_leaky_relu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let alpha = n.attrs().float("alpha").unwrap_or(0.01);
-    let inputs = n.operands()?;
-    n.emit("LeakyRelu", inputs, vec![float_attribute("alpha", alpha)]);
-    Ok(())
-}
-
-fn import_gelu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let operands = n.all_operands()?;
-    let attrs = match n.str("approximate") {
-        None | Some("none") => Vec::new(),
-        Some("tanh") => vec![("approximate", n.cx().str_attr("tanh"))],
-        Some(other) => return n.unknown_value("approximate", other.to_owned()),
-    };
+    let mut attrs = Vec::new();
+    for name in SIGNS {
+        match n.int(name).unwrap_or(1) {
+            0 => attrs.push((name, n.bool_attr(false))),
+            1 => {}
+            other => return n.unknown_value(name, other),
+        }
+    }
     n.call(operands, attrs)
 }
 
-fn export_gelu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let attributes = match n.attrs().str("approximate") {
-        None | Some("none") => Vec::new(),
-        Some(other) => vec![str_attribute("approximate", other)],
-    };
+fn export_isinf(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let inputs = n.operands()?;
-    n.emit("Gelu", inputs, attributes);
-    Ok(())
-}
-
-fn import_cast(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let to = n.needed("to", n.int("to"))?;
-    let dtype = i32::try_from(to).ok().and_then(dtype_of);
-    let Some(dtype) = dtype.filter(|d| d.has_kernels()) else {
-        return Err(match dtype {
-            Some(dtype) => Kept::because(format!("it casts to {dtype}, with which nothing is computed")),
-            None => Kept::because(format!("it casts to the element type {to}")),
-        });
-    };
-    let operands = n.all_operands()?;
-    let dtype = n.cx().attr(Attr::DType(dtype));
-    n.call(operands, vec![("dtype", dtype)])
-}
-
-fn export_cast(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let dtype = n.attrs().dtype("dtype").and_then(number_of);
-    let to = dtype.ok_or_else(|| ExportProblem::Unsupported("`astype` to this element type".to_owned()))?;
-    let inputs = n.operands()?;
-    n.emit("Cast", inputs, vec![int_attribute("to", i64::from(to))]);
+    let left_out = SIGNS.iter().filter(|&&name| n.attrs().bool(name) == Some(false));
+    let attributes = left_out.map(|name| int_attribute(name, 0)).collect();
+    n.emit("IsInf", inputs, attributes);
     Ok(())
 }
 

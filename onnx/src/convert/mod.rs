@@ -3,6 +3,8 @@
 //! A row says for which versions of the operators it holds. Its import rule gives the meaning of a node in our operators, or `None` where that
 //! cannot be said exactly; the node is then kept as it is. Its export rule writes the call of an operator of ours as nodes.
 
+mod activation;
+mod cast;
 mod constant;
 mod control;
 mod elementwise;
@@ -186,6 +188,8 @@ impl Default for Conversions {
     fn default() -> Conversions {
         let mut table = Conversions::empty();
         elementwise::register(&mut table);
+        activation::register(&mut table);
+        cast::register(&mut table);
         reduction::register(&mut table);
         scan::register(&mut table);
         order::register(&mut table);

@@ -127,6 +127,19 @@ impl<'a> NodeExport<'a> {
         Ok(names)
     }
 
+    /// Whether an operand is left out.
+    pub fn is_left_out(&self, i: usize) -> bool {
+        self.call.operands.get(i).is_none_or(|o| matches!(o.slot, Slot::None))
+    }
+
+    /// The value of an operand that is a constant.
+    pub fn literal(&self, i: usize) -> Option<&'a Literal> {
+        match self.call.operands.get(i)?.slot {
+            Slot::Literal(id, _) => Some(self.cx.literals.get(id)),
+            _ => None,
+        }
+    }
+
     /// Element type and extents of an operand that is a tensor.
     pub fn tensor(&self, i: usize) -> Option<&'a TensorType> {
         self.cx.types.as_tensor(self.call.operands.get(i)?.ty)

@@ -4,6 +4,7 @@ mod control;
 mod conversions;
 mod custom;
 mod deep;
+mod elementwise;
 mod errors;
 mod exporting;
 mod external;

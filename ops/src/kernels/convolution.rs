@@ -277,7 +277,7 @@ mod tests {
     use half::bf16;
 
     use super::*;
-    use crate::kernels::arithmetic::cast;
+    use crate::kernels::cast::cast;
     use crate::kernels::window::Rounding;
 
     fn noise(shape: &[usize], seed: u64) -> Literal {

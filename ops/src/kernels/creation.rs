@@ -40,7 +40,7 @@ pub(crate) fn full(shape: &[usize], value: &Literal) -> Result<Literal, Failure>
 /// Zeros or ones.
 pub(crate) fn constant(shape: &[usize], dtype: DType, value: u8) -> Result<Literal, Failure> {
     let one = Literal::scalar(value);
-    full(shape, &super::arithmetic::cast(&one, dtype)?)
+    full(shape, &super::cast::cast(&one, dtype)?)
 }
 
 /// How many elements `arange` has.

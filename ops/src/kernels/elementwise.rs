@@ -1,10 +1,10 @@
-//! Elementwise loops over one, two or three operands, with broadcasting.
+//! Elementwise loops over one, two, three or any number of operands, with broadcasting.
 
-use anfora_ir::Literal;
+use anfora_ir::{Literal, Shape};
 
 use super::Failure;
-use super::number::Scalar;
-use super::strides::{Walk, broadcast_shapes, broadcast_strides};
+use super::number::{Calc, Number, Scalar};
+use super::strides::{Runs, Walk, broadcast_shapes, broadcast_strides};
 use super::view::{Output, View};
 
 /// `f` of every element.
@@ -111,6 +111,50 @@ pub(crate) fn select<T: Scalar>(condition: &Literal, x: &Literal, y: &Literal) -
     out.finish()
 }
 
+/// How many elements of a result are folded at once.
+const BLOCK: usize = 256;
+
+/// `finish(f(… f(f(a, b), c) …))` of the elements of all operands, of which there is at least one, broadcast. Rounds once, at the end.
+pub(crate) fn fold<T: Number>(
+    operands: &[&Literal],
+    f: impl Fn(T::Calc, T::Calc) -> T::Calc,
+    finish: impl Fn(T::Calc) -> T::Calc,
+) -> Result<Literal, Failure> {
+    let mut shape = Shape::new();
+    for operand in operands {
+        shape = broadcast_shapes(&shape, operand.shape())?;
+    }
+    let views: Vec<View<T>> = operands.iter().map(|o| View::new(o)).collect();
+    if !shape.contains(&0) && views.iter().all(|v| v.splat.is_some()) {
+        let folded = views.iter().filter_map(|v| v.splat).map(T::widen).reduce(&f);
+        return Ok(Literal::splat(&shape, T::narrow(finish(folded.unwrap_or(T::Calc::ZERO)))));
+    }
+    let mut out = Output::<T>::new(&shape)?;
+    let mut runs: Vec<Runs> = operands
+        .iter()
+        .zip(&views)
+        .map(|(o, v)| Runs::new(&shape, &broadcast_strides(o.shape(), &shape, v.splat.is_some())))
+        .collect();
+    for block in out.raw().chunks_mut(BLOCK) {
+        let mut folded = [T::Calc::ZERO; BLOCK];
+        for (number, (view, runs)) in views.iter().zip(&mut runs).enumerate() {
+            let mut done = 0;
+            while done < block.len() {
+                let (at, len) = runs.take(block.len() - done);
+                for (k, acc) in folded[done..done + len].iter_mut().enumerate() {
+                    let element = T::load(view.raw[at + k * runs.stride()]).widen();
+                    *acc = if number == 0 { element } else { f(*acc, element) };
+                }
+                done += len;
+            }
+        }
+        for (o, &acc) in block.iter_mut().zip(&folded) {
+            *o = T::narrow(finish(acc)).store();
+        }
+    }
+    out.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +173,23 @@ mod tests {
         assert_eq!(zip(&c, &a, |x: f32, y: f32| x - y).unwrap(), f32s(&[2, 1, 3], &[0., -2., -4., -3., -5., -7.]));
         let s = Literal::splat(&[2, 2, 3], 1f32);
         assert_eq!(zip(&s, &a, |x: f32, y: f32| x + y).unwrap().shape(), &[2, 2, 3]);
+    }
+
+    #[test]
+    fn fold_broadcasts_in_blocks() {
+        let column: Vec<f32> = (0..300).map(|i| i as f32).collect();
+        let (a, b) = (f32s(&[300, 1], &column), f32s(&[3], &[0.25, 0.5, 0.75]));
+        let one = Literal::splat(&[300, 3], 1f32);
+        let sum = fold::<f32>(&[&a, &b, &one], |x, y| x + y, |x| x * 2.0).unwrap();
+        let two = zip(&zip(&a, &b, |x: f32, y: f32| x + y).unwrap(), &one, |x: f32, y: f32| (x + y) * 2.0).unwrap();
+        assert_eq!(sum, two);
+        let huge = Literal::splat(&[1 << 40, 1 << 40], 1f32);
+        assert!(fold::<f32>(&[&huge, &huge], |x, y| x + y, |x| x).unwrap().as_splat().is_some());
+        assert_eq!(fold::<f32>(&[&f32s(&[0, 3], &[]), &b], |x, y| x + y, |x| x).unwrap(), f32s(&[0, 3], &[]));
+        assert_eq!(
+            fold::<f32>(&[&huge, &b], |x, y| x + y, |x| x).unwrap_err(),
+            Failure::Broadcast { axis: 1, left: 1 << 40, right: 3 }
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use anfora_ir::{DType, Literal, Shape};
 
-use super::arithmetic::{cast, dispatch};
+use super::arithmetic::dispatch;
+use super::cast::cast;
 use super::index::{dense, elements, uniform};
 use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};

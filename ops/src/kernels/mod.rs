@@ -10,7 +10,10 @@
 
 use anfora_ir::DType;
 
+pub(crate) mod activation;
 pub(crate) mod arithmetic;
+pub(crate) mod bits;
+pub(crate) mod cast;
 pub(crate) mod convolution;
 pub(crate) mod creation;
 pub(crate) mod elementwise;

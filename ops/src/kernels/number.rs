@@ -87,11 +87,26 @@ pub(crate) trait Number: Scalar {
 }
 
 /// A floating-point element type.
-pub(crate) trait FloatNumber: Number<Calc: Real + Into<f64>> {}
-impl FloatNumber for f16 {}
-impl FloatNumber for bf16 {}
-impl FloatNumber for f32 {}
-impl FloatNumber for f64 {}
+pub(crate) trait FloatNumber: Number<Calc: Real + Into<f64>> {
+    /// The nearest value, in one rounding; the canonical NaN for a NaN.
+    fn nearest(value: f64) -> Self;
+}
+
+macro_rules! nearest {
+    ($($ty:ty, $round:expr;)*) => {$(
+        impl FloatNumber for $ty {
+            fn nearest(value: f64) -> $ty {
+                if value.is_nan() { <$ty>::narrow(Real::NAN) } else { $round(value) }
+            }
+        }
+    )*};
+}
+nearest! {
+    f16, f16_from_f64;
+    bf16, bf16_from_f64;
+    f32, |value| value as f32;
+    f64, std::convert::identity;
+}
 
 macro_rules! integer_numbers {
     ($($ty:ty)*) => {$(
@@ -223,20 +238,7 @@ macro_rules! integer_calc {
                 let r = self.rem(other);
                 if r != 0 && (r < 0) != (other < 0) { r.wrapping_add(other) } else { r }
             }
-            #[allow(unused_comparisons)]
-            fn power(self, exponent: Self) -> Option<Self> {
-                if exponent < 0 {
-                    // The real result, truncated toward zero.
-                    let odd = exponent & 1 == 1;
-                    return match self {
-                        0 => None,
-                        1 => Some(1),
-                        s if s.wrapping_add(1) == 0 => Some(if odd { self } else { 1 }),
-                        _ => Some(0),
-                    };
-                }
-                Some(repeat_mul_integer(self, exponent as u128, 1, <$ty>::wrapping_mul))
-            }
+            fn power(self, exponent: Self) -> Option<Self> { integer_power(self, i128::from(exponent)) }
             #[inline(always)]
             fn neg(self) -> Self { self.wrapping_neg() }
             #[inline(always)]
@@ -272,6 +274,24 @@ macro_rules! integer_calc {
 }
 integer_calc! {
     i8 i16 i32 i64 u8 u16 u32 u64
+}
+
+/// An integer to the power of another: wrapped around, or for a negative exponent the real result truncated toward zero; `None` for 0
+/// to a negative power.
+pub(crate) fn integer_power<C: Calc>(base: C, exponent: i128) -> Option<C> {
+    if exponent >= 0 {
+        return base.repeat_mul(exponent.unsigned_abs());
+    }
+    let minus_one = C::ZERO.sub(C::ONE);
+    if base == C::ZERO {
+        None
+    } else if base == C::ONE || (base == minus_one && minus_one < C::ZERO && exponent % 2 != 0) {
+        Some(base)
+    } else if base == minus_one && minus_one < C::ZERO {
+        Some(C::ONE)
+    } else {
+        Some(C::ZERO)
+    }
 }
 
 /// Power by squaring. Wrapping multiplication is associative, so it is the repeated product.
@@ -487,7 +507,7 @@ macro_rules! real {
     };
 }
 real! {
-    exp expf exp; ln logf log; tanh tanhf tanh; error_function erff erf;
+    exp expf exp; exp_m1 expm1f expm1; ln logf log; ln_1p log1pf log1p; tanh tanhf tanh; error_function erff erf;
     sin sinf sin; cos cosf cos; tan tanf tan; asin asinf asin; acos acosf acos; atan atanf atan;
     sinh sinhf sinh; cosh coshf cosh; asinh asinhf asinh; acosh acoshf acosh; atanh atanhf atanh;
 }

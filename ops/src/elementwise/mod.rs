@@ -1,0 +1,81 @@
+//! Elementwise operators: arithmetic, comparison, logic, functions, activations, bits, conversion, choice.
+
+use anfora_ir::FusionPattern::{Broadcast, ElemWise};
+use anfora_ir::{Arity, Kernel, OpDef, Splat, TypeCall, TypeError, TypeId, TypeRule};
+
+use crate::row::row;
+use crate::typing::{Elements, broadcast, is_tensor, result, same_elements, tensor};
+
+mod activation;
+mod arithmetic;
+mod bits;
+mod comparison;
+mod conversion;
+mod function;
+
+/// The rows of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    let mut rows = arithmetic::rows();
+    rows.extend(comparison::rows());
+    rows.extend(bits::rows());
+    rows.extend(function::rows());
+    rows.extend(activation::rows());
+    rows.extend(conversion::rows());
+    rows
+}
+
+fn unary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
+    row(name, doc, Arity::exactly(1), infer, kernel).fusion(ElemWise).splat(Splat::OfAll)
+}
+
+fn broadcasting(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule, kernel: Kernel) -> OpDef {
+    row(name, doc, arity, infer, kernel).fusion(Broadcast).splat(Splat::OfAll)
+}
+
+fn binary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
+    broadcasting(name, doc, Arity::exactly(2), infer, kernel)
+}
+
+/// Operands of one element type that broadcast; the result has it too.
+fn same(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
+    let ty = call.operands[0].ty;
+    if (0..call.operands.len()).all(|i| call.operands[i].ty == ty && is_tensor(call, i, elements)) {
+        return Ok(ty);
+    }
+    let mut tensors = Vec::with_capacity(call.operands.len());
+    for i in 0..call.operands.len() {
+        tensors.push(tensor(call, i, elements)?);
+        same_elements(&tensors[0], &tensors[i], i)?;
+    }
+    let operands: Vec<_> = tensors.iter().enumerate().collect();
+    let shape = broadcast(call.cx, &operands)?;
+    Ok(result(call.cx, tensors[0].dtype, shape.as_deref()))
+}
+
+fn same_number(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    same(call, Elements::Number)
+}
+
+fn same_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    same(call, Elements::Float)
+}
+
+fn same_any(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    same(call, Elements::Any)
+}
+
+/// One operand, whose type is the result's.
+fn keep(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
+    if !is_tensor(call, 0, elements) {
+        tensor(call, 0, elements)?;
+    }
+    Ok(call.operands[0].ty)
+}
+
+fn keep_number(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    keep(call, Elements::Number)
+}
+
+fn keep_float(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    keep(call, Elements::Float)
+}
