@@ -291,7 +291,8 @@ pub(super) fn import_graphs(
         let importer = Importer::new(builder, settings, std::mem::take(functions), state);
         let progress = match importer.run() {
             Ok(progress) => progress,
-            Err((error, table)) => {
+            Err(failed) => {
+                let (error, table) = *failed;
                 *functions = table;
                 functions.give_up(request, error, kept_before, settings)?;
                 continue;
@@ -311,7 +312,8 @@ pub(super) fn import_graphs(
                 let settings = &of_functions[needed.entry];
                 match begin(builder, (graph, place), settings, functions, Some(needed)) {
                     Ok(activation) => stack.push(activation),
-                    Err((error, request)) => {
+                    Err(failed) => {
+                        let (error, request) = *failed;
                         let kept = settings.kept.borrow().len();
                         functions.give_up(request, error, kept, settings)?;
                     }
@@ -340,7 +342,7 @@ fn begin<'a>(
     settings: &'a Settings<'a>,
     functions: &mut FunctionTable,
     request: Option<Request>,
-) -> Result<Activation<'a>, (ImportError, Option<Request>)> {
+) -> Result<Activation<'a>, Box<(ImportError, Option<Request>)>> {
     let state = super::graph::State::default();
     let kept_before = settings.kept.borrow().len();
     let mut importer = Importer::new(builder, settings, std::mem::take(functions), state);
@@ -349,7 +351,7 @@ fn begin<'a>(
     *functions = table;
     match begun {
         Ok(()) => Ok(Activation { unfinished, settings, state, request, kept_before }),
-        Err(e) => Err((e, request)),
+        Err(e) => Err(Box::new((e, request))),
     }
 }
 

@@ -213,7 +213,7 @@ pub(super) struct Paused {
 /// Where an import stops.
 enum Stop {
     /// At the end of the outermost graph.
-    End(OpenGraph),
+    End(Box<OpenGraph>),
     /// At a call of a function that is not there yet.
     Needs(Request),
 }
@@ -268,14 +268,14 @@ impl<'m, 'a> Importer<'m, 'a> {
     }
 
     /// Imports nodes, up to the end or to one that needs a function. The table comes back from a failure, too.
-    pub(super) fn run(mut self) -> Result<Progress, (ImportError, FunctionTable)> {
+    pub(super) fn run(mut self) -> Result<Progress, Box<(ImportError, FunctionTable)>> {
         match self.advance() {
-            Ok(Stop::End(graph)) => self.finish(graph),
+            Ok(Stop::End(graph)) => self.finish(*graph),
             Ok(Stop::Needs(request)) => {
                 let (unfinished, state, table) = self.set_aside();
                 Ok(Progress::Needs { paused: Box::new(Paused { unfinished, state }), table, request })
             }
-            Err(e) => Err((e, self.functions)),
+            Err(e) => Err(Box::new((e, self.functions))),
         }
     }
 
@@ -295,7 +295,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                     }
                     None => {
                         let finished = stack.pop().expect("it is the last one");
-                        let Some(outer) = stack.last_mut() else { return Ok(Stop::End(finished)) };
+                        let Some(outer) = stack.last_mut() else { return Ok(Stop::End(Box::new(finished))) };
                         self.close(finished, outer)?;
                         continue;
                     }
@@ -758,18 +758,21 @@ impl<'m, 'a> Importer<'m, 'a> {
         var
     }
 
-    fn finish(mut self, graph: OpenGraph) -> Result<Progress, (ImportError, FunctionTable)> {
+    fn finish(mut self, graph: OpenGraph) -> Result<Progress, Box<(ImportError, FunctionTable)>> {
         let (place, is_impure) = (graph.place.clone(), graph.is_impure);
         let (tail, meta) = match self.end(graph) {
             Ok(end) => end,
-            Err(e) => return Err((e, self.functions)),
+            Err(e) => return Err(Box::new((e, self.functions))),
         };
         match self.builder.finish(tail) {
             Ok(key) => {
                 let finished = Finished { key, meta, nodes: self.nodes, is_impure };
                 Ok(Progress::Finished { finished, table: self.functions })
             }
-            Err(e) => Err((ImportError::new(place, ImportProblem::Other(e.to_string())), self.functions)),
+            Err(e) => {
+                let error = ImportError::new(place, ImportProblem::Other(e.to_string()));
+                Err(Box::new((error, self.functions)))
+            }
         }
     }
 }
