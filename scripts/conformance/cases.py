@@ -12,6 +12,8 @@ from onnx import numpy_helper
 
 KINDS = ["node", "simple", "pytorch-operator", "pytorch-converted", "light"]
 # The package has the node tests as code and the others as files.
+# Operators that draw numbers: of what they give, only element type and shape can be compared.
+RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 DATA = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
 
 
@@ -36,6 +38,10 @@ class Case:
     @property
     def model(self):
         return os.path.join(self.folder, "model.onnx")
+
+    @property
+    def draws(self):
+        return bool(RANDOM & set(self.ops))
 
     def load(self):
         return onnx.load(self.model)

@@ -37,8 +37,8 @@ RUNTIMES = {"onnxruntime": with_onnxruntime, "reference": with_reference}
 class Original:
     """What is known of a case's own model: whether the checker accepts it, which runtime runs it, and how right that is.
 
-    `runtime` is None if none runs it. `agrees` says whether it gives the outputs that are stored, `repeats` whether it
-    gives the same twice. onnxruntime goes before the reference, and one that agrees before one that does not.
+    `runtime` is None if none runs it. `agrees` says whether it gives the outputs that are stored. onnxruntime goes before the
+    reference, and one that agrees before one that does not.
     """
 
     def __init__(self, case):
@@ -53,7 +53,6 @@ class Original:
         self.full_check = found["full_check"]
         self.runtime = found["runtime"]
         self.agrees = found["agrees"]
-        self.repeats = found["repeats"]
         self.why = found["why"]
 
     def find_out(self):
@@ -66,22 +65,18 @@ class Original:
                 differences = set()
                 for number in range(len(self.case.sets)):
                     outputs = run(self.case.model, feeds(self.case, number))
-                    differences.add(
-                        compare.values_differ(expected(self.case, number), outputs, self.case.rtol, self.case.atol)
-                    )
+                    differences.add(differ(self.case, expected(self.case, number), outputs))
                 differences.discard(None)
             except Exception as error:  # Each runtime has errors of its own, and none in common.
                 why[name] = " ".join(str(error).split())[:200]
                 continue
             if not differences:
-                return found | {"runtime": name, "agrees": True, "repeats": True, "why": ""}
+                return found | {"runtime": name, "agrees": True, "why": ""}
             tried.append((name, differences.pop()))
         if not tried:
-            return found | {"runtime": None, "agrees": False, "repeats": False, "why": json.dumps(why)}
+            return found | {"runtime": None, "agrees": False, "why": json.dumps(why)}
         name, difference = tried[0]
-        again = [RUNTIMES[name](self.case.model, feeds(self.case, 0)) for _ in range(2)]
-        repeats = compare.values_differ(*again, self.case.rtol, self.case.atol) is None
-        return found | {"runtime": name, "agrees": False, "repeats": repeats, "why": difference}
+        return found | {"runtime": name, "agrees": False, "why": difference}
 
     def wrong_outputs(self, path):
         """In what the outputs of a model that was made from the case's differ from those that it has to give; None if in nothing."""
@@ -92,12 +87,17 @@ class Original:
                 wanted = expected(self.case, number)
             else:
                 wanted = RUNTIMES[self.runtime](self.case.model, given)
-            if not self.repeats:
-                wanted, outputs = ([np.zeros(v.shape, v.dtype) for v in values] for values in [wanted, outputs])
-            difference = compare.values_differ(wanted, outputs, self.case.rtol, self.case.atol)
+            difference = differ(self.case, wanted, outputs)
             if difference:
                 return difference
         return None
+
+
+def differ(case, wanted, outputs):
+    """In what the outputs of a case differ from those that are wanted; None if in nothing that can be compared."""
+    if case.draws:
+        wanted, outputs = ([np.zeros_like(v) for v in values] for values in [wanted, outputs])
+    return compare.values_differ(wanted, outputs, case.rtol, case.atol)
 
 
 def feeds(case, number):

@@ -219,6 +219,11 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
             if stated.is_some_and(|s| s != parts as i64) || (stated.is_none() && uneven) || parts == 0 {
                 return Err(Kept::because("its number of outputs does not fit the extent that is cut"));
             }
+            // The parts before the last are of one size, rounded up. Where they are more than there is, ONNX says nothing of the last.
+            let before = |e: i64| (e / parts as i64 + i64::from(e % parts as i64 != 0)).checked_mul(parts as i64 - 1);
+            if extent.is_some_and(|e| before(e).is_none_or(|b| b > e)) {
+                return Err(Kept::because("the parts before the last are more than the extent that is cut"));
+            }
             attrs.push(("sections", n.cx().int_attr(parts as i64)));
         }
     }

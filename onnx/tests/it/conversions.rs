@@ -389,6 +389,7 @@ fn splits_by_version() {
         (split(13, vec![], Some(ints(&[2, 0, 4])), &["a", "b", "c"]), "split"),
         (split(18, vec![int_attribute("num_outputs", 4)], None, &["a", "b", "c", "d"]), "split"),
         (split(18, vec![int_attribute("num_outputs", 3)], None, &["a", "b"]), "onnx.Split"),
+        (split(18, vec![int_attribute("num_outputs", 5)], None, &["a", "b", "c", "d", "e"]), "onnx.Split"),
     ];
     for (m, expected) in cases {
         assert_eq!(calls(&m), expected, "{m:#?}");
