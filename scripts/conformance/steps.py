@@ -73,6 +73,23 @@ class Steps:
 
     def run(self):
         """Imported, optimised as far as it goes, interpreted."""
+        try:
+            self.interpret()
+        except Ended as end:
+            if end.status != "unsupported":
+                raise
+            raise Ended("unsupported", self.reason_kept() or end.why) from None
+
+    def reason_kept(self):
+        """Why the first node that the import keeps as it is has no kernel; None if it keeps none."""
+        kept = json.loads(self.anfora_does("check", self.case.model, "--stats=json"))["kept"]
+        if not kept:
+            return None
+        first = kept[0]
+        name = f"{first['domain']}.{first['op_type']}" if first["domain"] else first["op_type"]
+        return f"{name} (version {first['version']}): {first['reason']}"
+
+    def interpret(self):
         optimised = self.path("optimised.anf")
         self.anfora_does("opt", self.case.model, "-O3", "--quiet", "-o", optimised)
         infos = {i.name: i for i in self.case.load().graph.input}

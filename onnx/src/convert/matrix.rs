@@ -4,7 +4,7 @@ use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, float_attri
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
-use crate::proto::AttributeType;
+use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) fn register(table: &mut Conversions) {
     table.register(Conversion::new("MatMul", OPSETS, "matmul").import(import_direct).export(export_direct));
@@ -16,7 +16,7 @@ pub(super) fn register(table: &mut Conversions) {
     ]));
 }
 
-fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+pub(super) fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = n.float_dtype(0)?;
     let mut operands = vec![n.required(0)?, n.required(1)?];
     operands.extend(n.operand(2));
@@ -35,13 +35,18 @@ fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_gemm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    export_gemm_with(n, Vec::new())
+}
+
+/// With attributes besides its own.
+pub(super) fn export_gemm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>) -> Result<(), ExportProblem> {
     let mut inputs = n.operands()?;
     if inputs.len() == 2 && n.opset() < 11 {
         // The third operand was not optional then.
         let zero = n.zero_like(0)?;
         inputs.push(n.own_constant(&zero)?);
     }
-    let mut attributes = Vec::new();
+    let mut attributes = more;
     for name in ["alpha", "beta"] {
         let value = n.attrs().float(name).unwrap_or(1.0);
         if value != 1.0 {

@@ -18,6 +18,7 @@ mod same;
 mod scan;
 mod shape;
 mod softmax;
+mod version_6;
 mod window;
 
 use std::borrow::Cow;
@@ -169,7 +170,8 @@ impl Conversion {
 /// What stands for our `if`, which is no operator.
 pub(crate) const BRANCHES: &str = "if";
 
-/// The versions of the standard operators of which the rows of this crate know the meaning.
+/// The versions of the standard operators of which the rows of this crate know the meaning, unless they say otherwise. Most hold for version 6 too
+/// ([`version_6`]).
 pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
 const NEWEST: i64 = 28;
 /// The format's number of int64.
@@ -202,6 +204,7 @@ impl Default for Conversions {
         normalization::register(&mut table);
         softmax::register(&mut table);
         loss::register(&mut table);
+        version_6::register(&mut table);
         table
     }
 }

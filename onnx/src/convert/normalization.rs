@@ -121,7 +121,7 @@ fn has_channels(n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
     }
 }
 
-fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+pub(super) fn import_batch_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let dtype = has_one_float(n)?;
     has_channels(n)?;
     let spatial = n.int("spatial").unwrap_or(1);
@@ -152,9 +152,16 @@ fn has_channels_in_axis_1(n: &NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    export_batch_norm_with(n, Vec::new())
+}
+
+/// With attributes besides its own.
+pub(super) fn export_batch_norm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>) -> Result<(), ExportProblem> {
     has_channels_in_axis_1(n)?;
     let inputs = n.operands()?;
-    n.emit("BatchNormalization", inputs, vec![epsilon(n)]);
+    let mut attributes = vec![epsilon(n)];
+    attributes.extend(more);
+    n.emit("BatchNormalization", inputs, attributes);
     Ok(())
 }
 

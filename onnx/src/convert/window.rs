@@ -262,6 +262,7 @@ fn export_average_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     }
     let mut attributes = pool_attributes(n)?;
     if n.attrs().bool("count_include_pad").unwrap_or(false) {
+        n.needs_opset(7)?;
         attributes.push(int_attribute("count_include_pad", 1));
     }
     let inputs = n.operands()?;

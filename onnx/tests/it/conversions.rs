@@ -632,3 +632,51 @@ fn operators_on_indices_come_back() {
     assert_eq!(kept(27, "SpaceToDepth", vec![int("blocksize", 2), str_attribute("mode", "CRD")]), "onnx.SpaceToDepth");
     assert_eq!(kept(28, "SpaceToDepth", vec![int("blocksize", 2), str_attribute("mode", "CRD")]), "nn.space_to_depth");
 }
+
+#[test]
+fn version_6_repeats_the_second_operand_where_it_is_told_to() {
+    let (broadcast, axis) = (int_attribute("broadcast", 1), |a| int_attribute("axis", a));
+    let cases: [(&str, [&[i64]; 2], Vec<AttributeProto>, &str); 9] = [
+        ("Add", [&[2, 3], &[2, 3]], vec![], "add"),
+        ("Add", [&[2, 3], &[3]], vec![], "onnx.Add"),
+        ("Add", [&[2, 3], &[3]], vec![broadcast.clone()], "add"),
+        ("Sub", [&[2, 3], &[3]], vec![broadcast.clone(), axis(1)], "subtract"),
+        ("Div", [&[2, 3], &[1, 1]], vec![broadcast.clone()], "divide"),
+        ("Pow", [&[2, 3], &[]], vec![broadcast.clone()], "power"),
+        ("Mul", [&[2, 2], &[2]], vec![broadcast.clone(), axis(0)], "onnx.Mul"),
+        ("Greater", [&[3], &[2, 3]], vec![broadcast.clone()], "onnx.Greater"),
+        ("Less", [&[4, 2, 3], &[2, 3]], vec![broadcast.clone()], "less"),
+    ];
+    for (op, inputs, attribute, expected) in cases {
+        let m = one_node(6, op, &inputs, attribute.clone());
+        assert_eq!(calls(&m), expected, "{op} {inputs:?} {attribute:?}");
+        let back = again(&m).graph.unwrap().node[0].clone();
+        assert_eq!((back.op_type(), &back.input[..]), (op, &["x0".to_owned(), "x1".to_owned()][..]));
+        let repeats = back.attribute.iter().any(|a| a.name() == "broadcast" && a.i() == 1);
+        assert_eq!(repeats, inputs[0] != inputs[1] && !attribute.is_empty(), "{op} {inputs:?}");
+    }
+}
+
+#[test]
+fn version_6_says_what_it_broadcasts_and_what_is_for_training() {
+    let gemm = |c: &[i64], attribute| calls(&one_node(6, "Gemm", &[&[2, 3], &[3, 4], c], attribute));
+    let broadcast = || vec![int_attribute("broadcast", 1)];
+    assert_eq!(gemm(&[4], broadcast()), "nn.gemm");
+    assert_eq!(gemm(&[2, 4], vec![]), "nn.gemm");
+    assert_eq!(gemm(&[4], vec![]), "onnx.Gemm");
+    assert_eq!(gemm(&[3], broadcast()), "onnx.Gemm");
+    let back = again(&one_node(6, "Gemm", &[&[2, 3], &[3, 4], &[4]], broadcast())).graph.unwrap();
+    assert_eq!(back.node[0].attribute, broadcast());
+
+    let norm = |attribute| one_node(6, "BatchNormalization", &[&[1, 3, 2], &[3], &[3], &[3], &[3]], attribute);
+    let (is_test, spatial) = (int_attribute("is_test", 1), int_attribute("spatial", 0));
+    assert_eq!(calls(&norm(vec![])), "onnx.BatchNormalization");
+    assert_eq!(calls(&norm(vec![is_test.clone(), spatial])), "onnx.BatchNormalization");
+    assert_eq!(calls(&norm(vec![is_test.clone()])), "nn.batch_norm");
+    let back = again(&norm(vec![is_test.clone()])).graph.unwrap();
+    assert!(back.node[0].attribute.contains(&is_test), "{:?}", back.node[0]);
+
+    // What version 7 did not change means the same.
+    assert_eq!(calls(&one_node(6, "Sigmoid", &[&[2]], vec![])), "sigmoid");
+    assert_eq!(calls(&one_node(5, "Sigmoid", &[&[2]], vec![])), "onnx.Sigmoid");
+}
