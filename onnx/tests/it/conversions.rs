@@ -73,7 +73,7 @@ fn every_row_is_registered() {
 
 #[test]
 fn only_known_versions_are_understood() {
-    for (opset, expected) in [(6, "onnx.Add"), (7, "add"), (28, "add"), (29, "onnx.Add")] {
+    for (opset, expected) in [(5, "onnx.Add"), (6, "add"), (7, "add"), (28, "add"), (29, "onnx.Add")] {
         assert_eq!(calls(&one_node(opset, "Add", &[&[2], &[2]], vec![])), expected, "{opset}");
     }
 }
