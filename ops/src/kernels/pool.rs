@@ -130,7 +130,7 @@ fn fold<T: Number>(
     step: impl Fn(T::Calc, T::Calc) -> T::Calc,
 ) -> T::Calc {
     let mut folded = init;
-    if tk.count == 0 {
+    if [ti, tj, tk].iter().any(|taps| taps.count == 0) {
         return folded;
     }
     for p in 0..ti.count {
