@@ -37,6 +37,7 @@ use anfora_ir::{OpDef, OpRegistry, RegisterError};
 mod control;
 mod creation;
 mod effects;
+mod einsum;
 mod elementwise;
 mod found;
 mod gather;
@@ -47,6 +48,8 @@ mod loss;
 mod matrix;
 mod normalisation;
 mod order;
+mod pooling;
+mod quantization;
 mod reduction;
 mod row;
 mod scan;
@@ -72,7 +75,10 @@ fn rows() -> impl Iterator<Item = OpDef> {
         layout::rows(),
         creation::rows(),
         matrix::rows(),
+        einsum::rows(),
         window::rows(),
+        pooling::rows(),
+        quantization::rows(),
         normalisation::rows(),
         softmax::rows(),
         loss::rows(),

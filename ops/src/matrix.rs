@@ -1,8 +1,9 @@
 //! Matrix products.
 
 use anfora_ir::FusionPattern::OutEWiseFusable;
-use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, OpDef, Splat, TensorType, TypeCall, TypeError, TypeId};
+use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, OpDef, Splat, TensorType, TypeCall, TypeError, TypeId};
 
+use crate::kernels::determinant;
 use crate::kernels::matmul::{self, Gemm};
 use crate::row::row;
 use crate::typing::{
@@ -57,33 +58,61 @@ pub(crate) fn rows() -> Vec<OpDef> {
             },
         )
         .fusion(OutEWiseFusable),
+        row("det", "the determinant of each matrix of a stack", Arity::exactly(1), det_type, |c| {
+            one(determinant::determinant(c.operand(0)?))
+        })
+        .splat(Splat::OfAll),
     ]
+}
+
+fn det_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Float)?;
+    let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    let [batch @ .., rows, columns] = shape.as_slice() else {
+        return Err(TypeError::operand(0, format!("operand 0 has rank {}, but a matrix is wanted", shape.len())));
+    };
+    if unify(call.cx, *rows, *columns).is_none() {
+        return Err(differ(call.cx, 0, "the number of columns", *columns, *rows));
+    }
+    Ok(result(call.cx, x.dtype, Some(batch)))
 }
 
 fn matmul_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let (a, b) = (tensor(call, 0, Elements::Number)?, tensor(call, 1, Elements::Number)?);
     same_elements(&a, &b, 1)?;
-    for (i, x) in [&a, &b].into_iter().enumerate() {
+    product_type(call, 0, 1, &a, &b, a.dtype)
+}
+
+/// The type of a product of the operands `i` and `j`, with elements of `dtype`.
+pub(crate) fn product_type(
+    call: &mut TypeCall<'_>,
+    i: usize,
+    j: usize,
+    a: &TensorType,
+    b: &TensorType,
+    dtype: DType,
+) -> Result<TypeId, TypeError> {
+    for (i, x) in [(i, a), (j, b)] {
         if x.shape.as_ref().is_some_and(|s| s.is_empty()) {
             return Err(TypeError::operand(i, format!("operand {i} has rank 0, but a matrix or a vector is wanted")));
         }
     }
-    let (Some(left), Some(right)) = (&a.shape, &b.shape) else { return Ok(call.cx.types.unranked(a.dtype)) };
+    let (Some(left), Some(right)) = (&a.shape, &b.shape) else { return Ok(call.cx.types.unranked(dtype)) };
     let depth = left[left.len() - 1];
     let other_depth = right[right.len().saturating_sub(2)];
     if unify(call.cx, depth, other_depth).is_none() {
-        return Err(differ(call.cx, 1, "the summed extent", other_depth, depth));
+        return Err(differ(call.cx, j, "the summed extent", other_depth, depth));
     }
-    let leading = |s: &Extents| TensorType { dtype: a.dtype, shape: Some(s[..s.len().saturating_sub(2)].into()) };
+    let leading = |s: &Extents| TensorType { dtype, shape: Some(s[..s.len().saturating_sub(2)].into()) };
     let (left_batch, right_batch) = (leading(left), leading(right));
-    let mut dims = broadcast(call.cx, &[(0, &left_batch), (1, &right_batch)])?.unwrap_or_default();
+    let mut dims = broadcast(call.cx, &[(i, &left_batch), (j, &right_batch)])?.unwrap_or_default();
     if left.len() > 1 {
         dims.push(left[left.len() - 2]);
     }
     if right.len() > 1 {
         dims.push(right[right.len() - 1]);
     }
-    Ok(result(call.cx, a.dtype, Some(&dims)))
+    Ok(result(call.cx, dtype, Some(&dims)))
 }
 
 fn gemm_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {

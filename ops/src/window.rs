@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::OutEWiseFusable;
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DimId, DimOp, KernelCall, KernelError, Literal, OpDef,
-    Splat, TensorType, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, DimId, DimOp, KernelCall, KernelError, Literal,
+    OpDef, Splat, TensorType, TypeCall, TypeError, TypeId,
 };
 
 use crate::kernels::Failure;
@@ -28,9 +28,7 @@ macro_rules! windows {
                     conv_type::<$n>,
                     convolve,
                 )
-                .attrs(
-            const {
-                &[strides(&$ones), padding(&$zeros), dilation(&$ones), GROUPS] })
+                .attrs(convolution_attrs($n))
                 .fusion(OutEWiseFusable),
                 row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
@@ -67,7 +65,16 @@ windows! {
     3 [1, 1, 1] [0, 0, 0, 0, 0, 0] "nn.conv3d" "nn.max_pool3d" "nn.avg_pool3d" "nn.global_avg_pool3d";
 }
 
-const fn strides(ones: &'static [i64]) -> AttrDef {
+/// The attributes of a convolution of so many spatial axes.
+pub(crate) fn convolution_attrs(spatial: usize) -> &'static [AttrDef] {
+    match spatial {
+        1 => const { &[strides(&[1]), padding(&[0; 2]), dilation(&[1]), GROUPS] },
+        2 => const { &[strides(&[1; 2]), padding(&[0; 4]), dilation(&[1; 2]), GROUPS] },
+        _ => const { &[strides(&[1; 3]), padding(&[0; 6]), dilation(&[1; 3]), GROUPS] },
+    }
+}
+
+pub(crate) const fn strides(ones: &'static [i64]) -> AttrDef {
     AttrDef::new(
         "strides",
         AttrKind::Ints,
@@ -76,7 +83,7 @@ const fn strides(ones: &'static [i64]) -> AttrDef {
     )
 }
 
-const fn padding(zeros: &'static [i64]) -> AttrDef {
+pub(crate) const fn padding(zeros: &'static [i64]) -> AttrDef {
     AttrDef::new(
         "padding",
         AttrKind::Ints,
@@ -85,7 +92,7 @@ const fn padding(zeros: &'static [i64]) -> AttrDef {
     )
 }
 
-const fn dilation(ones: &'static [i64]) -> AttrDef {
+pub(crate) const fn dilation(ones: &'static [i64]) -> AttrDef {
     AttrDef::new(
         "dilation",
         AttrKind::Ints,
@@ -94,11 +101,11 @@ const fn dilation(ones: &'static [i64]) -> AttrDef {
     )
 }
 
-const GROUPS: AttrDef =
+pub(crate) const GROUPS: AttrDef =
     AttrDef::new("groups", AttrKind::Int, AttrDefault::Int(1), "how many groups the channels and features fall into");
-const POOL_SIZE: AttrDef =
+pub(crate) const POOL_SIZE: AttrDef =
     AttrDef::new("pool_size", AttrKind::Ints, AttrDefault::Required, "the taps on each spatial axis");
-const CEIL_MODE: AttrDef = AttrDef::new(
+pub(crate) const CEIL_MODE: AttrDef = AttrDef::new(
     "ceil_mode",
     AttrKind::Bool,
     AttrDefault::Bool(false),
@@ -112,28 +119,28 @@ const COUNT_INCLUDE_PAD: AttrDef = AttrDef::new(
 );
 
 /// The lists among the attributes.
-struct Lists {
+pub(crate) struct Lists {
     /// Empty for a convolution.
-    kernel: Vec<i64>,
-    strides: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    rounding: Rounding,
+    pub(crate) kernel: Vec<i64>,
+    pub(crate) strides: Vec<i64>,
+    pub(crate) padding: Vec<i64>,
+    pub(crate) dilation: Vec<i64>,
+    pub(crate) rounding: Rounding,
 }
 
 impl Lists {
-    fn read(attrs: &AttrReader<'_>) -> Result<Lists, Failure> {
+    pub(crate) fn read(attrs: &AttrReader<'_>) -> Result<Lists, Failure> {
         let ceil = attrs.bool("ceil_mode").unwrap_or(false);
         Ok(Lists {
             kernel: attrs.ints("pool_size").unwrap_or_default(),
             strides: attrs.given_ints("strides")?,
             padding: attrs.given_ints("padding")?,
-            dilation: attrs.given_ints("dilation")?,
+            dilation: attrs.ints("dilation").unwrap_or_default(),
             rounding: if ceil { Rounding::Ceil } else { Rounding::Floor },
         })
     }
 
-    fn sliding<'a>(&'a self, kernel: &'a [i64]) -> Sliding<'a> {
+    pub(crate) fn sliding<'a>(&'a self, kernel: &'a [i64]) -> Sliding<'a> {
         Sliding {
             kernel,
             strides: &self.strides,
@@ -190,35 +197,48 @@ fn conv_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeErro
     let (x, w) = (tensor(call, 0, Elements::Float)?, tensor(call, 1, Elements::Float)?);
     same_elements(&x, &w, 1)?;
     let bias = optional(call, 2, Elements::Float)?;
+    if let Some(bias) = &bias {
+        same_elements(&x, bias, 2)?;
+    }
+    convolution_type::<N>(call, [(0, &x), (1, &w)], bias.as_ref().map(|b| (2, b)), x.dtype)
+}
+
+/// The type of a convolution of two operands, which are numbered, with elements of `dtype`.
+pub(crate) fn convolution_type<const N: usize>(
+    call: &mut TypeCall<'_>,
+    [(i, x), (j, w)]: [(usize, &TensorType); 2],
+    bias: Option<(usize, &TensorType)>,
+    dtype: DType,
+) -> Result<TypeId, TypeError> {
     let lists = Lists::read(&call.attrs())?;
     let groups = call.attrs().given_int("groups")?;
-    let (xs, ws) = (ranked(call.cx, &x, 0, N + 2)?, ranked(call.cx, &w, 1, N + 2)?);
+    let (xs, ws) = (ranked(call.cx, x, i, N + 2)?, ranked(call.cx, w, j, N + 2)?);
     if groups < 1 {
         return Err(TypeError::new(format!("{groups} groups")));
     }
     let by = call.cx.types.dims.constant(groups);
     let channels = call.cx.types.dims.mul(ws[1], by);
     if unify(call.cx, channels, xs[1]).is_none() {
-        return Err(differ(call.cx, 0, "the number of channels", xs[1], channels));
+        return Err(differ(call.cx, i, "the number of channels", xs[1], channels));
     }
     if call.cx.types.dims.as_constant(ws[0]).is_some_and(|m| m % groups != 0) {
         let m = call.cx.dim_text(ws[0]);
-        return Err(TypeError::operand(1, format!("{m} features of operand 1 do not fall into {groups} groups")));
+        return Err(TypeError::operand(j, format!("{m} features of operand {j} do not fall into {groups} groups")));
     }
-    if let Some(bias) = bias {
-        same_elements(&x, &bias, 2)?;
-        let b = ranked(call.cx, &bias, 2, 1)?;
+    if let Some((k, bias)) = bias {
+        let b = ranked(call.cx, bias, k, 1)?;
         if unify(call.cx, b[0], ws[0]).is_none() {
-            return Err(differ(call.cx, 2, "the extent", b[0], ws[0]));
+            return Err(differ(call.cx, k, "the extent", b[0], ws[0]));
         }
     }
     let kernel: Vec<Option<i64>> = ws[2..].iter().map(|&d| call.cx.types.dims.as_constant(d)).collect();
     let mut dims = Extents::from_slice(&[xs[0], ws[0]]);
     dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
-    Ok(result(call.cx, x.dtype, Some(&dims)))
+    Ok(result(call.cx, dtype, Some(&dims)))
 }
 
-fn pool_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<TypeId, TypeError> {
+/// The extents of the result of a pool.
+pub(crate) fn pool_dims(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<Extents, TypeError> {
     let lists = Lists::read(&call.attrs())?;
     let xs = ranked(call.cx, x, 0, spatial + 2)?;
     if lists.kernel.len() != spatial {
@@ -227,22 +247,29 @@ fn pool_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<
     let kernel: Vec<Option<i64>> = lists.kernel.iter().map(|&k| Some(k)).collect();
     let mut dims: Extents = xs[..2].into();
     dims.extend(lists.output(call.cx, &xs[2..], &kernel)?);
-    Ok(result(call.cx, x.dtype, Some(&dims)))
+    Ok(dims)
 }
 
 fn max_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Number)?;
-    pool_type(call, &x, N)
+    let dims = pool_dims(call, &x, N)?;
+    Ok(result(call.cx, x.dtype, Some(&dims)))
 }
 
 fn avg_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    pool_type(call, &x, N)
+    let dims = pool_dims(call, &x, N)?;
+    Ok(result(call.cx, x.dtype, Some(&dims)))
 }
 
 fn global_pool_type<const N: usize>(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Float)?;
-    let mut dims = ranked(call.cx, &x, 0, N + 2)?;
+    global_type(call, &x, N)
+}
+
+/// The type of `x` with spatial extents of 1.
+pub(crate) fn global_type(call: &mut TypeCall<'_>, x: &TensorType, spatial: usize) -> Result<TypeId, TypeError> {
+    let mut dims = ranked(call.cx, x, 0, spatial + 2)?;
     let one = call.cx.types.dims.constant(1);
     dims[2..].fill(one);
     Ok(result(call.cx, x.dtype, Some(&dims)))

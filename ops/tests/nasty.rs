@@ -80,7 +80,9 @@ fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> At
             cx.float_attr(f)
         }
         AttrKind::Str => {
-            let s = rng.pick(&["none", "tanh", "sum", "mean", "", "x", "DCR", "CRD"]);
+            let texts = ["none", "tanh", "sum", "mean", "", "x", "DCR", "CRD"];
+            let subscripts = ["ij,jk->ik", "...", "i...->...", "ab,ab", "...ii->...i"];
+            let s = if rng.below(2) == 0 { rng.pick(&texts) } else { rng.pick(&subscripts) };
             cx.str_attr(s)
         }
         AttrKind::Ints => {
@@ -119,6 +121,36 @@ fn small(cx: &Context, ty: TypeId) -> bool {
         && parts.iter().all(|&p| cx.types.static_shape(p).and_then(|s| element_count(&s)).is_some_and(|n| n < 1 << 16))
 }
 
+/// Makes most operands of operators on quantized tensors what they want.
+fn quantized(rng: &mut Rng, op: &str, i: usize, shape: &mut Vec<usize>, dtype: &mut DType) {
+    if rng.below(20) == 0 {
+        return;
+    }
+    let scale = match op {
+        "quantize" | "dequantize" => i == 1,
+        _ => !op.contains("integer") && matches!(i, 1 | 4 | 6),
+    };
+    let element = match op {
+        "quantize" => i == 2,
+        "dynamic_quantize" => false,
+        _ => !scale,
+    };
+    if element || scale {
+        *dtype = if element { DType::Int8 } else { DType::Float32 };
+    }
+    let is_parameter = match op {
+        "quantize" | "dequantize" => i > 0,
+        _ if op.contains("integer") => i > 1,
+        _ => !matches!(i, 0 | 3),
+    };
+    if is_parameter && rng.below(4) > 0 && op != "dynamic_quantize" {
+        shape.clear();
+    }
+    if i == 8 {
+        (*dtype, *shape) = (DType::Int32, vec![2]);
+    }
+}
+
 #[test]
 fn nothing_panics() {
     let registry = anfora_ops::standard();
@@ -132,8 +164,17 @@ fn nothing_panics() {
             let (mut shape, mut dtype) =
                 (rng.shape(), rng.pick(&[DType::Float32, DType::Float16, DType::Int8, DType::UInt64]));
             // Windows fit together too seldom by chance alone.
-            let spatial = row.name.strip_suffix('d').and_then(|n| n.chars().last()).and_then(|c| c.to_digit(10));
+            let spatial = row
+                .name
+                .trim_end_matches("_transpose")
+                .strip_suffix('d')
+                .and_then(|n| n.chars().last())
+                .and_then(|c| c.to_digit(10));
             let spatial = spatial.map(|n| n as usize).filter(|_| row.name.starts_with("nn.") && rng.below(8) > 0);
+            if row.name == "det" && rng.below(4) > 0 {
+                let order = rng.below(4);
+                shape = vec![rng.below(3), order, order];
+            }
             if let Some(n) = spatial {
                 shape = (0..n + 2).map(|_| rng.below(6)).collect();
                 shape[1] = 2;
@@ -159,7 +200,18 @@ fn nothing_panics() {
                     let same = rng.below(4) > 0 || (spatial.is_some() && rng.below(8) > 0);
                     let mut shape = if same { shape.clone() } else { rng.shape() };
                     let mut dtype = if rng.below(10) > 0 { dtype } else { rng.pick(DType::ALL) };
+                    if row.name.contains("quantize") || row.name.contains("_integer") {
+                        quantized(&mut rng, &row.name, i, &mut shape, &mut dtype);
+                    }
                     match row.name.as_ref() {
+                        "col2im" if i == 0 => shape = vec![rng.below(3), 4, 4],
+                        "col2im" => (dtype, shape) = (DType::Int64, vec![2]),
+                        name if i > 0 && name.starts_with("nn.max_unpool") => {
+                            dtype = DType::Int64;
+                            if i == 2 {
+                                shape = vec![2 + spatial.unwrap_or(1)];
+                            }
+                        }
                         "reshape" | "broadcast_to" if i == 1 => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "full" => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "take" | "gather_elements" if i == 1 => dtype = DType::Int64,

@@ -9,6 +9,11 @@ use anfora_ir::{
 };
 use half::{bf16, f16};
 
+#[path = "cases/pooling.rs"]
+mod pooling;
+#[path = "cases/quantized.rs"]
+mod quantized;
+
 /// An attribute of a generated call.
 #[derive(Clone)]
 enum A {
@@ -31,6 +36,8 @@ enum O {
     /// Likewise, without zeros or negative numbers.
     Positive(&'static [usize]),
     Flags(&'static [usize]),
+    /// Of this element type.
+    Of(DType, &'static [usize]),
     /// These numbers.
     Int64(&'static [usize], &'static [i64]),
     /// This number, in the element type under test.
@@ -58,6 +65,9 @@ fn by_row(rows: &[usize], operands: Vec<O>, attrs: Vec<(&'static str, A)>) -> Ca
 fn cases(op: &str) -> Option<Vec<Case>> {
     use A::*;
     use O::*;
+    if let Some(cases) = quantized::cases(op).or_else(|| pooling::cases(op)) {
+        return Some(cases);
+    }
     type Spatial = (&'static [usize], &'static [usize], &'static [i64], &'static [i64], &'static [i64]);
     let spatial = |n: usize| -> Spatial {
         match n {
@@ -303,6 +313,13 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             by_row(&[0], vec![X(&[2, 4]), X(&[4])], vec![]),
             case(vec![X(&[2, 0]), X(&[0, 3])], vec![]),
         ],
+        "einsum" => vec![
+            by_row(&[0], vec![X(&[2, 3]), X(&[3, 4])], vec![("subscripts", Str("ij,jk->ik"))]),
+            by_row(&[0], vec![X(&[2, 3, 3])], vec![("subscripts", Str("bii->bi"))]),
+            case(vec![X(&[2, 1, 3]), X(&[4, 3]), X(&[3])], vec![("subscripts", Str("...i,ki,i"))]),
+            case(vec![X(&[])], vec![("subscripts", Str("->"))]),
+        ],
+        "det" => vec![by_row(&[0], vec![X(&[2, 3, 3])], vec![]), case(vec![X(&[0, 0])], vec![])],
         "nn.gemm" => vec![
             by_row(&[0], vec![X(&[3, 4]), X(&[4, 5]), X(&[5])], vec![("alpha", Float(2.0)), ("beta", Float(-1.0))]),
             by_row(&[0], vec![X(&[3, 4]), X(&[5, 4])], vec![("trans_b", Bool(true))]),
@@ -416,6 +433,7 @@ fn operand(o: &O, dtype: DType, splat: bool, numbers: &mut Numbers) -> Option<Li
     Some(match o {
         O::X(shape) => numbers.literal(dtype, shape, false, splat),
         O::Positive(shape) => numbers.literal(dtype, shape, true, splat),
+        O::Of(dtype, shape) => numbers.literal(*dtype, shape, dtype.is_float(), splat),
         O::Flags(shape) => numbers.literal(DType::Bool, shape, false, splat),
         O::Int64(shape, values) => Literal::from_elements(shape, values).unwrap(),
         O::Scalar(v) => {

@@ -1,12 +1,22 @@
 //! Matrix products.
 
-use super::{Conversion, Conversions, Lowered, OPSETS, export_direct, float_attribute, import_direct, int_attribute};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
+    str_attribute,
+};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType};
 
 pub(super) fn register(table: &mut Conversions) {
+    table.register(Conversion::new("Det", 11..=NEWEST, "det").import(import_direct).export(export_direct));
+    table.register(
+        Conversion::new("Einsum", 12..=NEWEST, "einsum")
+            .import(import_einsum)
+            .export(export_einsum)
+            .attributes(&[("equation", AttributeType::String)]),
+    );
     table.register(Conversion::new("MatMul", OPSETS, "matmul").import(import_direct).export(export_direct));
     table.register(Conversion::new("Gemm", OPSETS, "nn.gemm").import(import_gemm).export(export_gemm).attributes(&[
         ("alpha", AttributeType::Float),
@@ -14,6 +24,20 @@ pub(super) fn register(table: &mut Conversions) {
         ("transA", AttributeType::Int),
         ("transB", AttributeType::Int),
     ]));
+}
+
+fn import_einsum(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    let equation = n.needed("equation", n.str("equation"))?.to_owned();
+    let operands = n.all_operands()?;
+    let subscripts = n.cx().str_attr(&equation);
+    n.call(operands, vec![("subscripts", subscripts)])
+}
+
+fn export_einsum(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let equation = n.attrs().str("subscripts").unwrap_or_default().to_owned();
+    let inputs = n.operands()?;
+    n.emit("Einsum", inputs, vec![str_attribute("equation", &equation)]);
+    Ok(())
 }
 
 pub(super) fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {

@@ -13,6 +13,8 @@ mod loss;
 mod matrix;
 mod normalization;
 mod order;
+mod pooling;
+mod quantization;
 mod reduction;
 mod same;
 mod scan;
@@ -201,6 +203,8 @@ impl Default for Conversions {
         control::register(&mut table);
         matrix::register(&mut table);
         window::register(&mut table);
+        pooling::register(&mut table);
+        quantization::register(&mut table);
         normalization::register(&mut table);
         softmax::register(&mut table);
         loss::register(&mut table);

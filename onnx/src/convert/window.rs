@@ -8,7 +8,7 @@ use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
 use crate::proto::{AttributeProto, AttributeType};
 
-const CONV: &[(&str, AttributeType)] = &[
+pub(super) const CONV: &[(&str, AttributeType)] = &[
     ("auto_pad", AttributeType::String),
     ("dilations", AttributeType::Ints),
     ("group", AttributeType::Int),
@@ -16,7 +16,7 @@ const CONV: &[(&str, AttributeType)] = &[
     ("pads", AttributeType::Ints),
     ("strides", AttributeType::Ints),
 ];
-const POOL: &[(&str, AttributeType)] = &[
+pub(super) const POOL: &[(&str, AttributeType)] = &[
     ("auto_pad", AttributeType::String),
     ("ceil_mode", AttributeType::Int),
     ("count_include_pad", AttributeType::Int),
@@ -47,23 +47,23 @@ pub(super) fn register(table: &mut Conversions) {
 }
 
 /// The operator of ours for windows of a number of axes; there are some for one to three.
-fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
+pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
     let name = axes.checked_sub(1).and_then(|i| names.get(i));
     name.copied().ok_or_else(|| Kept::because(format!("its windows have {axes} axes")))
 }
 
 /// Where windows lie, an entry for each spatial axis.
-struct Window {
+pub(super) struct Window {
     kernel: Vec<i64>,
-    strides: Vec<i64>,
+    pub(super) strides: Vec<i64>,
     dilations: Vec<i64>,
     /// All begins, then all ends.
-    pads: Vec<i64>,
+    pub(super) pads: Vec<i64>,
 }
 
 impl Window {
-    /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`.
-    fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
+    /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`, all but `auto_pad`.
+    pub(super) fn read_lists(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
         let axes = kernel.len();
         if n.rank(0)? != axes + 2 {
             return Err(Kept::because(format!("its windows have {axes} axes, but its first input has another rank")));
@@ -85,7 +85,12 @@ impl Window {
         if pads.iter().any(|p| !(0..1 << 31).contains(p)) {
             return Err(Kept::because("its padding is negative, or huge"));
         }
-        let mut window = Window { kernel, strides, dilations, pads };
+        Ok(Window { kernel, strides, dilations, pads })
+    }
+
+    /// Reads the attributes of a node whose first operand is `(n, c, spatial…)`.
+    pub(super) fn read(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
+        let mut window = Window::read_lists(n, kernel)?;
         match n.str("auto_pad") {
             None if n.attribute("auto_pad").is_none() => {}
             Some("NOTSET") => {}
@@ -122,7 +127,7 @@ impl Window {
     }
 
     /// The extent of a window, with the holes that a dilation makes.
-    fn reach(&self, axis: usize) -> i64 {
+    pub(super) fn reach(&self, axis: usize) -> i64 {
         (self.kernel[axis] - 1).saturating_mul(self.dilations[axis]).saturating_add(1)
     }
 
@@ -141,7 +146,7 @@ impl Window {
         Some(true)
     }
 
-    fn attrs(&self, n: &mut NodeImport<'_, '_>) -> Vec<(&'static str, AttrId)> {
+    pub(super) fn attrs(&self, n: &mut NodeImport<'_, '_>) -> Vec<(&'static str, AttrId)> {
         let mut attrs = Vec::new();
         // The defaults are lists as long as there are axes, and so are left out here, not by the operator's row.
         for (name, values, default) in
@@ -155,33 +160,60 @@ impl Window {
     }
 }
 
-fn call(op: &'static str, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
+pub(super) fn call(
+    op: &'static str,
+    operands: Vec<ExprId>,
+    attrs: Vec<(&'static str, AttrId)>,
+) -> Result<Lowered, Kept> {
     Ok(Lowered::Call { op: op.into(), operands, attrs })
 }
 
 fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    let weights = n.extents(1)?;
+    n.float_dtype(0)?;
+    let (op, attrs) = conv_operands(n, 1, ["nn.conv1d", "nn.conv2d", "nn.conv3d"])?;
+    let mut operands = vec![n.required(0)?, n.required(1)?];
+    operands.extend(n.operand(2));
+    call(op, operands, attrs)
+}
+
+/// The operator of ours, by the number of axes, and the attributes of a convolution whose weights are the operand of that number.
+pub(super) fn conv_operands(
+    n: &mut NodeImport<'_, '_>,
+    weights: usize,
+    names: [&'static str; 3],
+) -> Result<(&'static str, Vec<(&'static str, AttrId)>), Kept> {
+    let weights = n.extents(weights)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
     let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
         return Err(Kept::because("the attribute `kernel_shape` is not the extents of its weights"));
     }
-    let op = by_rank(["nn.conv1d", "nn.conv2d", "nn.conv3d"], kernel.len())?;
-    n.float_dtype(0)?;
+    let op = by_rank(names, kernel.len())?;
     let window = Window::read(n, kernel)?;
-    let mut operands = vec![n.required(0)?, n.required(1)?];
-    operands.extend(n.operand(2));
     let mut attrs = window.attrs(n);
     let groups = n.int("group").unwrap_or(1);
     attrs.push(("groups", n.cx().int_attr(groups)));
-    call(op, operands, attrs)
+    Ok((op, attrs))
 }
 
 fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.attribute("count_include_pad").is_some() {
         return Err(Kept::because("the attribute `count_include_pad` is not one of its"));
     }
-    import_pool(n, ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"])
+    let order = n.int("storage_order");
+    if order.is_some() && n.opset() < 8 {
+        return Err(Kept::because("the attribute `storage_order` is younger than the version"));
+    }
+    if n.output_count() < 2 {
+        // The order only counts for the second output.
+        return import_pool(n, ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"]);
+    }
+    let names = ["nn.max_pool_with_indices1d", "nn.max_pool_with_indices2d", "nn.max_pool_with_indices3d"];
+    let mut lowered = import_pool(n, names)?;
+    if let (Lowered::Call { attrs, .. }, 1) = (&mut lowered, order.unwrap_or(0)) {
+        attrs.push(("column_major", n.bool_attr(true)));
+    }
+    Ok(lowered)
 }
 
 fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -190,9 +222,6 @@ fn import_average_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<Lowered, Kept> {
-    if n.output_count() != 1 {
-        return Err(Kept::because("it has a second output, of indices"));
-    }
     let kernel = n.needed("kernel_shape", n.ints("kernel_shape"))?.to_vec();
     let op = by_rank(names, kernel.len())?;
     let pool_size = n.cx().ints_attr(&kernel);
@@ -200,18 +229,31 @@ fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<L
     let operands = n.all_operands()?;
     let mut attrs = window.attrs(n);
     attrs.push(("pool_size", pool_size));
-    let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
-    let count = n.int("count_include_pad").unwrap_or(0) != 0;
-    if ceil {
-        if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
-            return Err(Kept::because("`ceil_mode` may make windows of padding alone"));
-        }
-        attrs.push(("ceil_mode", n.bool_attr(true)));
-    }
-    if count {
+    add_ceil_mode(n, &window, &mut attrs)?;
+    if n.int("count_include_pad").unwrap_or(0) != 0 {
         attrs.push(("count_include_pad", n.bool_attr(true)));
     }
     call(op, operands, attrs)
+}
+
+/// Adds `ceil_mode`, if the node has it and means by it what our operators do: since version 22 the format says, as we do, that windows which would begin
+/// in the padding at the end do not count.
+pub(super) fn add_ceil_mode(
+    n: &mut NodeImport<'_, '_>,
+    window: &Window,
+    attrs: &mut Vec<(&'static str, AttrId)>,
+) -> Result<(), Kept> {
+    if n.int("ceil_mode").unwrap_or(0) == 0 {
+        return Ok(());
+    }
+    if n.opset() < 22 {
+        let count = n.int("count_include_pad").unwrap_or(0) != 0;
+        if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
+            return Err(Kept::because("`ceil_mode` may make windows of padding alone"));
+        }
+    }
+    attrs.push(("ceil_mode", n.bool_attr(true)));
+    Ok(())
 }
 
 fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -223,7 +265,7 @@ fn import_global(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 /// The attributes that convolutions and pools share, unless they are what the format takes without them.
-fn window_attributes(n: &NodeExport<'_>) -> Vec<AttributeProto> {
+pub(super) fn window_attributes(n: &NodeExport<'_>) -> Vec<AttributeProto> {
     let mut attributes = Vec::new();
     for (ours, theirs, default) in [("dilation", "dilations", 1), ("padding", "pads", 0), ("strides", "strides", 1)] {
         let values = n.attrs().ints(ours).filter(|v| v.iter().any(|&x| x != default));
@@ -233,16 +275,21 @@ fn window_attributes(n: &NodeExport<'_>) -> Vec<AttributeProto> {
 }
 
 fn export_conv(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    export_windows(n, "Conv", 1)
+}
+
+/// Writes a convolution whose weights are the operand of that number.
+pub(super) fn export_windows(n: &mut NodeExport<'_>, op_type: &str, weights: usize) -> Result<(), ExportProblem> {
     let mut attributes = window_attributes(n);
     let groups = n.attrs().int("groups").unwrap_or(1);
     if groups != 1 {
         attributes.push(int_attribute("group", groups));
     }
-    if let Some(kernel) = n.extents(1).and_then(|w| w.get(2..).map(<[i64]>::to_vec)) {
+    if let Some(kernel) = n.extents(weights).and_then(|w| w.get(2..).map(<[i64]>::to_vec)) {
         attributes.push(ints_attribute("kernel_shape", &kernel));
     }
     let inputs = n.operands()?;
-    n.emit("Conv", inputs, attributes);
+    n.emit(op_type, inputs, attributes);
     Ok(())
 }
 
@@ -270,7 +317,7 @@ fn export_average_pool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     Ok(())
 }
 
-fn pool_attributes(n: &mut NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportProblem> {
+pub(super) fn pool_attributes(n: &mut NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportProblem> {
     let mut attributes = window_attributes(n);
     attributes.extend(n.attrs().ints("pool_size").map(|k| ints_attribute("kernel_shape", &k)));
     if n.attrs().bool("ceil_mode").unwrap_or(false) {

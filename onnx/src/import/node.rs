@@ -74,6 +74,14 @@ impl NodeImport<'_, '_> {
         (self.builder.body().expr(operand) != Expr::None).then_some(operand)
     }
 
+    /// An operand as it is: `none` if it is left out.
+    pub fn operand_or_none(&mut self, i: usize) -> ExprId {
+        match self.operands.get(i) {
+            Some(&operand) => operand,
+            None => self.builder.editor().none(),
+        }
+    }
+
     /// An operand that the operator cannot do without.
     ///
     /// # Errors

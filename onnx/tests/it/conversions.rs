@@ -436,7 +436,7 @@ fn a_second_output_counts() {
         calls(&model(13, graph("g", vec![n], vec![float("x", &[1, 1, 4])], vec![float("y", &[1, 1, 3])])))
     };
     assert_eq!(pool(&["y"]), "nn.max_pool1d");
-    assert_eq!(pool(&["y", "i"]), "onnx.MaxPool");
+    assert_eq!(pool(&["y", "i"]), "nn.max_pool_with_indices1d");
 }
 
 #[test]

@@ -15,4 +15,5 @@ mod mutations;
 mod round_trip;
 mod sparse;
 mod symbolic;
+mod windows;
 mod wire;

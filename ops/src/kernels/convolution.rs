@@ -3,11 +3,11 @@
 //! An element of the result is `0 + Σ w * x` over the channels of the group and then the taps, in ascending order, plus the bias. Taps in the
 //! padding count as zeros, so that an infinite weight there makes a NaN.
 
-use anfora_ir::{Literal, Shape, element_count};
+use anfora_ir::{DType, Literal, Shape, element_count};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::matmul::{Extents, Lanes, Part, Strided, accumulate};
-use super::number::{Calc, FloatNumber, Number, Scalar};
+use super::number::{Calc, Number, Scalar};
 use super::view::{Output, View, filled};
 use super::window::{Sliding, Windows};
 use super::{Failure, shape_text};
@@ -70,11 +70,14 @@ pub(crate) fn convolve(
         windows,
         shape,
     };
-    dispatch!(float dtype, T => plan.run::<T>(x, w, bias))
+    match dtype {
+        DType::Int32 => plan.run::<i32>(x, w, bias),
+        _ => dispatch!(float dtype, T => plan.run::<T>(x, w, bias)),
+    }
 }
 
 impl Plan {
-    fn run<T: FloatNumber>(&self, x: &Literal, w: &Literal, bias: Option<&Literal>) -> Result<Literal, Failure> {
+    fn run<T: Number>(&self, x: &Literal, w: &Literal, bias: Option<&Literal>) -> Result<Literal, Failure> {
         if self.shape.contains(&0) {
             return Output::<T>::new(&self.shape)?.finish();
         }
@@ -112,7 +115,7 @@ impl Plan {
     }
 
     /// The sums of one group as a matrix product: features x (channels and taps) x positions.
-    fn sum<T: FloatNumber>(
+    fn sum<T: Number>(
         &self,
         x: &View<'_, T>,
         w: &View<'_, T>,
@@ -128,13 +131,7 @@ impl Plan {
     }
 
     /// The sums of one feature whose weights are all equal. Taps in the padding are only counted.
-    fn sum_equal_weights<T: FloatNumber>(
-        &self,
-        x: &View<'_, T>,
-        weight: T,
-        first_channel: usize,
-        sums: &mut [T::Calc],
-    ) {
+    fn sum_equal_weights<T: Number>(&self, x: &View<'_, T>, weight: T, first_channel: usize, sums: &mut [T::Calc]) {
         let [a, b, c] = &self.windows.axes;
         let terms = self.channels as u128 * self.taps as u128;
         let factor = weight.widen();
@@ -178,7 +175,7 @@ impl Plan {
 }
 
 /// The sum of `inside` products of two numbers, and of `padded` products with zero.
-fn dot_of_splats<T: FloatNumber>(element: T, weight: T, inside: u128, padded: u128) -> T::Calc {
+fn dot_of_splats<T: Number>(element: T, weight: T, inside: u128, padded: u128) -> T::Calc {
     let sum = weight.widen().mul(element.widen()).repeat_add(inside);
     if padded > 0 { sum.add(weight.widen().mul(T::Calc::ZERO)) } else { sum }
 }
@@ -200,7 +197,7 @@ struct Patches<'a, T: Scalar> {
 /// How many lanes of a term are read before they are dealt out to tiles.
 const BUFFER: usize = 128;
 
-impl<T: FloatNumber> Lanes<T::Calc> for Patches<'_, T> {
+impl<T: Number> Lanes<T::Calc> for Patches<'_, T> {
     fn pack(&self, part: Part, width: usize, panel: &mut [T::Calc]) {
         let tile = part.terms * width;
         let mut buffer = [T::Calc::ZERO; BUFFER];
@@ -218,7 +215,7 @@ impl<T: FloatNumber> Lanes<T::Calc> for Patches<'_, T> {
     }
 }
 
-impl<T: FloatNumber> Patches<'_, T> {
+impl<T: Number> Patches<'_, T> {
     /// One tap of one channel under neighbouring windows.
     fn read(&self, term: usize, first_window: usize, out: &mut [T::Calc]) {
         let [a, b, c] = &self.plan.windows.axes;

@@ -1,12 +1,13 @@
 //! Pooling: a reduction of the taps of a window that lie in the operand.
 
-use anfora_ir::{Literal, Shape};
+use anfora_ir::{DType, Literal, Shape, element_count};
 
-use super::Failure;
 use super::arithmetic::dispatch;
-use super::number::{Calc, FloatNumber, Number};
+use super::number::{Calc, FloatNumber, Number, Real, Scalar};
+use super::strides::row_major;
 use super::view::{Output, View};
 use super::window::{Axis, Sliding, Taps, Windows};
+use super::{Failure, shape_text};
 
 /// What an average divides by.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -44,6 +45,101 @@ pub(crate) fn avg_pool(x: &Literal, sliding: Sliding<'_>, divisor: Divisor) -> R
     dispatch!(float x.dtype(), T => average::<T>(&pool, x, divisor))
 }
 
+/// The `p`-norm of the elements under each window.
+pub(crate) fn lp_pool(x: &Literal, sliding: Sliding<'_>, p: i64) -> Result<Literal, Failure> {
+    let pool = Pool::new(x, sliding)?;
+    dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
+}
+
+/// The `p`-norm over the spatial axes, which become 1.
+pub(crate) fn global_lp_pool(x: &Literal, p: i64) -> Result<Literal, Failure> {
+    let pool = Pool::global(x)?;
+    dispatch!(float x.dtype(), T => norms::<T>(&pool, x, p))
+}
+
+fn norms<T: FloatNumber>(pool: &Pool, x: &Literal, p: i64) -> Result<Literal, Failure> {
+    if p < 1 {
+        return Err(Failure::Mismatch(format!("there is no {p}-norm")));
+    }
+    let exponent = T::Calc::from_f64(p as f64);
+    let power = |e: T::Calc| match p {
+        1 => e.abs(),
+        2 => e.mul(e),
+        _ => e.abs().power(exponent).unwrap_or(T::Calc::ZERO),
+    };
+    let root = |sum: T::Calc| match p {
+        1 => sum,
+        2 => sum.sqrt(),
+        _ => sum.power(T::Calc::ONE.div(exponent)).unwrap_or(T::Calc::ZERO),
+    };
+    pool.run::<T>(
+        x,
+        T::Calc::ZERO,
+        |sum, e| sum.add(power(e)),
+        |e, count| power(e).repeat_add(count),
+        |sum, _| T::narrow(root(sum)),
+    )
+}
+
+/// In which order the elements of a channel are numbered.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Numbering {
+    /// The last axis is the fastest.
+    RowMajor,
+    /// The first spatial axis is the fastest.
+    ColumnMajor,
+}
+
+/// The largest element under each window, and the number of the first such element among those of the operand; -1 if there is none.
+pub(crate) fn max_pool_with_indices(
+    x: &Literal,
+    sliding: Sliding<'_>,
+    numbering: Numbering,
+) -> Result<Vec<Literal>, Failure> {
+    let pool = Pool::new(x, sliding)?;
+    dispatch!(number x.dtype(), T => pool.largest::<T>(x, numbering))
+}
+
+/// Puts elements back where `indices` (numbers of elements of the result, row-major) say they come from, among zeros. Of several with one
+/// number, the last counts. If `padded` is given, zeros are put after the result of that `shape` along each axis.
+pub(crate) fn max_unpool(
+    x: &Literal,
+    indices: &Literal,
+    shape: &[usize],
+    padded: Option<&[usize]>,
+) -> Result<Literal, Failure> {
+    fn run<T: Scalar>(x: &Literal, indices: &Literal, shape: &[usize], whole: &[usize]) -> Result<Literal, Failure> {
+        let mut out = Output::<T>::new(whole)?;
+        let (view, places) = (View::<T>::new(x), View::<i64>::new(indices));
+        let limit = element_count(shape).ok_or(Failure::TooLarge)?;
+        let (inner, outer) = (row_major(shape), row_major(whole));
+        let raw = out.raw();
+        // All elements of a splat go to the places there are, which are one if they are a splat too.
+        let count = match (view.splat, places.splat) {
+            (Some(_), Some(_)) => x.element_count().min(1),
+            _ => x.element_count(),
+        };
+        for i in 0..count {
+            let index = places.get(i);
+            let place = usize::try_from(index).ok().filter(|&p| p < limit);
+            let place = place.ok_or(Failure::Index { index, extent: limit })?;
+            let along = |axis: usize| place / inner[axis] as usize % shape[axis] * outer[axis] as usize;
+            raw[(0..shape.len()).map(along).sum::<usize>()] = view.get(i).store();
+        }
+        out.finish()
+    }
+    if indices.shape() != x.shape() || indices.dtype() != DType::Int64 {
+        let (found, wanted) = (shape_text(indices.shape()), shape_text(x.shape()));
+        return Err(Failure::Mismatch(format!("indices of shape {found} for elements of shape {wanted}")));
+    }
+    let whole = padded.unwrap_or(shape);
+    if whole.len() != shape.len() || whole.iter().zip(shape).any(|(w, s)| w < s) {
+        let (found, least) = (shape_text(whole), shape_text(shape));
+        return Err(Failure::Mismatch(format!("a result of shape {found}, but at least {least} is needed")));
+    }
+    dispatch!(any x.dtype(), T => run::<T>(x, indices, shape, whole))
+}
+
 struct Pool {
     windows: Windows,
     /// Spatial elements of one channel.
@@ -72,6 +168,88 @@ impl Pool {
         shape.extend_from_slice(&windows.output());
         let plane = if x.as_splat().is_some() { 0 } else { windows.product(|a| a.input)? };
         Ok(Pool { windows, plane, shape })
+    }
+
+    /// One window over all.
+    fn global(x: &Literal) -> Result<Pool, Failure> {
+        let &[n, c, ref input @ ..] = x.shape() else {
+            return Err(Failure::Mismatch("the operand has no channels".into()));
+        };
+        let windows = Windows::over_all(input)?;
+        let mut shape = Shape::from_slice(&[n, c]);
+        shape.extend_from_slice(&windows.output());
+        let plane = if x.as_splat().is_some() { 0 } else { windows.product(|a| a.input)? };
+        Ok(Pool { windows, plane, shape })
+    }
+
+    fn largest<T: Number>(&self, x: &Literal, numbering: Numbering) -> Result<Vec<Literal>, Failure> {
+        let (mut best, mut numbers) = (Output::<T>::new(&self.shape)?, Output::<i64>::new(&self.shape)?);
+        if self.shape.contains(&0) {
+            return Ok(vec![best.finish()?, numbers.finish()?]);
+        }
+        let view = View::<T>::new(x);
+        let [a, b, c] = &self.windows.axes;
+        // Of a splat, numbers may still be large.
+        let size = self.windows.product(|a| a.input)?;
+        let steps = match numbering {
+            Numbering::RowMajor => [b.input * c.input, c.input, 1],
+            Numbering::ColumnMajor => {
+                // Axes that are not there have the extent 1 and come first.
+                [1, a.input, a.input * b.input]
+            }
+        };
+        let planes: usize = self.shape[..2].iter().product();
+        planes.checked_mul(size).filter(|&n| i64::try_from(n).is_ok()).ok_or(Failure::TooLarge)?;
+        let mut slots = best.raw().iter_mut().zip(numbers.raw());
+        for plane in 0..planes {
+            let elements = view.raw.get(plane * self.plane..).unwrap_or(&[]);
+            for i in 0..a.output {
+                let ti = a.taps(i, false);
+                for j in 0..b.output {
+                    let tj = b.taps(j, false);
+                    for k in 0..c.output {
+                        let tk = c.taps(k, false);
+                        let mut largest: Option<(T::Calc, usize)> = None;
+                        // The first tap of a splat is as large as any.
+                        let counts = [ti.count, tj.count, tk.count];
+                        let most = if counts.contains(&0) {
+                            0
+                        } else if view.splat.is_some() {
+                            1
+                        } else {
+                            usize::MAX
+                        };
+                        let counts = counts.map(|n| n.min(most));
+                        for p in 0..counts[0] {
+                            for q in 0..counts[1] {
+                                for r in 0..counts[2] {
+                                    let at = [
+                                        ti.position + p * a.dilation,
+                                        tj.position + q * b.dilation,
+                                        tk.position + r * c.dilation,
+                                    ];
+                                    let element = match view.splat {
+                                        Some(element) => element,
+                                        None => T::load(elements[(at[0] * b.input + at[1]) * c.input + at[2]]),
+                                    };
+                                    let element = element.widen();
+                                    let wins = largest
+                                        .is_none_or(|(best, _)| !best.is_nan() && (element > best || element.is_nan()));
+                                    if wins {
+                                        let number = (0..3).map(|d| at[d] * steps[d]).sum::<usize>();
+                                        largest = Some((element, plane * size + number));
+                                    }
+                                }
+                            }
+                        }
+                        let Some((slot, number)) = slots.next() else { continue };
+                        *slot = T::narrow(largest.map_or(T::Calc::LOWEST, |l| l.0)).store();
+                        *number = largest.map_or(-1, |l| l.1 as i64).store();
+                    }
+                }
+            }
+        }
+        Ok(vec![best.finish()?, numbers.finish()?])
     }
 
     /// Folds the elements under each window with `step`; `repeat` folds that many equal ones.
@@ -190,6 +368,41 @@ mod tests {
         // The part of a window beyond the padding never counts.
         let s = sliding(&[2, 2], &[2, 2], &[0; 4], Rounding::Ceil);
         assert_eq!(avg_pool(&x, s, Divisor::Padded).unwrap(), f32s(&[1, 1, 2, 2], &[2., 3.5, 6.5, 8.]));
+    }
+
+    #[test]
+    fn norms_of_windows() {
+        let x = f32s(&[1, 1, 4], &[3., -4., 0., 2.]);
+        let s = Sliding { kernel: &[2], strides: &[1], padding: &[1, 0], dilation: &[1], rounding: Rounding::Floor };
+        assert_eq!(lp_pool(&x, s, 1).unwrap(), f32s(&[1, 1, 4], &[3., 7., 4., 2.]));
+        assert_eq!(lp_pool(&x, s, 2).unwrap(), f32s(&[1, 1, 4], &[3., 5., 4., 2.]));
+        assert_eq!(global_lp_pool(&x, 1).unwrap(), f32s(&[1, 1, 1], &[9.]));
+        assert_eq!(lp_pool(&f32s(&[1, 1, 2], &[2., 0.]), s, 3).unwrap(), f32s(&[1, 1, 2], &[2., 2.]));
+        assert!(lp_pool(&x, s, 0).is_err());
+        let huge = Literal::splat(&[2, 1, 1 << 40, 1 << 20], 0.5f32);
+        assert_eq!(global_lp_pool(&huge, 2).unwrap().shape(), &[2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn where_the_largest_is_and_back() {
+        let x = f32s(&[1, 2, 2, 3], &[1., 7., 7., 4., 5., 6., 0., 0., 0., f32::NAN, 9., 0.]);
+        let s = sliding(&[2, 2], &[1, 1], &[0, 0, 0, 0], Rounding::Floor);
+        let rows = max_pool_with_indices(&x, s, Numbering::RowMajor).unwrap();
+        assert_eq!(rows[0], max_pool(&x, s).unwrap());
+        assert_eq!(rows[1], Literal::from_elements(&[1, 2, 1, 2], &[1i64, 1, 9, 10]).unwrap());
+        let columns = max_pool_with_indices(&x, s, Numbering::ColumnMajor).unwrap();
+        assert_eq!(columns[1], Literal::from_elements(&[1, 2, 1, 2], &[2i64, 2, 7, 9]).unwrap());
+        let splat = max_pool_with_indices(&Literal::splat(&[1, 1, 2, 3], 1f32), s, Numbering::RowMajor).unwrap();
+        assert_eq!(splat[1], Literal::from_elements(&[1, 1, 1, 2], &[0i64, 1]).unwrap());
+
+        let (y, i) = (f32s(&[1, 1, 2], &[5., 6.]), Literal::from_elements(&[1, 1, 2], &[1i64, 2]).unwrap());
+        assert_eq!(max_unpool(&y, &i, &[1, 1, 4], None).unwrap(), f32s(&[1, 1, 4], &[0., 5., 6., 0.]));
+        let (y, i) = (y.reshaped(&[1, 1, 2, 1]).unwrap(), i.reshaped(&[1, 1, 2, 1]).unwrap());
+        let padded = max_unpool(&y, &i, &[1, 1, 2, 2], Some(&[1, 1, 2, 3])).unwrap();
+        assert_eq!(padded, f32s(&[1, 1, 2, 3], &[0., 5., 0., 6., 0., 0.]));
+        let far = Literal::from_elements(&[1, 1, 2, 1], &[1i64, 4]).unwrap();
+        assert_eq!(max_unpool(&y, &far, &[1, 1, 2, 2], None), Err(Failure::Index { index: 4, extent: 4 }));
+        assert!(max_unpool(&y, &i, &[1, 1, 2, 2], Some(&[1, 1, 1, 4])).is_err());
     }
 
     #[test]

@@ -137,6 +137,24 @@ impl Windows {
         Ok(Windows { axes, spatial })
     }
 
+    /// One window that is as large as the tensor.
+    ///
+    /// # Errors
+    /// If there are too many axes, or one is empty.
+    pub(crate) fn over_all(input: &[usize]) -> Result<Windows, Failure> {
+        if input.len() > MAX_SPATIAL || input.contains(&0) {
+            return Err(Failure::Mismatch(format!("no window fits over the extents {input:?}")));
+        }
+        let mut axes = [Axis::NONE; MAX_SPATIAL];
+        for (axis, &extent) in axes[MAX_SPATIAL - input.len()..].iter_mut().zip(input) {
+            if extent >= 1 << 61 {
+                return Err(Failure::TooLarge);
+            }
+            *axis = Axis { input: extent, kernel: extent, ..Axis::NONE };
+        }
+        Ok(Windows { axes, spatial: input.len() })
+    }
+
     /// The spatial extents of the result.
     pub(crate) fn output(&self) -> Shape {
         self.axes[MAX_SPATIAL - self.spatial..].iter().map(|a| a.output).collect()

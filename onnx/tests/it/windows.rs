@@ -1,0 +1,175 @@
+//! Windows, products and quantized tensors: which nodes become operators of ours, and that they come back as they were.
+
+use anfora_onnx::convert::{int_attribute, ints_attribute, str_attribute};
+use anfora_onnx::proto::{AttributeProto, ModelProto, ValueInfoProto};
+
+use crate::models::{FLOAT, INT64, again, graph, info, model, node, normalized, operators, read};
+
+const UINT8: i32 = 2;
+const INT8: i32 = 3;
+const INT32: i32 = 6;
+const FLOAT16: i32 = 10;
+
+/// One node over inputs of these element types and extents; no extents and no type is an input that is left out.
+fn one(opset: i64, op: &str, inputs: &[(i32, &[i64])], outputs: &[&str], attribute: Vec<AttributeProto>) -> ModelProto {
+    let names: Vec<String> =
+        inputs.iter().enumerate().map(|(i, x)| if x.0 == 0 { String::new() } else { format!("x{i}") }).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let infos = names.iter().zip(inputs).filter(|(n, _)| !n.is_empty()).map(|(n, x)| info(n, x.0, x.1)).collect();
+    let results = outputs.iter().map(|o| ValueInfoProto { name: Some(o.to_string()), ..ValueInfoProto::default() });
+    model(opset, graph("g", vec![node(op, &names, outputs, attribute)], infos, results.collect()))
+}
+
+/// The operator that a model of one node becomes; it comes back as the same node.
+#[track_caller]
+fn both_ways(model: &ModelProto) -> String {
+    let back = normalized(again(model)).graph.expect("a graph");
+    let original = normalized(model.clone()).graph.expect("a graph");
+    assert_eq!(back.node, original.node);
+    operators(&read(model)).join(" ")
+}
+
+/// The operator alone.
+fn becomes(model: &ModelProto) -> String {
+    operators(&read(model)).join(" ")
+}
+
+#[test]
+fn quantization_by_version() {
+    let quantize = |opset, inputs: &[(i32, &[i64])], attribute| one(opset, "QuantizeLinear", inputs, &["y"], attribute);
+    let x: (i32, &[i64]) = (FLOAT, &[2, 6]);
+    let axis = || int_attribute("axis", 0);
+    for (m, expected) in [
+        (quantize(10, &[x, (FLOAT, &[])], vec![]), "quantize"),
+        (quantize(10, &[x, (FLOAT, &[]), (INT8, &[])], vec![]), "quantize"),
+        (quantize(13, &[x, (FLOAT, &[2]), (UINT8, &[2])], vec![axis()]), "quantize"),
+        (quantize(10, &[x, (FLOAT, &[2]), (UINT8, &[2])], vec![axis()]), "onnx.QuantizeLinear"),
+        (
+            quantize(
+                21,
+                &[x, (FLOAT, &[2, 3])],
+                vec![int_attribute("block_size", 2), int_attribute("output_dtype", 5)],
+            ),
+            "quantize",
+        ),
+        (
+            quantize(23, &[x, (FLOAT, &[])], vec![int_attribute("output_dtype", 3), int_attribute("precision", 10)]),
+            "quantize",
+        ),
+        (quantize(21, &[x, (FLOAT, &[])], vec![int_attribute("output_dtype", 21)]), "onnx.QuantizeLinear"),
+        (quantize(19, &[(INT32, &[2]), (INT32, &[])], vec![]), "onnx.QuantizeLinear"),
+    ] {
+        assert_eq!(both_ways(&m), expected, "{m:#?}");
+    }
+    let dequantize =
+        |opset, inputs: &[(i32, &[i64])], attribute| one(opset, "DequantizeLinear", inputs, &["y"], attribute);
+    for (m, expected) in [
+        (dequantize(10, &[(UINT8, &[2, 6]), (FLOAT, &[])], vec![]), "dequantize"),
+        (dequantize(13, &[(INT32, &[2, 6]), (FLOAT, &[2])], vec![axis()]), "dequantize"),
+        (
+            dequantize(
+                21,
+                &[(INT8, &[2, 6]), (FLOAT16, &[2, 2]), (INT8, &[2, 2])],
+                vec![int_attribute("block_size", 3)],
+            ),
+            "dequantize",
+        ),
+        (dequantize(23, &[(INT8, &[2, 6]), (FLOAT16, &[])], vec![int_attribute("output_dtype", 1)]), "dequantize"),
+        (
+            dequantize(21, &[(INT8, &[2, 6]), (FLOAT16, &[])], vec![int_attribute("output_dtype", 1)]),
+            "onnx.DequantizeLinear",
+        ),
+    ] {
+        assert_eq!(both_ways(&m), expected, "{m:#?}");
+    }
+    assert_eq!(both_ways(&one(11, "DynamicQuantizeLinear", &[x], &["y", "s", "z"], vec![])), "dynamic_quantize");
+}
+
+#[test]
+fn products_of_quantized_tensors() {
+    let (a, b): ((i32, &[i64]), (i32, &[i64])) = ((UINT8, &[2, 3]), (INT8, &[3, 4]));
+    assert_eq!(both_ways(&one(10, "MatMulInteger", &[a, b], &["y"], vec![])), "matmul_integer");
+    let zero = one(10, "MatMulInteger", &[a, b, (0, &[]), (INT8, &[4])], &["y"], vec![]);
+    assert_eq!(both_ways(&zero), "matmul_integer");
+    let scale: (i32, &[i64]) = (FLOAT, &[]);
+    let inputs = [a, scale, (UINT8, &[]), b, scale, (INT8, &[]), scale, (INT8, &[])];
+    assert_eq!(both_ways(&one(10, "QLinearMatMul", &inputs, &["y"], vec![])), "quantized_matmul");
+    let pads = || vec![ints_attribute("kernel_shape", &[2, 2]), ints_attribute("pads", &[1, 0, 0, 1])];
+    let (x, w): ((i32, &[i64]), (i32, &[i64])) = ((UINT8, &[1, 2, 5, 5]), (INT8, &[3, 2, 2, 2]));
+    assert_eq!(both_ways(&one(10, "ConvInteger", &[x, w, (UINT8, &[])], &["y"], pads())), "nn.conv_integer2d");
+    let inputs = [x, scale, (UINT8, &[]), w, (FLOAT, &[3]), (INT8, &[3]), scale, (UINT8, &[]), (INT32, &[3])];
+    assert_eq!(both_ways(&one(10, "QLinearConv", &inputs, &["y"], pads())), "nn.quantized_conv2d");
+}
+
+#[test]
+fn sums_of_products() {
+    let (a, b): ((i32, &[i64]), (i32, &[i64])) = ((FLOAT, &[2, 3]), (FLOAT, &[3, 4]));
+    let einsum = one(12, "Einsum", &[a, b], &["y"], vec![str_attribute("equation", "ij, jk -> ki")]);
+    assert_eq!(both_ways(&einsum), "einsum");
+    assert_eq!(both_ways(&one(11, "Det", &[(FLOAT, &[5, 3, 3])], &["y"], vec![])), "det");
+}
+
+#[test]
+fn pools_by_version() {
+    let x: (i32, &[i64]) = (FLOAT, &[1, 2, 7, 7]);
+    let kernel = || ints_attribute("kernel_shape", &[2, 3]);
+    let pool = |opset, op: &str, outputs: &[&str], more: Vec<AttributeProto>| {
+        one(opset, op, &[x], outputs, [vec![kernel()], more].concat())
+    };
+    for (m, expected) in [
+        (pool(8, "MaxPool", &["y", "i"], vec![]), "nn.max_pool_with_indices2d"),
+        (pool(12, "MaxPool", &["y", "i"], vec![int_attribute("storage_order", 1)]), "nn.max_pool_with_indices2d"),
+        (pool(12, "MaxPool", &["y"], vec![int_attribute("storage_order", 1)]), "nn.max_pool2d"),
+        (pool(11, "LpPool", &["y"], vec![int_attribute("p", 3)]), "nn.lp_pool2d"),
+        (pool(18, "LpPool", &["y"], vec![int_attribute("p", 1), ints_attribute("dilations", &[2, 1])]), "nn.lp_pool2d"),
+        (one(9, "GlobalMaxPool", &[x], &["y"], vec![]), "nn.global_max_pool2d"),
+        (one(9, "GlobalLpPool", &[x], &["y"], vec![int_attribute("p", 1)]), "nn.global_lp_pool2d"),
+        (one(11, "MaxUnpool", &[x, (INT64, &[1, 2, 7, 7])], &["y"], vec![kernel()]), "nn.max_unpool2d"),
+        (one(18, "Col2Im", &[(FLOAT, &[1, 4, 9]), (INT64, &[2]), (INT64, &[2])], &["y"], vec![]), "col2im"),
+    ] {
+        assert_eq!(both_ways(&m), expected, "{m:#?}");
+    }
+    // Since version 22 it is said what becomes of a window that begins in the padding at the end.
+    let past = |opset| {
+        let attribute = vec![
+            ints_attribute("kernel_shape", &[1]),
+            ints_attribute("strides", &[2]),
+            ints_attribute("pads", &[0, 1]),
+            int_attribute("ceil_mode", 1),
+            int_attribute("count_include_pad", 1),
+        ];
+        becomes(&one(opset, "AveragePool", &[(FLOAT, &[1, 1, 4])], &["y"], attribute))
+    };
+    assert_eq!((past(19).as_str(), past(22).as_str()), ("onnx.AveragePool", "nn.avg_pool1d"));
+}
+
+#[test]
+fn transposed_convolutions() {
+    let (x, w): ((i32, &[i64]), (i32, &[i64])) = ((FLOAT, &[1, 2, 4, 5]), (FLOAT, &[2, 3, 3, 3]));
+    let convolve = |attribute: Vec<AttributeProto>| {
+        one(11, "ConvTranspose", &[x, w], &["y"], [vec![ints_attribute("kernel_shape", &[3, 3])], attribute].concat())
+    };
+    let strides = || ints_attribute("strides", &[2, 2]);
+    let explicit = convolve(vec![
+        strides(),
+        ints_attribute("pads", &[1, 0, 1, 2]),
+        ints_attribute("output_padding", &[1, 0]),
+        ints_attribute("dilations", &[1, 2]),
+    ]);
+    assert_eq!(both_ways(&explicit), "nn.conv2d_transpose");
+    let pads_of = |m: &ModelProto| {
+        let back = again(m).graph.expect("a graph");
+        let pads = back.node[0].attribute.iter().find(|a| a.name() == "pads").map(|a| a.ints.clone());
+        (back.node[0].op_type().to_owned(), pads)
+    };
+    let transposed = |pads: &[i64]| ("ConvTranspose".to_owned(), Some(pads.to_vec()));
+    let shape = || ints_attribute("output_shape", &[8, 10]);
+    assert_eq!(pads_of(&convolve(vec![strides(), shape()])), transposed(&[1, 1, 0, 0]));
+    assert_eq!(
+        pads_of(&convolve(vec![strides(), shape(), str_attribute("auto_pad", "SAME_UPPER")])),
+        transposed(&[0, 0, 1, 1])
+    );
+    assert_eq!(pads_of(&convolve(vec![strides(), str_attribute("auto_pad", "SAME_LOWER")])), transposed(&[1, 1, 0, 0]));
+    let too_large = convolve(vec![strides(), ints_attribute("output_shape", &[20, 20])]);
+    assert_eq!(becomes(&too_large), "onnx.ConvTranspose");
+}

@@ -1,0 +1,414 @@
+//! Quantization: an integer stands for its distance from a zero point, times a scale. Both are those of the whole tensor, or of an index
+//! along one axis, or of a block of indices along one axis.
+
+use anfora_ir::{DType, Element, Literal};
+
+use super::arithmetic::{Binary, binary, cast, dispatch};
+use super::convolution::convolve;
+use super::elementwise::zip;
+use super::matmul::matmul;
+use super::number::{Calc, FloatNumber, Number, Scalar};
+use super::reduction::{Axes, Reduce, reduce};
+use super::strides::resolve_axis;
+use super::view::{Output, View};
+use super::window::Sliding;
+use super::{Failure, shape_text};
+
+/// Which scale belongs to which element.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Granularity {
+    /// Elements before, along and after the axis.
+    outer: usize,
+    extent: usize,
+    inner: usize,
+    sharing: Sharing,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Sharing {
+    /// All share one scale.
+    All,
+    /// Those of one index along the axis do.
+    Index,
+    /// Those of so many neighbours along the axis do.
+    Block(usize),
+}
+
+impl Granularity {
+    /// # Errors
+    /// If scales of this shape do not belong to elements of that shape.
+    pub(crate) fn new(shape: &[usize], scales: &[usize], axis: i64, block: i64) -> Result<Granularity, Failure> {
+        let block =
+            usize::try_from(block).map_err(|_| Failure::Mismatch(format!("a block of {block} is out of range")))?;
+        let mismatch = || {
+            let of = if block == 0 { String::new() } else { format!(" of blocks of {block}") };
+            let (scales, shape) = (shape_text(scales), shape_text(shape));
+            Failure::Mismatch(format!("scales{of} of shape {scales} for elements of shape {shape} and axis {axis}"))
+        };
+        if block == 0 && matches!(scales, [] | [1]) {
+            return Ok(Granularity { outer: 1, extent: 1, inner: 0, sharing: Sharing::All });
+        }
+        let axis = resolve_axis(axis, shape.len())?;
+        let extent = shape[axis];
+        if block == 0 {
+            if scales != [extent] {
+                return Err(mismatch());
+            }
+        } else {
+            let fits = scales.len() == shape.len()
+                && (0..shape.len()).all(|i| scales[i] == if i == axis { extent.div_ceil(block) } else { shape[i] });
+            if !fits {
+                return Err(mismatch());
+            }
+        }
+        let product = |s: &[usize]| s.iter().fold(1usize, |n, &e| n.saturating_mul(e));
+        let sharing = if block == 0 { Sharing::Index } else { Sharing::Block(block) };
+        Ok(Granularity { outer: product(&shape[..axis]), extent, inner: product(&shape[axis + 1..]), sharing })
+    }
+
+    /// Where the scales of a run of elements after the axis begin, and their distance.
+    fn scales(&self, outer: usize, index: usize) -> (usize, usize) {
+        match self.sharing {
+            Sharing::All => (0, 0),
+            Sharing::Index => (index, 0),
+            Sharing::Block(block) => ((outer * self.extent.div_ceil(block) + index / block) * self.inner, 1),
+        }
+    }
+}
+
+/// Scales or zero points.
+struct Parameters<'a, T: Scalar> {
+    view: View<'a, T>,
+    granularity: Granularity,
+}
+
+impl<'a, T: Scalar> Parameters<'a, T> {
+    fn new(x: &Literal, parameters: &'a Literal, axis: i64, block: i64) -> Result<Parameters<'a, T>, Failure> {
+        let granularity = Granularity::new(x.shape(), parameters.shape(), axis, block)?;
+        Ok(Parameters { view: View::new(parameters), granularity })
+    }
+
+    fn is_one(&self) -> bool {
+        self.view.splat.is_some() || self.granularity.sharing == Sharing::All
+    }
+}
+
+/// `f` of every element, its scale and its zero point.
+fn each<X: Scalar, S: Scalar, R: Scalar>(
+    x: &Literal,
+    scales: &Parameters<'_, S>,
+    zeros: &Parameters<'_, f64>,
+    f: impl Fn(X, S, f64) -> R,
+) -> Result<Literal, Failure> {
+    let view = View::<X>::new(x);
+    if x.shape().contains(&0) {
+        return Output::<R>::new(x.shape())?.finish();
+    }
+    if let Some(element) = view.splat
+        && scales.is_one()
+        && zeros.is_one()
+    {
+        return Ok(Literal::splat(x.shape(), f(element, scales.view.get(0), zeros.view.get(0))));
+    }
+    let mut out = Output::<R>::new(x.shape())?;
+    let raw = out.raw();
+    // Of those that are not of the whole tensor; both divide it in the same way.
+    let grid = if scales.granularity.sharing == Sharing::All { zeros.granularity } else { scales.granularity };
+    let grid = match grid.sharing {
+        Sharing::All => Granularity { inner: raw.len(), ..grid },
+        _ => grid,
+    };
+    let mut done = 0;
+    for outer in 0..grid.outer {
+        for index in 0..grid.extent {
+            let (scale, scale_step) = scales.granularity.scales(outer, index);
+            let (zero, zero_step) = zeros.granularity.scales(outer, index);
+            for (i, o) in raw[done..done + grid.inner].iter_mut().enumerate() {
+                let (s, z) = (scales.view.get(scale + i * scale_step), zeros.view.get(zero + i * zero_step));
+                *o = f(view.get(done + i), s, z).store();
+            }
+            done += grid.inner;
+        }
+    }
+    out.finish()
+}
+
+/// Zero points as float64, which has all of up to 32 bits.
+fn zero_points(zero: Option<&Literal>) -> Result<Literal, Failure> {
+    zero.map_or(Ok(Literal::scalar(0f64)), |z| cast(z, DType::Float64))
+}
+
+/// Along what scales and zero points are shared.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Along {
+    pub(crate) axis: i64,
+    /// How many neighbours share them; 0 if only those of one index do.
+    pub(crate) block: i64,
+}
+
+/// `round(x / scale) + zero`, as the nearest integer that there is; the quotient is computed in `precision`, and NaN becomes 0.
+pub(crate) fn quantize(
+    x: &Literal,
+    scale: &Literal,
+    zero: Option<&Literal>,
+    along: Along,
+    precision: DType,
+    to: DType,
+) -> Result<Literal, Failure> {
+    let (x, scale, zero) = (cast(x, precision)?, cast(scale, precision)?, zero_points(zero)?);
+    fn quotient<T: FloatNumber>(x: T, scale: T) -> f64 {
+        T::narrow(x.widen().div(scale.widen())).widen().round().into()
+    }
+    dispatch!(float precision, T => {
+        let scales = Parameters::<T>::new(&x, &scale, along.axis, along.block)?;
+        let zeros = Parameters::<f64>::new(&x, &zero, along.axis, if zero.rank() < 2 { 0 } else { along.block })?;
+        dispatch!(integer to, R => each(&x, &scales, &zeros, |x: T, s: T, z| (quotient(x, s) + z) as R))
+    })
+}
+
+/// `(x - zero) * scale`, computed in the element type of the result.
+pub(crate) fn dequantize(
+    x: &Literal,
+    scale: &Literal,
+    zero: Option<&Literal>,
+    along: Along,
+    to: DType,
+) -> Result<Literal, Failure> {
+    fn typed<X: Scalar>(
+        x: &Literal,
+        [scale, zero]: [&Literal; 2],
+        along: Along,
+        to: DType,
+        wide: impl Fn(X) -> f64,
+    ) -> Result<Literal, Failure> {
+        dispatch!(float to, R => {
+            let scales = Parameters::<R>::new(x, scale, along.axis, along.block)?;
+            let zeros = Parameters::<f64>::new(x, zero, along.axis, if zero.rank() < 2 { 0 } else { along.block })?;
+            each(x, &scales, &zeros, |x: X, s: R, z| {
+                let distance = <R as Number>::Calc::from_f64(wide(x) - z);
+                R::narrow(Calc::mul(distance, s.widen()))
+            })
+        })
+    }
+    let (scale, zero) = (cast(scale, to)?, zero_points(zero)?);
+    dispatch!(integer x.dtype(), X => typed(x, [&scale, &zero], along, to, |e: X| e as f64))
+}
+
+/// `x` as uint8, and the scale and zero point that have its least and its greatest element, and zero, in range.
+pub(crate) fn dynamic_quantize(x: &Literal) -> Result<Vec<Literal>, Failure> {
+    fn range<T: FloatNumber>(x: &Literal) -> Result<[Literal; 2], Failure> {
+        let bound = |how| -> Result<T::Calc, Failure> {
+            if x.element_count() == 0 {
+                return Ok(T::Calc::ZERO);
+            }
+            let bound = reduce(how, x, &Axes::from(0, x.rank()))?;
+            Ok(View::<T>::new(&bound).get(0).widen())
+        };
+        let (most, least) = (bound(Reduce::Max)?.larger(T::Calc::ZERO), bound(Reduce::Min)?.smaller(T::Calc::ZERO));
+        let scale = T::narrow(most.sub(least).div(T::Calc::from_f64(255.0)));
+        let zero: f64 = T::narrow(T::Calc::ZERO.sub(least).div(scale.widen())).widen().into();
+        Ok([Literal::splat(&[], scale), Literal::scalar(zero.clamp(0.0, 255.0).round_ties_even() as u8)])
+    }
+    let [scale, zero] = dispatch!(float x.dtype(), T => range::<T>(x))?;
+    let along = Along { axis: 0, block: 0 };
+    let y = quantize(x, &scale, Some(&zero), along, x.dtype(), DType::UInt8)?;
+    Ok(vec![y, scale, zero])
+}
+
+/// What belongs to the rows of a matrix (its last axis but one), as something that broadcasts with matrices; a list has an entry a row.
+fn by_row(parameters: &Literal) -> Result<Literal, Failure> {
+    match parameters.shape() {
+        &[rows] => parameters.reshaped(&[rows, 1]).map_err(|_| Failure::TooLarge),
+        _ => Ok(parameters.clone()),
+    }
+}
+
+/// What belongs to the features of weights `(m, …)` or, with an axis for the batch before, of results.
+fn by_feature(parameters: &Literal, spatial: usize) -> Result<Literal, Failure> {
+    match parameters.shape() {
+        &[features] => {
+            let shape = [&[features][..], &vec![1; spatial]].concat();
+            parameters.reshaped(&shape).map_err(|_| Failure::TooLarge)
+        }
+        _ => Ok(parameters.clone()),
+    }
+}
+
+/// The distances of 8-bit integers from their zero points, which broadcast, as int32.
+fn centred(x: &Literal, zero: Option<Literal>) -> Result<Literal, Failure> {
+    let wide = cast(x, DType::Int32)?;
+    let Some(zero) = zero else { return Ok(wide) };
+    let distances = binary(Binary::Subtract, &wide, &cast(&zero, DType::Int32)?)?;
+    if distances.shape() != x.shape() {
+        let (zero, x) = (shape_text(zero.shape()), shape_text(x.shape()));
+        return Err(Failure::Mismatch(format!("zero points of shape {zero} for elements of shape {x}")));
+    }
+    Ok(distances)
+}
+
+/// The int32 product of 8-bit integers around zero points.
+pub(crate) fn matmul_integer(
+    a: &Literal,
+    b: &Literal,
+    a_zero: Option<&Literal>,
+    b_zero: Option<&Literal>,
+) -> Result<Literal, Failure> {
+    let a_zero = a_zero.map(|z| if a.rank() > 1 { by_row(z) } else { Ok(z.clone()) }).transpose()?;
+    matmul(&centred(a, a_zero)?, &centred(b, b_zero.cloned())?)
+}
+
+/// The int32 convolution of 8-bit integers around zero points; the padding stands for zero.
+pub(crate) fn convolve_integer(
+    x: &Literal,
+    w: &Literal,
+    x_zero: Option<&Literal>,
+    w_zero: Option<&Literal>,
+    bias: Option<&Literal>,
+    groups: i64,
+    sliding: Sliding<'_>,
+) -> Result<Literal, Failure> {
+    let w_zero = w_zero.map(|z| by_feature(z, w.rank().saturating_sub(1))).transpose()?;
+    convolve(&centred(x, x_zero.cloned())?, &centred(w, w_zero)?, bias, groups, sliding)
+}
+
+/// A quantized tensor without its elements.
+#[derive(Copy, Clone)]
+pub(crate) struct Scaled<'a> {
+    pub(crate) scale: &'a Literal,
+    pub(crate) zero: &'a Literal,
+}
+
+/// `round(sums * (a_scale * b_scale / y_scale)) + zero`, as the nearest integer that there is. The factor is computed in the element type
+/// of the scales, the rest in float64.
+fn requantize(sums: &Literal, scales: [&Literal; 2], y: Scaled<'_>, to: DType) -> Result<Literal, Failure> {
+    fn rounded<T: FloatNumber>(sums: &Literal, factor: &Literal) -> Result<Literal, Failure> {
+        zip(sums, factor, |s: i32, f: T| (f64::from(s) * f.widen().into()).round_ties_even())
+    }
+    let product = binary(Binary::Multiply, scales[0], scales[1])?;
+    let factor = binary(Binary::Divide, &product, y.scale)?;
+    let steps = dispatch!(float factor.dtype(), T => rounded::<T>(sums, &factor))?;
+    let zero = cast(y.zero, f64::DTYPE)?;
+    let result = dispatch!(integer to, R => zip(&steps, &zero, |s: f64, z: f64| (s + z) as R))?;
+    if result.shape() != sums.shape() {
+        let (scales, result) = (shape_text(factor.shape()), shape_text(sums.shape()));
+        return Err(Failure::Mismatch(format!("scales of shape {scales} for a result of shape {result}")));
+    }
+    Ok(result)
+}
+
+/// The product of quantized matrices.
+pub(crate) fn quantized_matmul(
+    a: &Literal,
+    of_a: Scaled<'_>,
+    b: &Literal,
+    of_b: Scaled<'_>,
+    y: Scaled<'_>,
+) -> Result<Literal, Failure> {
+    let sums = matmul_integer(a, b, Some(of_a.zero), Some(of_b.zero))?;
+    let rows = |p: &Literal| if a.rank() > 1 && b.rank() > 1 { by_row(p) } else { Ok(p.clone()) };
+    let (y_scale, y_zero) = (rows(y.scale)?, rows(y.zero)?);
+    let y = Scaled { scale: &y_scale, zero: &y_zero };
+    requantize(&sums, [&rows(of_a.scale)?, of_b.scale], y, y.zero.dtype())
+}
+
+/// The convolution of quantized tensors; the bias is an int32 of the scale of the sums.
+pub(crate) fn quantized_convolve(
+    [x, w]: [&Literal; 2],
+    of_x: Scaled<'_>,
+    of_w: Scaled<'_>,
+    y: Scaled<'_>,
+    bias: Option<&Literal>,
+    groups: i64,
+    sliding: Sliding<'_>,
+) -> Result<Literal, Failure> {
+    let sums = convolve_integer(x, w, Some(of_x.zero), Some(of_w.zero), bias, groups, sliding)?;
+    let spatial = sums.rank().saturating_sub(2);
+    requantize(&sums, [of_x.scale, &by_feature(of_w.scale, spatial)?], y, y.zero.dtype())
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+
+    fn lit<T: Element>(shape: &[usize], values: &[T]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    const ALL: Along = Along { axis: 1, block: 0 };
+
+    #[test]
+    fn rounds_to_even_and_saturates() {
+        let x = lit(&[7], &[0.5f32, 1.5, -2.5, 300.0, -300.0, f32::NAN, f32::INFINITY]);
+        let one = Literal::scalar(1f32);
+        let q = |zero, to| quantize(&x, &one, zero, ALL, DType::Float32, to).unwrap();
+        assert_eq!(q(None, DType::Int8), lit(&[7], &[0i8, 2, -2, 127, -128, 0, 127]));
+        // The zero point is added to what is rounded.
+        let zero = Literal::scalar(1u8);
+        assert_eq!(q(Some(&zero), DType::UInt8), lit(&[7], &[1u8, 3, 0, 255, 0, 0, 255]));
+        // The quotient is rounded to the type it is computed in: 2049 / 2 is 1024 there.
+        let x = Literal::scalar(2051i32);
+        let two = Literal::scalar(f16::from_f32(2.0));
+        let q = quantize(&x, &two, None, ALL, DType::Float16, DType::Int16).unwrap();
+        assert_eq!(q, Literal::scalar(1026i16));
+    }
+
+    #[test]
+    fn axes_and_blocks() {
+        let x = lit(&[2, 3], &[2f32, 4., 6., 8., 10., 12.]);
+        let q = |scale: &Literal, axis, block| {
+            quantize(&x, scale, None, Along { axis, block }, DType::Float32, DType::UInt8)
+        };
+        assert_eq!(q(&lit(&[2], &[1f32, 2.0]), 0, 0).unwrap(), lit(&[2, 3], &[2u8, 4, 6, 4, 5, 6]));
+        assert_eq!(q(&lit(&[3], &[1f32, 2.0, 3.0]), -1, 0).unwrap(), lit(&[2, 3], &[2u8, 2, 2, 8, 5, 4]));
+        let scale = lit(&[2, 2], &[1f32, 2., 4., 6.]);
+        assert_eq!(q(&scale, 1, 2).unwrap(), lit(&[2, 3], &[2u8, 4, 3, 2, 2, 2]));
+        assert_eq!(q(&scale, -1, 2), q(&scale, 1, 2));
+        for (scale, axis, block) in [(&scale, 0, 2), (&scale, 1, 4), (&lit(&[2], &[1f32, 2.]), 1, 0), (&scale, 2, 2)] {
+            assert!(q(scale, axis, block).is_err(), "{axis} {block}");
+        }
+        let back = dequantize(&q(&scale, 1, 2).unwrap(), &scale, None, Along { axis: 1, block: 2 }, DType::Float64);
+        assert_eq!(back.unwrap(), lit(&[2, 3], &[2f64, 4., 6., 8., 8., 12.]));
+    }
+
+    #[test]
+    fn distances_do_not_wrap() {
+        let x = lit(&[2], &[-128i8, 127]);
+        let (scale, zero) = (Literal::scalar(0.5f32), Literal::scalar(127i8));
+        let y = dequantize(&x, &scale, Some(&zero), ALL, DType::Float32).unwrap();
+        assert_eq!(y, lit(&[2], &[-127.5f32, 0.0]));
+        let huge = Literal::splat(&[1 << 40, 1 << 20], 3i8);
+        assert!(dequantize(&huge, &scale, Some(&zero), ALL, DType::Float32).unwrap().as_splat().is_some());
+        let (a, b) = (lit(&[1, 2], &[255u8, 0]), lit(&[2, 1], &[-128i8, 127]));
+        let sums = matmul_integer(&a, &b, Some(&Literal::scalar(3u8)), None).unwrap();
+        assert_eq!(sums, lit(&[1, 1], &[252 * -128 - 3 * 127]));
+    }
+
+    #[test]
+    fn dynamic_ranges_have_zero() {
+        let q = |x: &[f32]| dynamic_quantize(&lit(&[x.len()], x)).unwrap();
+        let r = q(&[0.0, 2.0, -3.0, -2.5, 1.34, 0.5]);
+        assert_eq!(r[0], lit(&[6], &[153u8, 255, 0, 26, 221, 179]));
+        assert_eq!((&r[1], &r[2]), (&Literal::scalar(5f32 / 255.0), &Literal::scalar(153u8)));
+        assert_eq!(q(&[1.0, 2.55])[2], Literal::scalar(0u8));
+        assert_eq!(q(&[])[0].shape(), &[0]);
+        assert_eq!(q(&[0.0])[0], lit(&[1], &[0u8]));
+    }
+
+    #[test]
+    fn the_padding_of_a_convolution_is_the_zero_point() {
+        let x = lit(&[1, 1, 3], &[2u8, 3, 4]);
+        let w = lit(&[2, 1, 2], &[1i8, 2, 3, 4]);
+        let sliding = Sliding {
+            kernel: &[],
+            strides: &[1],
+            padding: &[1, 0],
+            dilation: &[1],
+            rounding: super::super::window::Rounding::Floor,
+        };
+        let (x_zero, w_zero) = (Literal::scalar(2u8), lit(&[2], &[0i8, 1]));
+        let sums = convolve_integer(&x, &w, Some(&x_zero), Some(&w_zero), None, 1, sliding).unwrap();
+        assert_eq!(sums, lit(&[1, 2, 3], &[0, 2, 5, 0, 3, 8]));
+    }
+}
