@@ -123,7 +123,7 @@ fn small(cx: &Context, ty: TypeId) -> bool {
 
 /// Makes most operands of operators on quantized tensors what they want.
 fn quantized(rng: &mut Rng, op: &str, i: usize, shape: &mut Vec<usize>, dtype: &mut DType) {
-    if rng.below(20) == 0 {
+    if rng.below(40) == 0 {
         return;
     }
     let scale = match op {
@@ -138,16 +138,17 @@ fn quantized(rng: &mut Rng, op: &str, i: usize, shape: &mut Vec<usize>, dtype: &
     if element || scale {
         *dtype = if element { DType::Int8 } else { DType::Float32 };
     }
+    let features = shape.first().copied().unwrap_or(1);
     let is_parameter = match op {
         "quantize" | "dequantize" => i > 0,
         _ if op.contains("integer") => i > 1,
         _ => !matches!(i, 0 | 3),
     };
-    if is_parameter && rng.below(4) > 0 && op != "dynamic_quantize" {
+    if is_parameter && rng.below(16) > 0 && op != "dynamic_quantize" {
         shape.clear();
     }
     if i == 8 {
-        (*dtype, *shape) = (DType::Int32, vec![2]);
+        (*dtype, *shape) = (DType::Int32, vec![features]);
     }
 }
 
@@ -197,7 +198,8 @@ fn nothing_panics() {
             let rank = shape.len();
             let literals: Vec<Option<Literal>> = (0..count)
                 .map(|i| {
-                    let same = rng.below(4) > 0 || (spatial.is_some() && rng.below(8) > 0);
+                    let same =
+                        rng.below(4) > 0 || (spatial.is_some() && rng.below(8) > 0) || row.name.contains("quantized");
                     let mut shape = if same { shape.clone() } else { rng.shape() };
                     let mut dtype = if rng.below(10) > 0 { dtype } else { rng.pick(DType::ALL) };
                     if row.name.contains("quantize") || row.name.contains("_integer") {
@@ -205,6 +207,11 @@ fn nothing_panics() {
                     }
                     match row.name.as_ref() {
                         "col2im" if i == 0 => shape = vec![rng.below(3), 4, 4],
+                        "col2im" if rng.below(8) > 0 => {
+                            // Images of 3 by 3 have 4 patches of 2 by 2.
+                            let extents = [[3i64, 3], [2, 2]][i - 1];
+                            return Some(Literal::from_elements(&[2], &extents).unwrap());
+                        }
                         "col2im" => (dtype, shape) = (DType::Int64, vec![2]),
                         name if i > 0 && name.starts_with("nn.max_unpool") => {
                             dtype = DType::Int64;
@@ -260,7 +267,8 @@ fn nothing_panics() {
                         _ if spatial.is_some() && i == 2 => shape = vec![2 * rng.below(3)],
                         _ => {}
                     }
-                    (rng.below(20) > 0).then(|| rng.literal(dtype, &shape))
+                    (rng.below(if row.name.contains("quantized") { 200 } else { 20 }) > 0)
+                        .then(|| rng.literal(dtype, &shape))
                 })
                 .collect();
             let operands: Vec<Operand> = literals
@@ -276,6 +284,9 @@ fn nothing_panics() {
                 .collect();
             let mut attrs = Vec::new();
             for a in row.attrs.iter() {
+                if a.name == "groups" && row.name.contains("quantized") && rng.below(8) > 0 {
+                    continue;
+                }
                 if let (Some(n), AttrKind::Ints, true) = (spatial, a.kind, rng.below(10) > 0) {
                     let n = if a.name == "padding" { 2 * n } else { n };
                     let least = i64::from(a.name != "padding");

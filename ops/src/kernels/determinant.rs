@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn of_stacks_of_matrices() {
         let x = Literal::from_elements(&[3, 2, 2], &[2f64, 3., 4., 2., 0., 1., 1., 0., 1., 2., 2., 4.]).unwrap();
-        assert_eq!(determinant(&x).unwrap(), Literal::from_elements(&[3], &[-8f64, -1., 0.]).unwrap());
+        assert_eq!(determinant(&x).unwrap(), Literal::from_elements(&[3], &[-8f64, -1., -0.]).unwrap());
         let x = Literal::from_elements(&[3, 3], &[2f32, 0., 0., 5., 0., 4., 1., 3., 9.]).unwrap();
         assert_eq!(determinant(&x).unwrap(), Literal::scalar(-24f32));
         assert_eq!(determinant(&Literal::splat(&[2, 0, 0], 1f32)).unwrap(), Literal::splat(&[2], 1f32));
