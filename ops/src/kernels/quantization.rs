@@ -3,7 +3,8 @@
 
 use anfora_ir::{DType, Element, Literal};
 
-use super::arithmetic::{Binary, binary, cast, dispatch};
+use super::arithmetic::{Binary, binary, dispatch};
+use super::cast::cast;
 use super::convolution::convolve;
 use super::elementwise::zip;
 use super::matmul::matmul;
