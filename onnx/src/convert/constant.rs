@@ -150,6 +150,12 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 /// The 16-bit floats are counted in float32, as ours are; others are not affected by what is said about it.
 fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     const FLOAT: i64 = 1;
+    for i in 0..n.operand_count() {
+        if n.rank(i).is_ok_and(|rank| rank != 0) {
+            // Runtimes take tensors of one element too; the format does not.
+            return Err(Kept::because(format!("input {i} is not of rank 0")));
+        }
+    }
     let is_half = matches!(n.dtype(0)?, DType::Float16 | DType::BFloat16);
     match n.int("stash_type").unwrap_or(FLOAT) {
         other if is_half && other != FLOAT => n.unknown_value("stash_type", other),

@@ -70,8 +70,8 @@ pub(super) fn register(table: &mut Conversions) {
         Conversion::new("Mean", OPSETS, "mean_n").import(import_nary).export(export_direct),
         Conversion::new("Max", OPSETS, "maximum_n").import(import_nary).export(export_direct),
         Conversion::new("Min", OPSETS, "minimum_n").import(import_nary).export(export_direct),
-        Conversion::new("Max", OPSETS, "maximum").export(export_direct),
-        Conversion::new("Min", OPSETS, "minimum").export(export_direct),
+        Conversion::new("Max", 6..=NEWEST, "maximum").export(export_extreme),
+        Conversion::new("Min", 6..=NEWEST, "minimum").export(export_extreme),
         Conversion::new("Clip", OPSETS, "clip")
             .import(import_clip)
             .export(export_clip)
@@ -235,6 +235,14 @@ fn import_mod(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
         1 => Ok(Lowered::Call { op: "mod".into(), operands, attrs: Vec::new() }),
         other => n.unknown_value("fmod", other),
     }
+}
+
+/// Before version 8 the operands had one shape.
+fn export_extreme(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    if n.tensor(0).map(|t| &t.shape) != n.tensor(1).map(|t| &t.shape) {
+        n.needs_opset(8)?;
+    }
+    export_direct(n)
 }
 
 fn export_mod(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {

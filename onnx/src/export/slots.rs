@@ -118,6 +118,7 @@ impl<'m> Slots<'m> {
                 at = rest;
             }
             let slot = slots.bind(at, None, block).map_err(|p| (None, p))?;
+            slots.mark_used(slot);
             slots.of_tail.insert(at, slot);
             if let Expr::If { .. } = body.expr(at) {
                 slots.enter(at, &mut blocks);
@@ -268,6 +269,19 @@ impl<'m> Slots<'m> {
     fn tuple_since(&self, start: usize) -> Slot {
         let start = u32::try_from(start).expect("there are fewer slots than expressions");
         Slot::Tuple(start, self.pool.len() as u32 - start)
+    }
+
+    /// Notes that something refers to a value, or to all fields of a tuple.
+    fn mark_used(&mut self, slot: Slot) {
+        let fields = match slot {
+            Slot::Tuple(start, len) => start as usize..(start + len) as usize,
+            _ => return,
+        };
+        for &field in &self.pool[fields] {
+            if let Slot::Value(v) = field {
+                self.values[v.index()].is_used = true;
+            }
+        }
     }
 
     /// What an atom stands for.

@@ -78,6 +78,13 @@ fn only_known_versions_are_understood() {
     }
 }
 
+/// Runtimes take a tensor of one element for the end of a `Range`, and such files exist; the format does not.
+#[test]
+fn a_range_to_a_tensor_of_rank_1_is_kept() {
+    assert_eq!(calls(&one_node(13, "Range", &[&[], &[], &[]], vec![])), "arange");
+    assert_eq!(calls(&one_node(13, "Range", &[&[], &[1], &[]], vec![])), "onnx.Range");
+}
+
 #[test]
 fn an_attribute_that_is_not_known_keeps_the_node() {
     assert_eq!(calls(&one_node(13, "Relu", &[&[2]], vec![int_attribute("fast", 1)])), "onnx.Relu");

@@ -78,6 +78,19 @@ fn a_call_may_be_the_tail() {
     assert_eq!(lines(&g), ["Split(x) -> output, output_1"]);
 }
 
+/// Outputs at the end that nothing uses are left out, but not those of a tuple that is returned.
+#[test]
+fn all_fields_of_a_tuple_that_is_returned_are_outputs() {
+    let call = "nn.layer_norm(%x, dense<Tensor[(4,), float32]>[1, 2, 3, 4], statistics=true)";
+    let main = |tail: &str| format!("def @main(%x: Tensor[(2, 4), float32]) {{ let %t = {call}; {tail} }}");
+    let g = written_graph(&main("%t"));
+    assert_eq!(
+        (g.node[0].output.len(), &g.node[0].output),
+        (3, &g.output.iter().map(|o| o.name().to_owned()).collect::<Vec<_>>())
+    );
+    assert_eq!(written_graph(&main("%t.0")).node[0].output.len(), 1);
+}
+
 #[test]
 fn inputs_keep_their_types() {
     let g = written_graph(
@@ -155,6 +168,19 @@ fn the_version_is_one_that_has_the_operators() {
     let old = ExportOptions { opset: Some(9), ..ExportOptions::default() };
     let error = export(&parse("def @main(%x: Tensor[(4,), float32]) { nn.gelu(%x) }"), &old).unwrap_err().to_string();
     assert!(error.contains("`nn.gelu` needs version 20 of the operators; the model is of version 9"), "{error}");
+}
+
+/// `Max` and `Min` did not broadcast before version 8.
+#[test]
+fn extremes_before_version_8_are_of_one_shape() {
+    for (opset, extent, is_written) in [(6, 4, true), (7, 4, true), (7, 1, false), (8, 1, true)] {
+        let text = format!(
+            "#![onnx_opsets=[[\"\", {opset}]]]
+             def @main(%x: Tensor[(4,), float32], %y: Tensor[({extent},), float32]) {{ maximum(%x, %y) }}"
+        );
+        let exported = export(&parse(&text), &ExportOptions::default());
+        assert_eq!(exported.is_ok(), is_written, "{opset}, {extent}: {:?}", exported.err());
+    }
 }
 
 #[test]
