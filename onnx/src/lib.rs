@@ -45,7 +45,7 @@
 //! with its name, attributes, types and visibility. Its constants are further inputs, which every call gives, so that they stay
 //! initializers and take no node; past 32 they are `Constant` nodes in it. Models with such functions are of IR version 10 at least. A function that
 //! calls itself is refused, and so are attributes of a function that are not numbers, booleans or strings. A function that is used as a
-//! value, as LambdaLifting makes them of subgraphs, is put back where it is used.
+//! value, as LambdaLifting makes them of subgraphs, is put back where it is used; so is one that a closure is made of, where that is called.
 //!
 //! The functions of a file, of any domain but the standard one, are functions of the module when they are called: private, and written again in their
 //! domain under their name. One that says no types gets a copy for the types of each call; so it does for the attributes of each call, which stand in the
@@ -72,7 +72,7 @@
 //! # Training information
 //! It is carried along as it is. A model of which it is not true any more, since a pass has removed an initializer that training changes, is not written.
 //!
-//! Not supported, and refused: the export of calls of functions that are values.
+//! Not supported, and refused: the export of calls of functions that are values, but for closures of which the function shows.
 
 pub mod convert;
 pub mod proto;

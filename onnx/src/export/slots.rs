@@ -216,6 +216,7 @@ impl<'m> Slots<'m> {
                 }
                 match self.of_atom(operands[0])? {
                     Slot::Global(callee) => self.calls.push((callee, var)),
+                    Slot::Lambda(_) => return pass("calls of a `fn`", "LambdaLifting"),
                     _ => return pass("calls of functions that are values", "InlineFunctions"),
                 }
                 self.add_results(value, var, block)

@@ -3,7 +3,8 @@
 use anfora_ir::{Module, Source, parse_module};
 use anfora_onnx::proto::type_proto::Value;
 use anfora_onnx::proto::{GraphProto, ModelProto};
-use anfora_onnx::{ExportOptions, export, registry};
+use anfora_onnx::{ExportOptions, ExportProblem, export, registry};
+use anfora_passes::{inline_functions, lift_lambdas, normalize, to_a_normal_form};
 use bytes::Bytes;
 use prost::Message;
 
@@ -228,7 +229,7 @@ fn what_a_pass_removes_is_refused_with_its_name() {
            let %y = %f(%x);
            %y
          }",
-        &["at %y", "InlineFunctions"],
+        &["at %y", "LambdaLifting"],
     );
     refused(
         "def @main(%c: Tensor[(), bool], %x: Tensor[(4,), float32]) {
@@ -247,6 +248,77 @@ fn what_a_pass_removes_is_refused_with_its_name() {
     refused("def @main(%x: Any) { %x }", &["the type Any cannot be written"]);
     refused("def @main(%x: (Any, Any)) { () }", &["cannot be written"]);
     refused("def @other() { () }", &["there is no function `@main` with a body"]);
+}
+
+#[test]
+fn the_pass_that_an_error_names_removes_what_it_says() {
+    for (body, passes) in [
+        ("add(nn.relu(%x), %x)", &["ToANormalForm"][..]),
+        ("%s = nn.relu(%x); let %y = add(%s, %s); %y", &["ToANormalForm"]),
+        ("let %y = { let %z = nn.relu(%x); %z }; %y", &["Normalize"]),
+        (
+            "let %f = fn (%a: Tensor[(4,), float32]) { nn.relu(%a) }; let %y = %f(%x); let %z = %f(%y); %z",
+            &["LambdaLifting"],
+        ),
+        ("let %k = exp(%x); let %f = fn () { add(%x, %k) }; let %y = %f(); %y", &["LambdaLifting"]),
+        (
+            "let %f = fn (%a: Tensor[(4,), float32]) { nn.relu(%a) }; let %y = @twice(%f, %x); %y",
+            &["InlineFunctions", "LambdaLifting"],
+        ),
+        (
+            "let %k = exp(%x); let %f = fn (%a: Tensor[(4,), float32]) { add(%a, %k) }; let %y = @twice(%f, %x); %y",
+            &["InlineFunctions", "LambdaLifting"],
+        ),
+    ] {
+        let twice =
+            "def private @twice(%f: fn(Tensor[(4,), float32]) -> Tensor[(4,), float32], %x: Tensor[(4,), float32])
+            -> Tensor[(4,), float32] { let %y = %f(%x); let %z = %f(%y); %z }";
+        let mut module = parse(&format!("def @main(%x: Tensor[(4,), float32]) {{ {body} }} {twice}"));
+        let mut named = Vec::new();
+        while let Err(error) = export(&module, &ExportOptions::default()) {
+            let ExportProblem::Pass { pass, .. } = error.problem else { panic!("{error}\n{module}") };
+            assert!(!named.contains(&pass), "{error}\n{module}");
+            named.push(pass);
+            let main = module.find("main").unwrap();
+            match pass {
+                "LambdaLifting" => assert!(lift_lambdas(&mut module).is_ok()),
+                "InlineFunctions" => assert!(inline_functions(&mut module, &[], None).is_ok()),
+                other => {
+                    let (main, cx) = module.get_mut(main).unwrap();
+                    match other {
+                        "ToANormalForm" => assert_ne!(to_a_normal_form(cx, &mut main.body), 0),
+                        "Normalize" => {
+                            normalize(cx, &mut main.body);
+                        }
+                        _ => panic!("{error}"),
+                    }
+                }
+            }
+        }
+        assert_eq!(named, passes, "{module}");
+    }
+}
+
+#[test]
+fn what_a_closure_captures_comes_after_the_arguments() {
+    let graph = written_graph(
+        "def @main(%x: Tensor[(4,), float32]) {
+           let %k = exp(%x);
+           let %f = make_closure(@less, %k);
+           let %y = %f(%x);
+           let %z = %f(%y);
+           %z
+         }
+         def private @less(%a: Tensor[(4,), float32], %b: Tensor[(4,), float32]) -> Tensor[(4,), float32] {
+           let %c = subtract(%a, %b);
+           %c
+         }",
+    );
+    let nodes: Vec<(&str, Vec<String>)> = graph.node.iter().map(|n| (n.op_type(), n.input.clone())).collect();
+    let [(exp, _), (first, of_x), (second, of_y)] = nodes.as_slice() else { panic!("{nodes:?}") };
+    assert_eq!([*exp, first, second], ["Exp", "Sub", "Sub"]);
+    assert_eq!(*of_x, ["x", "k"]);
+    assert_eq!(*of_y, [graph.node[1].output[0].as_str(), "k"]);
 }
 
 #[test]
