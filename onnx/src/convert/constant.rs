@@ -126,6 +126,8 @@ fn value_attribute(literal: &Literal) -> Result<AttributeProto, TensorError> {
 
 fn import_identity(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     match n.operand_count() {
+        // What a function is not given is left out under its other name, too.
+        1 if n.is_named(0) => Ok(Lowered::Operand(n.operands()[0])),
         1 => n.required(0).map(Lowered::Operand),
         more => Err(Kept::because(format!("it has {more} inputs"))),
     }

@@ -68,7 +68,7 @@ impl Exporter<'_> {
         let mut begin = self.constants.close();
         for tensor in &begin.initializers {
             let stated = infos.get(tensor.name());
-            if is_main && self.initializers_are_inputs {
+            if is_main && self.versions.initializers_are_inputs {
                 graph.inputs.push(stated.cloned().unwrap_or_else(|| tensor_info(tensor)));
             } else {
                 graph.infos.extend(stated.cloned());

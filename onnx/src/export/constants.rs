@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::ExportOptions;
 use super::data::DataFile;
-use super::graph::GraphKind;
+use super::graph::{GraphKind, Versions};
 use super::names::Names;
 use crate::convert::{OPSETS, tensor_attribute};
 use crate::error::ExportProblem;
@@ -72,11 +72,9 @@ pub(super) struct FunctionConstant {
 }
 
 impl Constants {
-    /// `is_flat` keeps all constants in the outermost graph.
     pub(super) fn new(
         options: &ExportOptions,
-        opset: i64,
-        is_flat: bool,
+        versions: &Versions,
         kind: GraphKind,
     ) -> Result<Constants, ExportProblem> {
         let in_function = kind != GraphKind::Main;
@@ -92,8 +90,8 @@ impl Constants {
                 u64::MAX => u64::MAX,
                 _ => options.max_total_splat_bytes,
             },
-            has_constant_of_shape: opset >= *OPSETS.start(),
-            is_flat,
+            has_constant_of_shape: versions.opset("") >= *OPSETS.start(),
+            is_flat: versions.initializers_are_inputs,
             in_function,
             data: external.map(DataFile::new).transpose()?,
         })

@@ -11,14 +11,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ExportOptions;
 use super::constants::FunctionConstant;
-use super::graph::{Exporter, GraphKind, export_graph};
+use super::graph::{Exporter, GraphKind, Versions, export_graph};
 use super::node::node;
 use super::slots::{Fault, Slots};
 use crate::attributes::{list, str};
 use crate::convert::constant_attribute;
 use crate::error::{ExportError, ExportProblem};
 use crate::keys;
-use crate::opaque::is_standard;
 use crate::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto};
 
 /// The domain of the functions of a module.
@@ -116,6 +115,7 @@ pub(super) fn export_functions(
     model: &mut ModelProto,
 ) -> Result<Functions, ExportError> {
     let mut functions = Functions::default();
+    let versions = Versions::of(model);
     let name_of = |f: &FunctionProto| FileName {
         domain: f.domain().to_owned(),
         name: f.name().to_owned(),
@@ -130,7 +130,7 @@ pub(super) fn export_functions(
         let fault = |fault| in_function(module, key, fault);
         let in_file = in_file(&module.cx, function).map_err(|p| fault((None, p)))?;
         let (mut proto, given, depth) =
-            export_function(&module.cx, function, in_file.as_ref(), slots, &functions, (options, model))
+            export_function(&module.cx, function, in_file.as_ref(), slots, &functions, (options, &versions))
                 .map_err(fault)?;
         let same = in_file.as_ref().map(|f| (f.name.clone(), proto.encode_to_vec()));
         let name = match same.as_ref().and_then(|same| copies.get(same)) {
@@ -196,10 +196,10 @@ fn export_function<'m>(
     in_file: Option<&InFile>,
     slots: Slots<'m>,
     functions: &'m Functions,
-    (options, model): (&'m ExportOptions, &ModelProto),
+    (options, versions): (&'m ExportOptions, &'m Versions),
 ) -> Result<(FunctionProto, Vec<FunctionConstant>, usize), Fault> {
     let kind = if in_file.is_some() { GraphKind::FileFunction } else { GraphKind::Function };
-    let exported = export_graph(cx, (function, kind, slots), functions, options, model)?;
+    let exported = export_graph(cx, (function, kind, slots), functions, options, versions)?;
     let graph = exported.graph;
     let mut given = exported.given;
     let mut input: Vec<String> = graph.input.iter().map(|i| i.name().to_owned()).collect();
@@ -218,9 +218,8 @@ fn export_function<'m>(
 
     let mut opset_import = Vec::new();
     for domain in std::iter::once(String::new()).chain(exported.domains) {
-        let same = |o: &&OperatorSetIdProto| o.domain() == domain || (is_standard(o.domain()) && is_standard(&domain));
-        let version = model.opset_import.iter().find(same).map_or(1, |o| o.version());
-        opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(version) });
+        let version = Some(versions.opset(&domain));
+        opset_import.push(OperatorSetIdProto { domain: Some(domain), version });
     }
     let mut metadata_props = own_metadata(cx, function, &given).map_err(|p| (None, p))?;
     metadata_props.extend(graph.metadata_props);

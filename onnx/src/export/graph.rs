@@ -40,6 +40,30 @@ pub(super) struct ExportedGraph {
     pub(super) data: Option<DataFile>,
 }
 
+/// The versions that a model says.
+pub(super) struct Versions {
+    /// Those of the operators, by domain; the standard one is the empty one.
+    opsets: FxHashMap<String, i64>,
+    /// Before version 4 of the format every initializer is an input.
+    pub(super) initializers_are_inputs: bool,
+}
+
+impl Versions {
+    pub(super) fn of(model: &ModelProto) -> Versions {
+        let domain = |d: &str| if is_standard(d) { String::new() } else { d.to_owned() };
+        Versions {
+            opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
+            initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
+        }
+    }
+
+    /// The version of a domain's operators.
+    pub(super) fn opset(&self, domain: &str) -> i64 {
+        let domain = if is_standard(domain) { "" } else { domain };
+        self.opsets.get(domain).copied().unwrap_or(1)
+    }
+}
+
 /// What the outermost graph of an export becomes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum GraphKind {
@@ -67,13 +91,11 @@ pub(super) struct Exporter<'m> {
     pub(super) constants: Constants,
     pub(super) value_names: Vec<Option<Rc<str>>>,
     pub(super) symbols: SymbolNames,
-    pub(super) opsets: FxHashMap<String, i64>,
+    pub(super) versions: &'m Versions,
     /// Constants that a node of an open graph makes of another one, by the name that uses of them remember.
     pub(super) views: FxHashMap<NameId, Vec<View>>,
     pub(super) domains: Vec<String>,
     pub(super) seen_domains: FxHashSet<String>,
-    /// Before version 4 of the format every initializer is an input.
-    pub(super) initializers_are_inputs: bool,
     /// Bytes written so far, about.
     pub(super) size: u64,
     /// Nodes of finished graphs.
@@ -153,16 +175,9 @@ pub(super) fn export_graph<'m>(
     (function, kind, slots): (&'m Function, GraphKind, Slots<'m>),
     functions: &'m Functions,
     options: &'m ExportOptions,
-    model: &ModelProto,
+    versions: &'m Versions,
 ) -> Result<ExportedGraph, Fault> {
     let body = &function.body;
-    let mut opsets = FxHashMap::default();
-    for o in &model.opset_import {
-        let domain = if is_standard(o.domain()) { "" } else { o.domain() };
-        opsets.insert(domain.to_owned(), o.version());
-    }
-    let opset = opsets.get("").copied().unwrap_or(1);
-    let initializers_are_inputs = model.ir_version.is_some_and(|v| v < 4);
     let mut exporter = Exporter {
         cx,
         body,
@@ -174,13 +189,12 @@ pub(super) fn export_graph<'m>(
         slots,
         conditions: Conditions::of(cx, body),
         names: Names::default(),
-        constants: Constants::new(options, opset, initializers_are_inputs, kind).map_err(|p| (None, p))?,
+        constants: Constants::new(options, versions, kind).map_err(|p| (None, p))?,
         symbols: symbol_names(cx, function.meta).map_err(|p| (None, p))?,
-        opsets,
+        versions,
         views: FxHashMap::default(),
         domains: Vec::new(),
         seen_domains: FxHashSet::default(),
-        initializers_are_inputs,
         size: 0,
         nodes: 0,
     };
@@ -334,11 +348,6 @@ impl<'m> Exporter<'m> {
         block == Block::Function && self.kind == GraphKind::Main
     }
 
-    /// The version of a domain's operators.
-    pub(super) fn opset(&self, domain: &str) -> i64 {
-        self.opsets.get(domain).copied().unwrap_or(1)
-    }
-
     /// What a block carries along, of which the operator that it belongs to is bound to `var`.
     fn block_meta(&self, block: Block, var: Option<VarId>) -> GraphMeta {
         let none = self.cx.attrs.empty();
@@ -394,7 +403,7 @@ impl<'m> Exporter<'m> {
             }
             Slot::None => Ok(String::new()),
             Slot::Tuple(..) => Err(ExportProblem::Unsupported("a tuple as an operand".to_owned())),
-            Slot::Lambda(_) => Err(ExportProblem::Pass { what: "functions as operands", pass: "InlineFunctions" }),
+            Slot::Lambda(_) => Err(ExportProblem::Pass { what: "a `fn` as an operand", pass: "LambdaLifting" }),
             Slot::Global(_) | Slot::Other => {
                 Err(ExportProblem::Pass { what: "global functions as values", pass: "InlineFunctions" })
             }

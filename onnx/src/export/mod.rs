@@ -16,6 +16,7 @@ mod training;
 
 use anfora_ir::{AttrId, AttrsId, Context, FunctionKey, Module};
 use prost::Message;
+use rustc_hash::FxHashSet;
 
 use crate::attributes::{decoded_list, entries_of, int, list, str};
 use crate::convert::Conversions;
@@ -26,7 +27,7 @@ use crate::opaque::is_standard;
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
 use crate::wire::{self, UnknownFields};
 
-use graph::GraphKind;
+use graph::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
 pub use node::NodeExport;
@@ -239,13 +240,15 @@ fn write(
     }
     let function = module.get(entry).expect("the caller found it");
     let main = (function, GraphKind::Main, main.slots);
-    let exported = graph::export_graph(&module.cx, main, &functions, options, &model)
+    let versions = Versions::of(&model);
+    let exported = graph::export_graph(&module.cx, main, &functions, options, &versions)
         .map_err(|f| functions::in_function(module, entry, f))?;
     let domains = model.functions[before..].iter().flat_map(|f| &f.opset_import).map(|o| o.domain().to_owned());
     let domains: Vec<String> = domains.filter(|d| !is_standard(d)).chain(exported.domains).collect();
-    for domain in domains {
-        let has_versions = model.ir_version.is_none_or(|v| v >= 3);
-        if has_versions && !model.opset_import.iter().any(|o| o.domain() == domain) {
+    let has_versions = model.ir_version.is_none_or(|v| v >= 3);
+    let mut imported: FxHashSet<String> = model.opset_import.iter().map(|o| o.domain().to_owned()).collect();
+    for domain in domains.into_iter().filter(|_| has_versions) {
+        if imported.insert(domain.clone()) {
             model.opset_import.push(OperatorSetIdProto { domain: Some(domain), version: Some(1) });
         }
     }

@@ -277,7 +277,7 @@ impl<'m> Exporter<'m> {
         let cx: &'m Context = self.cx;
         let name = cx.ops.get(call.op).name.as_ref();
         let options = self.options;
-        let (row, rule) = options.conversions.for_call(name, |domain| self.opset(domain))?;
+        let (row, rule) = options.conversions.for_call(name, |domain| self.versions.opset(domain))?;
         let mut operands = Vec::with_capacity(call.operands.len());
         for &o in call.operands {
             operands.push(OperandView { slot: self.slots.of_atom(o)?, ty: self.body.ty(o) });
@@ -285,7 +285,7 @@ impl<'m> Exporter<'m> {
         let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
         let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
         let (outputs, used) = self.results(call.expr)?;
-        let opset = self.opset(&row.domain);
+        let opset = self.versions.opset(&row.domain);
         let mut export =
             NodeExport { exporter: self, row, cx, call: &view, opset, outputs, used, nodes: Vec::with_capacity(1) };
         rule(&mut export)?;

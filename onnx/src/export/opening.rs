@@ -242,7 +242,11 @@ impl<'m> Exporter<'m> {
             return Ok(());
         }
         let wish = self.cx.names.get(own);
-        let name = if self.initializers_are_inputs { self.names.claim_outermost(wish) } else { self.names.claim(wish) };
+        let name = if self.versions.initializers_are_inputs {
+            self.names.claim_outermost(wish)
+        } else {
+            self.names.claim(wish)
+        };
         self.write_bound(graph, var, id, name)
     }
 

@@ -8,34 +8,40 @@ use crate::proto::{AttributeProto, FunctionProto, NodeProto};
 /// The attributes that a function declares, each with its value; `None` if it has neither a value nor a default.
 pub(super) type Arguments = FxHashMap<String, Option<AttributeProto>>;
 
-/// The attributes of a function for a call; `None` if the call gives one that the function does not declare, or graphs.
-pub(super) fn arguments(function: &FunctionProto, call: &NodeProto) -> Option<Arguments> {
-    let mut arguments = Arguments::default();
-    arguments.extend(function.attribute.iter().map(|name| (name.clone(), None)));
-    arguments.extend(function.attribute_proto.iter().map(|a| (a.name().to_owned(), Some(a.clone()))));
-    for given in &call.attribute {
-        let is_plain = given.g.is_none() && given.graphs.is_empty() && given.ref_attr_name.is_none();
-        let argument = arguments.get_mut(given.name())?;
-        let fits = argument.as_ref().is_none_or(|default| default.r#type() == given.r#type());
+/// The attributes that a function declares, with their defaults.
+pub(super) fn declared(function: &FunctionProto) -> Arguments {
+    let mut declared = Arguments::default();
+    declared.extend(function.attribute.iter().map(|name| (name.clone(), None)));
+    declared.extend(function.attribute_proto.iter().map(|a| (a.name().to_owned(), Some(a.clone()))));
+    declared
+}
+
+/// The attributes that a call gives, by name; `None` if it gives one that the function does not declare, one twice, or graphs.
+pub(super) fn given_attributes<'a>(declared: &Arguments, call: &'a NodeProto) -> Option<Vec<&'a AttributeProto>> {
+    let mut given = Vec::with_capacity(call.attribute.len());
+    for attribute in &call.attribute {
+        let is_plain = attribute.g.is_none() && attribute.graphs.is_empty() && attribute.ref_attr_name.is_none();
+        let default = declared.get(attribute.name())?;
+        let fits = default.as_ref().is_none_or(|default| default.r#type() == attribute.r#type());
         if !is_plain || !fits {
             return None;
         }
-        *argument = Some(given.clone());
+        given.push(attribute);
     }
-    Some(arguments)
+    given.sort_by(|a, b| a.name().cmp(b.name()));
+    given.is_sorted_by(|a, b| a.name() < b.name()).then_some(given)
 }
 
-/// What tells two lists of attributes of one function apart.
-pub(super) fn key_of(function: &FunctionProto, arguments: &Arguments) -> Vec<u8> {
-    let mut key = Vec::new();
-    let declared = function.attribute.iter().map(String::as_str);
-    for name in declared.chain(function.attribute_proto.iter().map(AttributeProto::name)) {
-        match arguments.get(name) {
-            Some(Some(value)) => key.extend(value.encode_length_delimited_to_vec()),
-            _ => key.push(0),
-        }
-    }
-    key
+/// What tells two calls of one function apart, by the attributes that they give.
+pub(super) fn key_of(given: &[&AttributeProto]) -> Vec<u8> {
+    given.iter().flat_map(|a| a.encode_length_delimited_to_vec()).collect()
+}
+
+/// The attributes of a function for a call.
+pub(super) fn arguments(declared: &Arguments, given: &[&AttributeProto]) -> Arguments {
+    let mut arguments = declared.clone();
+    arguments.extend(given.iter().map(|&a| (a.name().to_owned(), Some(a.clone()))));
+    arguments
 }
 
 /// A node of a function, with the attributes that it takes from the function's.

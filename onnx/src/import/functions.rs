@@ -12,7 +12,7 @@ use anfora_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::function_attributes::{Arguments, arguments, key_of};
+use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
 use super::kept::Kept;
@@ -51,6 +51,8 @@ struct Entry {
     differing: FxHashSet<String>,
     /// How many of its last inputs are constants.
     constants: usize,
+    /// The attributes that it declares.
+    declared: Rc<Arguments>,
     copies: Vec<Copy>,
     /// How often a copy was asked for.
     asked: usize,
@@ -74,7 +76,7 @@ struct Copy {
 struct Variant {
     /// The last operands, as far as they are constants of the function.
     constants: Rc<[Option<LiteralId>]>,
-    /// Which of the other inputs are given.
+    /// Which of the other inputs are given, up to the last that is.
     given: Rc<[bool]>,
     /// See [`key_of`].
     attributes: Rc<[u8]>,
@@ -145,6 +147,7 @@ impl FunctionTable {
             let entry = Entry {
                 position,
                 constants: proto.input.len().min(constants),
+                declared: Rc::new(declared(proto)),
                 proto: Rc::new(proto.clone()),
                 opsets,
                 differing: if is_own { FxHashSet::default() } else { differing },
@@ -355,6 +358,11 @@ fn begin<'a>(
     }
 }
 
+/// Whether a call gives an input that is not a constant.
+fn is_given(given: &[bool], input: usize) -> bool {
+    given.get(input).copied().unwrap_or(false)
+}
+
 /// The body of a function as a graph.
 fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
     // What contradicts the types of the call says nothing of this copy.
@@ -371,7 +379,7 @@ fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace
         let constant = i.checked_sub(first_constant).and_then(|i| constants[i]);
         match constant {
             Some(constant) => Input::Constant(constant),
-            None if !given[i] => Input::Absent,
+            None if !is_given(given, i) => Input::Absent,
             None => Input::Param(types.next()),
         }
     });
@@ -497,7 +505,8 @@ impl Importer<'_, '_> {
             && (constants == 0 || node.input.len() == entry.proto.input.len())
             && node.output.len() <= entry.proto.output.len()
             && pending.subgraphs.is_empty();
-        let Some(arguments) = arguments(&entry.proto, node).filter(|_| is_whole) else {
+        let declared = Rc::clone(&entry.declared);
+        let Some(attributes) = given_attributes(&declared, node).filter(|_| is_whole) else {
             entry.is_kept = true;
             return Ok(FunctionNode::Kept(Kept::because(
                 "its inputs, outputs or attributes are not those of its function",
@@ -508,7 +517,7 @@ impl Importer<'_, '_> {
         }
         let proto = Rc::clone(&entry.proto);
         let params = proto.input.len() - constants;
-        let mut given = vec![false; params];
+        let mut given_inputs = Vec::with_capacity(node.input.len());
         let mut operands = Vec::with_capacity(node.input.len());
         let mut last = Vec::with_capacity(constants);
         for (i, name) in node.input.iter().enumerate() {
@@ -516,14 +525,13 @@ impl Importer<'_, '_> {
                 "" => continue,
                 name => self.use_value(graph, Some(node), name)?.expr,
             };
-            match given.get_mut(i) {
+            if i >= params {
+                last.push((i, operand));
+            } else if self.builder.body().expr(operand) != Expr::None {
                 // A value that the function around is not given is left out here, too.
-                Some(_) if self.builder.body().expr(operand) == Expr::None => {}
-                Some(is_given) => {
-                    *is_given = true;
-                    operands.push((i, operand));
-                }
-                None => last.push((i, operand)),
+                given_inputs.resize(i, false);
+                given_inputs.push(true);
+                operands.push((i, operand));
             }
         }
         if last.len() != constants {
@@ -535,8 +543,7 @@ impl Importer<'_, '_> {
         operands.extend(last.into_iter().filter(|&(_, o)| body.as_literal(o).is_none()));
         let hints: Vec<&str> = operands.iter().map(|&(i, _)| node.input[i].as_str()).collect();
         let operands: Vec<ExprId> = operands.iter().map(|&(_, o)| o).collect();
-        let attributes = key_of(&proto, &arguments).into();
-        let variant = Variant { constants, given: given.into(), attributes };
+        let variant = Variant { constants, given: given_inputs.into(), attributes: key_of(&attributes).into() };
         let count = self.functions.entries[index].copies.len();
         let mut was_tried = false;
         for i in 0..count {
@@ -565,15 +572,15 @@ impl Importer<'_, '_> {
         }
         let stated: FxHashSet<&str> =
             proto.value_info.iter().filter(|i| i.r#type.is_some()).map(|i| i.name()).collect();
-        let is_given = |i: usize| match i.checked_sub(params) {
-            Some(i) => variant.constants[i].is_some(),
-            None => !variant.given[i],
+        let is_param = |i: usize| match i.checked_sub(params) {
+            Some(i) => variant.constants[i].is_none(),
+            None => is_given(&variant.given, i),
         };
         let mut inputs = proto.input.iter().enumerate();
-        let says_all = inputs.all(|(i, name)| is_given(i) || stated.contains(name.as_str()));
+        let says_all = inputs.all(|(i, name)| !is_param(i) || stated.contains(name.as_str()));
         let derived = was_tried || !says_all;
         let types = derived.then(|| operands.iter().map(|&o| self.builder.body().ty(o)).collect());
-        let arguments = Rc::new(arguments);
+        let arguments = Rc::new(arguments(&declared, &attributes));
         Ok(FunctionNode::Needs(Request { entry: index, variant, arguments, types, contradicts: was_tried && says_all }))
     }
 

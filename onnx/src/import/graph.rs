@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::vec::IntoIter;
 
 use anfora_ir::{
-    Attr, AttrId, AttrsId, ExprId, FunctionBuilder, FunctionKey, LiteralId, NameId, TypeId, UnfinishedFunction, VarId,
+    Attr, AttrId, AttrsId, Expr, ExprId, FunctionBuilder, FunctionKey, LiteralId, NameId, TypeId, UnfinishedFunction,
+    VarId,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -290,8 +291,13 @@ impl<'m, 'a> Importer<'m, 'a> {
                         graph.taken += 1;
                         self.nodes += usize::from(graph.taken > graph.sparse_initializers);
                         let node = with_arguments(node, &self.arguments);
-                        let branches = self.may_be_if(&node);
-                        PendingNode { branches, ..PendingNode::new(node) }
+                        match has_graphs(&node) {
+                            true => {
+                                let branches = self.may_be_if(&node);
+                                PendingNode { branches, ..PendingNode::new(node) }
+                            }
+                            false => PendingNode::new(node),
+                        }
                     }
                     None => {
                         let finished = stack.pop().expect("it is the last one");
@@ -380,7 +386,7 @@ impl<'m, 'a> Importer<'m, 'a> {
 
         self.scope.open();
         let (initializers, tensors) = self.read_initializers(initializer).map_err(fail)?;
-        let has_subgraphs = node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty()));
+        let has_subgraphs = node.iter().any(has_graphs);
         let mut open = OpenGraph {
             place: String::new(),
             label,
@@ -685,6 +691,9 @@ impl<'m, 'a> Importer<'m, 'a> {
                 return Err(fail(ImportProblem::Nameless("an output")));
             }
             let expr = self.use_value(&graph, None, info.name()).map_err(fail)?.result;
+            if self.builder.body().expr(expr) == Expr::None {
+                return Err(fail(ImportProblem::Unsupported("an output that is left out")));
+            }
             if self.builder.body().as_literal(expr).is_some() {
                 named_constants.insert(self.builder.cx().names.intern(info.name()));
             }
@@ -775,6 +784,11 @@ impl<'m, 'a> Importer<'m, 'a> {
             }
         }
     }
+}
+
+/// Whether a node has subgraphs.
+fn has_graphs(node: &NodeProto) -> bool {
+    node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty())
 }
 
 /// The attributes for a doc string and metadata.

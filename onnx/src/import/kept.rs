@@ -110,9 +110,10 @@ impl KeptList {
             self.groups[group].count -= 1;
         }
         // The groups of the nodes that are taken back are the last ones.
-        while self.groups.pop_if(|g| g.count == 0).is_some() {}
-        let count = self.groups.len();
-        self.by_reason.retain(|_, &mut group| group < count);
+        while let Some(group) = self.groups.pop_if(|g| g.count == 0) {
+            let KeptNodes { domain, op_type, version, reason, .. } = group;
+            self.by_reason.remove(&(domain, op_type, version, Kept::because(reason)));
+        }
     }
 
     pub(super) fn into_groups(self) -> Vec<KeptNodes> {

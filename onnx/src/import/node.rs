@@ -90,6 +90,11 @@ impl NodeImport<'_, '_> {
         self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
     }
 
+    /// Whether the node names an operand. One that the function around is not given has a name and is left out all the same.
+    pub(crate) fn is_named(&self, i: usize) -> bool {
+        self.node.input.get(i).is_some_and(|name| !name.is_empty())
+    }
+
     /// All operands as they are, those that are left out too.
     pub fn operands(&self) -> Vec<ExprId> {
         self.operands.to_vec()
@@ -429,7 +434,13 @@ impl<'a> Importer<'_, 'a> {
                 let value = self.builder.literal(literal);
                 return Ok(has(1, Native::Constant { value, is_small }));
             }
-            Lowered::Call { op, operands, attrs } => (op, operands, attrs),
+            Lowered::Call { op, mut operands, attrs } => {
+                // Operands at the end that are left out have one form: they are not there.
+                let body = self.builder.body();
+                let given = operands.iter().rposition(|&o| body.expr(o) != Expr::None);
+                operands.truncate(given.map_or(0, |last| last + 1));
+                (op, operands, attrs)
+            }
         };
         let Some(op) = self.builder.cx().ops.find(&op) else {
             return Ok(Err(Kept::because(format!("the registry has no `{op}`"))));
@@ -463,7 +474,9 @@ impl<'a> Importer<'_, 'a> {
     ) -> Result<(), ImportProblem> {
         let name = node.output.first().map_or("", String::as_str);
         let (value, is_impure) = match native {
-            Native::Alias(value) if self.builder.body().as_literal(value).is_some() => {
+            Native::Alias(value)
+                if self.builder.body().as_literal(value).is_some() || self.builder.body().expr(value) == Expr::None =>
+            {
                 return self.define_output(name, value);
             }
             Native::Alias(value) => return self.bind_output(graph, name, value, meta),

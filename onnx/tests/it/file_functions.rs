@@ -159,6 +159,62 @@ fn inputs_may_be_left_out() {
 }
 
 #[test]
+fn what_is_left_out_may_have_another_name() {
+    let nodes = vec![node("Identity", &["low"], &["l"], vec![]), node("Clip", &["a", "l"], &["b"], vec![])];
+    let f = function("f", &["a", "low"], &["b"], nodes);
+    let m = with(vec![f], vec![call("f", &["x"], &["u"], vec![])], &[("u", 4)]);
+    let module = read(&m);
+    assert_eq!(operators(&module), ["clip"]);
+    assert_eq!(write(&module).functions[0].node, [node("Clip", &["a"], &["b"], vec![])]);
+
+    // No function of the module gives what is left out.
+    for nodes in [vec![node("Identity", &["low"], &["b"], vec![])], vec![]] {
+        let mut f = function("f", &["a", "low"], &["b"], nodes);
+        if f.node.is_empty() {
+            f.output = vec!["low".into()];
+        }
+        let m = with(vec![f], vec![call("f", &["x"], &["u"], vec![])], &[("u", 4)]);
+        let module = read(&m);
+        assert_eq!(operators(&module), ["onnx.com.example.f"]);
+        assert!(reasons(&m)[0].contains("an output that is left out"), "{:?}", reasons(&m));
+        assert_eq!(write(&module).functions, m.functions);
+    }
+}
+
+#[test]
+fn calls_and_what_their_function_declares() {
+    // What a call does not say of its function takes no time: either is as much as there is.
+    let count = 10_000;
+    let names = |prefix: &str| -> Vec<String> { (0..count).map(|i| format!("{prefix}{i}")).collect() };
+    let mut f = function("f", &[], &["b"], vec![node("Neg", &["a0"], &["b"], vec![])]);
+    f.input = names("a");
+    f.attribute = names("p");
+    f.attribute_proto = names("q").iter().map(|name| int_attribute(name, 1)).collect();
+    f.opset_import.extend(names("org.d").iter().map(|domain| import_of(domain, 1)));
+    let nodes = names("u").iter().map(|u| call("f", &["x"], &[u], vec![])).collect();
+    let mut m = with(vec![f], nodes, &[("u0", 4)]);
+    // Functions that are tried in vain, beside reasons why nodes are kept.
+    for name in names("broken") {
+        m.functions.push(function(&name, &["a"], &["b"], vec![node("Relu", &["nowhere"], &["b"], vec![])]));
+        let graph = m.graph.as_mut().unwrap();
+        graph.node.push(call(&name, &["x"], &[&format!("of_{name}")], vec![]));
+    }
+    // Functions, beside domains.
+    for name in names("plain") {
+        m.functions.push(function(&name, &["a"], &["b"], vec![node("Neg", &["a"], &["b"], vec![])]));
+        let graph = m.graph.as_mut().unwrap();
+        graph.node.push(call(&name, &["x"], &[&format!("of_{name}")], vec![]));
+    }
+    m.opset_import.extend(names("org.e").iter().map(|domain| import_of(domain, 1)));
+    let module = read(&m);
+    assert_eq!(module.functions().count(), count + 2);
+    assert_eq!(reasons(&m).len(), count);
+    let back = write(&module);
+    assert_eq!(back.graph.unwrap().node.len(), 3 * count);
+    assert_eq!(back.functions.len(), 2 * count + 1);
+}
+
+#[test]
 fn overloads_and_types_that_the_file_says() {
     let mut one = function("f", &["a"], &["b"], vec![node("Relu", &["a"], &["b"], vec![])]);
     let mut two = function("f", &["a"], &["b"], vec![node("Neg", &["a"], &["b"], vec![])]);
