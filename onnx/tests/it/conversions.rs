@@ -643,7 +643,8 @@ fn operators_on_indices_come_back() {
 #[test]
 fn version_6_repeats_the_second_operand_where_it_is_told_to() {
     let (broadcast, axis) = (int_attribute("broadcast", 1), |a| int_attribute("axis", a));
-    let cases: [(&str, [&[i64]; 2], Vec<AttributeProto>, &str); 9] = [
+    type Extents = [&'static [i64]; 2];
+    let cases: [(&str, Extents, Vec<AttributeProto>, &str); 9] = [
         ("Add", [&[2, 3], &[2, 3]], vec![], "add"),
         ("Add", [&[2, 3], &[3]], vec![], "onnx.Add"),
         ("Add", [&[2, 3], &[3]], vec![broadcast.clone()], "add"),
