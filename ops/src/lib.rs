@@ -41,6 +41,7 @@ mod einsum;
 mod elementwise;
 mod found;
 mod gather;
+mod image;
 mod kernels;
 mod layout;
 pub mod loops;
@@ -84,6 +85,7 @@ fn rows() -> impl Iterator<Item = OpDef> {
         loss::rows(),
         control::rows(),
         effects::rows(),
+        image::rows(),
     ]
     .into_iter()
     .flatten()

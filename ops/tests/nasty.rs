@@ -112,6 +112,24 @@ fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> At
     }
 }
 
+/// The values of an attribute that is a choice of words, which are seldom met by chance.
+fn words(attribute: &str) -> Option<&'static [&'static str]> {
+    Some(match attribute {
+        "method" => &["nearest", "linear", "cubic"],
+        "coordinate_transformation_mode" => &[
+            "half_pixel",
+            "half_pixel_symmetric",
+            "pytorch_half_pixel",
+            "align_corners",
+            "asymmetric",
+            "tf_half_pixel_for_nn",
+        ],
+        "rounding_method" => &["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
+        "keep_aspect_ratio_policy" => &["stretch", "not_larger", "not_smaller"],
+        _ => return None,
+    })
+}
+
 fn small(cx: &Context, ty: TypeId) -> bool {
     let parts = match cx.types.get(ty) {
         Type::Tuple(fields) => fields.to_vec(),
@@ -236,6 +254,11 @@ fn nothing_panics() {
                         }
                         "compress" if i == 1 => (dtype, shape) = (DType::Bool, vec![rng.below(6)]),
                         "cumsum" | "cumprod" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),
+                        "image.resize" | "image.crop_and_resize" if i == 1 && rng.below(8) > 0 => {
+                            dtype = if rng.below(2) == 0 { DType::Int64 } else { DType::Float32 };
+                            shape = vec![rank];
+                        }
+                        "image.crop_and_resize" if i == 2 => (dtype, shape) = (DType::Float32, vec![2 * rank]),
                         _ if row.shape_operand == Some(i as u32) => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
                         "where" if i == 0 => dtype = DType::Bool,
                         "arange" => shape = vec![],
@@ -296,6 +319,9 @@ fn nothing_panics() {
                     }
                     let list = cx.ints_attr(&list);
                     attrs.push((a.name, list));
+                } else if let Some(words) = words(a.name).filter(|_| rng.below(10) > 0) {
+                    let word = cx.str_attr(rng.pick(words));
+                    attrs.push((a.name, word));
                 } else if rng.below(3) > 0 || a.default == anfora_ir::AttrDefault::Required {
                     attrs.push((a.name, attribute(&mut rng, &mut cx, a.kind, shape.len())));
                 }

@@ -40,6 +40,7 @@ enum O {
     Of(DType, &'static [usize]),
     /// These numbers.
     Int64(&'static [usize], &'static [i64]),
+    Float32(&'static [f32]),
     /// This number, in the element type under test.
     Scalar(i8),
     Absent,
@@ -256,6 +257,48 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             case(vec![Int64(&[2, 2], &[0, -1, 2, 7]), Int64(&[], &[3]), X(&[2])], vec![]),
             case(vec![Positive(&[2]), Int64(&[1], &[3]), X(&[2])], vec![("axis", Int(0))]),
         ],
+        "image.resize" => vec![
+            case(vec![X(&[2, 3, 5]), Int64(&[3], &[3, 2, 7])], vec![]),
+            case(vec![X(&[3, 5]), Float32(&[0.7, 2.5])], vec![("rounding_method", Str("ceil"))]),
+            case(vec![X(&[]), Int64(&[0], &[])], vec![]),
+            case(vec![X(&[2, 0]), Int64(&[2], &[3, 0])], vec![]),
+            by_row(
+                &[0],
+                vec![X(&[2, 3, 5]), Float32(&[0.7, 2.5])],
+                vec![
+                    ("axes", Ints(&[-1, 1])),
+                    ("method", Str("linear")),
+                    ("coordinate_transformation_mode", Str("half_pixel_symmetric")),
+                ],
+            ),
+            by_row(
+                &[0],
+                vec![X(&[2, 3, 5]), Int64(&[2], &[4, 4])],
+                vec![
+                    ("axes", Ints(&[1, 2])),
+                    ("method", Str("cubic")),
+                    ("cubic_alpha", Float(-0.5)),
+                    ("exclude_outside", Bool(true)),
+                    ("keep_aspect_ratio_policy", Str("not_smaller")),
+                ],
+            ),
+            by_row(
+                &[0],
+                vec![X(&[2, 9]), Int64(&[1], &[4])],
+                vec![("axes", Ints(&[1])), ("method", Str("cubic")), ("antialias", Bool(true))],
+            ),
+            case(
+                vec![X(&[4, 3]), Int64(&[2], &[3, 3])],
+                vec![("method", Str("linear")), ("coordinate_transformation_mode", Str("align_corners"))],
+            ),
+        ],
+        "image.crop_and_resize" => vec![
+            case(
+                vec![X(&[4, 4]), Int64(&[2], &[3, 2]), Float32(&[0.4, 0.6, 0.6, 1.5])],
+                vec![("method", Str("linear")), ("extrapolation_value", Float(2.0))],
+            ),
+            by_row(&[0], vec![X(&[2, 4]), Int64(&[1], &[3]), Float32(&[1.0, -0.5])], vec![("axes", Ints(&[1]))]),
+        ],
         "reverse_sequence" => vec![
             case(vec![X(&[3, 2, 2]), Int64(&[2], &[3, 2])], vec![]),
             by_row(&[], vec![X(&[2, 3]), Int64(&[2], &[0, 3])], vec![("time_axis", Int(-1)), ("batch_axis", Int(0))]),
@@ -436,6 +479,7 @@ fn operand(o: &O, dtype: DType, splat: bool, numbers: &mut Numbers) -> Option<Li
         O::Of(dtype, shape) => numbers.literal(*dtype, shape, dtype.is_float(), splat),
         O::Flags(shape) => numbers.literal(DType::Bool, shape, false, splat),
         O::Int64(shape, values) => Literal::from_elements(shape, values).unwrap(),
+        O::Float32(values) => Literal::from_elements(&[values.len()], values).unwrap(),
         O::Scalar(v) => {
             let wide = Literal::scalar(*v);
             let mut cx = Context::new(anfora_ops::standard());

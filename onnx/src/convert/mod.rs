@@ -8,6 +8,7 @@ mod cast;
 mod constant;
 mod control;
 mod elementwise;
+mod image;
 mod index;
 mod loss;
 mod matrix;
@@ -199,6 +200,7 @@ impl Default for Conversions {
         order::register(&mut table);
         shape::register(&mut table);
         index::register(&mut table);
+        image::register(&mut table);
         constant::register(&mut table);
         control::register(&mut table);
         matrix::register(&mut table);

@@ -114,6 +114,17 @@ impl<'a> NodeExport<'a> {
         }
     }
 
+    /// The name of operand `i` of the call where it becomes another input of the node: a constant is called what the file called that input.
+    ///
+    /// # Errors
+    /// If it is not a tensor.
+    pub fn operand_as(&mut self, i: usize, input: usize) -> Result<String, ExportProblem> {
+        match self.call.operands.get(i) {
+            Some(operand) => self.exporter.slot_name(operand.slot, self.call.hints.get(input).copied()),
+            None => Ok(String::new()),
+        }
+    }
+
     /// The names of all operands; those that are left out at the end are not among them.
     ///
     /// # Errors

@@ -214,6 +214,9 @@ pub(crate) fn slice(x: &Literal, ranges: &[Range]) -> Result<Literal, Failure> {
     if let Some(result) = uniform(x, &shape) {
         return Ok(result);
     }
+    if !x.dtype().has_kernels() {
+        return Err(Failure::ElementType(x.dtype()));
+    }
     let from = row_major(x.shape());
     let mut strides = Strides::new();
     let mut start = 0;

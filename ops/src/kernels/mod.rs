@@ -33,6 +33,8 @@ mod positions;
 pub(crate) mod quantization;
 pub(crate) mod random;
 pub(crate) mod reduction;
+pub(crate) mod resize;
+pub(crate) mod resize_size;
 pub(crate) mod scan;
 pub(crate) mod standardise;
 pub(crate) mod strides;

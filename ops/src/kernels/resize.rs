@@ -1,0 +1,346 @@
+//! Resizing: along each axis, every element of the result is a weighted sum of a few neighbouring elements, its taps. The axes are
+//! resized one after the other, those that shrink first, so that nothing on the way is larger than the operand or the result.
+
+use anfora_ir::{Literal, Shape, element_count};
+
+use super::arithmetic::dispatch;
+use super::index::{dense, elements, uniform};
+use super::number::{Calc, FloatNumber, Number, Scalar};
+use super::strides::Around;
+use super::view::filled;
+use super::{Failure, shape_text};
+
+/// Which element counts between two.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Nearest {
+    /// The nearest; halfway the one before.
+    RoundPreferFloor,
+    /// The nearest; halfway the one behind.
+    RoundPreferCeil,
+    /// The one before.
+    Floor,
+    /// The one behind.
+    Ceil,
+}
+
+/// What the weights of taps follow from.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Method {
+    Nearest(Nearest),
+    Linear,
+    /// Keys' cubic convolution, with its coefficient.
+    Cubic(f64),
+}
+
+/// What counts for a tap that is not in the operand.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outside {
+    /// The element at the border.
+    Border,
+    /// Nothing; the others count the more.
+    Excluded,
+}
+
+/// Whether taps spread where an axis shrinks, so that every element counts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Spread {
+    Fixed,
+    WithScale,
+}
+
+/// How elements are mixed.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Filter {
+    pub(crate) method: Method,
+    pub(crate) outside: Outside,
+    pub(crate) spread: Spread,
+}
+
+/// Where the elements of the result lie in the operand.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Coordinates {
+    HalfPixel,
+    HalfPixelSymmetric,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    TfHalfPixelForNn,
+    /// Evenly from `start` to `end`, of which 0 is the first element and 1 the last.
+    Crop {
+        start: f64,
+        end: f64,
+    },
+}
+
+/// By how much an axis is resized: a quotient, so that one of integers is exact.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Ratio {
+    pub(crate) numerator: f64,
+    pub(crate) denominator: f64,
+}
+
+/// How an axis is resized.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Axis {
+    pub(crate) axis: usize,
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) ratio: Ratio,
+    pub(crate) coordinates: Coordinates,
+}
+
+/// An element that counts, and how much.
+#[derive(Copy, Clone, Debug)]
+struct Tap {
+    position: usize,
+    weight: f64,
+}
+
+impl Tap {
+    /// The elements that it stands for, in a slab in which there are `inner` of them at each place.
+    fn of<'a, E>(&self, slab: &'a [E], inner: usize) -> &'a [E] {
+        &slab[self.position * inner..][..inner]
+    }
+}
+
+impl Axis {
+    /// Whether every element of the result is the one at its own place.
+    fn is_identity(&self) -> bool {
+        let is_plain = match self.coordinates {
+            Coordinates::Crop { start, end } => start == 0.0 && end == 1.0,
+            Coordinates::TfHalfPixelForNn => false,
+            _ => self.ratio.numerator == self.ratio.denominator,
+        };
+        is_plain && self.input == self.output
+    }
+
+    /// Where element `y` of the result lies in the operand; `None` where nothing is.
+    fn place(&self, y: usize) -> Option<f64> {
+        let Ratio { numerator, denominator } = self.ratio;
+        let (y, input, output) = (y as f64, self.input as f64, self.output as f64);
+        // That of the result, before it was made an integer.
+        let length = numerator * input / denominator;
+        let half_pixel = (y + 0.5) * denominator / numerator - 0.5;
+        let x = match self.coordinates {
+            Coordinates::HalfPixel => half_pixel,
+            Coordinates::HalfPixelSymmetric => input / 2.0 * (1.0 - output / length) + half_pixel,
+            Coordinates::PytorchHalfPixel if self.output <= 1 => 0.0,
+            Coordinates::PytorchHalfPixel => half_pixel,
+            Coordinates::AlignCorners if self.output <= 1 => 0.0,
+            Coordinates::AlignCorners => y * (input - 1.0) / (length - 1.0),
+            Coordinates::Asymmetric => y * denominator / numerator,
+            Coordinates::TfHalfPixelForNn => (y + 0.5) * denominator / numerator,
+            Coordinates::Crop { start, end } => {
+                let part = match self.output {
+                    1 => 0.5 * (start + end),
+                    _ => (start * (output - 1.0 - y) + end * y) / (output - 1.0),
+                };
+                let x = part * (input - 1.0);
+                return (0.0..=input - 1.0).contains(&x).then_some(x);
+            }
+        };
+        Some(x)
+    }
+
+    /// The taps of element `y` of the result, in ascending order; none where nothing of the operand is.
+    fn taps(&self, y: usize, filter: Filter, taps: &mut Vec<Tap>) {
+        taps.clear();
+        let Some(x) = self.place(y) else { return };
+        let last = self.input as f64 - 1.0;
+        let inside = |p: f64| p.clamp(0.0, last) as usize;
+        let below = x.floor();
+        let support = match filter.method {
+            Method::Nearest(nearest) => {
+                let part = x - below;
+                let up = match nearest {
+                    Nearest::RoundPreferFloor => part > 0.5,
+                    Nearest::RoundPreferCeil => part >= 0.5,
+                    Nearest::Floor => false,
+                    Nearest::Ceil => part > 0.0,
+                };
+                let position = inside(if up { below + 1.0 } else { below });
+                taps.push(Tap { position, weight: 1.0 });
+                return;
+            }
+            Method::Linear => 1.0,
+            Method::Cubic(_) => 2.0,
+        };
+        let squeeze = match filter.spread {
+            Spread::Fixed => 1.0,
+            Spread::WithScale => (self.ratio.numerator / self.ratio.denominator).min(1.0),
+        };
+        let reach = support / squeeze;
+        let (mut p, end) = ((x - reach).ceil(), (x + reach).floor());
+        let mut sum = 0.0;
+        while p <= end {
+            let weight = weight(filter.method, (p - x) * squeeze);
+            let counts = filter.outside == Outside::Border || (0.0..=last).contains(&p);
+            if weight != 0.0 && counts {
+                sum += weight;
+                let position = inside(p);
+                match taps.last_mut() {
+                    Some(tap) if tap.position == position => tap.weight += weight,
+                    _ => taps.push(Tap { position, weight }),
+                }
+            }
+            p += 1.0;
+        }
+        if sum == 0.0 {
+            // Nothing is near; what is nearest counts.
+            taps.clear();
+            taps.push(Tap { position: inside(x), weight: 1.0 });
+            return;
+        }
+        for tap in taps {
+            tap.weight /= sum;
+        }
+    }
+}
+
+/// The weight of an element at a distance.
+fn weight(method: Method, distance: f64) -> f64 {
+    let d = distance.abs();
+    match method {
+        Method::Cubic(a) if d <= 1.0 => ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0,
+        Method::Cubic(a) if d < 2.0 => ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a,
+        Method::Cubic(_) => 0.0,
+        _ => (1.0 - d).max(0.0),
+    }
+}
+
+/// A tensor resized along some axes, each named once; `extrapolation` is what counts where nothing of the operand is.
+pub(crate) fn resize(x: &Literal, axes: &[Axis], filter: Filter, extrapolation: f64) -> Result<Literal, Failure> {
+    let mut shape: Shape = x.shape().into();
+    for a in axes {
+        shape[a.axis] = a.output;
+    }
+    if !shape.contains(&0) && x.shape().contains(&0) {
+        let (from, to) = (shape_text(x.shape()), shape_text(&shape));
+        return Err(Failure::Mismatch(format!("there is nothing in {from} that could be resized to {to}")));
+    }
+    let crops = |a: &Axis| matches!(a.coordinates, Coordinates::Crop { .. });
+    let leaves = |a: &Axis| crops(a) && (0..a.output).any(|y| a.place(y).is_none());
+    if (shape.contains(&0) || !axes.iter().any(leaves))
+        && let Some(result) = uniform(x, &shape)
+    {
+        return Ok(result);
+    }
+    let mut passes: Vec<Axis> = axes.iter().copied().filter(|a| !a.is_identity()).collect();
+    if passes.is_empty() {
+        return Ok(x.clone());
+    }
+    passes.sort_by_key(|a| a.output > a.input);
+    // Of a splat, all that is to be found out is where nothing is.
+    let filter = match x.as_splat() {
+        Some(_) => Filter { method: Method::Nearest(Nearest::Floor), ..filter },
+        None => filter,
+    };
+    match filter.method {
+        Method::Nearest(_) => dispatch!(any x.dtype(), T => {
+            let outside = T::narrow(Calc::from_f64(extrapolation)).store();
+            let (mut from, mut at) = start(x, &passes, elements::<T>(x).to_vec())?;
+            for a in &passes {
+                from = pass(&from, &mut at, a, filter, outside, |taps, slab, out| {
+                    if let [tap] = taps {
+                        out.copy_from_slice(tap.of(slab, out.len()));
+                    }
+                })?;
+            }
+            dense::<T>(x.dtype(), &shape, |out| out.copy_from_slice(&from))
+        }),
+        _ => dispatch!(float x.dtype(), T => mix::<T>(x, &shape, &passes, filter, extrapolation)),
+    }
+}
+
+/// What the passes start from. Of a splat, they need one element along each axis that they resize.
+fn start<E: Copy>(x: &Literal, passes: &[Axis], elements: Vec<E>) -> Result<(Vec<E>, Shape), Failure> {
+    let mut shape: Shape = x.shape().into();
+    if x.as_splat().is_none() {
+        return Ok((elements, shape));
+    }
+    for a in passes {
+        shape[a.axis] = 1;
+    }
+    let count = element_count(&shape).ok_or(Failure::TooLarge)?;
+    let first = *elements.first().ok_or(Failure::Empty)?;
+    Ok((filled(count, first)?, shape))
+}
+
+fn mix<T: FloatNumber>(
+    x: &Literal,
+    shape: &[usize],
+    passes: &[Axis],
+    filter: Filter,
+    extrapolation: f64,
+) -> Result<Literal, Failure> {
+    let outside = Calc::from_f64(extrapolation);
+    let wide: Vec<T::Calc> = elements::<T>(x).iter().map(|&e| T::load(e).widen()).collect();
+    let (mut from, mut at) = start(x, passes, wide)?;
+    for a in passes {
+        from = pass(&from, &mut at, a, filter, outside, |taps, slab, out| match taps {
+            [tap] => out.copy_from_slice(tap.of(slab, out.len())),
+            [first, rest @ ..] => {
+                let inner = out.len();
+                let start = first.of(slab, inner);
+                let scale: T::Calc = Calc::from_f64(first.weight);
+                for (o, &e) in out.iter_mut().zip(start) {
+                    *o = e.mul(scale);
+                }
+                for tap in rest {
+                    let scale: T::Calc = Calc::from_f64(tap.weight);
+                    for (o, &e) in out.iter_mut().zip(tap.of(slab, inner)) {
+                        *o = o.add(e.mul(scale));
+                    }
+                }
+                // Equal elements stay what they are, though rounded weights need not add up to 1.
+                for (i, (o, &e)) in out.iter_mut().zip(start).enumerate() {
+                    if rest.iter().all(|tap| tap.of(slab, inner)[i] == e) {
+                        *o = e;
+                    }
+                }
+            }
+            [] => {}
+        })?;
+    }
+    dense::<T>(x.dtype(), shape, |out| {
+        for (o, &e) in out.iter_mut().zip(&from) {
+            *o = T::narrow(e).store();
+        }
+    })
+}
+
+/// The most elements along an axis of which the taps are held at once.
+const BLOCK: usize = 1 << 10;
+
+/// Resizes along one axis. `write` gets the taps of a place along the axis, the elements of the operand that have the same place on the axes
+/// before, and the elements of the result that have that place.
+fn pass<E: Copy>(
+    from: &[E],
+    shape: &mut Shape,
+    a: &Axis,
+    filter: Filter,
+    outside: E,
+    write: impl Fn(&[Tap], &[E], &mut [E]),
+) -> Result<Vec<E>, Failure> {
+    let Around { outer, extent, inner } = Around::new(shape, a.axis..a.axis + 1);
+    shape[a.axis] = a.output;
+    let count = element_count(shape).ok_or(Failure::TooLarge)?;
+    let mut out = filled(count, outside)?;
+    let mut taps: Vec<Vec<Tap>> = Vec::new();
+    for block in (0..a.output).step_by(BLOCK) {
+        let len = BLOCK.min(a.output - block);
+        taps.resize_with(len.max(taps.len()), Vec::new);
+        for (i, taps) in taps[..len].iter_mut().enumerate() {
+            a.taps(block + i, filter, taps);
+            // A splat has one element for all.
+            taps.iter_mut().for_each(|t| t.position = t.position.min(extent - 1));
+        }
+        for o in 0..outer {
+            let slab = &from[o * extent * inner..][..extent * inner];
+            for (i, taps) in taps[..len].iter().enumerate() {
+                write(taps, slab, &mut out[(o * a.output + block + i) * inner..][..inner]);
+            }
+        }
+    }
+    Ok(out)
+}
