@@ -61,6 +61,37 @@ fn graphs_nest_as_deep_as_the_format_lets_them() {
 }
 
 #[test]
+fn branches_nest_as_deep_as_graphs() {
+    // The innermost uses what the outermost computes.
+    let mut inner = graph("g", vec![node("Add", &["h", "k"], &["y32"], vec![])], vec![], vec![float("y32", &[2])]);
+    inner.initializer = vec![initializer("k", &Literal::from_elements(&[2], &[1f32, 2.0]).expect("two elements"))];
+    for i in (1..32).rev() {
+        let name = format!("y{i}");
+        let other = format!("o{i}");
+        let other = graph("o", vec![node("Neg", &["h"], &[&other], vec![])], vec![], vec![float(&other, &[2])]);
+        let branches = vec![graph_attribute("then_branch", &other), graph_attribute("else_branch", &inner)];
+        inner = graph("g", vec![node("If", &["c"], &[&name], branches)], vec![], vec![float(&name, &[2])]);
+    }
+    inner.node.insert(0, node("Relu", &["x"], &["h"], vec![]));
+    inner.input = vec![info("c", BOOL, &[1]), float("x", &[2])];
+    let m = model(13, inner);
+    let bytes = m.encode_to_vec();
+    let (module, back) = on_a_small_stack(move || {
+        let module = imported(bytes);
+        let back = export(&module, &ExportOptions::default()).expect("it can be written");
+        (module, back)
+    });
+    let all = operators(&module);
+    assert_eq!(
+        ["nn.relu", "negative", "add", "reshape"].map(|op| all.iter().filter(|o| *o == op).count()),
+        [1, 31, 1, 31]
+    );
+    assert_eq!(back.nodes, 1 + 31 + 31 + 1);
+    let again = imported(back.bytes);
+    assert!(anfora_ir::alpha_equal(&module, &again), "{module}\nthen\n{again}");
+}
+
+#[test]
 fn and_no_deeper() {
     for depth in [40, 1000] {
         let bytes = nested(depth).encode_to_vec();

@@ -12,6 +12,7 @@ mod file_functions;
 mod functions;
 mod models;
 mod mutations;
+mod passes;
 mod round_trip;
 mod sparse;
 mod symbolic;
