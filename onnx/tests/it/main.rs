@@ -13,6 +13,7 @@ mod functions;
 mod models;
 mod mutations;
 mod passes;
+mod resizing;
 mod round_trip;
 mod sparse;
 mod symbolic;
