@@ -176,12 +176,15 @@ fn import_conv(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     call(op, operands, attrs)
 }
 
+/// Attributes of a call.
+type Attrs = Vec<(&'static str, AttrId)>;
+
 /// The operator of ours, by the number of axes, and the attributes of a convolution whose weights are the operand of that number.
 pub(super) fn conv_operands(
     n: &mut NodeImport<'_, '_>,
     weights: usize,
     names: [&'static str; 3],
-) -> Result<(&'static str, Vec<(&'static str, AttrId)>), Kept> {
+) -> Result<(&'static str, Attrs), Kept> {
     let weights = n.extents(weights)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
     let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;

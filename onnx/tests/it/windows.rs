@@ -10,6 +10,9 @@ const INT8: i32 = 3;
 const INT32: i32 = 6;
 const FLOAT16: i32 = 10;
 
+/// Element type and extents.
+type Input = (i32, &'static [i64]);
+
 /// One node over inputs of these element types and extents; no extents and no type is an input that is left out.
 fn one(opset: i64, op: &str, inputs: &[(i32, &[i64])], outputs: &[&str], attribute: Vec<AttributeProto>) -> ModelProto {
     let names: Vec<String> =
@@ -87,7 +90,7 @@ fn quantization_by_version() {
 
 #[test]
 fn products_of_quantized_tensors() {
-    let (a, b): ((i32, &[i64]), (i32, &[i64])) = ((UINT8, &[2, 3]), (INT8, &[3, 4]));
+    let [a, b]: [Input; 2] = [(UINT8, &[2, 3]), (INT8, &[3, 4])];
     assert_eq!(both_ways(&one(10, "MatMulInteger", &[a, b], &["y"], vec![])), "matmul_integer");
     let zero = one(10, "MatMulInteger", &[a, b, (0, &[]), (INT8, &[4])], &["y"], vec![]);
     assert_eq!(both_ways(&zero), "matmul_integer");
@@ -95,7 +98,7 @@ fn products_of_quantized_tensors() {
     let inputs = [a, scale, (UINT8, &[]), b, scale, (INT8, &[]), scale, (INT8, &[])];
     assert_eq!(both_ways(&one(10, "QLinearMatMul", &inputs, &["y"], vec![])), "quantized_matmul");
     let pads = || vec![ints_attribute("kernel_shape", &[2, 2]), ints_attribute("pads", &[1, 0, 0, 1])];
-    let (x, w): ((i32, &[i64]), (i32, &[i64])) = ((UINT8, &[1, 2, 5, 5]), (INT8, &[3, 2, 2, 2]));
+    let [x, w]: [Input; 2] = [(UINT8, &[1, 2, 5, 5]), (INT8, &[3, 2, 2, 2])];
     assert_eq!(both_ways(&one(10, "ConvInteger", &[x, w, (UINT8, &[])], &["y"], pads())), "nn.conv_integer2d");
     let inputs = [x, scale, (UINT8, &[]), w, (FLOAT, &[3]), (INT8, &[3]), scale, (UINT8, &[]), (INT32, &[3])];
     assert_eq!(both_ways(&one(10, "QLinearConv", &inputs, &["y"], pads())), "nn.quantized_conv2d");
@@ -103,7 +106,7 @@ fn products_of_quantized_tensors() {
 
 #[test]
 fn sums_of_products() {
-    let (a, b): ((i32, &[i64]), (i32, &[i64])) = ((FLOAT, &[2, 3]), (FLOAT, &[3, 4]));
+    let [a, b]: [Input; 2] = [(FLOAT, &[2, 3]), (FLOAT, &[3, 4])];
     let einsum = one(12, "Einsum", &[a, b], &["y"], vec![str_attribute("equation", "ij, jk -> ki")]);
     assert_eq!(both_ways(&einsum), "einsum");
     assert_eq!(both_ways(&one(11, "Det", &[(FLOAT, &[5, 3, 3])], &["y"], vec![])), "det");
@@ -145,7 +148,7 @@ fn pools_by_version() {
 
 #[test]
 fn transposed_convolutions() {
-    let (x, w): ((i32, &[i64]), (i32, &[i64])) = ((FLOAT, &[1, 2, 4, 5]), (FLOAT, &[2, 3, 3, 3]));
+    let [x, w]: [Input; 2] = [(FLOAT, &[1, 2, 4, 5]), (FLOAT, &[2, 3, 3, 3])];
     let convolve = |attribute: Vec<AttributeProto>| {
         one(11, "ConvTranspose", &[x, w], &["y"], [vec![ints_attribute("kernel_shape", &[3, 3])], attribute].concat())
     };
