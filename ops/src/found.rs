@@ -5,6 +5,7 @@ use anfora_ir::{
 };
 
 use crate::kernels::found::{self, Order};
+use crate::kernels::strides::resolve_axis;
 use crate::row::row;
 use crate::typing::{Elements, Given, axis_of, expect_rank, extent, one, result, tensor};
 
@@ -70,7 +71,7 @@ fn compress_bound(c: &KernelCall<'_>) -> usize {
     let others = match c.attrs.int("axis") {
         None => Some(1),
         Some(axis) => {
-            let axis = usize::try_from(if axis < 0 { axis + x.rank() as i64 } else { axis }).ok();
+            let axis = resolve_axis(axis, x.rank()).ok();
             let others = x.shape().iter().enumerate().filter(|&(a, _)| Some(a) != axis);
             others.map(|(_, &e)| e).try_fold(1usize, usize::checked_mul)
         }
@@ -112,10 +113,7 @@ fn unique_bound(c: &KernelCall<'_>) -> usize {
     }
     let slices = match c.attrs.int("axis") {
         None => element_count(x.shape()),
-        Some(axis) => {
-            let axis = usize::try_from(if axis < 0 { axis + x.rank() as i64 } else { axis }).ok();
-            axis.and_then(|a| x.shape().get(a).copied())
-        }
+        Some(axis) => resolve_axis(axis, x.rank()).ok().map(|a| x.shape()[a]),
     };
     let numbers = slices.and_then(|n| n.checked_mul(3 * size_of::<i64>()));
     numbers.and_then(|n| n.checked_add(x.expanded_bytes()?)).unwrap_or(usize::MAX)

@@ -8,7 +8,7 @@ use crate::kernels::gather;
 use crate::kernels::strides::resolve_axis;
 use crate::row::row;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, differ, expect_rank, extent, one, result, tensor, unify,
+    Elements, Extents, Given, as_extent, axis_of, differ, expect_one, expect_rank, extent, one, result, tensor, unify,
 };
 
 const AXIS: AttrDef = AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of");
@@ -142,9 +142,7 @@ fn one_hot(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
             return Err(differ(call.cx, 2, "the extent", dim, two));
         }
     }
-    if let Some(shape) = depth.shape.filter(|s| s.len() > 1) {
-        return Err(TypeError::operand(1, format!("operand 1 has rank {}, but one number is wanted", shape.len())));
-    }
+    expect_one(call.cx, &depth, 1)?;
     let classes = match call.literal(1).map(gather::depth_of) {
         Some(Ok(depth)) => extent(call.cx, depth),
         Some(Err(Failure::ElementType(_))) | None => call.cx.types.dims.unknown(),

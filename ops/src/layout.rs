@@ -10,9 +10,10 @@ use crate::kernels::Failure;
 use crate::kernels::creation::shape_operand;
 use crate::kernels::index;
 use crate::kernels::layout::{self, BlockOrder, Triangle};
+use crate::kernels::positions::one_integer;
 use crate::kernels::strides::resolve_axis;
 use crate::row::row;
-use crate::typing::{Elements, Extents, Given, as_extent, expect_rank, one, ranked, result, tensor};
+use crate::typing::{Elements, Extents, Given, as_extent, expect_one, expect_rank, one, ranked, result, tensor};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -193,8 +194,7 @@ fn tile(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 /// The operand that says which diagonal.
 fn diagonal(c: &KernelCall<'_>) -> Result<i64, Failure> {
     let Some(k) = c.optional(1) else { return Ok(0) };
-    let one = (k.element_count() == 1).then(|| k.to_i64s()).flatten();
-    one.and_then(|k| k.first().copied()).ok_or_else(|| Failure::Mismatch("the diagonal is not one integer".into()))
+    one_integer(k, "diagonal")
 }
 
 fn triangle(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -207,9 +207,7 @@ fn triangle(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     }
     if call.operand(1).is_some() {
         let k = tensor(call, 1, Elements::Integer)?;
-        if let Some(shape) = k.shape.filter(|s| s.len() > 1) {
-            return Err(TypeError::operand(1, format!("operand 1 has rank {}, but one number is wanted", shape.len())));
-        }
+        expect_one(call.cx, &k, 1)?;
     }
     Ok(result(call.cx, x.dtype, x.shape.as_deref()))
 }

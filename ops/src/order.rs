@@ -7,7 +7,7 @@ use anfora_ir::{
 use crate::kernels::order;
 use crate::kernels::reduction::Extreme;
 use crate::row::row;
-use crate::typing::{Elements, Given, as_extent, axis_of, extent, result, tensor};
+use crate::typing::{Elements, Given, as_extent, axis_of, expect_one, extent, result, tensor};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -51,14 +51,7 @@ fn run(c: &KernelCall<'_>) -> Result<Vec<Literal>, KernelError> {
 fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Number)?;
     let k = tensor(call, 1, Elements::Integer)?;
-    let holds_one = match k.shape.as_deref() {
-        None | Some([]) => true,
-        Some(&[extent]) => as_extent(call.cx, extent).is_none_or(|e| e == 1),
-        Some(_) => false,
-    };
-    if !holds_one {
-        return Err(TypeError::operand(1, "operand 1, the count, is not one number"));
-    }
+    expect_one(call.cx, &k, 1)?;
     let axis = axis_of(call.attrs().given_int("axis")?, &x)?;
     let k = call.literal(1).map(order::count_operand).transpose()?;
     let mut shape = x.shape.clone();

@@ -291,7 +291,8 @@ fn quantize_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         (None, wanted) => wanted.unwrap_or(DType::UInt8),
     };
     // Small floats quantize too, though nothing computes with them.
-    if !Elements::Integer.accepts(to) && !(Elements::Number.accepts(to) && !to.has_kernels()) {
+    let is_stored_number = Elements::Number.accepts(to) && !to.has_kernels();
+    if !Elements::Integer.accepts(to) && !is_stored_number {
         return Err(TypeError::new(format!("the result has elements of {to}, but integers are wanted")));
     }
     belongs(call, &x, 1)?;

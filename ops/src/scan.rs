@@ -4,9 +4,10 @@ use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, DimId, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
 };
 
+use crate::kernels::positions::one_integer;
 use crate::kernels::scan::{self, Direction, Own, Scan};
 use crate::row::row;
-use crate::typing::{Elements, Given, as_extent, axis_of, one, optional, tensor};
+use crate::typing::{Elements, Given, axis_of, expect_one, one, optional, tensor};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new(
@@ -45,7 +46,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 fn run(c: &KernelCall<'_>, op: Scan) -> Result<Vec<Literal>, KernelError> {
     let axis = match c.optional(1) {
-        Some(axis) => Some(scan::axis_operand(axis)?),
+        Some(axis) => Some(one_integer(axis, "axis")?),
         None => c.attrs.int("axis"),
     };
     let direction = if c.attrs.given_bool("reverse")? { Direction::Backward } else { Direction::Forward };
@@ -71,16 +72,9 @@ fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     if attribute.is_some() {
         return Err(TypeError::operand(1, "the axis is an operand as well as an attribute"));
     }
-    let holds_one = match operand.shape.as_deref() {
-        None | Some([]) => true,
-        Some(&[extent]) => as_extent(call.cx, extent).is_none_or(|e| e == 1),
-        Some(_) => false,
-    };
-    if !holds_one {
-        return Err(TypeError::operand(1, "operand 1, the axis, is not one number"));
-    }
+    expect_one(call.cx, &operand, 1)?;
     if let Some(literal) = call.literal(1) {
-        axis_of(scan::axis_operand(literal)?, &x)?;
+        axis_of(one_integer(literal, "axis")?, &x)?;
     }
     Ok(call.operands[0].ty)
 }

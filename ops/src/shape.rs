@@ -11,6 +11,7 @@ use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
 use crate::kernels::gather;
 use crate::kernels::index::{self, Range};
+use crate::kernels::positions::MAX_RANK;
 use crate::kernels::strides::{broadcast_shapes, resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::typing::{
@@ -20,8 +21,6 @@ use crate::typing::{
 
 /// The most parts that `split` makes.
 const MAX_PARTS: usize = 1 << 16;
-/// The most extents that a shape operand makes known.
-const MAX_RANK: usize = 1 << 12;
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {

@@ -21,8 +21,8 @@ use anfora_ir::{
 };
 use smallvec::SmallVec;
 
-use crate::kernels::Failure;
 use crate::kernels::strides::resolve_axis;
+use crate::kernels::{Failure, shape_text};
 
 /// Extents, outermost first.
 pub type Extents = SmallVec<[DimId; 4]>;
@@ -266,6 +266,18 @@ pub fn expect_rank(tensor: &TensorType, operand: usize, rank: usize) -> Result<(
             operand,
             format!("operand {operand} has rank {}, but rank {rank} is wanted", shape.len()),
         )),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if an operand is known not to have just one element.
+pub(crate) fn expect_one(cx: &Context, tensor: &TensorType, operand: usize) -> Result<(), TypeError> {
+    let is_other = |&dim: &DimId| as_extent(cx, dim).is_some_and(|extent| extent != 1);
+    match &tensor.shape {
+        Some(shape) if shape.iter().any(is_other) => {
+            let found = shape_text(&shape.iter().map(|&d| cx.dim_text(d)).collect::<Vec<_>>());
+            Err(TypeError::operand(operand, format!("operand {operand} has shape {found}, but one number is wanted")))
+        }
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use anfora_ir::{Arity, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeEr
 
 use super::{binary, broadcasting, same_any, same_float, same_number};
 use crate::kernels::arithmetic::{self, Binary, Nary};
-use crate::typing::{Elements, as_extent, broadcast, one, optional, result, same_elements, tensor};
+use crate::typing::{Elements, broadcast, expect_one, one, optional, result, same_elements, tensor};
 
 pub(super) fn rows() -> Vec<OpDef> {
     let mut rows = binary_rows();
@@ -102,10 +102,7 @@ fn clip(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     for i in 1..call.operands.len() {
         let Some(bound) = optional(call, i, Elements::Number)? else { continue };
         same_elements(&x, &bound, i)?;
-        let is_other = |&d| as_extent(call.cx, d).is_some_and(|extent| extent != 1);
-        if bound.shape.as_ref().is_some_and(|s| s.iter().any(is_other)) {
-            return Err(TypeError::operand(i, format!("operand {i} is not one number")));
-        }
+        expect_one(call.cx, &bound, i)?;
     }
     Ok(call.operands[0].ty)
 }

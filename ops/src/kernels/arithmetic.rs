@@ -133,7 +133,11 @@ pub(crate) fn power(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
     if base.is_integer() {
         return dispatch!(integer base, T => zip(a, &b, |x: T, y: f64| libm::pow(i128::from(x) as f64, y) as T));
     }
-    dispatch!(float base, T => zip(a, &b, |x: T, y: f64| T::nearest(libm::pow(x.widen().into(), y))))
+    dispatch!(float base, T => real_power::<T>(a, &b))
+}
+
+fn real_power<T: FloatNumber>(a: &Literal, b: &Literal) -> Result<Literal, Failure> {
+    zip(a, b, |x: T, y: f64| T::nearest(libm::pow(x.widen().into(), y)))
 }
 
 fn power_with<T: Number, U: Scalar>(

@@ -5,20 +5,12 @@ use anfora_ir::{DType, Literal, Shape, element_count};
 use super::Failure;
 use super::arithmetic::{dispatch, same_dtype};
 use super::number::{Calc, FloatNumber, Number, Scalar};
+use super::positions::integer_list;
 use super::view::Output;
-
-/// The most extents that a shape operand may have.
-const MAX_RANK: usize = 1 << 12;
 
 /// The numbers in a rank-1 integer tensor that stands for a shape.
 pub(crate) fn shape_operand(shape: &Literal) -> Result<Vec<i64>, Failure> {
-    if shape.rank() != 1 || !shape.dtype().is_integer() {
-        return Err(Failure::Mismatch("a shape is a rank-1 tensor of integers".into()));
-    }
-    if shape.element_count() > MAX_RANK {
-        return Err(Failure::TooLarge);
-    }
-    shape.to_i64s().ok_or(Failure::TooLarge)
+    integer_list(shape, "shape")
 }
 
 /// Extents that are not negative.

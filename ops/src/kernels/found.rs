@@ -8,7 +8,7 @@ use super::arithmetic::dispatch;
 use super::gather::take;
 use super::index::{reshape, uniform};
 use super::number::{Calc, Number, Scalar};
-use super::strides::resolve_axis;
+use super::strides::{Around, resolve_axis};
 use super::view::View;
 use super::{Failure, shape_text};
 
@@ -37,29 +37,40 @@ pub(crate) fn nonzero(x: &Literal) -> Result<Literal, Failure> {
     let rank = x.rank();
     let mut indices = super::view::filled(rank.checked_mul(count).ok_or(Failure::TooLarge)?, 0i64)?;
     if !indices.is_empty() {
-        dispatch!(any x.dtype(), T => Ok({
-            let view = View::<T>::new(x);
-            let mut index: Shape = smallvec::smallvec![0; rank];
-            let mut found = 0;
-            let total = element_count(x.shape()).ok_or(Failure::TooLarge)?;
-            for position in 0..total {
-                if is_nonzero::<T>(view.get(position).store()) {
-                    for (axis, &i) in index.iter().enumerate() {
-                        indices[axis * count + found] = i as i64;
-                    }
-                    found += 1;
-                }
-                for (i, &extent) in index.iter_mut().zip(x.shape()).rev() {
-                    *i += 1;
-                    if *i < extent {
-                        break;
-                    }
-                    *i = 0;
-                }
-            }
-        }))?;
+        dispatch!(any x.dtype(), T => write_indices::<T>(x, count, &mut indices))?;
     }
     Literal::from_elements(&[rank, count], &indices).map_err(|_| Failure::TooLarge)
+}
+
+/// Writes the indices of the `count` elements that are not zero, a row for each axis.
+fn write_indices<T: Number>(x: &Literal, count: usize, indices: &mut [i64]) -> Result<(), Failure> {
+    let view = View::<T>::new(x);
+    let mut index: Shape = smallvec::smallvec![0; x.rank()];
+    let mut found = 0;
+    for position in 0..element_count(x.shape()).ok_or(Failure::TooLarge)? {
+        if is_nonzero::<T>(view.get(position).store()) {
+            for (axis, &i) in index.iter().enumerate() {
+                indices[axis * count + found] = i as i64;
+            }
+            found += 1;
+        }
+        for (i, &extent) in index.iter_mut().zip(x.shape()).rev() {
+            *i += 1;
+            if *i < extent {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    Ok(())
+}
+
+/// What has the slices of an axis, and which axis that is: without one, all elements in a row.
+fn sliced(x: &Literal, axis: Option<i64>) -> Result<(Literal, usize), Failure> {
+    match axis {
+        Some(axis) => Ok((x.clone(), resolve_axis(axis, x.rank())?)),
+        None => Ok((reshape(x, &[element_count(x.shape()).ok_or(Failure::TooLarge)?])?, 0)),
+    }
 }
 
 /// The slices of an axis, or, without one, the elements, at which a condition holds. Those past the end of the condition are left out.
@@ -70,10 +81,7 @@ pub(crate) fn compress(x: &Literal, condition: &Literal, axis: Option<i64>) -> R
     if condition.dtype() != anfora_ir::DType::Bool {
         return Err(Failure::ElementType(condition.dtype()));
     }
-    let (flat, axis) = match axis {
-        Some(axis) => (x.clone(), resolve_axis(axis, x.rank())?),
-        None => (reshape(x, &[element_count(x.shape()).ok_or(Failure::TooLarge)?])?, 0),
-    };
+    let (flat, axis) = sliced(x, axis)?;
     let count = nonzero_count(condition).ok_or(Failure::TooLarge)?;
     let extent = flat.shape()[axis];
     let mut shape: Shape = flat.shape().into();
@@ -122,12 +130,25 @@ fn compare<T: Number>(a: T::Raw, b: T::Raw) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
+/// The slices of an axis of `x`, which is no splat and has elements, in ascending order, and where among them the groups of equal ones begin.
+fn grouped<T: Number>(x: &Literal, axis: usize) -> (Vec<usize>, Vec<usize>) {
+    let view = View::<T>::new(x);
+    let Around { outer, extent, inner } = Around::new(x.shape(), axis..axis + 1);
+    let slice = |i: usize| (0..outer).flat_map(move |o| &view.raw[(o * extent + i) * inner..][..inner]);
+    let ordering = |&a: &usize, &b: &usize| {
+        slice(a).zip(slice(b)).map(|(&a, &b)| compare::<T>(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let mut order_of: Vec<usize> = (0..extent).collect();
+    // Stable, so that the first of a group is the first in the operand.
+    order_of.sort_by(ordering);
+    let begins = |&i: &usize| i == 0 || ordering(&order_of[i - 1], &order_of[i]).is_ne();
+    let starts = (0..extent).filter(begins).collect();
+    (order_of, starts)
+}
+
 /// The slices of an axis, or, without one, the elements, each once.
 pub(crate) fn unique(x: &Literal, axis: Option<i64>, order: Order) -> Result<Unique, Failure> {
-    let (flat, axis) = match axis {
-        Some(axis) => (x.clone(), resolve_axis(axis, x.rank())?),
-        None => (reshape(x, &[element_count(x.shape()).ok_or(Failure::TooLarge)?])?, 0),
-    };
+    let (flat, axis) = sliced(x, axis)?;
     let shape = flat.shape();
     let extent = shape[axis];
     let is_empty_slice = shape.iter().enumerate().any(|(a, &e)| a != axis && e == 0);
@@ -145,22 +166,7 @@ pub(crate) fn unique(x: &Literal, axis: Option<i64>, order: Order) -> Result<Uni
         let (first, counts) = (list(&[0][..count])?, list(&[repeated][..count])?);
         return Ok(Unique { values, first, inverse: Literal::splat(&[extent], 0i64), counts });
     }
-    let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
-    let mut order_of: Vec<usize> = (0..extent).collect();
-    // Where groups of equal slices begin.
-    let mut starts = Vec::new();
-    dispatch!(any flat.dtype(), T => Ok({
-        let view = View::<T>::new(&flat);
-        let slice = |i: usize| {
-            (0..outer).flat_map(move |o| &view.raw[(o * extent + i) * inner..][..inner])
-        };
-        let ordering = |&a: &usize, &b: &usize| {
-            slice(a).zip(slice(b)).map(|(&a, &b)| compare::<T>(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
-        };
-        // Stable, so that the first of a group is the first in the operand.
-        order_of.sort_by(ordering);
-        starts.extend((0..extent).filter(|&i| i == 0 || ordering(&order_of[i - 1], &order_of[i]).is_ne()));
-    }))?;
+    let (order_of, starts) = dispatch!(any flat.dtype(), T => Ok(grouped::<T>(&flat, axis)))?;
     let ends = starts.iter().skip(1).copied().chain([extent]);
     let mut groups: Vec<std::ops::Range<usize>> = starts.iter().zip(ends).map(|(&s, e)| s..e).collect();
     if order == Order::Found {

@@ -183,7 +183,7 @@ pub(crate) fn gather_nd(x: &Literal, indices: &Literal, batch_dims: i64) -> Resu
 
 /// The number of classes of `one_hot`: the one element of a number tensor.
 pub(crate) fn depth_of(depth: &Literal) -> Result<usize, Failure> {
-    if depth.rank() > 1 || depth.element_count() != 1 {
+    if depth.element_count() != 1 {
         return Err(Failure::Mismatch("the depth is not one number".into()));
     }
     let depth = cast(depth, DType::Int64)?.to_i64s().and_then(|d| d.first().copied());

@@ -29,7 +29,7 @@ pub(crate) mod normalise;
 pub(crate) mod number;
 pub(crate) mod order;
 pub(crate) mod pool;
-mod positions;
+pub(crate) mod positions;
 pub(crate) mod quantization;
 pub(crate) mod random;
 pub(crate) mod reduction;

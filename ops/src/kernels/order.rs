@@ -7,19 +7,15 @@ use anfora_ir::{Literal, Shape};
 use super::Failure;
 use super::arithmetic::dispatch;
 use super::number::{Calc, Number, Scalar};
+use super::positions::one_integer;
 use super::reduction::Extreme;
 use super::strides::{Around, resolve_axis};
 use super::view::{Output, View};
 
 /// The number in an integer tensor of one element, as a count.
 pub(crate) fn count_operand(count: &Literal) -> Result<usize, Failure> {
-    let one = (count.rank() <= 1 && count.element_count() == 1).then(|| count.to_i64s()).flatten();
-    match one.as_deref() {
-        Some(&[count]) => {
-            usize::try_from(count).map_err(|_| Failure::Mismatch(format!("the count is {count}, which is negative")))
-        }
-        _ => Err(Failure::Mismatch("the count is a tensor of one integer".into())),
-    }
+    let count = one_integer(count, "count")?;
+    usize::try_from(count).map_err(|_| Failure::Mismatch(format!("the count is {count}, which is negative")))
 }
 
 /// The `k` largest or smallest elements along an axis in that order, and their indices. A NaN is larger than any number; of equal ones the

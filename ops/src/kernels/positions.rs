@@ -4,6 +4,33 @@ use anfora_ir::Literal;
 
 use super::Failure;
 
+/// The most axes of which an operand says something, and the most extents that a shape operand makes known.
+pub(crate) const MAX_RANK: usize = 1 << 12;
+
+/// The number in an integer operand of one element, which says `what`.
+///
+/// # Errors
+/// If it is not such an operand, or the number is past `i64::MAX`.
+pub(crate) fn one_integer(operand: &Literal, what: &str) -> Result<i64, Failure> {
+    let numbers = (operand.element_count() == 1).then(|| operand.to_i64s()).flatten();
+    let one = numbers.and_then(|n| n.first().copied());
+    one.ok_or_else(|| Failure::Mismatch(format!("the {what} is not a tensor of one integer")))
+}
+
+/// The numbers in a rank-1 integer operand, which says `what`. There are at most [`MAX_RANK`].
+///
+/// # Errors
+/// If it is not such an operand, has more elements, or one is past `i64::MAX`.
+pub(crate) fn integer_list(operand: &Literal, what: &str) -> Result<Vec<i64>, Failure> {
+    if operand.rank() != 1 || !operand.dtype().is_integer() {
+        return Err(Failure::Mismatch(format!("the {what} is not a rank-1 tensor of integers")));
+    }
+    if operand.element_count() > MAX_RANK {
+        return Err(Failure::TooLarge);
+    }
+    operand.to_i64s().ok_or(Failure::TooLarge)
+}
+
 /// The elements of an integer operand. A splat is one number.
 pub(crate) struct Integers {
     numbers: Vec<i64>,
@@ -49,4 +76,24 @@ impl Integers {
 pub(crate) fn place(index: i64, extent: usize) -> Result<usize, Failure> {
     let from_start = if index < 0 { index.checked_add_unsigned(extent as u64) } else { Some(index) };
     from_start.and_then(|i| usize::try_from(i).ok()).filter(|&i| i < extent).ok_or(Failure::Index { index, extent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_operands_say() {
+        assert_eq!(one_integer(&Literal::scalar(-2i32), "axis"), Ok(-2));
+        assert_eq!(one_integer(&Literal::splat(&[1, 1], 1i64), "axis"), Ok(1));
+        for other in [Literal::splat(&[2], 1i64), Literal::splat(&[1 << 40], 1i64), Literal::splat(&[0], 1i64)] {
+            assert!(one_integer(&other, "axis").is_err());
+        }
+        assert!(one_integer(&Literal::scalar(u64::MAX), "axis").is_err());
+        assert!(one_integer(&Literal::scalar(1f32), "axis").is_err());
+        assert_eq!(integer_list(&Literal::splat(&[2], 3u8), "shape"), Ok(vec![3, 3]));
+        assert_eq!(integer_list(&Literal::splat(&[1 << 40], 3u8), "shape"), Err(Failure::TooLarge));
+        assert!(integer_list(&Literal::scalar(3i64), "shape").is_err());
+        assert!(integer_list(&Literal::splat(&[1], 3f32), "shape").is_err());
+    }
 }

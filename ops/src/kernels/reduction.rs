@@ -6,21 +6,13 @@ use smallvec::SmallVec;
 use super::Failure;
 use super::arithmetic::dispatch;
 use super::number::{Calc, FloatNumber, Number, Real, Scalar};
+use super::positions::integer_list;
 use super::strides::{Strides, Walk, resolve_axes, resolve_axis, row_major};
 use super::view::{Output, View, filled};
 
-/// The most axes that an operand may list.
-const MAX_AXES: usize = 1 << 12;
-
 /// The axes that a rank-1 integer tensor lists.
 pub(crate) fn axes_operand(axes: &Literal) -> Result<Vec<i64>, Failure> {
-    if axes.rank() != 1 || !axes.dtype().is_integer() {
-        return Err(Failure::Mismatch("the axes are a rank-1 tensor of integers".into()));
-    }
-    if axes.element_count() > MAX_AXES {
-        return Err(Failure::TooLarge);
-    }
-    axes.to_i64s().ok_or(Failure::TooLarge)
+    integer_list(axes, "list of axes")
 }
 
 /// Which axes are reduced, and whether they stay as extents of 1.
