@@ -235,6 +235,23 @@ fn what_may_fail_leaves_only_where_it_is_always_evaluated() {
 }
 
 #[test]
+fn axes_that_are_not_known_may_be_out_of_range() {
+    let branch = |sum: &str| {
+        format!(
+            "def @main(%x: Tensor[(4, 8), float32], %axes: Tensor[(2,), int64], %c: bool) {{
+                let %r = if (%c) {{ let %s = {sum}; %s }} else {{ 0f }};
+                %r
+            }}"
+        )
+    };
+    assert_eq!(out(&branch("sum(%x, %axes)"), "s"), Err(HoistError::MayFail("s".to_string())));
+    for known in ["sum(%x)", "sum(%x, none)", "sum(%x, dense<Tensor[(2,), int64]>[0, 1])"] {
+        let text = out(&branch(known), "s").unwrap();
+        assert!(text.find("let %s") < text.find("let %r"), "{text}");
+    }
+}
+
+#[test]
 fn what_is_refused() {
     let name = |n: &str| n.to_string();
     let text = format!(
