@@ -13,6 +13,9 @@ use crate::proto::{AttributeProto, AttributeType};
 use crate::sparse;
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
+/// The version that brought the operator that makes a tensor of one number.
+pub(crate) const FILL_SINCE: i64 = 9;
+
 pub(super) fn register(table: &mut Conversions) {
     let rows = [
         Conversion::new("Constant", OPSETS, "").import(import_constant).attributes(&[
@@ -26,12 +29,12 @@ pub(super) fn register(table: &mut Conversions) {
             (sparse::ATTRIBUTE, AttributeType::SparseTensor),
         ]),
         Conversion::new("Identity", OPSETS, "").import(import_identity).any_operands(),
-        Conversion::new("ConstantOfShape", OPSETS, "full")
+        Conversion::new("ConstantOfShape", FILL_SINCE..=NEWEST, "full")
             .import(import_full)
             .export(export_full)
             .attributes(&[("value", AttributeType::Tensor)]),
-        Conversion::new("ConstantOfShape", OPSETS, "zeros").export(export_zeros),
-        Conversion::new("ConstantOfShape", OPSETS, "ones").export(export_ones),
+        Conversion::new("ConstantOfShape", FILL_SINCE..=NEWEST, "zeros").export(export_zeros),
+        Conversion::new("ConstantOfShape", FILL_SINCE..=NEWEST, "ones").export(export_ones),
         Conversion::new("Range", 11..=NEWEST, "arange")
             .import(import_range)
             .export(export_direct)

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 
 use super::{
     Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
-    str_attribute,
+    str_attribute, with_rank,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -162,7 +162,12 @@ fn export_clip(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         if !n.dtype(0).is_some_and(DType::is_float) {
             n.needs_opset(12)?;
         }
-        return export_direct(n);
+        let mut inputs = n.operands()?;
+        for (i, bound) in inputs.iter_mut().enumerate().skip(1).filter(|(_, name)| !name.is_empty()) {
+            *bound = with_rank(n, i, std::mem::take(bound), 0)?;
+        }
+        n.emit("Clip", inputs, Vec::new());
+        return Ok(());
     }
     if !n.dtype(0).is_some_and(DType::is_float) {
         return n.needs_opset(12);

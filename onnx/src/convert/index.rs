@@ -2,6 +2,7 @@
 
 use super::{
     Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, str_attribute,
+    with_indices, with_int64, with_rank,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -32,10 +33,10 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_found)
             .export(export_found)
             .attributes(&[("axis", AttributeType::Int), ("sorted", AttributeType::Int)]),
-        Conversion::new("Trilu", 14..=NEWEST, "tril").export(export_lower),
+        Conversion::new("Trilu", 14..=NEWEST, "tril").export(export_trilu),
         Conversion::new("Trilu", 14..=NEWEST, "triu")
             .import(import_trilu)
-            .export(export_upper)
+            .export(export_trilu)
             .attributes(&[("upper", AttributeType::Int)]),
         Conversion::new("EyeLike", 9..=NEWEST, "eye_like")
             .import(import_eye_like)
@@ -63,9 +64,13 @@ fn import_with_int(n: &mut NodeImport<'_, '_>, name: &'static str, default: i64)
     n.call(operands, vec![(name, value)])
 }
 
-fn export_with_int(n: &mut NodeExport<'_>, name: &'static str, default: i64) -> Result<(), ExportProblem> {
+fn export_with_int(
+    n: &mut NodeExport<'_>,
+    inputs: Vec<String>,
+    name: &'static str,
+    default: i64,
+) -> Result<(), ExportProblem> {
     let value = n.attrs().int(name).unwrap_or(default);
-    let inputs = n.operands()?;
     let attributes = if value == default { Vec::new() } else { vec![int_attribute(name, value)] };
     n.emit(n.onnx(), inputs, attributes);
     Ok(())
@@ -83,7 +88,7 @@ fn import_gather_elements(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 
 fn export_gather_elements(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axis = n.attrs().int("axis").unwrap_or(0);
-    let inputs = n.operands()?;
+    let inputs = with_indices(n)?;
     n.emit("GatherElements", inputs, vec![int_attribute("axis", axis)]);
     Ok(())
 }
@@ -100,7 +105,8 @@ fn export_gather_nd(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if n.attrs().int("batch_dims").unwrap_or(0) != 0 {
         n.needs_opset(12)?;
     }
-    export_with_int(n, "batch_dims", 0)
+    let inputs = with_int64(n)?;
+    export_with_int(n, inputs, "batch_dims", 0)
 }
 
 fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -109,7 +115,8 @@ fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_one_hot(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    export_with_int(n, "axis", -1)
+    let inputs = n.operands()?;
+    export_with_int(n, inputs, "axis", -1)
 }
 
 fn import_reverse_sequence(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
@@ -136,7 +143,7 @@ fn export_reverse_sequence(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> 
         }
         attributes.push(int_attribute(name, axis));
     }
-    let inputs = n.operands()?;
+    let inputs = with_int64(n)?;
     n.emit("ReverseSequence", inputs, attributes);
     Ok(())
 }
@@ -180,14 +187,14 @@ fn import_trilu(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     Ok(Lowered::Call { op: op.into(), operands, attrs: Vec::new() })
 }
 
-fn export_lower(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let inputs = n.operands()?;
-    n.emit("Trilu", inputs, vec![int_attribute("upper", 0)]);
+fn export_trilu(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut inputs = with_int64(n)?;
+    if let Some(k) = inputs.get(1).cloned() {
+        inputs[1] = with_rank(n, 1, k, 0)?;
+    }
+    let attributes = if n.native() == "tril" { vec![int_attribute("upper", 0)] } else { Vec::new() };
+    n.emit("Trilu", inputs, attributes);
     Ok(())
-}
-
-fn export_upper(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    export_direct(n)
 }
 
 fn import_eye_like(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {

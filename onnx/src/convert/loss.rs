@@ -1,6 +1,6 @@
 //! Losses.
 
-use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, str_attribute};
+use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, str_attribute, with_indices};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -39,7 +39,7 @@ fn import_loss(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_loss(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let inputs = n.operands()?;
+    let inputs = with_indices(n)?;
     let mut attributes = vec![str_attribute("reduction", n.attrs().str("reduction").unwrap_or("mean"))];
     attributes.extend(n.attrs().int("ignore_index").map(|i| int_attribute("ignore_index", i)));
     n.drop_unused_outputs(1);

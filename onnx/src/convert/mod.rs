@@ -31,7 +31,7 @@ use anfora_ir::{AttrId, DType, ExprId, Literal};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-pub(crate) use constant::constant_attribute;
+pub(crate) use constant::{FILL_SINCE, constant_attribute};
 
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -305,6 +305,29 @@ fn as_int64(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
         Some(DType::Int64) => Ok(name),
         _ => Ok(n.step("Cast", vec![name], vec![int_attribute("to", i64::from(INT64))])),
     }
+}
+
+/// The name of an operand of indices: int32 and int64 as they are, other integers as int64.
+fn as_indices(n: &mut NodeExport<'_>, i: usize) -> Result<String, ExportProblem> {
+    if n.dtype(i) == Some(DType::Int32) { n.operand(i) } else { as_int64(n, i) }
+}
+
+/// The names of all operands, of which the second, if it is there, has to be of int64.
+fn with_int64(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
+    let mut inputs = n.operands()?;
+    if let Some(second) = inputs.get_mut(1) {
+        *second = as_int64(n, 1)?;
+    }
+    Ok(inputs)
+}
+
+/// The names of all operands, of which the second are indices.
+fn with_indices(n: &mut NodeExport<'_>) -> Result<Vec<String>, ExportProblem> {
+    let mut inputs = n.operands()?;
+    if let Some(indices) = inputs.get_mut(1) {
+        *indices = as_indices(n, 1)?;
+    }
+    Ok(inputs)
 }
 
 /// The name of an operand of one element, which has the rank that it should have.

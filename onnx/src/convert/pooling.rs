@@ -2,7 +2,7 @@
 
 use anfora_ir::DType;
 
-use super::window::{POOL, Window, add_ceil_mode, by_rank, call, pool_attributes, window_attributes};
+use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, pool_attributes, window_attributes};
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -40,7 +40,7 @@ pub(super) fn register(table: &mut Conversions) {
     }
     for native in ["nn.max_pool_with_indices1d", "nn.max_pool_with_indices2d", "nn.max_pool_with_indices3d"] {
         // Imported by the row of the pool without indices.
-        table.register(Conversion::new("MaxPool", 8..=NEWEST, native).attributes(POOL).export(export_with_indices));
+        table.register(Conversion::new("MaxPool", 8..=NEWEST, native).attributes(MAX_POOL).export(export_with_indices));
     }
     for native in ["nn.global_max_pool1d", "nn.global_max_pool2d", "nn.global_max_pool3d"] {
         let row = Conversion::new("GlobalMaxPool", OPSETS, native);

@@ -2,7 +2,7 @@
 
 use anfora_ir::{AttrId, ExprId, Literal};
 
-use super::{Conversion, Conversions, Lowered, OPSETS, as_int64, int_attribute, ints_attribute};
+use super::{Conversion, Conversions, Lowered, OPSETS, int_attribute, ints_attribute, with_int64};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -109,10 +109,7 @@ fn export_with_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn export_with_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axes = n.attrs().ints("axis");
-    let mut inputs = n.operands()?;
-    if inputs.len() > 1 {
-        inputs[1] = as_int64(n, 1)?;
-    }
+    let mut inputs = with_int64(n)?;
     let mut noop = n.attrs().bool("noop_with_empty_axes").unwrap_or(false) && inputs.len() > 1;
     match axes {
         Some(axes) if axes.is_empty() => noop = true,

@@ -2,6 +2,7 @@
 
 use super::{
     Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, ints_attribute,
+    with_indices, with_int64,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -22,7 +23,7 @@ pub(super) fn register(table: &mut Conversions) {
             .import(import_flatten)
             .export(export_axis_since_11)
             .attributes(AXIS),
-        Conversion::new("Tile", OPSETS, "tile").import(import_direct).export(export_direct),
+        Conversion::new("Tile", OPSETS, "tile").import(import_direct).export(export_tile),
         Conversion::new("Transpose", OPSETS, "permute_dims")
             .import(import_transpose)
             .export(export_transpose)
@@ -59,7 +60,7 @@ pub(super) fn register(table: &mut Conversions) {
         Conversion::new("Slice", 10..=NEWEST, "strided_slice")
             .import(import_slice_operands)
             .export(export_slice_operands),
-        Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_axis).attributes(AXIS),
+        Conversion::new("Gather", OPSETS, "take").import(import_gather).export(export_gather).attributes(AXIS),
         Conversion::new("Shape", OPSETS, "shape_of")
             .import(import_shape)
             .export(export_shape)
@@ -182,6 +183,19 @@ fn export_axis(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let axis = n.attrs().int("axis").unwrap_or(0);
     let inputs = n.operands()?;
     n.emit(n.onnx(), inputs, vec![int_attribute("axis", axis)]);
+    Ok(())
+}
+
+fn export_gather(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let axis = n.attrs().int("axis").unwrap_or(0);
+    let inputs = with_indices(n)?;
+    n.emit("Gather", inputs, vec![int_attribute("axis", axis)]);
+    Ok(())
+}
+
+fn export_tile(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let inputs = with_int64(n)?;
+    n.emit("Tile", inputs, Vec::new());
     Ok(())
 }
 

@@ -16,7 +16,15 @@ pub(super) const CONV: &[(&str, AttributeType)] = &[
     ("pads", AttributeType::Ints),
     ("strides", AttributeType::Ints),
 ];
-pub(super) const POOL: &[(&str, AttributeType)] = &[
+pub(super) const MAX_POOL: &[(&str, AttributeType)] = &[
+    ("auto_pad", AttributeType::String),
+    ("ceil_mode", AttributeType::Int),
+    ("dilations", AttributeType::Ints),
+    ("kernel_shape", AttributeType::Ints),
+    ("pads", AttributeType::Ints),
+    ("strides", AttributeType::Ints),
+];
+const AVERAGE_POOL: &[(&str, AttributeType)] = &[
     ("auto_pad", AttributeType::String),
     ("ceil_mode", AttributeType::Int),
     ("count_include_pad", AttributeType::Int),
@@ -34,11 +42,11 @@ pub(super) fn register(table: &mut Conversions) {
     for native in ["nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d"] {
         let row = Conversion::new("MaxPool", OPSETS, native).import(import_max_pool).export(export_max_pool);
         // The order of storage only counts for the second output.
-        table.register(row.attributes(POOL).carried(&["storage_order"]));
+        table.register(row.attributes(MAX_POOL).carried(&["storage_order"]));
     }
     for native in ["nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d"] {
         let row = Conversion::new("AveragePool", OPSETS, native);
-        table.register(row.import(import_average_pool).export(export_average_pool).attributes(POOL));
+        table.register(row.import(import_average_pool).export(export_average_pool).attributes(AVERAGE_POOL));
     }
     for native in ["nn.global_avg_pool1d", "nn.global_avg_pool2d", "nn.global_avg_pool3d"] {
         let row = Conversion::new("GlobalAveragePool", OPSETS, native);
@@ -200,9 +208,6 @@ pub(super) fn conv_operands(
 }
 
 fn import_max_pool(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
-    if n.attribute("count_include_pad").is_some() {
-        return Err(Kept::because("the attribute `count_include_pad` is not one of its"));
-    }
     let order = n.int("storage_order");
     if order.is_some() && n.opset() < 8 {
         return Err(Kept::because("the attribute `storage_order` is younger than the version"));

@@ -9,7 +9,7 @@ use super::ExportOptions;
 use super::data::DataFile;
 use super::graph::{GraphKind, Versions};
 use super::names::Names;
-use crate::convert::{OPSETS, tensor_attribute};
+use crate::convert::{FILL_SINCE, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::proto::{NodeProto, TensorProto};
 use crate::tensor::{TensorError, external_tensor_of, tensor_of};
@@ -90,7 +90,7 @@ impl Constants {
                 u64::MAX => u64::MAX,
                 _ => options.max_total_splat_bytes,
             },
-            has_constant_of_shape: versions.opset("") >= *OPSETS.start(),
+            has_constant_of_shape: versions.opset("") >= FILL_SINCE,
             is_flat: versions.initializers_are_inputs,
             in_function,
             data: external.map(DataFile::new).transpose()?,

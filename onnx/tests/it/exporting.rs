@@ -201,6 +201,26 @@ fn operators_that_take_several_nodes() {
 }
 
 #[test]
+fn operands_have_the_type_and_the_rank_that_the_format_wants() {
+    let ops = |operand: &str, call: &str| {
+        let m = written(&format!("def @main(%x: Tensor[(4, 1), float32], %i: {operand}) {{ {call} }}"));
+        node_types(&m).join(" ")
+    };
+    assert_eq!(ops("Tensor[(2,), uint8]", "take(%x, %i)"), "Cast Gather");
+    assert_eq!(ops("Tensor[(2,), int32]", "take(%x, %i)"), "Gather");
+    assert_eq!(ops("Tensor[(2, 1), int16]", "gather_elements(%x, %i)"), "Cast GatherElements");
+    assert_eq!(ops("Tensor[(2, 1), int32]", "gather_nd(%x, %i)"), "Cast GatherND");
+    assert_eq!(ops("Tensor[(1,), int32]", "reverse_sequence(%x, %i)"), "Cast ReverseSequence");
+    assert_eq!(ops("Tensor[(2,), int32]", "tile(%x, %i)"), "Cast Tile");
+    assert_eq!(ops("Tensor[(4,), uint8]", "nn.nll_loss(%x, %i)"), "Cast NegativeLogLikelihoodLoss");
+    assert_eq!(ops("Tensor[(), int32]", "triu(%x, %i)"), "Cast Trilu");
+    assert_eq!(ops("Tensor[(1,), int64]", "tril(%x, %i)"), "Reshape Trilu");
+    assert_eq!(ops("Tensor[(), int64]", "tril(%x, %i)"), "Trilu");
+    assert_eq!(ops("Tensor[(1, 1), float32]", "clip(%x, none, %i)"), "Reshape Clip");
+    assert_eq!(ops("Tensor[(), float32]", "clip(%x, %i)"), "Clip");
+}
+
+#[test]
 fn what_a_pass_removes_is_refused_with_its_name() {
     refused("def @main(%x: Tensor[(4,), float32]) { nn.relu(nn.relu(%x)) }", &["ToANormalForm"]);
     refused(

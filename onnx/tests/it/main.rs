@@ -17,5 +17,6 @@ mod resizing;
 mod round_trip;
 mod sparse;
 mod symbolic;
+mod versions;
 mod windows;
 mod wire;
