@@ -49,11 +49,13 @@ mod loss;
 mod matrix;
 mod normalisation;
 mod order;
+mod pad;
 mod pooling;
 mod quantization;
 mod reduction;
 mod row;
 mod scan;
+mod scatter;
 mod shape;
 mod softmax;
 pub mod typing;
@@ -72,6 +74,8 @@ fn rows() -> impl Iterator<Item = OpDef> {
         order::rows(),
         shape::rows(),
         gather::rows(),
+        scatter::rows(),
+        pad::rows(),
         found::rows(),
         layout::rows(),
         creation::rows(),

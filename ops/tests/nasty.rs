@@ -80,7 +80,10 @@ fn attribute(rng: &mut Rng, cx: &mut Context, kind: AttrKind, rank: usize) -> At
             cx.float_attr(f)
         }
         AttrKind::Str => {
-            let texts = ["none", "tanh", "sum", "mean", "", "x", "DCR", "CRD"];
+            let texts = [
+                "none", "tanh", "sum", "mean", "", "x", "DCR", "CRD", "edge", "reflect", "wrap", "update", "add",
+                "mul", "max",
+            ];
             let subscripts = ["ij,jk->ik", "...", "i...->...", "ab,ab", "...ii->...i"];
             let s = if rng.below(2) == 0 { rng.pick(&texts) } else { rng.pick(&subscripts) };
             cx.str_attr(s)
@@ -246,6 +249,17 @@ fn nothing_panics() {
                             shape.truncate(2);
                             shape.push(rng.below(3));
                         }
+                        "scatter_elements" if i > 0 => {
+                            (dtype, shape) = (if i == 1 { DType::Int8 } else { dtype }, vec![2; rank]);
+                        }
+                        "scatter_nd" if i == 1 => (dtype, shape) = (DType::Int8, vec![2, 1]),
+                        "scatter_nd" if i == 2 => {
+                            shape = shape.iter().enumerate().map(|(a, &e)| if a == 0 { 2 } else { e }).collect()
+                        }
+                        "nn.pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![2 * rank]),
+                        "nn.pad" if i == 2 => shape = vec![],
+                        "nn.pad" if i == 3 => (dtype, shape) = (DType::Int8, vec![rank]),
+                        "center_crop_pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![rank]),
                         "one_hot" if i == 1 => shape = vec![],
                         "one_hot" if i == 2 => shape = vec![2],
                         "tril" | "triu" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),

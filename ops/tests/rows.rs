@@ -253,6 +253,33 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             case(vec![X(&[2, 3, 2]), Int64(&[2, 2], &[0, -1, 1, 0])], vec![]),
             case(vec![X(&[2, 3, 2]), Int64(&[2, 1, 1], &[2, -3])], vec![("batch_dims", Int(1))]),
         ],
+        "scatter_elements" => vec![
+            case(vec![X(&[2, 3]), Int64(&[2, 2], &[0, -1, 2, 1]), X(&[2, 2])], vec![("axis", Int(1))]),
+            case(vec![X(&[3, 2]), Int64(&[2, 1], &[2, -1]), X(&[2, 1])], vec![("reduction", Str("add"))]),
+            case(vec![X(&[3]), Int64(&[2], &[1, 1]), X(&[2])], vec![("reduction", Str("mul"))]),
+            case(vec![X(&[3]), Int64(&[2], &[1, 1]), X(&[2])], vec![("reduction", Str("max"))]),
+            case(vec![X(&[3]), Int64(&[2], &[1, 1]), X(&[2])], vec![("reduction", Str("min"))]),
+        ],
+        "scatter_nd" => vec![
+            case(vec![X(&[2, 3]), Int64(&[2, 2], &[0, -1, 1, 0]), X(&[2])], vec![]),
+            case(vec![X(&[2, 3]), Int64(&[2, 1], &[1, 1]), X(&[2, 3])], vec![("reduction", Str("add"))]),
+            case(vec![X(&[2, 3]), Int64(&[2, 1], &[1, 1]), X(&[2, 3])], vec![("reduction", Str("max"))]),
+        ],
+        "nn.pad" => vec![
+            by_row(&[0], vec![X(&[2, 3]), Int64(&[4], &[0, 1, 0, 2])], vec![]),
+            case(vec![X(&[2, 3]), Int64(&[4], &[1, -1, 0, 2]), Scalar(1)], vec![]),
+            by_row(
+                &[0],
+                vec![X(&[2, 3]), Int64(&[2], &[2, 1]), Absent, Int64(&[1], &[-1])],
+                vec![("mode", Str("reflect"))],
+            ),
+            case(vec![X(&[2, 3]), Int64(&[4], &[2, -1, 0, 2])], vec![("mode", Str("edge"))]),
+            case(vec![X(&[2, 3]), Int64(&[4], &[5, 0, 0, 4])], vec![("mode", Str("wrap"))]),
+        ],
+        "center_crop_pad" => vec![
+            case(vec![X(&[2, 5]), Int64(&[2], &[5, 2])], vec![]),
+            by_row(&[0], vec![X(&[2, 5, 3]), Int64(&[2], &[6, 2])], vec![("axes", Ints(&[-1, 1]))]),
+        ],
         "one_hot" => vec![
             case(vec![Int64(&[2, 2], &[0, -1, 2, 7]), Int64(&[], &[3]), X(&[2])], vec![]),
             case(vec![Positive(&[2]), Int64(&[1], &[3]), X(&[2])], vec![("axis", Int(0))]),

@@ -203,6 +203,11 @@ impl NodeImport<'_, '_> {
         self.builder.literal(literal)
     }
 
+    /// What stands for an operand that is left out.
+    pub fn none(&mut self) -> ExprId {
+        self.builder.editor().none()
+    }
+
     /// The number of outputs that the node lists.
     pub fn output_count(&self) -> usize {
         self.node.output.len()

@@ -688,3 +688,47 @@ fn version_6_says_what_it_broadcasts_and_what_is_for_training() {
     assert_eq!(calls(&one_node(6, "Sigmoid", &[&[2]], vec![])), "sigmoid");
     assert_eq!(calls(&one_node(5, "Sigmoid", &[&[2]], vec![])), "onnx.Sigmoid");
 }
+
+/// Scattering and padding come back as they were, and only what a version knows is read.
+#[test]
+fn writing_and_padding_come_back() {
+    let (int, text) = (int_attribute, str_attribute);
+    let x: &[i64] = &[3, 4];
+    let two = Literal::splat(&[1, 2], 1i64);
+    let updates = Literal::from_elements(&[1, 2], &[5f32, 7.0]).unwrap();
+    let elements = || vec![two.clone(), updates.clone()];
+    let point = || vec![two.clone(), Literal::splat(&[1], 2f32)];
+    let value = || Literal::scalar(1.5f32);
+    for (opset, op, constants, attributes, native) in [
+        (9, "Scatter", elements(), vec![int("axis", 1)], "scatter_elements"),
+        (11, "ScatterElements", elements(), vec![int("axis", -1)], "scatter_elements"),
+        (16, "ScatterElements", elements(), vec![text("reduction", "add")], "scatter_elements"),
+        (18, "ScatterElements", elements(), vec![text("reduction", "max")], "scatter_elements"),
+        (15, "ScatterElements", elements(), vec![text("reduction", "add")], "onnx.ScatterElements"),
+        (17, "ScatterElements", elements(), vec![text("reduction", "min")], "onnx.ScatterElements"),
+        (11, "ScatterND", point(), vec![], "scatter_nd"),
+        (16, "ScatterND", point(), vec![text("reduction", "mul")], "scatter_nd"),
+        (16, "ScatterND", point(), vec![text("reduction", "max")], "onnx.ScatterND"),
+        (7, "Pad", vec![], vec![ints_attribute("pads", &[0, 1, -1, 2])], "nn.pad"),
+        (7, "Pad", vec![], vec![ints_attribute("pads", &[0, 1, 0, 2]), float_attribute("value", 1.5)], "nn.pad"),
+        (10, "Pad", vec![], vec![ints_attribute("pads", &[0, 1, 0, 2]), text("mode", "edge")], "nn.pad"),
+        (10, "Pad", vec![], vec![text("mode", "wrap"), ints_attribute("pads", &[0, 1, 0, 2])], "onnx.Pad"),
+        (10, "Pad", vec![], vec![text("mode", "edge")], "onnx.Pad"),
+        (11, "Pad", vec![ints(&[0, 1, 0, 2]), value()], vec![], "nn.pad"),
+        (11, "Pad", vec![ints(&[0, 1, 0, 2])], vec![text("mode", "reflect")], "nn.pad"),
+        (13, "Pad", vec![ints(&[1, 2]), value(), ints(&[-1])], vec![], "onnx.Pad"),
+        (18, "Pad", vec![ints(&[1, 2]), value(), ints(&[-1])], vec![], "nn.pad"),
+        (19, "Pad", vec![ints(&[0, 1, 0, 2])], vec![text("mode", "wrap")], "nn.pad"),
+        (18, "CenterCropPad", vec![ints(&[5, 2])], vec![], "center_crop_pad"),
+        (18, "CenterCropPad", vec![ints(&[5])], vec![ints_attribute("axes", &[-1])], "center_crop_pad"),
+    ] {
+        let m = with_constants(opset, op, x, &constants, attributes);
+        assert_eq!(calls(&m), native, "{op} {opset}");
+        let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
+        assert_eq!((back.node, back.initializer), (original.node, original.initializer), "{op} {opset}");
+    }
+    let pad = with_constants(18, "Pad", x, &[ints(&[1, 2]), value(), ints(&[-1])], vec![]);
+    assert_eq!(shape_of_result(&pad), [3, 7]);
+    let crop = with_constants(18, "CenterCropPad", x, &[ints(&[2])], vec![ints_attribute("axes", &[1])]);
+    assert_eq!(shape_of_result(&crop), [3, 2]);
+}

@@ -41,8 +41,9 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     // The last axes that stay as they are move together.
     let moved = maps.iter().rposition(Option::is_some).map_or(0, |a| a + 1);
     let inner: usize = shape[moved..].iter().product();
-    let strides = row_major(x.shape());
     let splat = x.as_splat().is_some();
+    // Of a splat, places do not matter, and its extents may be past what can be counted.
+    let strides = if splat { smallvec::smallvec![0; x.rank()] } else { row_major(x.shape()) };
     dispatch!(size x.dtype(), T => {
         let source = elements::<T>(x);
         let fill = fill.map(|f| elements::<T>(f)[0]).unwrap_or_default();

@@ -1,0 +1,178 @@
+//! Writing elements at places that an operand says: the other direction of an index map.
+
+use anfora_ir::Literal;
+
+use super::arithmetic::{dispatch, same_dtype};
+use super::gather::{Slices, check_along};
+use super::index::{dense, elements};
+use super::number::{Calc, Number};
+use super::positions::{Integers, place};
+use super::strides::{Walk, resolve_axis, row_major};
+use super::{Failure, shape_text};
+
+/// What becomes of an element and of what is written there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Write {
+    /// What is written last stays.
+    Update,
+    /// The sum.
+    Add,
+    /// The product.
+    Multiply,
+    /// The larger one.
+    Maximum,
+    /// The smaller one.
+    Minimum,
+}
+
+/// Writes elements of `updates` into a copy of `x`. `visit` names the places, in order: (position in x, position in updates, length).
+fn written(
+    x: &Literal,
+    updates: &Literal,
+    write: Write,
+    visit: impl Fn(&mut dyn FnMut(usize, usize, usize)),
+) -> Result<Literal, Failure> {
+    let dtype = same_dtype(&[x, updates])?;
+    if updates.shape().contains(&0) || x.shape().contains(&0) {
+        return Ok(x.clone());
+    }
+    if write == Write::Update && x.as_splat().is_some() && x.as_splat() == updates.as_splat() {
+        return Ok(x.clone());
+    }
+    fn combine<T: Number>(
+        x: &Literal,
+        updates: &Literal,
+        visit: impl Fn(&mut dyn FnMut(usize, usize, usize)),
+        f: impl Fn(T::Raw, T::Raw) -> T::Raw,
+    ) -> Result<Literal, Failure> {
+        let (source, news) = (elements::<T>(x), elements::<T>(updates));
+        let (is_splat, same_news) = (x.as_splat().is_some(), updates.as_splat().is_some());
+        dense::<T>(x.dtype(), x.shape(), |out| {
+            match is_splat {
+                true => out.fill(source[0]),
+                false => out.copy_from_slice(source),
+            }
+            visit(&mut |to, from, len| {
+                for i in 0..len {
+                    let new = news[if same_news { 0 } else { from + i }];
+                    out[to + i] = f(out[to + i], new);
+                }
+            });
+        })
+    }
+    fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(T::Raw, T::Raw) -> T::Raw {
+        move |a, b| T::narrow(f(T::load(a).widen(), T::load(b).widen())).store()
+    }
+    match write {
+        Write::Update => dispatch!(size dtype, T => combine::<T>(x, updates, visit, |_, new| new)),
+        Write::Add => dispatch!(number dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::add))),
+        Write::Multiply => dispatch!(number dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::mul))),
+        Write::Maximum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::larger))),
+        Write::Minimum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::smaller))),
+    }
+}
+
+/// A copy of `x` in which each element of `updates` is written at the index along the axis, and at its own place along the others.
+pub(crate) fn scatter_elements(
+    x: &Literal,
+    indices: &Literal,
+    updates: &Literal,
+    axis: i64,
+    write: Write,
+) -> Result<Literal, Failure> {
+    let axis = resolve_axis(axis, x.rank())?;
+    let extent = x.shape()[axis];
+    check_along(x.shape(), indices.shape(), axis)?;
+    if indices.shape() != updates.shape() {
+        let (i, u) = (shape_text(indices.shape()), shape_text(updates.shape()));
+        return Err(Failure::Mismatch(format!("indices of shape {i} for updates of shape {u}")));
+    }
+    let numbers = Integers::new(indices)?;
+    for index in numbers.distinct() {
+        place(index, extent)?;
+    }
+    let mut strides = row_major(x.shape());
+    let along = strides[axis] as usize;
+    strides[axis] = 0;
+    written(x, updates, write, |put| {
+        let walk = Walk::new(indices.shape(), [&strides]);
+        let [step] = walk.run_strides();
+        let mut done = 0;
+        walk.for_each([0], |[at], len| {
+            for i in 0..len {
+                // The indices were looked at above.
+                let position = place(numbers.at(done + i), extent).unwrap_or(0);
+                put(at + i * step as usize + position * along, done + i, 1);
+            }
+            done += len;
+        });
+    })
+}
+
+/// A copy of `x` in which the slices that the lists of indices name are written.
+pub(crate) fn scatter_nd(x: &Literal, indices: &Literal, updates: &Literal, write: Write) -> Result<Literal, Failure> {
+    let slices = Slices::new(x.shape(), indices, 0)?;
+    if updates.shape() != slices.shape.as_slice() {
+        let (wanted, found) = (shape_text(&slices.shape), shape_text(updates.shape()));
+        return Err(Failure::Mismatch(format!("updates of shape {found} where {wanted} is indexed")));
+    }
+    written(x, updates, write, |put| {
+        for list in 0..slices.count {
+            put(slices.start(list), list * slices.inner, slices.inner);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ints(shape: &[usize], values: &[i64]) -> Literal {
+        Literal::from_elements(shape, values).unwrap()
+    }
+
+    fn values(l: Result<Literal, Failure>) -> Vec<i64> {
+        l.unwrap().to_i64s().unwrap()
+    }
+
+    #[test]
+    fn writes_elements_in_order() {
+        let x = ints(&[5], &[1, 2, 3, 4, 5]);
+        let s = |i: &[i64], u: &[i64], write| {
+            let (i, u) = (ints(&[i.len()], i), ints(&[u.len()], u));
+            scatter_elements(&x, &i, &u, 0, write)
+        };
+        assert_eq!(values(s(&[1, -2, 1], &[7, 8, 9], Write::Update)), [1, 9, 3, 8, 5]);
+        assert_eq!(values(s(&[1, 1], &[7, 9], Write::Add)), [1, 18, 3, 4, 5]);
+        assert_eq!(values(s(&[1, 1], &[7, i64::MAX], Write::Multiply))[1], 14i64.wrapping_mul(i64::MAX));
+        assert_eq!(values(s(&[0, 4], &[7, 1], Write::Maximum)), [7, 2, 3, 4, 5]);
+        assert_eq!(values(s(&[0, 4], &[7, 1], Write::Minimum)), [1, 2, 3, 4, 1]);
+        assert_eq!(s(&[5], &[1], Write::Update), Err(Failure::Index { index: 5, extent: 5 }));
+        assert!(s(&[1, 2], &[1], Write::Update).is_err());
+        let rows = scatter_elements(
+            &ints(&[2, 3], &[0; 6]),
+            &ints(&[2, 1], &[2, 0]),
+            &ints(&[2, 1], &[5, 6]),
+            1,
+            Write::Update,
+        );
+        assert_eq!(values(rows), [0, 0, 5, 6, 0, 0]);
+        let nan = Literal::from_elements(&[1], &[f32::NAN]).unwrap();
+        let max = scatter_elements(&Literal::splat(&[1], 1f32), &ints(&[1], &[0]), &nan, 0, Write::Maximum).unwrap();
+        assert!(max.as_scalar::<f32>().unwrap_or(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn writes_slices_in_order() {
+        let x = ints(&[3, 2], &[1, 2, 3, 4, 5, 6]);
+        let s = |i: &Literal, u: &Literal, write| scatter_nd(&x, i, u, write);
+        let twice = ints(&[2, 1], &[1, -2]);
+        assert_eq!(values(s(&twice, &ints(&[2, 2], &[7, 8, 9, 10]), Write::Update)), [1, 2, 9, 10, 5, 6]);
+        assert_eq!(values(s(&twice, &ints(&[2, 2], &[7, 8, 9, 10]), Write::Add)), [1, 2, 19, 22, 5, 6]);
+        assert_eq!(values(s(&ints(&[1, 2], &[2, 0]), &ints(&[1], &[0]), Write::Multiply)), [1, 2, 3, 4, 0, 6]);
+        assert!(s(&twice, &ints(&[2], &[7, 8]), Write::Update).is_err());
+        assert!(s(&ints(&[1, 1], &[3]), &ints(&[1, 2], &[7, 8]), Write::Update).is_err());
+        let huge = Literal::splat(&[1 << 40], 1i64);
+        assert_eq!(scatter_nd(&huge, &ints(&[1, 1], &[9]), &ints(&[1], &[1]), Write::Update).unwrap(), huge);
+    }
+}
