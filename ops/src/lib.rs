@@ -36,6 +36,7 @@ use anfora_ir::{OpDef, OpRegistry, RegisterError};
 
 mod control;
 mod creation;
+mod dynamic_slice;
 mod effects;
 mod einsum;
 mod elementwise;
@@ -73,6 +74,7 @@ fn rows() -> impl Iterator<Item = OpDef> {
         scan::rows(),
         order::rows(),
         shape::rows(),
+        dynamic_slice::rows(),
         gather::rows(),
         scatter::rows(),
         pad::rows(),

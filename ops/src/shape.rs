@@ -15,8 +15,8 @@ use crate::kernels::positions::MAX_RANK;
 use crate::kernels::strides::{broadcast_shapes, resolve_axes, resolve_axis};
 use crate::row::row;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, one, result, same_elements,
-    tensor, unify,
+    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, one, optional, result,
+    same_elements, tensor, unify,
 };
 
 /// The most parts that `split` makes.
@@ -89,17 +89,38 @@ fn shape_rows() -> Vec<OpDef> {
             },
         )
         .fusion(Injective),
-        row("expand_dims", "with extents of 1 put in", Arity::exactly(1), expand_dims, |c| {
-            one(index::expand_dims(c.operand(0)?, &c.attrs.given_ints("axis")?))
+        row("expand_dims", "with extents of 1 put in", Arity::between(1, 2), expand_dims, |c| {
+            let axes = listed_axes(c.attrs, c.optional(1))?.ok_or_else(no_axes)?;
+            one(index::expand_dims(c.operand(0)?, &axes))
         })
         .splat(Splat::OfFirst)
-        .attrs(const { &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Required, "where they are in the result")] })
+        .attrs(
+            const {
+                &[AttrDef::new(
+                    "axis",
+                    AttrKind::Ints,
+                    AttrDefault::Absent,
+                    "where they are in the result, if no operand says it",
+                )]
+            },
+        )
+        .shape_operand(1)
         .fusion(Injective),
-        row("squeeze", "without extents of 1", Arity::exactly(1), squeeze, |c| {
-            one(index::squeeze(c.operand(0)?, c.attrs.ints("axis").as_deref()))
+        row("squeeze", "without extents of 1", Arity::between(1, 2), squeeze, |c| {
+            one(index::squeeze(c.operand(0)?, listed_axes(c.attrs, c.optional(1))?.as_deref()))
         })
         .splat(Splat::OfFirst)
-        .attrs(const { &[AttrDef::new("axis", AttrKind::Ints, AttrDefault::Absent, "which ones; all if left out")] })
+        .attrs(
+            const {
+                &[AttrDef::new(
+                    "axis",
+                    AttrKind::Ints,
+                    AttrDefault::Absent,
+                    "which ones; all if left out and no operand says it",
+                )]
+            },
+        )
+        .shape_operand(1)
         .fusion(Injective)
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
@@ -139,12 +160,14 @@ fn selection_rows() -> Vec<OpDef> {
         .splat(Splat::OfEqual)
         .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
         .fusion(Injective),
-        row("split", "the parts of an axis, as a tuple", Arity::exactly(1), split, |c| {
+        row("split", "the parts of an axis, as a tuple", Arity::between(1, 2), split, |c| {
             let x = c.operand(0)?;
             let axis = resolve_axis(c.attrs.given_int("axis")?, x.rank())?;
-            let cuts = match (c.attrs.int("sections"), c.attrs.ints("indices")) {
-                (Some(sections), None) => sections_of(x.shape()[axis], sections)?,
-                (None, Some(indices)) => indices_of(&indices)?,
+            let extent = x.shape()[axis];
+            let cuts = match (c.attrs.int("sections"), c.attrs.ints("indices"), c.optional(1)) {
+                (sections, None, Some(sizes)) => sizes_of(&shape_operand(sizes)?, sections, Some(extent))?,
+                (Some(sections), None, None) => sections_of(extent, sections)?,
+                (None, Some(indices), None) => indices_of(&indices)?,
                 _ => return Err(one_of_two().into()),
             };
             Ok(index::split(x, &cuts, axis)?)
@@ -157,28 +180,18 @@ fn selection_rows() -> Vec<OpDef> {
                         "sections",
                         AttrKind::Int,
                         AttrDefault::Absent,
-                        "how many parts of equal extent; the last may be smaller",
+                        "how many parts; of equal extent unless an operand says them, and the last may be smaller",
                     ),
                     AttrDef::new("indices", AttrKind::Ints, AttrDefault::Absent, "where to cut, ascending"),
                     AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that is cut"),
                 ]
             },
         )
+        .shape_operand(1)
         .fusion(Injective),
         row("strided_slice", "a range of each axis", Arity::exactly(1), strided_slice, |c| {
             let x = c.operand(0)?;
-            let cut = Slice::read(&c.attrs)?;
-            let places = cut.places(x.rank())?;
-            let ranges: SmallVec<[Range; 6]> = x
-                .shape()
-                .iter()
-                .zip(&places)
-                .map(|(&count, &place)| match place {
-                    Some(i) => Range::resolve(cut.begin[i], cut.end[i], cut.stride(i), count),
-                    None => Ok(Range { start: 0, step: 1, count }),
-                })
-                .collect::<Result<_, Failure>>()?;
-            one(index::slice(x, &ranges))
+            one(index::slice(x, &Slice::read(&c.attrs)?.ranges(x.shape())?))
         })
         .splat(Splat::OfFirst)
         .attrs(
@@ -372,9 +385,61 @@ fn permute_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(result(call.cx, x.dtype, dims.as_deref()))
 }
 
+fn no_axes() -> Failure {
+    Failure::Mismatch("`expand_dims` wants axes, in an attribute or an operand".into())
+}
+
+/// The axes that an attribute or an operand lists.
+fn listed_axes(attrs: AttrReader<'_>, operand: Option<&Literal>) -> Result<Option<Vec<i64>>, Failure> {
+    match (attrs.ints("axis"), operand) {
+        (axes, None) => Ok(axes),
+        (None, Some(operand)) => shape_operand(operand).map(Some),
+        (Some(_), Some(_)) => Err(twice()),
+    }
+}
+
+fn twice() -> Failure {
+    Failure::Mismatch("the axes are an operand as well as an attribute".into())
+}
+
+/// What a type rule knows of axes in an attribute or an operand.
+enum Axes {
+    /// All there is to know; `None` where they are nowhere.
+    Known(Option<Vec<i64>>),
+    /// At most how many there are.
+    Count(Option<usize>),
+}
+
+fn axes_of(call: &mut TypeCall<'_>) -> Result<Axes, TypeError> {
+    let Some(operand) = optional(call, 1, Elements::Integer)? else {
+        return Ok(Axes::Known(call.attrs().ints("axis")));
+    };
+    if call.attrs().ints("axis").is_some() {
+        return Err(twice().into());
+    }
+    expect_rank(&operand, 1, 1)?;
+    let count = operand.shape.and_then(|s| as_extent(call.cx, s[0]));
+    Ok(match (call.literal(1), count) {
+        (Some(literal), _) => Axes::Known(Some(shape_operand(literal)?)),
+        (None, Some(0)) => Axes::Known(Some(Vec::new())),
+        (None, count) => Axes::Count(count),
+    })
+}
+
 fn expand_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
-    let axes = call.attrs().given_ints("axis")?;
+    let axes = match axes_of(call)? {
+        Axes::Known(axes) => axes.ok_or_else(no_axes)?,
+        Axes::Count(count) => {
+            let rank = x.shape.as_ref().zip(count).and_then(|(s, c)| s.len().checked_add(c)).filter(|&r| r <= MAX_RANK);
+            // With nothing else, all extents are put in.
+            let dim = match x.shape.as_ref().is_some_and(|s| s.is_empty()) {
+                true => call.cx.types.dims.constant(1),
+                false => call.cx.types.dims.unknown(),
+            };
+            return Ok(result(call.cx, x.dtype, rank.map(|r| vec![dim; r]).as_deref()));
+        }
+    };
     let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
     let named = resolve_axes(&axes, shape.len() + axes.len())?;
     let one = call.cx.types.dims.constant(1);
@@ -385,8 +450,20 @@ fn expand_dims(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 fn squeeze(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
-    let axes = call.attrs().ints("axis");
+    let axes = axes_of(call)?;
     let Some(shape) = &x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    let axes = match axes {
+        Axes::Known(axes) => axes,
+        Axes::Count(None) => return Ok(call.cx.types.unranked(x.dtype)),
+        Axes::Count(Some(count)) => {
+            let Some(rank) = shape.len().checked_sub(count) else {
+                let message = format!("operand 1 lists {count} axes, but there are {}", shape.len());
+                return Err(TypeError::operand(1, message));
+            };
+            let unknown = vec![call.cx.types.dims.unknown(); rank];
+            return Ok(result(call.cx, x.dtype, Some(&unknown)));
+        }
+    };
     let one = call.cx.types.dims.constant(1);
     let mut dims = Extents::new();
     match axes {
@@ -496,7 +573,31 @@ fn concat(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn one_of_two() -> Failure {
-    Failure::Mismatch("`split` wants `sections` or `indices`, and not both".into())
+    Failure::Mismatch("`split` wants `sections`, `indices` or an operand of sizes, and but one of them".into())
+}
+
+/// The cuts that make parts of these sizes, which are all of the axis.
+fn sizes_of(sizes: &[i64], sections: Option<i64>, extent: Option<usize>) -> Result<Vec<usize>, Failure> {
+    if sizes.is_empty() || sections.is_some_and(|s| usize::try_from(s) != Ok(sizes.len())) {
+        let wanted = sections.map_or("some".to_owned(), |s| s.to_string());
+        return Err(Failure::Mismatch(format!("{} sizes, but {wanted} are wanted", sizes.len())));
+    }
+    let mut cuts = Vec::with_capacity(sizes.len());
+    let mut end = 0usize;
+    for &size in sizes {
+        let size = usize::try_from(size).map_err(|_| Failure::Mismatch(format!("size {size} of a part")))?;
+        end = end.checked_add(size).ok_or(Failure::TooLarge)?;
+        cuts.push(end);
+    }
+    match extent {
+        Some(extent) if extent != end => {
+            Err(Failure::Mismatch(format!("parts of {end} elements in all, of an axis of {extent}")))
+        }
+        _ => {
+            cuts.pop();
+            Ok(cuts)
+        }
+    }
 }
 
 /// The cuts of that many equal parts.
@@ -539,8 +640,37 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         }
         parts
     };
-    let parts: Vec<DimId> = match (sections, indices) {
-        (Some(sections), None) => {
+    let sizes = optional(call, 1, Elements::Integer)?;
+    let parts: Vec<DimId> = match (sections, indices, sizes) {
+        (sections, None, Some(sizes)) => {
+            expect_rank(&sizes, 1, 1)?;
+            match call.literal(1) {
+                Some(literal) => {
+                    let numbers = shape_operand(literal)?;
+                    sizes_of(&numbers, sections, whole)?;
+                    numbers.into_iter().map(|n| call.cx.types.dims.constant(n)).collect()
+                }
+                None => {
+                    let listed = sizes.shape.and_then(|s| as_extent(call.cx, s[0]));
+                    let count = match (sections.map(part_count).transpose()?, listed) {
+                        (Some(count), Some(listed)) if count != listed => {
+                            return Err(TypeError::operand(
+                                1,
+                                format!("operand 1 lists {listed} sizes, but {count} are wanted"),
+                            ));
+                        }
+                        (Some(count), _) => count,
+                        (None, Some(listed)) => part_count(i64::try_from(listed).unwrap_or(i64::MAX))?,
+                        (None, None) => {
+                            let error = TypeError::operand(1, "how many sizes operand 1 lists is not known");
+                            return Err(error.with_help("say it: `sections=…`"));
+                        }
+                    };
+                    vec![unknown; count]
+                }
+            }
+        }
+        (Some(sections), None, None) => {
             let count = part_count(sections)?;
             match (whole, dim) {
                 (Some(whole), _) => from_cuts(call.cx, &sections_of(whole, sections)?, whole),
@@ -554,7 +684,7 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
                 (None, None) => vec![unknown; count],
             }
         }
-        (None, Some(indices)) => {
+        (None, Some(indices), None) => {
             let cuts = indices_of(&indices)?;
             match whole {
                 Some(whole) => from_cuts(call.cx, &cuts, whole),
@@ -576,12 +706,12 @@ fn split(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     Ok(call.cx.types.tuple(&fields))
 }
 
-/// The attributes of `strided_slice`.
-struct Slice {
-    axes: Option<Vec<i64>>,
-    begin: Vec<i64>,
-    end: Vec<i64>,
-    strides: Option<Vec<i64>>,
+/// What `strided_slice` cuts from which axes.
+pub(crate) struct Slice {
+    pub(crate) axes: Option<Vec<i64>>,
+    pub(crate) begin: Vec<i64>,
+    pub(crate) end: Vec<i64>,
+    pub(crate) strides: Option<Vec<i64>>,
 }
 
 impl Slice {
@@ -592,15 +722,50 @@ impl Slice {
             end: attrs.given_ints("end")?,
             strides: attrs.ints("strides"),
         };
-        let n = slice.begin.len();
+        slice.checked()
+    }
+
+    /// # Errors
+    /// If the lists differ in length, or a stride is 0.
+    pub(crate) fn checked(self) -> Result<Slice, Failure> {
+        let n = self.begin.len();
         let long = |l: &Option<Vec<i64>>| l.as_ref().is_none_or(|l| l.len() == n);
-        if slice.end.len() != n || !long(&slice.axes) || !long(&slice.strides) {
+        if self.end.len() != n || !long(&self.axes) || !long(&self.strides) {
             return Err(Failure::Mismatch("`axes`, `begin`, `end` and `strides` differ in length".into()));
         }
-        if slice.strides.iter().flatten().any(|&s| s == 0) {
+        if self.strides.iter().flatten().any(|&s| s == 0) {
             return Err(Failure::Mismatch("a stride is 0".into()));
         }
-        Ok(slice)
+        Ok(self)
+    }
+
+    /// What is cut from each axis of a shape.
+    pub(crate) fn ranges(&self, shape: &[usize]) -> Result<SmallVec<[Range; 6]>, Failure> {
+        let places = self.places(shape.len())?;
+        let range = |(&count, place): (&usize, Option<usize>)| match place {
+            Some(i) => Range::resolve(self.begin[i], self.end[i], self.stride(i), count),
+            None => Ok(Range { start: 0, step: 1, count }),
+        };
+        shape.iter().zip(places).map(range).collect()
+    }
+
+    /// The extents of what is cut from axes of these extents.
+    pub(crate) fn extents(&self, cx: &mut Context, shape: &mut [DimId]) -> Result<(), Failure> {
+        let places = self.places(shape.len())?;
+        for (dim, place) in shape.iter_mut().zip(places) {
+            let Some(i) = place else { continue };
+            let (begin, end, stride) = (self.begin[i], self.end[i], self.stride(i));
+            *dim = match as_extent(cx, *dim) {
+                Some(e) => {
+                    let count = Range::resolve(begin, end, stride, e)?.count;
+                    extent(cx, count)
+                }
+                // The whole axis.
+                None if begin == 0 && stride == 1 && end == i64::MAX => *dim,
+                None => cx.types.dims.unknown(),
+            };
+        }
+        Ok(())
     }
 
     fn stride(&self, i: usize) -> i64 {
@@ -624,20 +789,7 @@ fn strided_slice(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let x = tensor(call, 0, Elements::Any)?;
     let cut = Slice::read(&call.attrs())?;
     let Some(mut shape) = x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
-    let places = cut.places(shape.len())?;
-    for (dim, place) in shape.iter_mut().zip(places) {
-        let Some(i) = place else { continue };
-        let (begin, end, stride) = (cut.begin[i], cut.end[i], cut.stride(i));
-        *dim = match as_extent(call.cx, *dim) {
-            Some(e) => {
-                let count = Range::resolve(begin, end, stride, e)?.count;
-                extent(call.cx, count)
-            }
-            // The whole axis.
-            None if begin == 0 && stride == 1 && end == i64::MAX => *dim,
-            None => call.cx.types.dims.unknown(),
-        };
-    }
+    cut.extents(call.cx, &mut shape)?;
     Ok(result(call.cx, x.dtype, Some(&shape)))
 }
 

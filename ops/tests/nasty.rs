@@ -260,6 +260,7 @@ fn nothing_panics() {
                         "nn.pad" if i == 2 => shape = vec![],
                         "nn.pad" if i == 3 => (dtype, shape) = (DType::Int8, vec![rank]),
                         "center_crop_pad" if i == 1 => (dtype, shape) = (DType::Int8, vec![rank]),
+                        "dynamic_strided_slice" if i > 0 => (dtype, shape) = (DType::Int8, vec![rank]),
                         "one_hot" if i == 1 => shape = vec![],
                         "one_hot" if i == 2 => shape = vec![2],
                         "tril" | "triu" if i == 1 => (dtype, shape) = (DType::Int64, vec![]),

@@ -207,10 +207,17 @@ fn cases(op: &str) -> Option<Vec<Case>> {
         "permute_dims" => {
             vec![case(vec![X(&[2, 3, 4])], vec![]), by_row(&[0], vec![X(&[2, 3, 4])], vec![("axes", Ints(&[0, 2, 1]))])]
         }
-        "expand_dims" => vec![by_row(&[0], vec![X(&[2, 3])], vec![("axis", Ints(&[1, -1]))])],
+        "expand_dims" => vec![
+            by_row(&[0], vec![X(&[2, 3])], vec![("axis", Ints(&[1, -1]))]),
+            by_row(&[0], vec![X(&[2, 3]), Int64(&[2], &[-1, 1])], vec![]),
+            case(vec![X(&[]), Int64(&[1], &[0])], vec![]),
+            case(vec![X(&[2]), Int64(&[0], &[])], vec![]),
+        ],
         "squeeze" => vec![
             by_row(&[0], vec![X(&[2, 1, 3, 1])], vec![("axis", Ints(&[1, -1]))]),
             case(vec![X(&[2, 1, 3])], vec![]),
+            by_row(&[0], vec![X(&[2, 1, 3, 1]), Int64(&[2], &[1, -1])], vec![]),
+            case(vec![X(&[1, 2]), Int64(&[0], &[])], vec![]),
         ],
         "shape_of" => vec![
             case(vec![X(&[2, 3])], vec![]),
@@ -227,6 +234,22 @@ fn cases(op: &str) -> Option<Vec<Case>> {
         "split" => vec![
             by_row(&[0], vec![X(&[2, 7])], vec![("axis", Int(1)), ("sections", Int(3))]),
             by_row(&[0], vec![X(&[2, 7])], vec![("axis", Int(-1)), ("indices", Ints(&[2, 2, 9]))]),
+            by_row(&[0], vec![X(&[2, 7]), Int64(&[3], &[2, 0, 5])], vec![("axis", Int(1)), ("sections", Int(3))]),
+        ],
+        "dynamic_strided_slice" => vec![
+            by_row(
+                &[0],
+                vec![
+                    X(&[2, 7, 5]),
+                    Int64(&[2], &[-1, 1]),
+                    Int64(&[2], &[i64::MIN, 6]),
+                    Int64(&[2], &[2, 1]),
+                    Int64(&[2], &[-2, 2]),
+                ],
+                vec![],
+            ),
+            case(vec![X(&[4, 2]), Int64(&[1], &[3]), Int64(&[1], &[1])], vec![]),
+            case(vec![X(&[4]), Int64(&[1], &[0]), Int64(&[1], &[9]), Absent, Int64(&[1], &[3])], vec![]),
         ],
         "strided_slice" => vec![
             by_row(

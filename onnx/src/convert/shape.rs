@@ -1,8 +1,10 @@
 //! Operators that move elements.
 
+use anfora_ir::{DType, Literal};
+
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, ints_attribute,
-    with_indices, with_int64,
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, as_int64, export_direct, import_direct, int_attribute,
+    ints_attribute, with_indices, with_int64,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -57,6 +59,7 @@ pub(super) fn register(table: &mut Conversions) {
                 ("starts", AttributeType::Ints),
                 ("ends", AttributeType::Ints),
             ]),
+        Conversion::new("Slice", 10..=NEWEST, "dynamic_strided_slice").export(export_dynamic_slice),
         Conversion::new("Slice", 10..=NEWEST, "strided_slice")
             .import(import_slice_operands)
             .export(export_slice_operands),
@@ -129,6 +132,13 @@ fn import_axes_attribute(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    if n.operand(1).is_some() && n.literal(1).is_err() {
+        if n.dtype(1)? != DType::Int64 {
+            return n.unknown_elements(1);
+        }
+        let operands = n.all_operands()?;
+        return n.call(operands, Vec::new());
+    }
     let axes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None if n.native() == "squeeze" => None,
@@ -148,16 +158,23 @@ fn import_axes(n: &mut NodeImport<'_, '_>, axes: Option<Vec<i64>>) -> Result<Low
 }
 
 fn export_axes_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let attributes = n.attrs().ints("axis").map(|a| ints_attribute("axes", &a)).into_iter().collect();
-    let inputs = n.operands()?;
-    n.emit(n.onnx(), inputs, attributes);
+    let listed = n.literal(1).and_then(Literal::to_i64s);
+    if !n.is_left_out(1) && listed.is_none() {
+        n.needs_opset(13)?;
+    }
+    let axes = n.attrs().ints("axis").or(listed);
+    let attributes = axes.map(|a| ints_attribute("axes", &a)).into_iter().collect();
+    let x = n.operand(0)?;
+    n.emit(n.onnx(), vec![x], attributes);
     Ok(())
 }
 
 fn export_axes_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let mut inputs = n.operands()?;
+    let mut inputs = vec![n.operand(0)?];
     if let Some(axes) = n.attrs().ints("axis") {
         inputs.push(n.ints_constant(&axes, 1)?);
+    } else if !n.is_left_out(1) {
+        inputs.push(as_int64(n, 1)?);
     }
     n.emit(n.onnx(), inputs, Vec::new());
     Ok(())
@@ -203,6 +220,14 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let x = n.required(0)?;
     let axis = n.int("axis").unwrap_or(0);
     let parts = n.output_count();
+    if n.operand(1).is_some() && n.literal(1).is_err() {
+        if n.dtype(1)? != DType::Int64 || n.int("num_outputs").is_some() {
+            return Err(Kept::because("its sizes are not int64, or it says its number of outputs too"));
+        }
+        let operands = n.all_operands()?;
+        let attrs = vec![("axis", n.cx().int_attr(axis)), ("sections", n.cx().int_attr(parts as i64))];
+        return n.call(operands, attrs);
+    }
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let extent = usize::try_from(position).ok().and_then(|p| extents.get(p).copied());
@@ -249,6 +274,17 @@ fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut inputs = vec![n.operand(0)?];
     let mut attributes = vec![int_attribute("axis", axis)];
     let sections = n.attrs().int("sections");
+    if !n.is_left_out(1) {
+        match n.literal(1).and_then(Literal::to_i64s).filter(|_| n.opset() < 13) {
+            Some(sizes) => attributes.push(ints_attribute("split", &sizes)),
+            None => {
+                n.needs_opset(13)?;
+                inputs.push(as_int64(n, 1)?);
+            }
+        }
+        n.emit("Split", inputs, attributes);
+        return Ok(());
+    }
     match n.result_extents(axis) {
         // Equal parts are what the format makes of no sizes.
         Some(sizes) if n.opset() < 18 && sections.is_some() && sizes.windows(2).all(|w| w[0] == w[1]) => {}
@@ -277,6 +313,18 @@ fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> 
 }
 
 fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
+    if (1..n.operand_count()).any(|i| n.operand(i).is_some() && n.literal(i).is_err()) {
+        let mut operands = n.operands();
+        for i in 0..3 {
+            operands[i] = n.required(i)?;
+        }
+        for i in (1..operands.len()).filter(|&i| i <= 2 || n.operand(i).is_some()).collect::<Vec<_>>() {
+            if !matches!(n.dtype(i)?, DType::Int32 | DType::Int64) {
+                return n.unknown_elements(i);
+            }
+        }
+        return Ok(Lowered::Call { op: "dynamic_strided_slice".into(), operands, attrs: Vec::new() });
+    }
     let begin = n.ints_operand(1)?;
     let end = n.ints_operand(2)?;
     let mut optional = |i: usize| match n.operand(i) {
@@ -324,6 +372,20 @@ fn export_slice_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     }
     while inputs.last().is_some_and(String::is_empty) {
         inputs.pop();
+    }
+    n.emit("Slice", inputs, Vec::new());
+    Ok(())
+}
+
+/// The lists have one element type, which is int32 or int64.
+fn export_dynamic_slice(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
+    let mut inputs = n.operands()?;
+    let lists: Vec<usize> = (1..inputs.len()).filter(|&i| !n.is_left_out(i)).collect();
+    let are = |dtype: DType| lists.iter().all(|&i| n.dtype(i) == Some(dtype));
+    if !are(DType::Int32) && !are(DType::Int64) {
+        for i in lists {
+            inputs[i] = as_int64(n, i)?;
+        }
     }
     n.emit("Slice", inputs, Vec::new());
     Ok(())

@@ -689,6 +689,35 @@ fn version_6_says_what_it_broadcasts_and_what_is_for_training() {
     assert_eq!(calls(&one_node(5, "Sigmoid", &[&[2]], vec![])), "onnx.Sigmoid");
 }
 
+/// Where what was a list is an operand that is not known, it is an operand of ours too, and comes back as one.
+#[test]
+fn lists_that_are_not_constant_come_back() {
+    let list = |name: &str, n: i64| info(name, INT64, &[n]);
+    let x = || float("x", &[2, 1, 6]);
+    for (op, lists, outputs, attributes, native) in [
+        ("Unsqueeze", vec![list("a", 1)], vec!["y"], vec![], "expand_dims"),
+        ("Squeeze", vec![list("a", 1)], vec!["y"], vec![], "squeeze"),
+        ("Split", vec![list("a", 2)], vec!["y", "z"], vec![int_attribute("axis", -1)], "split"),
+        ("Slice", vec![list("a", 1), list("b", 1)], vec!["y"], vec![], "dynamic_strided_slice"),
+        (
+            "Slice",
+            vec![list("a", 2), list("b", 2), list("c", 2), list("d", 2)],
+            vec!["y"],
+            vec![],
+            "dynamic_strided_slice",
+        ),
+    ] {
+        let names: Vec<&str> = ["x", "a", "b", "c", "d"][..1 + lists.len()].to_vec();
+        let result =
+            |&name: &&str| anfora_onnx::proto::ValueInfoProto { name: Some(name.into()), ..Default::default() };
+        let results = outputs.iter().map(result).collect();
+        let inputs = [x()].into_iter().chain(lists).collect();
+        let m = model(13, graph("g", vec![node(op, &names, &outputs, attributes)], inputs, results));
+        assert_eq!(calls(&m), native, "{op}");
+        assert_eq!(again(&m).graph.unwrap().node, m.graph.unwrap().node, "{op}");
+    }
+}
+
 /// Scattering and padding come back as they were, and only what a version knows is read.
 #[test]
 fn writing_and_padding_come_back() {

@@ -1,0 +1,77 @@
+//! Slices of which operands say where they begin and end.
+
+use anfora_ir::{Arity, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
+
+use crate::kernels::Failure;
+use crate::kernels::creation::shape_operand;
+use crate::kernels::index;
+use crate::kernels::strides::resolve_axes;
+use crate::row::row;
+use crate::shape::Slice;
+use crate::typing::{Elements, as_extent, expect_rank, one, optional, result, tensor};
+
+/// Numbers of the operands that are lists.
+const LISTS: std::ops::RangeInclusive<usize> = 1..=4;
+
+/// The row of this family.
+pub(crate) fn rows() -> Vec<OpDef> {
+    let doc = "a range of each axis, as operands say: begin, end, axes, strides";
+    let row = row("dynamic_strided_slice", doc, Arity::between(3, 5), infer, |c| {
+        let x = c.operand(0)?;
+        one(index::slice(x, &cut(c)?.ranges(x.shape())?))
+    });
+    vec![row.splat(Splat::OfFirst).may_fail()]
+}
+
+fn cut(c: &KernelCall<'_>) -> Result<Slice, anfora_ir::KernelError> {
+    Ok(slice(c.operand(1)?, c.operand(2)?, c.optional(3), c.optional(4))?)
+}
+
+fn slice(begin: &Literal, end: &Literal, axes: Option<&Literal>, strides: Option<&Literal>) -> Result<Slice, Failure> {
+    let slice = Slice {
+        axes: axes.map(shape_operand).transpose()?,
+        begin: shape_operand(begin)?,
+        end: shape_operand(end)?,
+        strides: strides.map(shape_operand).transpose()?,
+    };
+    slice.checked()
+}
+
+fn infer(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let x = tensor(call, 0, Elements::Any)?;
+    let mut count: Option<usize> = None;
+    for i in LISTS {
+        let list =
+            if i <= 2 { Some(tensor(call, i, Elements::Integer)?) } else { optional(call, i, Elements::Integer)? };
+        let Some(list) = list else { continue };
+        expect_rank(&list, i, 1)?;
+        let Some(listed) = list.shape.and_then(|s| as_extent(call.cx, s[0])) else { continue };
+        match count {
+            Some(count) if count != listed => {
+                let message = format!("operand {i} lists {listed} numbers, but another lists {count}");
+                return Err(TypeError::operand(i, message));
+            }
+            _ => count = Some(listed),
+        }
+    }
+    let Some(mut shape) = x.shape else { return Ok(call.cx.types.unranked(x.dtype)) };
+    if let Some(count) = count.filter(|&c| c > shape.len()) {
+        let message = format!("{count} axes are cut, but operand 0 has rank {}", shape.len());
+        return Err(TypeError::operand(0, message));
+    }
+    let is_known = LISTS.into_iter().all(|i| call.operand(i).is_none() || call.literal(i).is_some());
+    if let (true, Some(begin), Some(end)) = (is_known, call.literal(1), call.literal(2)) {
+        let cut = slice(begin, end, call.literal(3), call.literal(4))?;
+        cut.extents(call.cx, &mut shape)?;
+        return Ok(result(call.cx, x.dtype, Some(&shape)));
+    }
+    let named = match (call.operand(3), call.literal(3), count) {
+        (Some(_), Some(axes), _) => resolve_axes(&shape_operand(axes)?, shape.len())?.to_vec(),
+        (None, _, Some(count)) => (0..shape.len()).map(|axis| axis < count).collect(),
+        _ => vec![true; shape.len()],
+    };
+    for (dim, _) in shape.iter_mut().zip(named).filter(|(_, named)| *named) {
+        *dim = call.cx.types.dims.unknown();
+    }
+    Ok(result(call.cx, x.dtype, Some(&shape)))
+}
