@@ -86,12 +86,12 @@ fn rows() -> impl Iterator<Item = OpDef> {
         window::rows(),
         pooling::rows(),
         quantization::rows(),
+        image::rows(),
         normalisation::rows(),
         softmax::rows(),
         loss::rows(),
         control::rows(),
         effects::rows(),
-        image::rows(),
     ]
     .into_iter()
     .flatten()

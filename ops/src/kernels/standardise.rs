@@ -63,7 +63,7 @@ struct Normalisation<'a> {
     bias: Option<&'a Literal>,
 }
 
-/// The means and the sums of terms, one each for the elements that are normalised together; one alone if `x` is a splat.
+/// The means and the sums of terms, one each for the elements that are normalised together; one alone if `x` is a splat or empty.
 struct Sums<C> {
     of: Vec<(C, C)>,
     /// How many elements are normalised together.
@@ -75,6 +75,11 @@ impl Normalisation<'_> {
         let (x, axes, statistic) = (self.x, &self.axes, self.statistic);
         let count = axes.count(x.shape())?;
         let n = T::Calc::from_count(count);
+        if x.shape().contains(&0) {
+            // However many groups there are, none has an element.
+            let mean = if statistic.is_centred() { T::Calc::ZERO.div(n) } else { T::Calc::ZERO };
+            return Ok(Sums { of: vec![(mean, T::Calc::ZERO)], n });
+        }
         if let Some(e) = View::<T>::new(x).splat {
             let e = e.widen();
             let mean = if statistic.is_centred() { e.repeat_add(count).div(n) } else { T::Calc::ZERO };
@@ -331,6 +336,15 @@ mod tests {
         for (g, e) in got.elements::<f64>().unwrap().iter().zip(expected) {
             assert!((g - e).abs() < 1e-9, "{g} {e}");
         }
+    }
+
+    #[test]
+    fn groups_without_elements_are_not_walked() {
+        let x = f64s(&[1 << 40, 0], &[]);
+        assert_eq!(normalise(NO_EPSILON, &x, &[1]).unwrap().shape(), x.shape());
+        let (y, statistics) = layer_norm(NO_EPSILON, &x, &f64s(&[0], &[]), None, 1).unwrap();
+        assert_eq!((y.shape(), statistics.mean.shape()), (x.shape(), &[1 << 40, 1][..]));
+        assert!(statistics.mean.as_splat().is_some_and(|m| f64::from_le_bytes(m.try_into().unwrap()).is_nan()));
     }
 
     #[test]
