@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anfora_ir::{Attr, DType, Literal};
 use bytes::Bytes;
 
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, tensor_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -155,17 +155,20 @@ fn import_full(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 /// The 16-bit floats are counted in float32, as ours are; others are not affected by what is said about it.
 fn import_range(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     const FLOAT: i64 = 1;
-    for i in 0..n.operand_count() {
-        if n.rank(i).is_ok_and(|rank| rank != 0) {
-            // Runtimes take tensors of one element too; the format does not.
-            return Err(Kept::because(format!("input {i} is not of rank 0")));
-        }
-    }
     let is_half = matches!(n.dtype(0)?, DType::Float16 | DType::BFloat16);
     match n.int("stash_type").unwrap_or(FLOAT) {
-        other if is_half && other != FLOAT => n.unknown_value("stash_type", other),
-        _ => import_direct(n),
+        other if is_half && other != FLOAT => return n.unknown_value("stash_type", other),
+        _ => {}
     }
+    let mut operands = n.all_operands()?;
+    for (i, operand) in operands.iter_mut().enumerate() {
+        // Runtimes take a tensor of one element too, and such files exist; the format does not.
+        if n.static_shape(i).is_ok_and(|shape| !shape.is_empty() && shape.iter().all(|&e| e == 1)) {
+            let rank_0 = n.constant(Literal::from_elements(&[0], &[] as &[i64]).expect("there is no element"));
+            *operand = n.step("reshape", &[*operand, rank_0], &[])?;
+        }
+    }
+    n.call(operands, Vec::new())
 }
 
 fn export_full(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {

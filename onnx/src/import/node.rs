@@ -203,6 +203,18 @@ impl NodeImport<'_, '_> {
         self.builder.literal(literal)
     }
 
+    /// The variable of a binding, before that of the node, of a call of an operator of ours. It stays, unused, if the node is kept as it is after all.
+    ///
+    /// # Errors
+    /// If the registry has no such operator, or it does not take these operands.
+    pub fn step(&mut self, op: &str, operands: &[ExprId], attrs: &[(&str, AttrId)]) -> Result<ExprId, Kept> {
+        let id = self.builder.cx().ops.find(op);
+        let id = id.ok_or_else(|| Kept::because(format!("the registry has no `{op}`")))?;
+        let attrs = self.builder.named_attrs(attrs);
+        let call = self.builder.editor().call_op(id, operands, attrs).map_err(|e| Kept::because(e.to_string()))?;
+        Ok(self.builder.bind("", call))
+    }
+
     /// What stands for an operand that is left out.
     pub fn none(&mut self) -> ExprId {
         self.builder.editor().none()
