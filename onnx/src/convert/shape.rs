@@ -314,10 +314,10 @@ fn import_slice_attributes(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> 
 
 fn import_slice_operands(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if (1..n.operand_count()).any(|i| n.operand(i).is_some() && n.literal(i).is_err()) {
-        let mut operands = n.operands();
         for i in 0..3 {
-            operands[i] = n.required(i)?;
+            n.required(i)?;
         }
+        let operands = n.operands();
         for i in (1..operands.len()).filter(|&i| i <= 2 || n.operand(i).is_some()).collect::<Vec<_>>() {
             if !matches!(n.dtype(i)?, DType::Int32 | DType::Int64) {
                 return n.unknown_elements(i);
