@@ -252,6 +252,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
     (
         "the text is a name, a message or the value of an option, and is read or stored in one loop",
         &[
+            "ir::AttrDef::new",
             "ir::Context::find_global",
             "ir::Context::global",
             "ir::Context::str_attr",
@@ -403,7 +404,10 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "onnx::NodeImport::float",
             "onnx::NodeImport::int",
             "onnx::NodeImport::ints",
+            "onnx::NodeImport::needed",
+            "onnx::NodeImport::step",
             "onnx::NodeImport::str",
+            "onnx::NodeImport::unknown_value",
             "onnx::check",
             "onnx::check_tensor",
             "onnx::float_attribute",
