@@ -79,8 +79,11 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             (true, false) => "read",
             _ => "written",
         };
-        let (from, to) = (c.opsets.start(), c.opsets.end());
-        format!("ONNX {}{dot}{}, versions {from} to {to}: {directions}", c.domain, c.onnx)
+        let versions = match (c.opsets.start(), c.opsets.end()) {
+            (from, to) if from == to => format!("version {from}"),
+            (from, to) => format!("versions {from} to {to}"),
+        };
+        format!("ONNX {}{dot}{}, {versions}: {directions}", c.domain, c.onnx)
     }));
     let onnx: Vec<Value> = conversions
         .iter()

@@ -420,7 +420,8 @@ fn lists_say_what_settings_take() {
     let (_, out, _) = anfora(&["ops"], "");
     assert!(out.contains("1 operand, pure, fused as ElemWise, has a kernel"), "{out}");
     assert!(out.contains("alpha: float = 0.01  slope where it is negative"), "{out}");
-    assert!(out.contains("ONNX LeakyRelu, versions 7 to 28: read and written"), "{out}");
+    assert!(out.contains("ONNX LeakyRelu, versions 6 to 28: read and written"), "{out}");
+    assert!(out.contains("ONNX Add, version 6: read and written"), "{out}");
     assert!(json("pipelines").iter().any(|p| p["name"] == "O2" && p["doc"].is_string()));
 
     let (_, out, _) = anfora(&["configs"], "");
