@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use anfora::ir::{Body, Cursor, Editor, EntityId, Expr, ExprId, FunctionKey, Module, Step, VarId, alpha_equal};
+use anfora::ir::{
+    Body, Cursor, Diagnostic, Editor, EntityId, Expr, ExprId, FunctionKey, Module, Step, VarId, alpha_equal,
+    verify_module,
+};
 use anfora::visit::{
     Binding, Edits, Link, Memo, Mutator, RewriteError, Visit, Visitor, bound_variables, chain, copy_fresh,
     expand_a_normal_form, free_variables, mutate, substitute, walk,
@@ -270,8 +273,12 @@ proptest! {
             prop_assert_eq!(replace(&mut module, key, link, &[(x, y.expr())]), was_free);
             prop_assert_eq!(free(body(&module, key), link), expected);
         }
-        if keeps_purity {
-            check(&module, "substituted");
+        match verify_module(&module) {
+            Err(errors) if !keeps_purity => {
+                let is_effect = |e: &Diagnostic| e.message.contains("a dataflow region holds no side effect");
+                prop_assert!(errors.iter().all(is_effect), "substituted: {}\n{}", errors[0], module);
+            }
+            _ => check(&module, "substituted"),
         }
     }
 
