@@ -1,0 +1,127 @@
+//! anfora: the program, and for the passes that need others the shapes on which these passes are compared, through every stage.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anfora::ir::{Body, Counts, Editor, Module, Source, parse_module, verify_module};
+use anfora::manager::{Pass, PassContext, PassRegistry, VerifyEach, parse_pipeline};
+use anfora::visit::{Binding, Mutator, RewriteError, Visit, Visitor, mutate, walk};
+
+use crate::program::{main_body, module};
+use crate::stage::Report;
+
+/// A stage, and the pipeline that it is; the program is verified after each pass of those whose name says so.
+const PIPELINES: [(&str, &str, Verified); 10] = [
+    ("cse", "EliminateCommonSubexpr", Verified::No),
+    ("cse-dce", "EliminateCommonSubexpr,DeadCodeElimination", Verified::No),
+    ("dce", "DeadCodeElimination", Verified::No),
+    ("fold", "FoldConstant", Verified::No),
+    ("fold-dce", "FoldConstant,DeadCodeElimination", Verified::No),
+    ("canonicalize", "CanonicalizeBindings", Verified::No),
+    ("fold-canonicalize", "FoldConstant,CanonicalizeBindings", Verified::No),
+    ("cse-canonicalize-dce", "EliminateCommonSubexpr,CanonicalizeBindings,DeadCodeElimination", Verified::No),
+    ("pipeline", "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination", Verified::No),
+    ("pipeline-verified", "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination", Verified::AfterEach),
+];
+
+#[derive(Copy, Clone, PartialEq)]
+enum Verified {
+    No,
+    AfterEach,
+}
+
+/// Times all of it.
+pub(crate) fn time(report: &mut Report<impl Write>) {
+    let registry = anfora::passes::registry();
+    let n = report.n();
+    let chain = module("chain", n);
+    let text = chain.to_text();
+    report.stage("build", || (), |()| module("chain", n), bindings);
+    report.stage("parse", || (), |()| parse(&text), bindings);
+    let parse_and_verify = |()| {
+        let module = parse(&text);
+        verify(&module);
+        module
+    };
+    report.stage("parse-verify", || (), parse_and_verify, bindings);
+    report.stage("print", || (), |()| chain.to_text(), |text| Some(text.matches(" let ").count()));
+    report.stage("verify", || (), |()| verify(&chain), |()| None);
+    report.stage("visit", || (), |()| count_bindings(main_body(&chain)), |&count| Some(count));
+    report.stage("mutate", || chain.clone(), change_nothing, bindings);
+    for (stage, pipeline, verified) in PIPELINES {
+        report.stage(stage, || chain.clone(), |m| run(&registry, pipeline, verified, m), bindings);
+    }
+    report.stage("fuse", || chain.clone(), |m| run(&registry, "FuseOps", Verified::No, m), main_bindings);
+    for (stage, shape) in [("lift-siblings", "siblings"), ("lift-nested", "nested-fn")] {
+        // A lambda and its call.
+        let module = module(shape, n / 2);
+        report.stage(stage, || module.clone(), |m| run(&registry, "LambdaLifting", Verified::No, m), bindings);
+    }
+}
+
+fn bindings(module: &Module) -> Option<usize> {
+    Some(Counts::of_module(module).bindings)
+}
+
+fn main_bindings(module: &Module) -> Option<usize> {
+    Some(count_bindings(main_body(module)))
+}
+
+fn parse(text: &str) -> Module {
+    match parse_module(Source::new("chain.anf", text), anfora::ops::standard()) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}", errors[0]),
+    }
+}
+
+fn verify(module: &Module) {
+    if let Err(errors) = verify_module(module) {
+        panic!("{}", errors[0]);
+    }
+}
+
+fn run(registry: &Arc<PassRegistry>, pipeline: &str, verified: Verified, mut module: Module) -> Module {
+    let context = PassContext::builder().registry(Arc::clone(registry)).opt_level(3);
+    let context = match verified {
+        Verified::No => context,
+        Verified::AfterEach => context.instrument(Arc::new(VerifyEach::new())),
+    };
+    let context = context.build().expect("an empty configuration is valid");
+    let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
+    if let Err(failure) = pipeline.apply(&mut module, &context) {
+        panic!("{failure}");
+    }
+    module
+}
+
+/// Counts bindings, so that there is something to see of the walk.
+struct CountBindings(usize);
+
+impl Visitor for CountBindings {
+    type Break = std::convert::Infallible;
+
+    fn visit_binding(&mut self, _: &Body, _: Binding) -> Visit<Self::Break> {
+        self.0 += 1;
+        Visit::Continue
+    }
+}
+
+fn count_bindings(body: &Body) -> usize {
+    let mut visitor = CountBindings(0);
+    let ControlFlow::Continue(()) = walk(body, &mut visitor);
+    visitor.0
+}
+
+struct ChangeNothing;
+
+impl Mutator for ChangeNothing {
+    type Error = RewriteError;
+}
+
+fn change_nothing(mut module: Module) -> Module {
+    let main = module.find("main").expect("the program has a main");
+    let (function, cx) = module.get_mut(main).expect("it is defined");
+    mutate(&mut Editor::new(cx, &mut function.body), &mut ChangeNothing).expect("nothing is rewritten");
+    module
+}

@@ -1,0 +1,75 @@
+//! The benchmark program in the forms in which other compilers take it, and timed in anfora and in crates that do the same work.
+//!
+//! `write` prints one form of the program. `time` prints a line of JSON a stage: how long each run took, in seconds of CPU time of one thread, and how many
+//! operations there are after it. The script `benches/peers/run` calls both and makes the table.
+
+mod anfora_stages;
+mod cranelift;
+mod egg_stages;
+mod forms;
+mod pliron_stages;
+mod program;
+mod stage;
+
+use std::io::Write;
+
+use clap::{Parser, ValueEnum};
+use mimalloc::MiMalloc;
+
+use crate::forms::Form;
+use crate::program::Program;
+use crate::stage::Report;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// The benchmark program in other forms, and timed in Rust.
+#[derive(Parser)]
+enum Command {
+    /// Writes the program to standard output.
+    Write {
+        /// The form.
+        form: Form,
+        /// How many operations.
+        n: usize,
+    },
+    /// Times every stage that a system has.
+    Time {
+        /// The system.
+        system: System,
+        /// How many operations.
+        n: usize,
+        /// How often each stage runs.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+    },
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum System {
+    Anfora,
+    Cranelift,
+    Egg,
+    Pliron,
+}
+
+fn main() -> std::io::Result<()> {
+    let out = std::io::stdout().lock();
+    match Command::parse() {
+        Command::Write { form, n } => {
+            let mut out = std::io::BufWriter::new(out);
+            form.write(&Program::new(n), &mut out)?;
+            out.flush()
+        }
+        Command::Time { system, n, runs } => {
+            let mut report = Report::new(out, n, runs);
+            match system {
+                System::Anfora => anfora_stages::time(&mut report),
+                System::Cranelift => cranelift::time(&mut report),
+                System::Egg => egg_stages::time(&mut report),
+                System::Pliron => pliron_stages::time(&mut report),
+            }
+            report.finish()
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Timing a stage, and the line that says what came of it.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use serde_json::json;
+
+/// Where the figures go, and what they are for.
+pub(crate) struct Report<W> {
+    out: W,
+    n: usize,
+    runs: usize,
+    written: std::io::Result<()>,
+}
+
+impl<W: Write> Report<W> {
+    /// Stages on a program of `n` operations, each run so many times.
+    pub(crate) fn new(out: W, n: usize, runs: usize) -> Report<W> {
+        Report { out, n, runs, written: Ok(()) }
+    }
+
+    /// How many operations the program has.
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Times `work` on what `make` makes afresh for each run. Neither making it nor dropping what comes out is timed. `operations` counts what is left after it;
+    /// `None` where that says nothing.
+    pub(crate) fn stage<I, O>(
+        &mut self,
+        name: &str,
+        mut make: impl FnMut() -> I,
+        mut work: impl FnMut(I) -> O,
+        operations: impl FnOnce(&O) -> Option<usize>,
+    ) {
+        let mut seconds = Vec::with_capacity(self.runs);
+        let mut last = None;
+        for _ in 0..self.runs.max(1) {
+            // What the run before has left goes first, so that no run has two programs in memory.
+            drop(last.take());
+            let input = make();
+            let started = ThreadTime::now();
+            let output = black_box(work(black_box(input)));
+            seconds.push(Duration::as_secs_f64(&started.elapsed()));
+            last = Some(output);
+        }
+        let operations = last.as_ref().and_then(operations);
+        self.line(json!({ "stage": name, "n": self.n, "seconds": seconds, "operations": operations }));
+    }
+
+    fn line(&mut self, line: serde_json::Value) {
+        if self.written.is_ok() {
+            self.written = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
+        }
+    }
+
+    /// Whether all lines could be written.
+    pub(crate) fn finish(self) -> std::io::Result<()> {
+        self.written
+    }
+}

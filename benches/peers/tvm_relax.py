@@ -1,0 +1,58 @@
+"""TVM: Relax in an interpreter of its own (tvm_worker.py), timed by CPU time.
+
+Some of its passes grow with the square of the program or compile each constant that they fold, and its parser takes a millisecond a line: each stage has the
+sizes that are bearable.
+"""
+
+import os
+import subprocess
+import sys
+
+import process
+from figures import of_lines
+
+NAME = "TVM"
+SIZES = [1_000, 10_000, 100_000]
+PACKAGES = ["apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post0", "numpy"]
+ENVIRONMENT = "target/tvm-env"
+MISSING = f"TVM cannot be installed: `pip install {' '.join(PACKAGES)}` (or set TVM_PYTHON to an interpreter that has it)"
+FIRST = os.path.dirname(os.path.abspath(__file__))
+
+EVERYWHERE = ["print", "verify", "visit", "visit-inside", "mutate", "mutate-inside", "cse", "canonicalize", "fuse"]
+STAGES = {
+    1_000: ["parse", "parse-verify", "fold", "fold-canonicalize", "pipeline", "lift-nested"],
+    10_000: [*EVERYWHERE, "build", "dce", "cse-canonicalize-dce", "lift-siblings"],
+    100_000: EVERYWHERE,
+}
+
+
+def find():
+    """An interpreter that can import TVM, installed under target/ if need be, or None."""
+    named = os.environ.get("TVM_PYTHON")
+    if named or imports(python := f"{ENVIRONMENT}/bin/python"):
+        return named if not named or imports(named) else None
+    print(f"making {ENVIRONMENT} ({', '.join(PACKAGES)})", file=sys.stderr)
+    os.makedirs("target", exist_ok=True)
+    install = [[sys.executable, "-m", "venv", "--clear", ENVIRONMENT], [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]]
+    if any(subprocess.run(command).returncode for command in install):
+        return None
+    return python if imports(python) else None
+
+
+def imports(python):
+    try:
+        return subprocess.run([python, "-c", "import tvm.relax"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def version(python):
+    return process.run([python, "-c", "import importlib.metadata as m; print(m.version('apache-tvm'))"]).out.strip()
+
+
+def figures(python, path, n, work):
+    """One run of everything on the program in a file, of n operations."""
+    del work
+    with open(path) as program:
+        ended = process.run([python, os.path.join(FIRST, "tvm_worker.py"), *STAGES[n]], stdin=program)
+    return of_lines(ended.out.splitlines())
