@@ -520,9 +520,18 @@ impl Body {
     /// If it is not a Let.
     #[inline]
     pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
-        match self.expr(id) {
-            Expr::Let { var, value, flags, .. } => self.set_expr(id, Expr::Let { var, value, body: new_body, flags }),
-            other => panic!("{id:?} is {other:?}, not a Let"),
+        let Expr::Let { body: old, .. } = self.exprs[id] else { panic!("{id:?} is {:?}, not a Let", self.exprs[id]) };
+        if old == new_body {
+            return;
+        }
+        if let Some(j) = &mut self.journal {
+            j.expr(id, self.exprs[id]);
+        }
+        self.watch.expr(id.index());
+        self.revisions.bump();
+        // Only this field is written: reading a whole node soon after it was written field by field, to write it back, waits for those writes.
+        if let Expr::Let { body, .. } = &mut self.exprs[id] {
+            *body = new_body;
         }
     }
 
@@ -740,13 +749,17 @@ impl Body {
         self.operands.reserve(nodes);
     }
 
-    /// Gives up room that appending did not need, where that is most of it.
+    /// Gives up room that appending did not need, but for a sixteenth: passes append, and a vector that is full grows by much.
     pub(crate) fn shrink(&mut self) {
-        if self.types.len() < self.types.capacity() / 2 {
-            self.exprs.shrink_to_fit();
-            self.types.shrink_to_fit();
-            self.spans.shrink_to_fit();
-            self.operands.shrink_to_fit();
+        let (nodes, operands) = (self.types.len(), self.operands.len());
+        if nodes + nodes / 8 < self.types.capacity() {
+            let room = nodes + nodes / 16;
+            self.exprs.shrink_to(room);
+            self.types.shrink_to(room);
+            self.spans.shrink_to(room);
+        }
+        if operands + operands / 8 < self.operands.capacity() {
+            self.operands.shrink_to(operands + operands / 16);
         }
     }
 }

@@ -166,9 +166,9 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.reserve(additional);
     }
 
-    /// Gives up room that is not used.
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.items.shrink_to_fit();
+    /// Gives up room for more than `len` entries that is not used.
+    pub(crate) fn shrink_to(&mut self, len: usize) {
+        self.items.shrink_to(len);
     }
 
     /// Bytes held.
@@ -220,6 +220,11 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
     /// A table with room for `len` entries, all `default`.
     pub fn new(len: usize, default: V) -> Self {
         SideTable { items: vec![default.clone(); len], default, generation: 0, key: PhantomData }
+    }
+
+    /// Makes room for the entries with the indexes below `len`, which keep the default until something is stored for them.
+    pub(crate) fn reserve(&mut self, len: usize) {
+        self.items.reserve(len.saturating_sub(self.items.len()));
     }
 
     /// Stores a value, growing the table where the id is new.

@@ -25,8 +25,15 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
         }),
         Expr::Op(_) | Expr::None => Ok(cx.types.any()),
         Expr::CallOp { op, operands, attrs } => {
-            let operands: SmallVec<[Operand; 4]> = body.operands(operands).iter().map(|&o| operand(body, o)).collect();
-            infer_op(cx, op, &operands, attrs, body.ty(id))
+            let annotated = body.ty(id);
+            match *body.operands(operands) {
+                [a] => infer_op(cx, op, &[operand(body, a)], attrs, annotated),
+                [a, b] => infer_op(cx, op, &[operand(body, a), operand(body, b)], attrs, annotated),
+                ref list => {
+                    let operands: SmallVec<[Operand; 8]> = list.iter().map(|&o| operand(body, o)).collect();
+                    infer_op(cx, op, &operands, attrs, annotated)
+                }
+            }
         }
         Expr::Call { operands, .. } => {
             let list = body.operands(operands);
@@ -74,6 +81,7 @@ pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, T
     }
 }
 
+#[inline]
 fn operand(body: &Body, id: ExprId) -> Operand {
     match body.expr(id) {
         Expr::Literal(l) => Operand { ty: body.ty(id), literal: Some(l), absent: false },

@@ -31,6 +31,11 @@ const MOST: usize = 200;
 /// operator of which nothing is known returns is what its node says already. An expression with an error gets the error type, which
 /// silences what follows from it. Linear in the module.
 pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
+    infer_module_where(module, |_| true)
+}
+
+/// Like [`infer_module`], for a module in which the types of the expressions of some functions are known: it finds those of the others.
+pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionKey) -> bool) -> Vec<Diagnostic> {
     let mut inference = Inference { source: module.source().cloned(), diagnostics: Vec::new() };
     let keys = module.order().to_vec();
     let graph = CallGraph::of(module, &keys);
@@ -60,11 +65,16 @@ pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
     for component in components.iter() {
         inference.check_cycle(module, &keys, component, &components);
         for &i in component {
-            let Some((function, cx)) = module.get_mut(keys[i as usize]) else { continue };
+            let key = keys[i as usize];
+            let Some((function, cx)) = module.get_mut(key) else { continue };
             if !function.is_definition() {
                 continue;
             }
-            let ret = inference.function(cx, function);
+            let name = function.global.map_or("", |g| cx.global_name(g)).to_string();
+            if is_open(key) {
+                inference.expressions(cx, function, &name);
+            }
+            let ret = inference.result(cx, function, &name);
             let (params, global) = (parameter_types(&function.body), function.global);
             if function.ret.is_none()
                 && !components.is_cyclic(i)
@@ -176,14 +186,17 @@ impl Inference {
         }
     }
 
-    /// Infers a function; the type that its block has.
-    fn function(&mut self, cx: &mut Context, function: &mut Function) -> TypeId {
-        let name = function.global.map_or("", |g| cx.global_name(g)).to_string();
+    /// Infers the expressions of a function.
+    fn expressions(&mut self, cx: &mut Context, function: &mut Function, name: &str) {
         for (id, global) in function.body.global_leaves() {
             let ty = cx.globals.get(global).signature.unwrap_or(cx.types.error());
             function.body.set_type(id, ty);
         }
-        self.body(cx, &mut function.body, &name);
+        self.body(cx, &mut function.body, name);
+    }
+
+    /// The type that the block of a function has, which is checked against the one that is stated.
+    fn result(&mut self, cx: &Context, function: &Function, name: &str) -> TypeId {
         let found = function.body.type_of(function.body.root());
         if let Some(stated) = function.ret
             && stated != found
@@ -194,7 +207,7 @@ impl Inference {
             self.report(place, || {
                 let (stated, found) = (cx.type_text(stated), cx.type_text(found));
                 let who = if name.is_empty() { "the function".to_string() } else { format!("`@{name}`") };
-                within(Diagnostic::error(format!("{who} returns {found}, but {stated} is stated")), &name)
+                within(Diagnostic::error(format!("{who} returns {found}, but {stated} is stated")), name)
             });
         }
         found
@@ -308,7 +321,8 @@ impl Inference {
             let empty = Arc::new(Function::new(&cx.types, cx.attrs.empty()));
             let shared = cx.function_attrs.replace(id, empty);
             let mut function = Arc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone());
-            self.function(cx, &mut function);
+            self.expressions(cx, &mut function, "");
+            self.result(cx, &function, "");
             cx.function_attrs.replace(id, Arc::new(function));
         }
     }

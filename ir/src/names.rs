@@ -4,6 +4,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
 
 use crate::entity::{EntityId, NameId};
@@ -23,9 +24,9 @@ pub struct Names {
 struct Layer {
     text: String,
     /// Where each string ends in `text`; it starts where the one before it ends.
-    ends: Vec<usize>,
-    /// Ids beside the hash of their string, so that a probe seldom reads the text.
-    table: HashTable<(u32, NameId)>,
+    ends: Vec<u32>,
+    /// By the hash of the string. What the table keeps of a hash beside an id is enough that a probe seldom reads the text of another string.
+    table: HashTable<NameId>,
 }
 
 #[inline]
@@ -37,28 +38,35 @@ fn hash(s: &str) -> u64 {
 
 impl Layer {
     fn capacity_bytes(&self) -> usize {
-        self.text.capacity()
-            + self.ends.capacity() * size_of::<usize>()
-            + self.table.capacity() * size_of::<(u32, NameId)>()
+        self.text.capacity() + self.ends.capacity() * size_of::<u32>() + self.table.capacity() * size_of::<NameId>()
     }
 
     /// `start` is the index of the first string of the layer.
     #[inline]
     fn find(&self, start: usize, hash: u64, s: &str) -> Option<NameId> {
-        let short = (hash >> 7) as u32;
         let (text, ends) = (&self.text, &self.ends);
-        let equal = |&(k, id): &(u32, NameId)| k == short && slice(text, ends, id.index() - start) == s;
-        self.table.find(hash, equal).map(|&(_, id)| id)
+        self.table.find(hash, |id| slice(text, ends, id.index() - start) == s).copied()
     }
 
+    /// The id of a string, which is appended if the layer does not have it.
     #[inline]
-    fn push(&mut self, start: usize, h: u64, s: &str) -> NameId {
-        let (text, ends) = (&mut self.text, &mut self.ends);
-        let id = NameId::from_index(start + ends.len());
-        text.push_str(s);
-        ends.push(text.len());
-        self.table.insert_unique(h, ((h >> 7) as u32, id), |&(_, id)| hash(slice(text, ends, id.index() - start)));
-        id
+    fn intern(&mut self, start: usize, h: u64, s: &str) -> NameId {
+        let Layer { text, ends, table } = self;
+        let entry = table.entry(
+            h,
+            |id| slice(text, ends, id.index() - start) == s,
+            |id| hash(slice(text, ends, id.index() - start)),
+        );
+        match entry {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let id = NameId::from_index(start + ends.len());
+                text.push_str(s);
+                ends.push(u32::try_from(text.len()).expect("the strings of a module take less than 4 GiB"));
+                entry.insert(id);
+                id
+            }
+        }
     }
 }
 
@@ -68,20 +76,18 @@ impl Names {
     pub fn intern(&mut self, s: &str) -> NameId {
         work::tick();
         let h = hash(s);
-        match self.find_hashed(h, s) {
-            Some(id) => id,
-            None => self.own.push(self.start, h, s),
+        if let Some(frozen) = &self.frozen
+            && let Some(id) = frozen.find(0, h, s)
+        {
+            return id;
         }
+        self.own.intern(self.start, h, s)
     }
 
     /// The id of a string, if it was interned before.
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
-        self.find_hashed(hash(s), s)
-    }
-
-    #[inline]
-    fn find_hashed(&self, h: u64, s: &str) -> Option<NameId> {
+        let h = hash(s);
         if let Some(frozen) = &self.frozen
             && let Some(id) = frozen.find(0, h, s)
         {
@@ -111,7 +117,18 @@ impl Names {
         let start = self.start;
         self.own.ends.reserve(strings);
         let (text, ends) = (&self.own.text, &self.own.ends);
-        self.own.table.reserve(strings, |&(_, id)| hash(slice(text, ends, id.index() - start)));
+        self.own.table.reserve(strings, |id| hash(slice(text, ends, id.index() - start)));
+    }
+
+    /// Gives up room that appending did not need, but for a little.
+    pub(crate) fn shrink(&mut self) {
+        let Layer { text, ends, .. } = &mut self.own;
+        if text.len() + text.len() / 8 < text.capacity() {
+            text.shrink_to(text.len() + text.len() / 16);
+        }
+        if ends.len() + ends.len() / 8 < ends.capacity() {
+            ends.shrink_to(ends.len() + ends.len() / 16);
+        }
     }
 
     /// The number of strings.
@@ -142,9 +159,9 @@ impl Names {
 }
 
 #[inline]
-fn slice<'a>(text: &'a str, ends: &[usize], i: usize) -> &'a str {
+fn slice<'a>(text: &'a str, ends: &[u32], i: usize) -> &'a str {
     let start = if i == 0 { 0 } else { ends[i - 1] };
-    &text[start..ends[i]]
+    &text[start as usize..ends[i] as usize]
 }
 
 impl Freeze for Names {
@@ -163,7 +180,7 @@ impl Freeze for Names {
         self.start = 0;
         for i in 0..new.ends.len() {
             let s = slice(&new.text, &new.ends, i);
-            self.own.push(0, hash(s), s);
+            self.own.intern(0, hash(s), s);
         }
     }
 

@@ -21,7 +21,7 @@ impl<'s> Scanner<'s> {
     }
 
     fn next(&mut self) {
-        self.end = self.tok.end as usize;
+        self.end = self.tok.end() as usize;
         self.tok = self.lexer.next();
     }
 
@@ -146,7 +146,7 @@ pub(crate) fn token_extent(text: &str, start: usize) -> Range<usize> {
 /// it. Linear in the extent.
 pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
-    let start = s.tok.start as usize;
+    let start = s.tok.start() as usize;
     match s.tok.kind {
         Kind::Let => s.until(&[Kind::Semicolon]),
         Kind::Def | Kind::Declare => {
@@ -167,7 +167,7 @@ pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
 /// Like [`expr_extent`] with the first `postfixes` argument lists and projections behind the primary only.
 pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
-    let start = s.tok.start as usize;
+    let start = s.tok.start() as usize;
     if s.primary() {
         s.postfixes(postfixes);
     }
@@ -196,7 +196,7 @@ pub(crate) fn operand_extent(text: &str, start: usize, postfixes: usize, index: 
             return None;
         }
     }
-    let from = s.tok.start as usize;
+    let from = s.tok.start() as usize;
     s.until(&[Kind::Comma]);
     (s.end > from).then_some(from..s.end)
 }
@@ -207,7 +207,7 @@ pub(crate) fn annotation_extent(text: &str, start: usize) -> Option<Range<usize>
     if !(s.eat(Kind::Let) && s.eat(Kind::Local) && s.eat(Kind::Colon)) {
         return None;
     }
-    let from = s.tok.start as usize;
+    let from = s.tok.start() as usize;
     s.until(&[Kind::Equal, Kind::Semicolon]);
     (s.end > from).then_some(from..s.end)
 }
@@ -223,7 +223,7 @@ pub(crate) fn result_extent(text: &str, start: usize) -> Option<Range<usize>> {
     if !s.eat(Kind::Arrow) {
         return None;
     }
-    let from = s.tok.start as usize;
+    let from = s.tok.start() as usize;
     s.until(&[Kind::LBrace, Kind::Semicolon]);
     (s.end > from).then_some(from..s.end)
 }

@@ -169,13 +169,30 @@ pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    /// Where it starts and, in the upper half, where it ends. Of two parts, a token is handed over in registers; as three it goes through memory,
+    /// where it is read in larger pieces than it was written in, which took a fifth of the time of parsing.
+    bounds: u64,
 }
 
 impl Token {
+    #[inline(always)]
+    pub(crate) fn new(kind: Kind, start: u32, end: u32) -> Token {
+        Token { kind, bounds: u64::from(end) << 32 | u64::from(start) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn start(self) -> u32 {
+        self.bounds as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(self) -> u32 {
+        (self.bounds >> 32) as u32
+    }
+
+    #[inline(always)]
     pub(crate) fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..self.end as usize
+        self.start() as usize..self.end() as usize
     }
 }
 
@@ -183,6 +200,7 @@ const NAME: u8 = 1;
 const SPACE: u8 = 2;
 const DIGIT: u8 = 4;
 const WORD_START: u8 = 8;
+const WORD: u8 = 16;
 
 const fn classes() -> [u8; 256] {
     let mut table = [0u8; 256];
@@ -191,6 +209,9 @@ const fn classes() -> [u8; 256] {
         let c = b as u8;
         if c.is_ascii_alphanumeric() || c == b'_' || c == b'$' {
             table[b] |= NAME;
+            if c != b'$' {
+                table[b] |= WORD;
+            }
         }
         if c.is_ascii_alphabetic() || c == b'_' {
             table[b] |= WORD_START;
@@ -216,8 +237,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 /// Whether text can be an operator, a key or a dimension as far as its letters go: a word, or with `dotted`, several.
 pub(crate) fn is_word(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0)
-        && bytes.all(|b| CLASS[b as usize] & NAME != 0 && b != b'$')
+    bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0) && bytes.all(|b| CLASS[b as usize] & WORD != 0)
 }
 
 /// Reads tokens one after the other.
@@ -243,6 +263,13 @@ impl<'s> Lexer<'s> {
         CLASS[self.at(i) as usize] & class != 0
     }
 
+    /// Where the bytes of a class end that stand from a place on.
+    #[inline(always)]
+    fn end_of(&self, from: usize, class: u8) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        from + rest.iter().position(|&b| CLASS[b as usize] & class == 0).unwrap_or(rest.len())
+    }
+
     /// The text from here on.
     #[inline]
     pub(crate) fn rest(&self) -> &'s [u8] {
@@ -252,18 +279,23 @@ impl<'s> Lexer<'s> {
     #[inline]
     fn token(&mut self, kind: Kind, start: usize, end: usize) -> Token {
         self.pos = end;
-        Token { kind, start: start as u32, end: end as u32 }
+        Token::new(kind, start as u32, end as u32)
     }
 
     /// The next token; at the end of the text, [`Kind::End`] again and again.
     #[inline]
     pub(crate) fn next(&mut self) -> Token {
-        let mut i = self.pos;
-        while self.is(i, SPACE) {
-            i += 1;
+        let mut start = self.pos;
+        let mut first = self.at(start);
+        if CLASS[first as usize] & SPACE != 0 {
+            // Most often it is one.
+            start += 1;
+            first = self.at(start);
+            if CLASS[first as usize] & SPACE != 0 {
+                start = self.end_of(start, SPACE);
+                first = self.at(start);
+            }
         }
-        let start = i;
-        let first = self.at(i);
         let single = match first {
             b'%' | b'@' | b'!' => {
                 let kind = match first {
@@ -271,15 +303,14 @@ impl<'s> Lexer<'s> {
                     b'@' => Kind::Global,
                     _ => Kind::Alias,
                 };
-                i += 1;
-                if self.at(i) == b'"' && kind != Kind::Alias {
-                    return self.quoted(start, i, kind);
+                let end = self.end_of(start + 1, NAME);
+                if end > start + 1 {
+                    return self.token(kind, start, end);
                 }
-                while self.is(i, NAME) {
-                    i += 1;
+                if self.at(end) == b'"' && kind != Kind::Alias {
+                    return self.quoted(start, end, kind);
                 }
-                let kind = if i == start + 1 { Kind::Bad } else { kind };
-                return self.token(kind, start, i);
+                return self.token(Kind::Bad, start, end);
             }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => return self.word(start),
             b'0'..=b'9' => return self.number(start),
@@ -309,9 +340,7 @@ impl<'s> Lexer<'s> {
         let mut i = start;
         let mut dotted = false;
         loop {
-            while self.is(i, NAME) && self.at(i) != b'$' {
-                i += 1;
-            }
+            i = self.end_of(i, WORD);
             if self.at(i) == b'.' && self.is(i + 1, WORD_START) {
                 dotted = true;
                 i += 1;
@@ -328,14 +357,9 @@ impl<'s> Lexer<'s> {
         if self.at(i) == b'0' && self.at(i + 1) == b'x' {
             i += 2;
         } else {
-            while self.is(i, DIGIT) {
-                i += 1;
-            }
+            i = self.end_of(i, DIGIT);
             if self.at(i) == b'.' && self.is(i + 1, DIGIT) {
-                i += 2;
-                while self.is(i, DIGIT) {
-                    i += 1;
-                }
+                i = self.end_of(i + 2, DIGIT);
             }
             if matches!(self.at(i), b'e' | b'E') {
                 let sign = usize::from(matches!(self.at(i + 1), b'+' | b'-'));
@@ -344,10 +368,8 @@ impl<'s> Lexer<'s> {
                 }
             }
         }
-        while self.is(i, NAME) {
-            i += 1;
-        }
-        self.token(Kind::Number, start, i)
+        let end = self.end_of(i, NAME);
+        self.token(Kind::Number, start, end)
     }
 
     /// What is left: `-`, `->`, strings, comments, `#`, the end, and what is no token.
@@ -403,7 +425,7 @@ impl<'s> Lexer<'s> {
                             _ if i >= self.bytes.len() => {
                                 let end = self.bytes.len();
                                 self.pos = end;
-                                return Token { kind: Kind::Bad, start: open as u32, end: end as u32 };
+                                return Token::new(Kind::Bad, open as u32, end as u32);
                             }
                             _ => i += 1,
                         }
@@ -411,9 +433,7 @@ impl<'s> Lexer<'s> {
                 }
                 _ => {}
             }
-            while self.is(i, SPACE) {
-                i += 1;
-            }
+            i = self.end_of(i, SPACE);
             if !(self.at(i) == b'/' && matches!(self.at(i + 1), b'/' | b'*')) {
                 break;
             }
@@ -439,11 +459,8 @@ impl<'s> Lexer<'s> {
     /// The digits that follow immediately, as after the dot of a projection; empty if there are none.
     pub(crate) fn digits(&mut self) -> Token {
         let start = self.pos;
-        let mut i = start;
-        while self.is(i, DIGIT) {
-            i += 1;
-        }
-        self.token(Kind::Number, start, i)
+        let end = self.end_of(start, DIGIT);
+        self.token(Kind::Number, start, end)
     }
 }
 

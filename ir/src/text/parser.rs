@@ -1,8 +1,9 @@
 //! The parser of the text format.
 //!
 //! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest as deep as memory allows. Types and
-//! dimensions have small machines of their own ([`types`], [`dims`]). Nodes are made as they are read, with the type that is written or the
-//! error type; [`infer_module`](crate::infer_module) then finds the types.
+//! dimensions have small machines of their own ([`types`], [`dims`]). Nodes are made as they are read, each with its type, as long as the types of its
+//! parts are known. In a function in which they are not (they are those of other functions, or there is a mistake), and where one is stated that has to be
+//! checked, [`infer_module`](crate::infer_module) finds all types afterwards.
 //!
 //! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what is said (an unknown name, a number
 //! out of range) is reported and reading goes on with an expression of the error type, which silences what follows from it.
@@ -21,15 +22,16 @@ mod types;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LiteralId, NameId, OpId, SideTable, TypeId};
-use crate::expr::{VarFlags, VarId};
-use crate::infer_module::infer_module;
+use crate::expr::{Expr, VarFlags, VarId};
+use crate::infer::infer_expr;
+use crate::infer_module::infer_module_where;
 use crate::module::Module;
 use crate::op::OpRegistry;
 use crate::source::Source;
@@ -62,12 +64,18 @@ fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module
     let attrs = parser.module_items();
     let Parser { mut diagnostics, items, .. } = parser;
     module.set_attrs(attrs);
-    for Item { global, function } in items {
+    let mut typed = FxHashSet::default();
+    for Item { global, function, is_typed } in items {
         // A duplicate was reported when it was read.
-        let _ = module.add(global, function);
+        if let Ok(key) = module.add(global, function)
+            && is_typed
+        {
+            typed.insert(key);
+        }
     }
+    module.cx.names.shrink();
     module.set_source(Some(source));
-    diagnostics.extend(infer_module(&mut module));
+    diagnostics.extend(infer_module_where(&mut module, |key| !typed.contains(&key)));
     if diagnostics.is_empty() {
         return Ok(module);
     }
@@ -120,7 +128,7 @@ impl Place {
 
 impl From<Token> for Place {
     fn from(t: Token) -> Place {
-        Place { start: t.start, end: t.end }
+        Place { start: t.start(), end: t.end() }
     }
 }
 
@@ -153,6 +161,8 @@ struct Parser<'s, 'c> {
 
     // The function that is being read.
     body: Body,
+    /// Whether every node of it so far has its type. From the first on that has not, the types are left to [`infer_module`].
+    typed: bool,
     scopes: Scopes,
 
     // The machine.
@@ -205,9 +215,12 @@ impl<'s, 'c> Parser<'s, 'c> {
         }
         let body = Body::new(&cx.types);
         // A binding, which makes a name, seldom takes less text. Much of a long text may be constants.
-        cx.names.reserve((text.len() / 64).min(1 << 17));
+        let names = (text.len() / 60).min(1 << 17);
+        cx.names.reserve(names);
         let match_cast = cx.ops.find("match_cast");
         let to_key = cx.names.intern("to");
+        let mut scopes = Scopes::new();
+        scopes.reserve(names);
         let mut lexer = Lexer::new(text, 0);
         let tok = lexer.next();
         Ok(Parser {
@@ -219,7 +232,8 @@ impl<'s, 'c> Parser<'s, 'c> {
             diagnostics: Vec::new(),
             stopped: false,
             body,
-            scopes: Scopes::new(),
+            typed: true,
+            scopes,
             frames: Vec::new(),
             operands: Vec::new(),
             key_values: Vec::new(),
@@ -260,7 +274,7 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     #[inline(always)]
     fn next(&mut self) {
-        self.previous_end = self.tok.end;
+        self.previous_end = self.tok.end();
         self.tok = self.lexer.next();
     }
 
@@ -324,17 +338,17 @@ impl<'s, 'c> Parser<'s, 'c> {
     /// The name behind `%` or `@`, or in a string.
     #[inline]
     fn name(&mut self, token: Token) -> NameId {
-        let text = &self.text[token.start as usize + 1..token.end as usize];
+        let text = &self.text[token.start() as usize + 1..token.end() as usize];
         if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
     }
 
     /// The name that a string means, which starts `offset` bytes into the token.
     fn quoted_name(&mut self, token: Token, offset: u32) -> NameId {
-        let quoted = &self.text[(token.start + offset) as usize..token.end as usize];
+        let quoted = &self.text[(token.start() + offset) as usize..token.end() as usize];
         match unescape(quoted) {
             Ok(name) => self.cx.names.intern(&name),
             Err(range) => {
-                let at = (token.start + offset) as usize;
+                let at = (token.start() + offset) as usize;
                 self.error(
                     Diagnostic::error("unknown escape in a string")
                         .at(at + range.start..at + range.end)
@@ -409,8 +423,23 @@ impl<'s, 'c> Parser<'s, 'c> {
     /// An expression that silences errors: a variable of the error type that nothing binds.
     #[cold]
     fn error_expr(&mut self) -> ExprId {
+        self.typed = false;
         let ty = self.cx.types.error();
         self.body.push_var(None, VarFlags::PLAIN, ty, Some(self.previous_end)).expr()
+    }
+
+    /// Appends a node with its type, if those of its parts are known.
+    #[inline]
+    fn node(&mut self, expr: Expr, start: u32) -> ExprId {
+        let error = self.cx.types.error();
+        let id = self.body.push(expr, error, Some(start));
+        if self.typed {
+            match infer_expr(self.cx, &self.body, id) {
+                Ok(ty) if ty != error => self.body.set_type(id, ty),
+                _ => self.typed = false,
+            }
+        }
+        id
     }
 
     fn new_var(&mut self, name: NameId, flags: VarFlags, ty: TypeId, start: u32) -> VarId {

@@ -39,7 +39,7 @@ fn binary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel
 /// Operands of one element type that broadcast; the result has it too.
 fn same(call: &mut TypeCall<'_>, elements: Elements) -> Result<TypeId, TypeError> {
     let ty = call.operands[0].ty;
-    if (0..call.operands.len()).all(|i| call.operands[i].ty == ty && is_tensor(call, i, elements)) {
+    if call.operands.iter().all(|o| o.ty == ty && !o.absent) && is_tensor(call, 0, elements) {
         return Ok(ty);
     }
     let mut tensors = Vec::with_capacity(call.operands.len());

@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
                 let ty = self.type_attr()?;
                 if self.tok.kind == Kind::LBrace {
                     // It was the signature of a function without parameters.
-                    self.seek(tok.start);
+                    self.seek(tok.start());
                     return self.function_attr();
                 }
                 ty

@@ -100,7 +100,7 @@ impl<'s> Parser<'s, '_> {
     /// Reads an expression up to what may follow a primary.
     pub(super) fn expression(&mut self) -> Parsed<State> {
         let tok = self.tok;
-        let start = tok.start;
+        let start = tok.start();
         match tok.kind {
             Kind::Local => {
                 self.next();
@@ -165,7 +165,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn literal_expression(&mut self) -> Parsed<State> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         let (literal, ty) = self.literal()?;
         Ok(State::Value(self.body.literal(literal, ty), start))
     }
@@ -233,6 +233,7 @@ impl<'s> Parser<'s, '_> {
         let ty = self.cx.types.error();
         let id = self.body.global(global, ty);
         if self.body.len() > before {
+            self.typed = false;
             self.global_uses.push((global, place));
         }
         id
@@ -240,7 +241,7 @@ impl<'s> Parser<'s, '_> {
 
     /// The global of a name that was read.
     pub(super) fn global_name(&mut self, place: Place) -> crate::entity::GlobalId {
-        let name = self.name(crate::text::lexer::Token { kind: Kind::Global, start: place.start, end: place.end });
+        let name = self.name(crate::text::lexer::Token::new(Kind::Global, place.start, place.end));
         self.cx.globals.intern(name)
     }
 
@@ -269,8 +270,7 @@ impl<'s> Parser<'s, '_> {
                             ));
                         }
                         Some(index) => {
-                            let ty = self.cx.types.error();
-                            id = self.body.push(Expr::Proj { tuple: id, index }, ty, Some(start));
+                            id = self.node(Expr::Proj { tuple: id, index }, start);
                         }
                         None => {
                             self.error_at(digits, format!("no tuple has a field {text}"));
@@ -346,7 +346,7 @@ impl<'s> Parser<'s, '_> {
                 let brace = self.expect(Kind::LBrace)?;
                 self.frames.pop();
                 self.frames.push(Frame::Then { start, cond: id });
-                self.open_block(brace.start);
+                self.open_block(brace.start());
                 Ok(State::Statement)
             }
             &mut Frame::Then { start, cond } => {
@@ -357,7 +357,7 @@ impl<'s> Parser<'s, '_> {
                 if self.tok.kind != Kind::LBrace {
                     return Err(self.unexpected_help("`{`", "branches are blocks: `else { if (…) { … } else { … } }`"));
                 }
-                let brace = self.tok.start;
+                let brace = self.tok.start();
                 self.next();
                 self.frames.pop();
                 self.frames.push(Frame::Else { start, cond, then_block: id });
@@ -366,8 +366,7 @@ impl<'s> Parser<'s, '_> {
             }
             &mut Frame::Else { start, cond, then_block } => {
                 self.frames.pop();
-                let ty = self.cx.types.error();
-                let id = self.body.push(Expr::If { cond, then_block, else_block: id }, ty, Some(start));
+                let id = self.node(Expr::If { cond, then_block, else_block: id }, start);
                 Ok(State::Deliver(id))
             }
             Frame::Lambda => {
@@ -415,7 +414,7 @@ impl<'s> Parser<'s, '_> {
                             self.operands.push(id);
                             return self.finish_call();
                         }
-                        _ => return self.value(id, tok.start),
+                        _ => return self.value(id, tok.start()),
                     }
                 }
                 Kind::RParen => return self.finish_call(),
@@ -441,7 +440,7 @@ impl<'s> Parser<'s, '_> {
     #[inline]
     pub(super) fn call_of_atoms(&mut self, head: LetHead) -> Parsed<Result<(ExprId, u32), State>> {
         let name = self.tok;
-        let start = name.start;
+        let start = name.start();
         self.next();
         let op = self.op_of(self.slice(name), name.into());
         if self.tok.kind != Kind::LParen {
@@ -485,7 +484,7 @@ impl<'s> Parser<'s, '_> {
                 }
                 _ => {
                     self.frames.extend([Frame::Let(head), frame]);
-                    return Ok(Err(State::Value(id, tok.start)));
+                    return Ok(Err(State::Value(id, tok.start())));
                 }
             }
         }
@@ -496,35 +495,36 @@ impl<'s> Parser<'s, '_> {
     /// Makes a call of the operands and attributes that lie on the stacks from these places on.
     #[inline]
     fn make_call(&mut self, callee: Callee, start: u32, operands: usize, key_values: u32) -> ExprId {
-        let error = self.cx.types.error();
         let mut attrs = self.cx.attrs.empty();
         if self.key_values.len() > key_values as usize {
             attrs = self.take_key_values(key_values);
         }
-        let (expr, ty) = match callee {
+        let id = match callee {
             Callee::Op(op) => match self.cx.check_op_attrs(op, attrs) {
                 Ok(attrs) => {
                     let list = self.body.push_operands(&self.operands[operands..]);
-                    let ty = if self.cx.ops.is_opaque(op) { self.cx.types.any() } else { error };
-                    (Some(Expr::CallOp { op, operands: list, attrs }), ty)
+                    let expr = Expr::CallOp { op, operands: list, attrs };
+                    if self.cx.ops.is_opaque(op) {
+                        let any = self.cx.types.any();
+                        self.body.push(expr, any, Some(start))
+                    } else {
+                        self.node(expr, start)
+                    }
                 }
                 Err((e, key)) => {
                     self.attrs_error(e, key, start);
-                    (None, error)
+                    self.error_expr()
                 }
             },
             Callee::Value => {
                 let list = self.body.push_operands(&self.operands[operands..]);
-                (Some(Expr::Call { operands: list, attrs }), error)
+                self.node(Expr::Call { operands: list, attrs }, start)
             }
-            Callee::Unknown => (None, error),
+            Callee::Unknown => self.error_expr(),
         };
         self.operands.truncate(operands);
         self.key_values.truncate(key_values as usize);
-        match expr {
-            Some(expr) => self.body.push(expr, ty, Some(start)),
-            None => self.error_expr(),
-        }
+        id
     }
 
     /// Reports what is wrong with the attributes of a call, at the attribute if it is one.
@@ -548,7 +548,6 @@ impl<'s> Parser<'s, '_> {
         };
         let fields = self.body.push_operands(&self.operands[operands as usize..]);
         self.operands.truncate(operands as usize);
-        let ty = self.cx.types.error();
-        Ok(State::Value(self.body.push(Expr::Tuple(fields), ty, Some(start)), start))
+        Ok(State::Value(self.node(Expr::Tuple(fields), start), start))
     }
 }

@@ -12,6 +12,8 @@ use crate::text::lexer::Kind;
 pub(super) struct Item {
     pub(super) global: GlobalId,
     pub(super) function: Function,
+    /// Whether every node of it has its type.
+    pub(super) is_typed: bool,
 }
 
 impl Parser<'_, '_> {
@@ -26,10 +28,10 @@ impl Parser<'_, '_> {
             }
         }
         while self.tok.kind != Kind::End {
-            let start = self.tok.start;
+            let start = self.tok.start();
             if self.item().is_err() {
                 self.meta = None;
-                if self.tok.start == start {
+                if self.tok.start() == start {
                     self.next();
                 }
                 self.skip_to_item();

@@ -100,7 +100,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Reads a number or truth value, with the sign before it.
     pub(super) fn number(&mut self, unsuffixed: Unsuffixed) -> Parsed<Number> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         let negative = self.eat(Kind::Minus);
         let tok = self.tok;
         match tok.kind {
@@ -209,13 +209,13 @@ impl<'s> Parser<'s, '_> {
 
     /// Reads `dense<TYPE>[…]` or `dense<TYPE>"0x…"`.
     pub(super) fn dense(&mut self) -> Parsed<(LiteralId, TypeId)> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         if let Some(found) = self.dense_of_remembered_type() {
             return found;
         }
         self.next();
         let less = self.expect(Kind::Less)?;
-        let type_start = self.tok.start;
+        let type_start = self.tok.start();
         let errors = self.diagnostics.len();
         let ty = self.parse_type()?;
         let place = self.since(type_start);
@@ -238,7 +238,7 @@ impl<'s> Parser<'s, '_> {
         };
         match self.tok.kind {
             Kind::LBracket => {
-                let text = &self.text.as_bytes()[less.start as usize..self.tok.end as usize];
+                let text = &self.text.as_bytes()[less.start() as usize..self.tok.end() as usize];
                 self.splat_type = Some(SplatType { text, ty, dtype, shape: shape.clone() });
                 self.next();
                 self.elements(ty, dtype, &shape, start)
@@ -254,12 +254,12 @@ impl<'s> Parser<'s, '_> {
     #[inline]
     fn dense_of_remembered_type(&mut self) -> Option<Parsed<(LiteralId, TypeId)>> {
         let known = self.splat_type.as_ref()?;
-        let start = self.tok.start;
+        let start = self.tok.start();
         if !self.lexer.rest().starts_with(known.text) {
             return None;
         }
         let (ty, dtype) = (known.ty, known.dtype);
-        let after = self.tok.end + known.text.len() as u32;
+        let after = self.tok.end() + known.text.len() as u32;
         self.seek(after);
         let shape = std::mem::take(&mut self.splat_type.as_mut()?.shape);
         let result = self.elements(ty, dtype, &shape, start);
@@ -356,7 +356,7 @@ impl<'s> Parser<'s, '_> {
     /// Reads one element without a suffix; its bits.
     #[inline]
     fn element(&mut self, dtype: DType) -> Parsed<u64> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         let negative = self.eat(Kind::Minus);
         let tok = self.tok;
         match tok.kind {

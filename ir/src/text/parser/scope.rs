@@ -25,6 +25,9 @@ struct Local {
     tag: u32,
 }
 
+/// What a name means that was never declared.
+const UNDECLARED: Local = Local { expr: None, tag: u32::MAX };
+
 #[derive(Copy, Clone)]
 struct Symbol {
     symbol: Option<SymbolId>,
@@ -61,8 +64,10 @@ pub(super) struct Mark {
 
 pub(super) struct Scopes {
     locals: SideTable<NameId, Local>,
-    /// What each name meant before it was declared.
-    local_log: Vec<(NameId, Local)>,
+    /// The names that were declared, in order.
+    local_log: Vec<NameId>,
+    /// What a name meant before, where it meant anything when it was declared, with its place in the log.
+    shadowed: Vec<(u32, Local)>,
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,
     /// Serial number of the function that is being read. Functions see nothing of each other.
@@ -74,16 +79,22 @@ pub(super) struct Scopes {
 
 impl Scopes {
     pub(super) fn new() -> Scopes {
-        let local = Local { expr: None, tag: u32::MAX };
         Scopes {
-            locals: SideTable::new(0, local),
+            locals: SideTable::new(0, UNDECLARED),
             local_log: Vec::new(),
+            shadowed: Vec::new(),
             symbols: SideTable::new(0, Symbol { symbol: None, owner: u32::MAX }),
             symbol_log: Vec::new(),
             owner: 0,
             serials: 0,
             lambda_symbols: Vec::new(),
         }
+    }
+
+    /// Makes room for so many names.
+    pub(super) fn reserve(&mut self, names: usize) {
+        self.locals.reserve(names);
+        self.local_log.reserve(names);
     }
 
     /// Begins a function that sees nothing of what is around it. Returns the number of the one before, to go back to.
@@ -114,20 +125,26 @@ impl Scopes {
     /// Like [`Scopes::undo`] at the end of a function that stands in no other: what was declared stays, and no other function sees it.
     pub(super) fn forget(&mut self, mark: Mark) {
         self.local_log.truncate(mark.locals as usize);
+        while self.shadowed.pop_if(|&mut (at, _)| at >= mark.locals).is_some() {}
         self.symbol_log.truncate(mark.symbols as usize);
     }
 
     pub(super) fn undo_locals(&mut self, mark: Mark) {
         while self.local_log.len() > mark.locals as usize {
-            let (name, old) = self.local_log.pop().expect("its length was looked at");
-            self.locals.set(name, old);
+            let name = self.local_log.pop().expect("its length was looked at");
+            let at = self.local_log.len() as u32;
+            let old = self.shadowed.pop_if(|&mut (place, _)| place == at);
+            self.locals.set(name, old.map_or(UNDECLARED, |(_, local)| local));
         }
     }
 
     #[inline]
     pub(super) fn declare(&mut self, name: NameId, expr: ExprId, kind: LocalKind) {
         let slot = self.locals.get_mut(name);
-        self.local_log.push((name, *slot));
+        if slot.expr.is_some() {
+            self.shadowed.push((self.local_log.len() as u32, *slot));
+        }
+        self.local_log.push(name);
         *slot = Local { expr: Some(expr), tag: self.owner << 2 | kind as u32 };
     }
 
@@ -163,7 +180,7 @@ impl Scopes {
         const MOST: usize = 2000;
         let newest = self.local_log.iter().rev().take(MOST);
         let oldest = self.local_log.iter().take(self.local_log.len().saturating_sub(MOST).min(MOST));
-        newest.chain(oldest).map(|&(n, _)| n).filter(|&n| self.find(n).is_some()).collect()
+        newest.chain(oldest).copied().filter(|&n| self.find(n).is_some()).collect()
     }
 }
 
@@ -291,7 +308,7 @@ impl Parser<'_, '_> {
 
     /// Reads types whose unknown names are new symbols, each bound by a place where it stands alone.
     pub(super) fn binding_types<T>(&mut self, mut read: impl FnMut(&mut Self) -> super::Parsed<T>) -> super::Parsed<T> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         let errors = self.diagnostics.len();
         self.new_symbols = Some(Vec::new());
         self.names_in_function_types.clear();

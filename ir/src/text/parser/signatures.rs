@@ -59,7 +59,7 @@ impl Parser<'_, '_> {
 
     /// Reads `fn`, up to its block, as an attribute value: a closed function.
     pub(super) fn function_attr(&mut self) -> Parsed<State> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         self.next();
         let body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
         let owner = self.scopes.begin_function();
@@ -68,7 +68,7 @@ impl Parser<'_, '_> {
 
     /// Reads `def` or `declare`, up to the block.
     pub(super) fn function_item(&mut self) -> Parsed<State> {
-        let start = self.tok.start;
+        let start = self.tok.start();
         let definition = self.tok.kind == Kind::Def;
         self.next();
         let private = definition && self.eat(Kind::Private);
@@ -85,6 +85,7 @@ impl Parser<'_, '_> {
             }
         }
         self.body = Body::new(&self.cx.types);
+        self.typed = true;
         self.reserve(start);
         let meta = self.meta.take().unwrap_or(self.cx.attrs.empty());
         let owner = self.scopes.begin_function();
@@ -179,7 +180,7 @@ impl Parser<'_, '_> {
             let wanted = if ret.is_some() { "`{`" } else { "`->` or `{`" };
             return Err(self.unexpected(wanted));
         }
-        let brace = self.tok.start;
+        let brace = self.tok.start();
         self.next();
         let Some(head) = self.heads.last_mut() else { return Err(self.unexpected("an item")) };
         head.attrs = attrs;
@@ -238,6 +239,8 @@ impl Parser<'_, '_> {
         if !own.is_empty() {
             self.body.set_lambda_symbols(lambda, own);
         }
+        // What it states is to be checked.
+        self.typed = false;
         let ty = self.cx.types.error();
         (self.body.push(Expr::Lambda { lambda, body: block }, ty, Some(head.start)), head.start)
     }
@@ -267,7 +270,7 @@ impl Parser<'_, '_> {
         function.body = body;
         function.kind = kind;
         function.span = Some(head.start);
-        self.items.push(Item { global, function });
+        self.items.push(Item { global, function, is_typed: self.typed });
     }
 
     /// The block of a `fn` that is an attribute value was read; `None` if it has an error.

@@ -49,7 +49,7 @@ impl Parser<'_, '_> {
         match tok.kind {
             Kind::Let => {
                 self.next();
-                self.let_binding(tok.start)
+                self.let_binding(tok.start())
             }
             Kind::Local => {
                 let after = self.peek().kind;
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
                 let mark = self.scopes.mark();
                 let nodes = self.body.len() as u32;
                 if let Some(block) = self.block() {
-                    block.region = Some(Region { start: tok.start, empty: true, mark, nodes });
+                    block.region = Some(Region { start: tok.start(), empty: true, mark, nodes });
                 }
                 Ok(State::Statement)
             }
@@ -131,7 +131,8 @@ impl Parser<'_, '_> {
             return self.let_head_of(start, tok, name);
         }
         self.next();
-        let head = LetHead { name, start, name_start: tok.start, annotation: None, later: None, var: None, meta: None };
+        let head =
+            LetHead { name, start, name_start: tok.start(), annotation: None, later: None, var: None, meta: None };
         let (value, value_start) = match self.tok.kind {
             Kind::Word if !self.at_literal() => match self.call_of_atoms(head)? {
                 Ok(value) => value,
@@ -166,10 +167,10 @@ impl Parser<'_, '_> {
     /// Behind the name of a `let`.
     fn let_head_of(&mut self, start: u32, tok: Token, name: NameId) -> Parsed<State> {
         let meta = self.meta.take();
-        let mut head = LetHead { name, start, name_start: tok.start, annotation: None, later: None, var: None, meta };
+        let mut head = LetHead { name, start, name_start: tok.start(), annotation: None, later: None, var: None, meta };
         self.frames.push(Frame::Let(head));
         if self.eat(Kind::Colon) {
-            let at = self.tok.start;
+            let at = self.tok.start();
             let errors = self.diagnostics.len();
             self.unknown_symbols = UnknownSymbols::Later;
             let annotation = self.parse_type();
@@ -179,7 +180,7 @@ impl Parser<'_, '_> {
             }
         }
         if self.tok.kind != Kind::Equal {
-            let wanted = if self.previous_end > tok.end { "`=`" } else { "`:` or `=`" };
+            let wanted = if self.previous_end > tok.end() { "`=`" } else { "`:` or `=`" };
             return Err(self.unexpected_help(wanted, "a binding is `let %x = …;`"));
         }
         self.next();
@@ -198,7 +199,7 @@ impl Parser<'_, '_> {
         let var = self.new_var(head.name, flags, ty, head.name_start);
         head.var = Some(var);
         self.frames.push(Frame::Let(head));
-        self.lambda(self.tok.start, Some(Recursive { name: head.name, var, typed: head.annotation.is_some() }))
+        self.lambda(self.tok.start(), Some(Recursive { name: head.name, var, typed: head.annotation.is_some() }))
     }
 
     fn let_var_flags(&mut self) -> VarFlags {
@@ -211,7 +212,7 @@ impl Parser<'_, '_> {
     /// Reads the annotation of a `let` again whose value was read, and comes back.
     #[cold]
     fn later_annotation(&mut self, at: u32) -> Option<TypeId> {
-        let here = self.tok.start;
+        let here = self.tok.start();
         self.seek(at);
         let errors = self.diagnostics.len();
         let annotation = self.parse_type().ok();
@@ -231,6 +232,7 @@ impl Parser<'_, '_> {
             }
         }
         let error = self.cx.types.error();
+        let found = if self.typed { self.body.type_of(value) } else { error };
         let Some(Frame::Block(block)) = self.frames.last_mut() else { return };
         let (var_flags, flags) = match &mut block.region {
             None => (VarFlags::PLAIN, LetFlags::PLAIN),
@@ -248,7 +250,8 @@ impl Parser<'_, '_> {
         let var = match head.var {
             Some(var) => var,
             None => {
-                let ty = head.annotation.unwrap_or(error);
+                let ty = head.annotation.unwrap_or(found);
+                self.typed &= ty == found;
                 self.body.push_var(Some(head.name), var_flags, ty, Some(head.name_start))
             }
         };

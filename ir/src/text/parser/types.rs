@@ -51,7 +51,7 @@ impl Parser<'_, '_> {
     }
 
     fn type_machine(&mut self, bottom: usize) -> Parsed<TypeId> {
-        let mut outermost = self.tok.start;
+        let mut outermost = self.tok.start();
         loop {
             let tok = self.tok;
             let mut value = match tok.kind {
@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
                 }
                 Kind::Fn => {
                     if self.function_types.open.is_empty() {
-                        outermost = tok.start;
+                        outermost = tok.start();
                     }
                     self.next();
                     self.expect(Kind::LParen)?;
@@ -267,7 +267,7 @@ impl Parser<'_, '_> {
         let mut dims = smallvec::SmallVec::new();
         let mut more = self.tok.kind != Kind::RParen;
         while more {
-            let start = self.tok.start;
+            let start = self.tok.start();
             let dim = self.parse_dim()?;
             if of_type {
                 self.check_extent(dim, start);
