@@ -1,0 +1,116 @@
+//! How often the stages allocate: not once a binding, and a few times for each function that a pass makes. Counted by the allocator, growth of what is
+//! allocated included.
+
+use std::alloc::System;
+use std::sync::Arc;
+
+use anfora::ir::{Module, PrintOptions, Source, alpha_equal, module_hash, parse_module, verify_module, write_module};
+use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::programs::Shape;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The bindings of the benchmark program here.
+const BINDINGS: usize = 40_000;
+
+/// What a stage may allocate, however small the program: tables that grow, the context, the pipeline.
+const OVERHEAD: usize = 300;
+
+/// Runs `work` and counts its allocations, with the result.
+fn counted<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALLOCATOR.stats();
+    let result = work();
+    let after = ALLOCATOR.stats();
+    let new = after.allocations - before.allocations + after.reallocations - before.reallocations;
+    (new, result)
+}
+
+fn built(shape: &str, size: usize) -> Module {
+    shape.parse::<Shape>().expect("a shape").build(size, 0).expect("shapes are well-typed")
+}
+
+fn parsed(text: &str) -> Module {
+    match parse_module(Source::new("chain.anf", text), anfora::ops::standard()) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}", errors[0]),
+    }
+}
+
+fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) {
+    let pipeline = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
+    let context = PassContext::builder().registry(registry.clone()).opt_level(3).build().expect("an empty context");
+    if let Err(failure) = pipeline.apply(module, &context) {
+        panic!("{failure}");
+    }
+}
+
+/// One test, since what a second thread allocates would be counted too.
+#[test]
+fn allocations_are_few() {
+    let registry = anfora::passes::registry();
+    stages_allocate_much_less_than_once_a_binding(&registry);
+    passes_that_make_functions_allocate_a_few_times_for_each(&registry);
+}
+
+fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
+    let text = built("chain", BINDINGS).to_text();
+    let mut failures = Vec::new();
+    // The bound is in allocations for a hundred bindings.
+    let mut check = |stage: &str, bound: usize, allocations: usize| {
+        println!("{stage}: {allocations} allocations");
+        if allocations > OVERHEAD + BINDINGS / 100 * bound {
+            failures.push(format!("{stage} allocates {allocations} times for {BINDINGS} bindings"));
+        }
+    };
+
+    let (allocations, mut module) = counted(|| parsed(&text));
+    check("parsing", 0, allocations);
+    let (allocations, result) = counted(|| verify_module(&module).map(drop));
+    check("verifying", 0, allocations);
+    result.expect("what is parsed is well-formed");
+    let (allocations, result) = counted(|| write_module(&module, &PrintOptions::default(), &mut std::io::sink()));
+    // The texts of the 1,024 constants.
+    check("printing", 6, allocations);
+    result.expect("a sink takes everything");
+    let (allocations, _) = counted(|| module_hash(&module));
+    check("hashing", 0, allocations);
+    let (allocations, copy) = counted(|| module.clone());
+    check("cloning", 0, allocations);
+    let (allocations, equal) = counted(|| alpha_equal(&module, &copy));
+    check("comparing", 0, allocations);
+    assert!(equal, "a copy is equal");
+
+    // A constant that is folded is a tensor of its own, for a tenth of the bindings.
+    for (pass, bound) in
+        [("FoldConstant", 40), ("CanonicalizeBindings", 0), ("EliminateCommonSubexpr", 0), ("DeadCodeElimination", 0)]
+    {
+        let (allocations, ()) = counted(|| run(registry, pass, &mut module));
+        check(pass, bound, allocations);
+    }
+    let (allocations, result) = counted(|| module.compact().map(drop));
+    check("compacting", 0, allocations);
+    result.expect("no edit is open");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn passes_that_make_functions_allocate_a_few_times_for_each(registry: &Arc<PassRegistry>) {
+    // The bound is in allocations for each function that is made.
+    for (pass, shape, size, bound) in [
+        ("FuseOps", "chain", BINDINGS, 26),
+        ("LambdaLifting", "siblings", BINDINGS / 4, 10),
+        ("LambdaLifting", "nested-fn", 5000, 12),
+    ] {
+        let mut module = built(shape, size);
+        let before = module.order().len();
+        let (allocations, ()) = counted(|| run(registry, pass, &mut module));
+        let made = module.order().len() - before;
+        println!("{pass} on {shape}: {allocations} allocations for {made} functions");
+        assert!(made > 1000, "{pass} makes functions of {shape}");
+        assert!(
+            allocations <= OVERHEAD + bound * made,
+            "{pass} on {shape} allocates {allocations} times for {made} functions"
+        );
+    }
+}
