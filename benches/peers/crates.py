@@ -19,7 +19,9 @@ FORMS = {"TVM": "operations", "MLIR": "mlir", "LLVM": "llvm"}
 
 
 def build():
-    """The program, as it is now."""
+    """The program, as it is now; the variable ANFORA_PEERS names one to use instead."""
+    if "ANFORA_PEERS" in os.environ:
+        return os.environ["ANFORA_PEERS"]
     print("building anfora and the crates that it is compared with", file=sys.stderr)
     command = ["cargo", "build", "--release", "--locked", "--manifest-path", MANIFEST, "--message-format=json"]
     # A folder of its own: other dependencies, other builds.
@@ -62,5 +64,5 @@ def write(program, system, n, work):
 
 
 def figures(program, system, n):
-    """One run of every stage that a system has."""
-    return of_lines(process.run([program, "time", system.split("-")[0], str(n), "--runs", "1"]).out.splitlines())
+    """Every stage that a system has, a few times in one process."""
+    return of_lines(process.run([program, "time", system.split("-")[0], str(n), "--runs", "3"]).out.splitlines())

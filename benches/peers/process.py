@@ -6,6 +6,10 @@ import tempfile
 from dataclasses import dataclass
 
 
+# How much of its time each process that ran had a processor for itself; 1 on a machine that does nothing else.
+shares = []
+
+
 @dataclass
 class Ended:
     """What a program printed, and what it took."""
@@ -13,12 +17,7 @@ class Ended:
     out: str
     err: str
     cpu: float
-    wall: float
-
-    @property
-    def share(self):
-        """How much of the time it had a processor for itself; 1 on a quiet machine."""
-        return min(1.0, self.cpu / self.wall)
+    share: float
 
 
 def run(command, stdin=None, timeout=None):
@@ -39,4 +38,5 @@ def run(command, stdin=None, timeout=None):
     if code:
         raise SystemExit(f"{' '.join(command)}: exit status {code}\n{texts[1][-2000:]}")
     cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    return Ended(texts[0], texts[1], cpu, max(after.elapsed - started, 1e-9))
+    shares.append(min(1.0, cpu / max(after.elapsed - started, 1e-9)))
+    return Ended(texts[0], texts[1], cpu, shares[-1])

@@ -202,7 +202,7 @@ class Stages:
             return lambda: run(module), bindings_of
         if name in ["lift-siblings", "lift-nested"]:
             make = siblings if name == "lift-siblings" else nested
-            module, run = make(n // 2), passes("LambdaLift")
+            module, run = make(n), passes("LambdaLift")
             return lambda: run(module), None
         raise SystemExit(f"no stage {name}")
 

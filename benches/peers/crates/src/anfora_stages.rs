@@ -54,8 +54,7 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
     }
     report.stage("fuse", || chain.clone(), |m| run(&registry, "FuseOps", Verified::No, m), main_bindings);
     for (stage, shape) in [("lift-siblings", "siblings"), ("lift-nested", "nested-fn")] {
-        // A lambda and its call.
-        let module = module(shape, n / 2);
+        let module = module(shape, n);
         report.stage(stage, || module.clone(), |m| run(&registry, "LambdaLifting", Verified::No, m), bindings);
     }
 }
