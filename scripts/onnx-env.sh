@@ -7,27 +7,11 @@
 # What Python compiles stays out of the sources.
 export PYTHONPYCACHEPREFIX=$PWD/target/pycache
 
-onnx_env_ready() {
-    [ -x "$python" ] && "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null
-}
-
-python=${ONNX_PYTHON:-target/onnx-env/bin/python}
-if ! onnx_env_ready; then
-    if [ -n "${ONNX_PYTHON:-}" ]; then
-        echo "$python cannot import numpy, onnx and onnxruntime" >&2
-        exit 1
-    fi
-    echo "making target/onnx-env (onnx, onnxruntime)" >&2
-    mkdir -p target
-    python3 -m venv --clear target/onnx-env || {
-        echo "python3 needs its venv module (on Debian: the package python3-venv)" >&2
-        exit 1
-    }
-    "$python" -m pip install --quiet --disable-pip-version-check onnx onnxruntime
-    onnx_env_ready || {
-        echo "onnx and onnxruntime were installed but cannot be imported" >&2
-        exit 1
-    }
+if [ -z "${ONNX_PYTHON:-}" ]; then
+    python=$(scripts/python-env onnx-env 'numpy, onnx, onnxruntime' onnx onnxruntime)
+elif python=$ONNX_PYTHON && ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
+    echo "$python cannot import numpy, onnx and onnxruntime" >&2
+    exit 1
 fi
 
 # By what cargo says of it: the target directory may be anywhere.

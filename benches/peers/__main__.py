@@ -1,7 +1,7 @@
 """Runs the benchmark program (`anfora gen chain N`) through anfora and the systems and crates that it is compared with, each in turn, and prints what every
 stage costs in microseconds of CPU time a binding, on one thread: of each figure the smallest of several rounds, each in a process of its own.
 
-What every system leaves of the program is counted and has to be the same; the exit status is 1 if it is not.
+What every system leaves of the program is counted and has to be the same; the exit status is 1 if it is not, or if a system fails.
 
 TVM is installed into target/tvm-env on the first run. MLIR and LLVM are Debian packages, which takes root; a system that is not there is left out, and said
 to be missing. Variables that name programs to use instead: TVM_PYTHON (an interpreter), MLIR_OPT, LLVM_OPT, ANFORA_PEERS (that of crates/).
@@ -64,8 +64,8 @@ def found(only):
 
 
 def measure(rounds, sizes, program, there, only):
-    """Everything, in turn, that often; what takes long in every second round."""
-    best = figures.Figures()
+    """Everything, in turn, that often; what takes long in every second round. The figures, and what failed."""
+    best, failed = figures.Figures(), {}
     rust = [s for s in crates.SIZES if s == "anfora" or not only or s in only]
     for i in range(rounds):
         started = time.monotonic()
@@ -75,12 +75,17 @@ def measure(rounds, sizes, program, there, only):
                     for figure in crates.figures(program, system, n):
                         best.add(system, figure)
             for name, (peer, command) in there.items():
-                if n in peer.SIZES and (peer is not tvm_relax or i % 2 == 0):
-                    path = crates.write(program, name, n, WORK)
+                if n not in peer.SIZES or (name, n) in failed or (peer is tvm_relax and i % 2):
+                    continue
+                path = crates.write(program, name, n, WORK)
+                try:
                     for figure in peer.figures(command, path, n, WORK):
                         best.add(name, figure)
+                except process.Failed as failure:
+                    failed[name, n] = f"{name} failed on {n:,}: {failure}"
+                    said(failed[name, n])
         said(f"round {i + 1} of {rounds}: {time.monotonic() - started:.0f} s")
-    return best
+    return best, list(failed.values())
 
 
 def machine():
@@ -113,7 +118,7 @@ def main():
         said(line)
     sizes = [1_000, 10_000, 100_000, LARGE]
     rounds = args.rounds or (2 if args.quick else 5)
-    best = measure(rounds, sizes[:-1] if args.quick else sizes, program, there, args.only)
+    best, failed = measure(rounds, sizes[:-1] if args.quick else sizes, program, there, args.only)
 
     where = [f"Microseconds of CPU time a binding, the least of {rounds} rounds ({(rounds + 1) // 2} of TVM and of 1,000,000); in brackets, how many times as long as anfora takes.", ""]
     where += [f"{machine()}; {versions(there)}.", ""]
@@ -126,7 +131,7 @@ def main():
         if n in sizes and lines[2:]:
             full += [*lines, ""]
     summary += table.table(best, table.GOAL_SIZE, table.SYSTEMS[:4], SMALLEST[table.GOAL_SIZE])
-    print("\n".join(full + missing))
+    print("\n".join(full + missing + failed))
 
     work, goals = list(table.same_work(best)), list(table.goals(best))
     wrong, missed = [line for line, right in work if not right], [line for line, holds in goals if not holds]
@@ -139,7 +144,7 @@ def main():
     if args.write:
         table.write("benches/README.md", "peers", full[:-1])
         table.write("README.md", "peers", summary)
-    return 1 if wrong or (args.check and missed) else 0
+    return 1 if wrong or failed or (args.check and missed) else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Running a program, and what CPU time it took."""
 
-import os
+import resource
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 
 
@@ -10,33 +11,44 @@ from dataclasses import dataclass
 shares = []
 
 
+class Failed(Exception):
+    """A program that did not end well: what it was, how it ended, and the end of what it said."""
+
+
 @dataclass
 class Ended:
-    """What a program printed, and what it took."""
+    """What a program printed, and how much of its time it had a processor for itself."""
 
     out: str
     err: str
-    cpu: float
     share: float
 
 
-def run(command, stdin=None, timeout=None):
-    """Runs a command to its end, and ends this program if it fails. Its input is a file or nothing.
+def run(command, stdin=None):
+    """Runs a command to its end, with a file or nothing for its input.
 
     >>> ended = run(["sh", "-c", "echo one; echo two >&2"])
-    >>> ended.out, ended.err, ended.cpu >= 0
+    >>> ended.out, ended.err, 0 < ended.share <= 1
     ('one\\n', 'two\\n', True)
+    >>> run(["sh", "-c", "echo broken >&2; exit 3"])
+    Traceback (most recent call last):
+    process.Failed: sh -c echo broken >&2; exit 3: exit status 3
+    broken
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        before, started = os.times(), os.times().elapsed
-        code = subprocess.run(command, stdin=stdin or subprocess.DEVNULL, stdout=out, stderr=err, timeout=timeout).returncode
-        after = os.times()
+        before, started = cpu_of_children(), time.monotonic()
+        code = subprocess.run(command, stdin=stdin or subprocess.DEVNULL, stdout=out, stderr=err).returncode
+        cpu, wall = cpu_of_children() - before, time.monotonic() - started
         texts = []
         for file in [out, err]:
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
     if code:
-        raise SystemExit(f"{' '.join(command)}: exit status {code}\n{texts[1][-2000:]}")
-    cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    shares.append(min(1.0, cpu / max(after.elapsed - started, 1e-9)))
-    return Ended(texts[0], texts[1], cpu, shares[-1])
+        raise Failed(f"{' '.join(command)}: exit status {code}\n{texts[1][-2000:].strip()}")
+    shares.append(min(1.0, cpu / wall))
+    return Ended(texts[0], texts[1], shares[-1])
+
+
+def cpu_of_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

@@ -6,7 +6,6 @@ sizes that are bearable.
 
 import os
 import subprocess
-import sys
 
 import process
 from figures import of_lines
@@ -14,7 +13,6 @@ from figures import of_lines
 NAME = "TVM"
 SIZES = [1_000, 10_000, 100_000]
 PACKAGES = ["apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post0", "numpy"]
-ENVIRONMENT = "target/tvm-env"
 MISSING = f"TVM cannot be installed: `pip install {' '.join(PACKAGES)}` (or set TVM_PYTHON to an interpreter that has it)"
 FIRST = os.path.dirname(os.path.abspath(__file__))
 
@@ -28,15 +26,11 @@ STAGES = {
 
 def find():
     """An interpreter that can import TVM, installed under target/ if need be, or None."""
-    python = os.environ.get("TVM_PYTHON", f"{ENVIRONMENT}/bin/python")
-    if imports(python) or "TVM_PYTHON" in os.environ:
+    if "TVM_PYTHON" in os.environ:
+        python = os.environ["TVM_PYTHON"]
         return python if imports(python) else None
-    print(f"making {ENVIRONMENT} ({', '.join(PACKAGES)})", file=sys.stderr)
-    os.makedirs("target", exist_ok=True)
-    install = [[sys.executable, "-m", "venv", "--clear", ENVIRONMENT], [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]]
-    if any(subprocess.run(command).returncode for command in install):
-        return None
-    return python if imports(python) else None
+    made = subprocess.run(["scripts/python-env", "tvm-env", "numpy, tvm.relax", *PACKAGES], stdout=subprocess.PIPE, text=True)
+    return made.stdout.strip() if made.returncode == 0 else None
 
 
 def imports(python):
