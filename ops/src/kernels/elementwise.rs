@@ -9,15 +9,55 @@ use super::view::{Output, View};
 
 /// `f` of every element.
 pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
-    let view = View::<T>::new(x);
-    if let Some(element) = view.splat {
-        return Ok(Literal::splat(x.shape(), f(element)));
+    let raw = View::<T>::new(x).raw;
+    written::<R>(x.shape(), x.as_splat().is_some(), &mut |out| {
+        for (o, &e) in out.iter_mut().zip(raw) {
+            *o = f(T::load(e)).store();
+        }
+    })
+}
+
+/// What `write` makes of all elements of a result, or of one that stands for all. The loops of each operator and element type are in
+/// `write`; what is around them is not compiled for each.
+fn written<R: Scalar>(shape: &[usize], splat: bool, write: &mut dyn FnMut(&mut [R::Raw])) -> Result<Literal, Failure> {
+    if splat {
+        let mut one = [R::Raw::default()];
+        write(&mut one);
+        return Ok(Literal::splat(shape, R::load(one[0])));
     }
-    let mut out = Output::<R>::new(x.shape())?;
-    for (o, &e) in out.raw().iter_mut().zip(view.raw) {
-        *o = f(T::load(e)).store();
-    }
+    let mut out = Output::<R>::new(shape)?;
+    write(out.raw());
     out.finish()
+}
+
+/// A run of two operands that are broadcast, not permuted: within it each stands still or advances by one.
+#[derive(Copy, Clone)]
+struct Run {
+    starts: [usize; 2],
+    advances: [isize; 2],
+}
+
+/// What `write` makes of every run of two operands, broadcast.
+fn broadcast<R: Scalar>(
+    a: &Literal,
+    b: &Literal,
+    write: &mut dyn FnMut(&mut [R::Raw], Run),
+) -> Result<Literal, Failure> {
+    let shape = if a.shape() == b.shape() { a.shape().into() } else { broadcast_shapes(a.shape(), b.shape())? };
+    let splats = [a, b].map(|x| x.as_splat().is_some());
+    if splats == [true; 2] && !shape.contains(&0) {
+        return written::<R>(&shape, true, &mut |one| write(one, Run { starts: [0; 2], advances: [0; 2] }));
+    }
+    let [x, y] = [(a, splats[0]), (b, splats[1])].map(|(x, splat)| broadcast_strides(x.shape(), &shape, splat));
+    let walk = Walk::new(&shape, [&x, &y]);
+    written::<R>(&shape, false, &mut |out| {
+        let mut rest = out;
+        walk.for_each([0; 2], |starts, len| {
+            let Some((run, after)) = std::mem::take(&mut rest).split_at_mut_checked(len) else { return };
+            write(run, Run { starts, advances: walk.run_strides() });
+            rest = after;
+        });
+    })
 }
 
 /// `f` of every pair of elements, broadcast.
@@ -26,49 +66,27 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
     b: &Literal,
     mut f: impl FnMut(A, B) -> R,
 ) -> Result<Literal, Failure> {
-    let shape = if a.shape() == b.shape() { a.shape().into() } else { broadcast_shapes(a.shape(), b.shape())? };
-    let (x, y) = (View::<A>::new(a), View::<B>::new(b));
-    if let (Some(p), Some(q)) = (x.splat, y.splat) {
-        if shape.contains(&0) {
-            return Output::<R>::new(&shape)?.finish();
-        }
-        return Ok(Literal::splat(&shape, f(p, q)));
-    }
-    let mut out = Output::<R>::new(&shape)?;
-    let raw = out.raw();
-    let strides = [
-        broadcast_strides(a.shape(), &shape, x.splat.is_some()),
-        broadcast_strides(b.shape(), &shape, y.splat.is_some()),
-    ];
-    let walk = Walk::new(&shape, [&strides[0], &strides[1]]);
-    // Operands are broadcast, not permuted, so within a run an operand stands still or advances by one.
-    let advances = walk.run_strides();
-    let mut done = 0;
-    walk.for_each([0, 0], |[i, j], len| {
-        let Some(run) = raw.get_mut(done..done + len) else { return };
-        done += len;
-        match advances {
-            [0, 0] => run.fill(f(A::load(x.raw[i]), B::load(y.raw[j])).store()),
-            [0, _] => {
-                let p = A::load(x.raw[i]);
-                for (o, &q) in run.iter_mut().zip(&y.raw[j..]) {
-                    *o = f(p, B::load(q)).store();
-                }
-            }
-            [_, 0] => {
-                let q = B::load(y.raw[j]);
-                for (o, &p) in run.iter_mut().zip(&x.raw[i..]) {
-                    *o = f(A::load(p), q).store();
-                }
-            }
-            _ => {
-                for ((o, &p), &q) in run.iter_mut().zip(&x.raw[i..]).zip(&y.raw[j..]) {
-                    *o = f(A::load(p), B::load(q)).store();
-                }
+    let (x, y) = (View::<A>::new(a).raw, View::<B>::new(b).raw);
+    broadcast::<R>(a, b, &mut |out, Run { starts: [i, j], advances }| match advances {
+        [0, 0] => out.fill(f(A::load(x[i]), B::load(y[j])).store()),
+        [0, _] => {
+            let p = A::load(x[i]);
+            for (o, &q) in out.iter_mut().zip(&y[j..]) {
+                *o = f(p, B::load(q)).store();
             }
         }
-    });
-    out.finish()
+        [_, 0] => {
+            let q = B::load(y[j]);
+            for (o, &p) in out.iter_mut().zip(&x[i..]) {
+                *o = f(A::load(p), q).store();
+            }
+        }
+        _ => {
+            for ((o, &p), &q) in out.iter_mut().zip(&x[i..]).zip(&y[j..]) {
+                *o = f(A::load(p), B::load(q)).store();
+            }
+        }
+    })
 }
 
 /// The elements of `x` where `condition` holds, else those of `y`; all three broadcast. Keeps their bits.

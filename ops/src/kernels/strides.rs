@@ -92,33 +92,46 @@ impl<const N: usize> Walk<N> {
     /// Visits all runs: `visit` gets the position in each tensor where the run begins, and its length. `starts` are the positions of the
     /// first element.
     pub(crate) fn for_each(&self, starts: [isize; N], mut visit: impl FnMut([usize; N], usize)) {
-        if self.empty {
-            return;
+        let mut positions = self.positions(starts);
+        while let Some(at) = positions.next() {
+            visit(at, self.run);
         }
-        let mut at = starts;
-        let mut index: SmallVec<[usize; 6]> = smallvec::smallvec![0; self.axes.len()];
-        loop {
-            visit(at.map(|p| p as usize), self.run);
-            let mut axis = self.axes.len();
-            loop {
-                if axis == 0 {
-                    return;
-                }
-                axis -= 1;
-                let (extent, strides) = self.axes[axis];
-                index[axis] += 1;
-                if index[axis] < extent {
-                    for i in 0..N {
-                        at[i] += strides[i];
-                    }
-                    break;
-                }
-                index[axis] = 0;
+    }
+
+    fn positions(&self, starts: [isize; N]) -> Positions<'_, N> {
+        let index = smallvec::smallvec![0; self.axes.len()];
+        Positions { axes: &self.axes, index, next: (!self.empty).then_some(starts) }
+    }
+}
+
+/// Where the runs of a walk begin. There are hundreds of loops over it, which share this code.
+struct Positions<'a, const N: usize> {
+    axes: &'a [(usize, [isize; N])],
+    index: SmallVec<[usize; 6]>,
+    next: Option<[isize; N]>,
+}
+
+impl<const N: usize> Positions<'_, N> {
+    #[inline(never)]
+    fn next(&mut self) -> Option<[usize; N]> {
+        let at = self.next?;
+        let mut next = at;
+        self.next = None;
+        for (index, &(extent, strides)) in self.index.iter_mut().zip(self.axes).rev() {
+            *index += 1;
+            if *index < extent {
                 for i in 0..N {
-                    at[i] -= strides[i] * (extent as isize - 1);
+                    next[i] += strides[i];
                 }
+                self.next = Some(next);
+                break;
+            }
+            *index = 0;
+            for i in 0..N {
+                next[i] -= strides[i] * (extent as isize - 1);
             }
         }
+        Some(at.map(|p| p as usize))
     }
 }
 

@@ -1,0 +1,6 @@
+//! Programs and operators, interpreted.
+
+mod deep;
+mod drawing;
+mod operators;
+mod programs;

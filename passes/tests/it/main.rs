@@ -1,0 +1,10 @@
+//! What the files of `tests/files` cannot say about passes.
+
+mod bind_params;
+mod check_meaning;
+mod dataflow_blocks;
+mod fold_batch_norm;
+mod fusion;
+mod long;
+mod modules;
+mod operators;

@@ -1,0 +1,274 @@
+//! Where things are: parents and blocks, against their definitions.
+
+use std::collections::HashMap;
+
+use anfora_ir::{Body, Expr, ExprId, compact_body};
+use anfora_visit::{
+    AncestorTree, Binding, BlockId, Blocks, Link, Parents, bindings, chain, for_each_link, link_counts,
+};
+use proptest::prelude::*;
+
+use crate::programs::random::{choices, program};
+use crate::programs::{SHAPES, Shape, body, deep, first, on_a_small_stack, parse};
+
+/// All links of a body with what hangs there, the body's own first.
+fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
+    let mut links = vec![(Link::Root, body.root())];
+    for_each_link(body, body.root(), |link, target| links.push((link, target)));
+    links
+}
+
+fn owner(link: Link) -> Option<ExprId> {
+    match link {
+        Link::Root => None,
+        Link::Rest(id)
+        | Link::Value(id)
+        | Link::Cond(id)
+        | Link::Then(id)
+        | Link::Else(id)
+        | Link::Lambda(id)
+        | Link::Operand(id, _) => Some(id),
+    }
+}
+
+#[test]
+fn what_binds_hangs_at_one_link() {
+    let module = parse(
+        "def @main(%x: float32, %c: bool) {
+            %shared = negative(%x);
+            let %a = if (%c) { %shared } else { let %b = add(%x, %x); add(%b, %shared) };
+            %a
+        }",
+    );
+    let body = body(&module);
+    let parents = Parents::of(body);
+    let a = Binding::of(body, body.root()).unwrap();
+    let Expr::If { then_block: shared, else_block: b, .. } = body.expr(a.value) else { panic!() };
+    let b = Binding::of(body, b).unwrap();
+    let [x, c] = [body.params()[0].expr(), body.params()[1].expr()];
+    assert_eq!(parents.only(a.id), Some(Link::Root));
+    assert_eq!(parents.only(a.value), Some(Link::Value(a.id)));
+    assert_eq!(parents.only(b.id), Some(Link::Else(a.value)));
+    assert_eq!(parents.only(c), Some(Link::Cond(a.value)));
+    assert_eq!(parents.only(a.var.expr()), Some(Link::Rest(a.id)));
+    assert_eq!(parents.links(shared).collect::<Vec<_>>(), [Link::Then(a.value), Link::Operand(b.rest, 1)]);
+    assert_eq!(parents.only(shared), None);
+    assert_eq!(
+        parents.links(x).collect::<Vec<_>>(),
+        [Link::Operand(shared, 0), Link::Operand(b.value, 0), Link::Operand(b.value, 1)]
+    );
+}
+
+#[test]
+fn what_is_unlinked_or_appended_hangs_nowhere() {
+    let mut module = parse("def @main(%x: float32) { let %a = add(%x, %x); %x }");
+    let key = first(&module);
+    let (function, _) = module.get_mut(key).unwrap();
+    let body = &mut function.body;
+    let a = Binding::of(body, body.root()).unwrap();
+    Link::Root.set(body, a.rest);
+    let parents = Parents::of(body);
+    let blocks = Blocks::of(body);
+    assert!(!parents.is_reachable(a.id) && !parents.is_reachable(a.value));
+    assert_eq!((blocks.block(a.id), blocks.block(a.var.expr())), (None, None));
+    let ty = body.ty(a.value);
+    for _ in 0..3 {
+        let late = body.push(Expr::Proj { tuple: a.rest, index: 0 }, ty, None);
+        assert!(!parents.is_reachable(late) && parents.only(late).is_none());
+        assert_eq!(blocks.block(late), None);
+    }
+}
+
+#[test]
+fn blocks_of_every_kind() {
+    let module = parse(
+        "def @main(%x: float32, %c: bool) {
+            let %f = fn(%p: float32) -> float32 { let %q = add(%p, %x); %q };
+            let %v = { let %i = if (%c) { let %t = %f(%x); %t } else { %x }; %i };
+            %v
+        }",
+    );
+    let body = body(&module);
+    let blocks = Blocks::of(body);
+    let all: HashMap<String, Binding> = bindings(body, body.root())
+        .map(|b| (module.cx.names.get(body.var_name(b.var).unwrap()).to_string(), b))
+        .collect();
+    let of = |name: &str| {
+        let b = all[name];
+        let block = blocks.block(b.id).unwrap();
+        assert_eq!(blocks.block(b.var.expr()), Some(block));
+        block
+    };
+    let Expr::Lambda { lambda, .. } = body.expr(all["f"].value) else { panic!() };
+    let p = body.lambda_params(lambda).next().unwrap();
+    assert_eq!(of("f"), BlockId::ROOT);
+    assert_eq!(blocks.link(of("q")), Link::Lambda(all["f"].value));
+    assert_eq!(blocks.block(p.expr()), Some(of("q")));
+    assert_eq!(blocks.link(of("i")), Link::Value(all["v"].id));
+    assert_eq!(blocks.link(of("t")), Link::Then(all["i"].value));
+    assert_eq!(blocks.parent(of("t")), Some(of("i")));
+    assert_eq!((blocks.depth(of("t")), blocks.parent(BlockId::ROOT)), (2, None));
+    assert_eq!(blocks.common(of("t"), of("q")), BlockId::ROOT);
+    assert!(blocks.encloses(of("i"), of("t")) && !blocks.encloses(of("t"), of("i")));
+    assert_eq!(blocks.len(), 5);
+    for param in body.params() {
+        assert_eq!(blocks.block(param.expr()), Some(BlockId::ROOT));
+    }
+}
+
+#[test]
+fn a_compacted_body_is_refused() {
+    let mut module = parse("def @main(%x: float32) { let %a = add(%x, %x); %a }");
+    let key = first(&module);
+    let (parents, blocks) = (Parents::of(body(&module)), Blocks::of(body(&module)));
+    parents.check(body(&module));
+    blocks.check(body(&module));
+    let (function, _) = module.get_mut(key).unwrap();
+    compact_body(&mut function.body).unwrap();
+    let refused = |check: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).is_err();
+    assert!(refused(&|| parents.check(body(&module))));
+    assert!(refused(&|| blocks.check(body(&module))));
+}
+
+#[test]
+fn ancestors_agree_with_walking_up() {
+    let mut tree = AncestorTree::new();
+    let mut state = 7u64;
+    for i in 1..3000u64 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        // Deep on the whole, with forks.
+        let parent = i - 1 - (state >> 33) % i.min(3);
+        assert_eq!(tree.add(parent as u32), i as u32);
+    }
+    let up = |mut a: u32, mut b: u32| {
+        while a != b {
+            if tree.depth(a) >= tree.depth(b) { a = tree.parent(a) } else { b = tree.parent(b) }
+        }
+        a
+    };
+    for i in 0..3000u32 {
+        for j in [0, i / 2, 2999 - i, 2999] {
+            assert_eq!(tree.common(i, j), up(i, j));
+            assert_eq!(tree.is_under(i, j), up(i, j) == j);
+        }
+        let mut at = i;
+        for _ in 0..20 {
+            assert_eq!(tree.ancestor(i, tree.depth(at)), at);
+            at = tree.parent(at);
+        }
+    }
+}
+
+/// The links of the blocks around each node, outermost first: the longest that all references to it have in common, found by going over the links until
+/// nothing changes.
+fn nesting(body: &Body) -> HashMap<ExprId, Vec<Link>> {
+    let mut found: HashMap<ExprId, Vec<Link>> = HashMap::new();
+    let links = all_links(body);
+    loop {
+        let before = found.clone();
+        for &(link, target) in &links {
+            if body.expr(target).is_atom() {
+                continue;
+            }
+            let mut path = match owner(link) {
+                None => Vec::new(),
+                Some(owner) => match found.get(&owner) {
+                    Some(path) => path.clone(),
+                    None => continue,
+                },
+            };
+            let begins = match link {
+                Link::Root | Link::Rest(_) => false,
+                Link::Then(_) | Link::Else(_) | Link::Lambda(_) => true,
+                Link::Value(_) | Link::Operand(..) | Link::Cond(_) => matches!(body.expr(target), Expr::Let { .. }),
+            };
+            if begins {
+                path.push(link);
+            }
+            let at = found.entry(target).or_insert_with(|| path.clone());
+            let common = at.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            // What binds hangs at one link, whose owner may have moved out.
+            if body.expr(target).binds() { *at = path } else { at.truncate(common) }
+        }
+        if found == before {
+            return found;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parents_are_the_links_turned_round(choices in choices()) {
+        let module = program(&choices);
+        let body = body(&module);
+        let links = all_links(body);
+        let parents = Parents::of(body);
+        let counts = link_counts(body);
+        for (id, _) in body.exprs() {
+            let expected: Vec<Link> = links.iter().filter(|l| l.1 == id).map(|l| l.0).collect();
+            prop_assert_eq!(parents.is_reachable(id), !expected.is_empty());
+            prop_assert_eq!(counts[id] as usize, expected.len());
+            prop_assert_eq!(parents.only(id), if let [link] = expected[..] { Some(link) } else { None });
+            prop_assert_eq!(parents.links(id).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn blocks_are_the_innermost_around_all_references(choices in choices()) {
+        let module = program(&choices);
+        let body = body(&module);
+        let blocks = Blocks::of(body);
+        let nesting = nesting(body);
+        for (id, expr) in body.exprs() {
+            if expr.is_atom() {
+                continue;
+            }
+            let path = blocks.block(id).map(|block| {
+                let mut path: Vec<Link> = Vec::new();
+                let mut at = block;
+                while let Some(parent) = blocks.parent(at) {
+                    path.push(blocks.link(at));
+                    at = parent;
+                }
+                path.reverse();
+                assert_eq!(blocks.depth(block) as usize, path.len());
+                path
+            });
+            prop_assert_eq!(path.as_ref(), nesting.get(&id));
+            if let (Expr::Let { var, .. }, true) = (expr, path.is_some()) {
+                prop_assert_eq!(blocks.block(var.expr()), blocks.block(id));
+            }
+        }
+    }
+}
+
+#[test]
+fn deep_programs() {
+    const N: usize = 1_000_000;
+    for shape in SHAPES {
+        on_a_small_stack(move || {
+            let module = deep(shape, N);
+            let body = body(&module);
+            let parents = Parents::of(body);
+            assert_eq!(parents.only(body.root()), Some(Link::Root));
+            let last = chain(body, body.root()).last();
+            let tail = last.map_or(Link::Root, |b| Link::Rest(b.id));
+            assert!(parents.links(body.tail(body.root())).any(|l| l == tail), "{shape:?}");
+
+            let blocks = Blocks::of(body);
+            let expected = match shape {
+                Shape::Chain | Shape::NestedCall | Shape::Diamonds => 1,
+                Shape::NestedFn | Shape::LetInValue => N + 1,
+                Shape::NestedIf | Shape::IfInValue => 2 * N + 1,
+            };
+            assert_eq!(blocks.len(), expected, "{shape:?}");
+            let deepest = (0..body.len()).filter_map(|i| blocks.block(anfora_ir::EntityId::from_index(i)));
+            let deepest = deepest.max_by_key(|&b| blocks.depth(b)).unwrap();
+            assert_eq!(blocks.depth(deepest) as usize, if expected == 1 { 0 } else { N }, "{shape:?}");
+            assert_eq!(blocks.common(deepest, BlockId::ROOT), BlockId::ROOT);
+            assert!(blocks.encloses(BlockId::ROOT, deepest));
+        });
+    }
+}

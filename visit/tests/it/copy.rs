@@ -1,0 +1,134 @@
+//! Copies within a function and from one to another.
+
+use anfora_ir::{Dim, Expr, ExprId, Module, SymbolId, alpha_equal_exprs, verify_module};
+use anfora_visit::{Copier, CopyError, chain, copy_function};
+
+use crate::programs::{SHAPES, deep, first, on_a_small_stack, parse};
+
+const SYMBOLIC: &str = r#"
+def @main(%x: Tensor[(n, m), float32], %c: bool) -> Tensor[(n, m), float32] {
+    #[name="first"] let %a = add(%x, %x);
+    let %f = fn(%y: Tensor[(k, n), float32]) { let %z = negative(%y); %z };
+    let %w = if (%c) { let %t = negative(%a); %t } else { %x };
+    %w
+}
+
+def @other(%p: Tensor[(n, m), float32], %d: bool) -> Tensor[(n, m), float32] {
+    %p
+}
+"#;
+
+fn verified(module: &Module) {
+    if let Err(errors) = verify_module(module) {
+        panic!("{errors:?}\n{module}");
+    }
+}
+
+/// The text of one function, under the name `@f`.
+fn text_of(module: &Module, name: &str) -> String {
+    let text = module.to_string();
+    let start = text.find(&format!("def @{name}(")).unwrap();
+    let end = text[start..].find("\n}\n").unwrap();
+    text[start..start + end].replacen(&format!("@{name}("), "@f(", 1)
+}
+
+#[test]
+fn a_function_is_copied_with_symbols_of_its_own() {
+    let mut module = parse(SYMBOLIC);
+    let key = module.find("main").unwrap();
+    let copy = copy_function(&mut module, key, "copy").unwrap();
+    // A symbol that two functions bind is refused.
+    verified(&module);
+    assert_eq!(text_of(&module, "copy"), text_of(&module, "main"));
+    assert!(text_of(&module, "copy").contains("#[name=\"first\"]"));
+    assert_eq!(*module.order().last().unwrap(), copy);
+    // Back again under a third name, from the copy.
+    copy_function(&mut module, copy, "again").unwrap();
+    module.remove(&[copy]);
+    verified(&module);
+    assert_eq!(text_of(&module, "again"), text_of(&module, "main"));
+
+    assert_eq!(copy_function(&mut module, key, "other"), Err(CopyError::Duplicate("other".to_string())));
+    assert_eq!(copy_function(&mut module, copy, "new"), Err(CopyError::NotTwoFunctions));
+}
+
+/// The symbols of the first parameter's dimensions.
+fn symbols(module: &Module, name: &str) -> Vec<SymbolId> {
+    let body = &module.get(module.find(name).unwrap()).unwrap().body;
+    let types = &module.cx.types;
+    let shape = types.as_tensor(body.ty(body.params()[0].expr())).unwrap().shape.clone().unwrap();
+    let symbol = |d| match *types.dims.get(d) {
+        Dim::Symbol(s) => s,
+        _ => panic!("a symbol"),
+    };
+    shape.iter().map(|&d| symbol(d)).collect()
+}
+
+/// A copier from `from` to `to` that takes parameters and their symbols to each other.
+fn between(module: &mut Module, from: &str, to: &str) -> Copier {
+    let mut copier = Copier::between_functions();
+    let (olds, news) = (symbols(module, from), symbols(module, to));
+    for (old, new) in olds.into_iter().zip(news) {
+        copier.replace_symbol(old, module.cx.types.dims.symbol(new));
+    }
+    let params = |name| module.get(module.find(name).unwrap()).unwrap().body.params().to_vec();
+    for (old, new) in params(from).into_iter().zip(params(to)) {
+        copier.replace_var(old, new.expr());
+    }
+    copier
+}
+
+#[test]
+fn an_expression_goes_to_another_function_and_back() {
+    let mut module = parse(SYMBOLIC);
+    let (main, other) = (module.find("main").unwrap(), module.find("other").unwrap());
+    let root = module.get(main).unwrap().body.root();
+
+    let there = between(&mut module, "main", "other").copy_between(&mut module, main, root, other).unwrap();
+    module.get_mut(other).unwrap().0.body.set_root(there);
+    verified(&module);
+    let text = text_of(&module, "other");
+    assert!(text.contains("#[name=\"first\"]") && text.contains("(k, n)"), "{text}");
+
+    let back = between(&mut module, "other", "main").copy_between(&mut module, other, there, main).unwrap();
+    let body = &module.get(main).unwrap().body;
+    assert_ne!(back, root);
+    assert!(alpha_equal_exprs(&module.cx, body, root, back));
+    // Metadata is carried along by the variable.
+    let var = chain(body, back).next().unwrap().var;
+    assert_eq!(body.meta(var.expr()), body.meta(chain(body, root).next().unwrap().var.expr()));
+    assert!(body.meta(var.expr()).is_some());
+    module.get_mut(main).unwrap().0.body.set_root(back);
+    verified(&module);
+}
+
+#[test]
+fn what_is_free_must_have_a_replacement() {
+    let mut module = parse(SYMBOLIC);
+    let (main, other) = (module.find("main").unwrap(), module.find("other").unwrap());
+    let root = module.get(main).unwrap().body.root();
+    let len = module.get(other).unwrap().body.len();
+    let copied = Copier::between_functions().copy_between(&mut module, main, root, other);
+    assert_eq!(copied, Err(CopyError::FreeVariable("x".to_string())));
+    assert_eq!(module.get(other).unwrap().body.len(), len);
+    let copied = Copier::between_functions().copy_between(&mut module, main, root, main);
+    assert_eq!(copied, Err(CopyError::NotTwoFunctions));
+}
+
+#[test]
+fn functions_of_every_shape_are_copied_on_a_small_stack() {
+    for shape in SHAPES {
+        on_a_small_stack(move || {
+            let mut module = deep(shape, 1_000_000);
+            let key = first(&module);
+            let live = |body: &anfora_ir::Body| {
+                body.exprs().filter(|(_, e)| matches!(e, Expr::CallOp { .. } | Expr::If { .. })).count()
+            };
+            let copy = copy_function(&mut module, key, "copy").unwrap();
+            let (old, new) = (&module.get(key).unwrap().body, &module.get(copy).unwrap().body);
+            let root: ExprId = new.root();
+            assert!(!new.expr(root).is_atom(), "{shape:?}");
+            assert_eq!(live(old), live(new), "{shape:?}");
+        });
+    }
+}

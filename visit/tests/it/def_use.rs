@@ -1,0 +1,206 @@
+//! Definitions and uses, kept up to date, against a fresh look at the body.
+
+use anfora_ir::{Body, DType, EntityId, Expr, ExprId, FunctionBuilder, Module};
+use anfora_visit::{DefUse, Definition, Link, use_counts};
+use proptest::prelude::*;
+
+use crate::programs::{SHAPES, body, deep, first, on_a_small_stack, parse, registry};
+
+fn ids(body: &Body) -> impl Iterator<Item = ExprId> + use<> {
+    (0..body.len()).map(ExprId::from_index)
+}
+
+/// Agrees in everything with one that was made just now, but for the order of uses.
+fn check(body: &Body, kept: &DefUse) {
+    let fresh = DefUse::new(body);
+    for id in ids(body) {
+        let sorted = |d: &DefUse| {
+            let mut uses: Vec<String> = d.uses(body, id).map(|l| format!("{l:?}")).collect();
+            uses.sort_unstable();
+            uses
+        };
+        assert_eq!(sorted(kept), sorted(&fresh), "{id:?}");
+        assert_eq!(kept.use_count(id), kept.uses(body, id).count());
+        assert_eq!(kept.is_used_once(id), kept.only_use(body, id).is_some());
+        assert!(kept.uses(body, id).all(|link| link.target(body) == id));
+        if let Some(var) = body.as_var(id) {
+            assert_eq!(kept.definition(body, var), fresh.definition(body, var));
+            assert_eq!(kept.value(body, var), fresh.value(body, var));
+        }
+    }
+}
+
+#[test]
+fn uses_are_listed_in_program_order() {
+    let module = parse(
+        "def @main(%x: float32, %c: bool) {
+            let %a = add(%x, %x);
+            let %f = fn (%p: float32) { multiply(%p, %a) };
+            let %i = if (%c) { let %t = negative(%x); add(%t, %a) } else { %x };
+            (%a, %i, add(negative(%x), %x))
+        }",
+    );
+    let body = body(&module);
+    let def_use = DefUse::new(body);
+    let [x, c] = body.params() else { panic!() };
+    let name = |id: ExprId| match body.expr(id) {
+        Expr::CallOp { op, .. } => module.cx.ops.get(op).name.to_string(),
+        other => format!("{other:?}").split(' ').next().unwrap().to_string(),
+    };
+    let users: Vec<String> = def_use.users(x.expr()).map(name).collect();
+    assert_eq!(users, ["add", "add", "negative", "If", "negative", "add"]);
+    assert!(matches!(def_use.only_use(body, c.expr()), Some(Link::Cond(_))));
+    assert_eq!(def_use.definition(body, *x), Some(Definition::Param));
+    let params = ids(body).filter_map(|id| body.as_var(id)).filter_map(|v| match def_use.definition(body, v) {
+        Some(Definition::LambdaParam(lambda)) => Some((v, lambda)),
+        _ => None,
+    });
+    let [(p, lambda)] = params.collect::<Vec<_>>()[..] else { panic!() };
+    assert!(matches!(body.expr(lambda), Expr::Lambda { .. }));
+    assert_eq!((def_use.use_count(p.expr()), def_use.value(body, p)), (1, None));
+    let counts = use_counts(body);
+    for id in ids(body).filter(|&id| body.as_var(id).is_some()) {
+        assert_eq!(def_use.use_count(id), counts[id] as usize);
+    }
+}
+
+/// A program of random choices, with branches, `fn`s, blocks as values and shared nodes.
+fn program(choices: &[(u8, u8, u8)]) -> Module {
+    let mut module = Module::new(registry());
+    let float = module.cx.types.scalar(DType::Float32);
+    let flag = module.cx.types.scalar(DType::Bool);
+    let mut f = FunctionBuilder::new(&mut module, "main");
+    let x = f.param("x", float);
+    let c = f.param("c", flag);
+    let mut scope = vec![x];
+    for &(what, a, b) in choices {
+        let (a, b) = (scope[a as usize % scope.len()], scope[b as usize % scope.len()]);
+        let new = match what % 6 {
+            0 => f.call_op("negative", &[a], &[]).unwrap(),
+            1 => {
+                f.open_block();
+                let sum = f.call_op("add", &[a, b], &[]).unwrap();
+                let v = f.bind("t", sum);
+                let then_block = f.close_block(v).unwrap();
+                let choice = f.if_(c, then_block, a).unwrap();
+                f.bind("i", choice)
+            }
+            2 => {
+                let p = f.open_lambda(&[("p", float)], Some(float), &[])[0];
+                let sum = f.call_op("add", &[p, b], &[]).unwrap();
+                let v = f.bind("l", sum);
+                let function = f.close_lambda(v).unwrap();
+                let function = f.bind("f", function);
+                f.call(function, &[a]).unwrap()
+            }
+            3 => {
+                f.open_block();
+                let product = f.call_op("multiply", &[a, b], &[]).unwrap();
+                let v = f.bind("t", product);
+                let block = f.close_block(v).unwrap();
+                f.bind("v", block)
+            }
+            _ => {
+                let sum = f.call_op("add", &[a, b], &[]).unwrap();
+                f.bind("s", sum)
+            }
+        };
+        scope.push(new);
+    }
+    let tail = *scope.last().unwrap();
+    f.finish(tail).unwrap();
+    module
+}
+
+proptest! {
+    #[test]
+    fn changes_keep_it_up_to_date(
+        choices in prop::collection::vec(any::<(u8, u8, u8)>(), 0..40),
+        edits in prop::collection::vec(any::<(u16, u16, u8)>(), 0..30),
+    ) {
+        let mut module = program(&choices);
+        let key = first(&module);
+        let body = &mut module.get_mut(key).unwrap().0.body;
+        let mut def_use = DefUse::new(body);
+        check(body, &def_use);
+        for (at, by, how) in edits {
+            let at = ExprId::from_index(at as usize % body.len());
+            // What was made earlier does not hang under what was made later.
+            let by = ExprId::from_index(by as usize % at.index().max(1));
+            match body.expr(at) {
+                Expr::Let { body: rest, var, value, flags } => match how % 4 {
+                    // Taken out of its chain.
+                    0 if def_use.use_count(at) == 1 => {
+                        let link = def_use.only_use(body, at).unwrap();
+                        def_use.set(body, link, rest);
+                    }
+                    // A Let put after it.
+                    1 => {
+                        let new_var = body.push_var(None, Default::default(), body.ty(var.expr()), None);
+                        let new = Expr::Let { var: new_var, value: var.expr(), body: rest, flags };
+                        let new = body.push(new, body.ty(at), None);
+                        body.set_let_body(at, new);
+                        def_use.sync(body, Link::Rest(at));
+                    }
+                    // Overwritten as a whole.
+                    2 if !body.expr(by).binds() => {
+                        body.set_expr(at, Expr::Let { var, value: by, body: rest, flags });
+                        def_use.refresh(body, at);
+                    }
+                    _ => {
+                        let _ = value;
+                    }
+                },
+                Expr::If { then_block, .. } if how % 2 == 0 => def_use.set(body, Link::Else(at), {
+                    let tail = body.tail(then_block);
+                    if body.expr(tail).is_atom() { tail } else { by_atom(body) }
+                }),
+                expr if expr.operand_list().is_some_and(|l| !l.is_empty()) && !body.expr(by).binds() => {
+                    let number = u32::from(how) % expr.operand_list().unwrap().len() as u32;
+                    def_use.set(body, Link::Operand(at, number), by);
+                }
+                _ => {}
+            }
+            check(body, &def_use);
+        }
+    }
+}
+
+fn by_atom(body: &Body) -> ExprId {
+    body.params()[0].expr()
+}
+
+#[test]
+fn losses_are_noted_with_what_falls_out_of_the_program() {
+    let mut module = parse("def @main(%x: float32) { let %a = negative(%x); let %b = add(%a, %a); %b }");
+    let key = first(&module);
+    let body = &mut module.get_mut(key).unwrap().0.body;
+    let mut def_use = DefUse::new(body);
+    assert!(def_use.take_losses().is_empty());
+    def_use.note_losses();
+    let a = anfora_visit::Binding::of(body, body.root()).unwrap();
+    def_use.set(body, Link::Rest(a.id), a.var.expr());
+    let lost: Vec<ExprId> = def_use.take_losses();
+    assert_eq!(lost.iter().filter(|&&id| id == a.var.expr()).count(), 2);
+    assert!(def_use.is_used_once(a.var.expr()) && def_use.take_losses().is_empty());
+    check(body, &def_use);
+}
+
+#[test]
+fn every_shape_takes_constant_stack() {
+    for shape in SHAPES {
+        on_a_small_stack(move || {
+            let mut module = deep(shape, 1_000_000);
+            let key = first(&module);
+            let body = &mut module.get_mut(key).unwrap().0.body;
+            let mut def_use = DefUse::new(body);
+            let counts = use_counts(body);
+            let x = body.params()[0].expr();
+            assert_eq!(def_use.use_count(x), counts[x] as usize, "{shape:?}");
+            // The whole program goes at once.
+            def_use.set(body, Link::Root, x);
+            assert_eq!(def_use.only_use(body, x), Some(Link::Root));
+            assert!(ids(body).all(|id| id == x || def_use.use_count(id) == 0), "{shape:?}");
+        });
+    }
+}

@@ -1,0 +1,21 @@
+//! Visitors, mutators, rewriters and analyses, on programs that are written out, random, and deep.
+
+mod analysis_call_graph;
+mod analysis_liveness;
+mod analysis_places;
+mod analysis_post_dominators;
+mod chain;
+mod copy;
+mod def_use;
+mod expand;
+mod hoist;
+mod mutator;
+mod order;
+mod pattern;
+#[path = "../programs/mod.rs"]
+mod programs;
+mod properties;
+mod rewrite_patterns;
+mod rewrite_scopes;
+mod variables;
+mod visitor;

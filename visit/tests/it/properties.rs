@@ -1,0 +1,160 @@
+//! Random programs: what does nothing writes nothing, a copy is the same but for its variables, and what rewrites leaves a whole program.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use anfora_ir::{
+    Body, Counts, Editor, Expr, ExprId, IdSet, Module, Source, VarId, alpha_equal, parse_module, verify_module,
+};
+use anfora_visit::{
+    Binding, BindingRewrite, Edits, Link, Mutator, RewriteError, Site, Visit, Visitor, copy_fresh, free_variables,
+    mutate, substitute, walk,
+};
+use proptest::prelude::*;
+
+use crate::programs;
+use crate::programs::random::{choices, program};
+use crate::programs::{body, first, registry};
+
+fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
+    let key = first(module);
+    let (function, cx) = module.get_mut(key).unwrap();
+    function.body.begin_journal();
+    edit(&mut Editor::new(cx, &mut function.body));
+    function.body.commit_journal()
+}
+
+/// Every variable is in scope where it is used, every Let is linked once, and regions start where they should.
+struct Whole {
+    defined: IdSet<ExprId>,
+    undefined: usize,
+    lets: IdSet<ExprId>,
+    twice: usize,
+}
+
+impl Visitor for Whole {
+    type Break = Infallible;
+    fn visit_def(&mut self, _: &Body, var: VarId) -> Visit<Infallible> {
+        self.defined.insert(var.expr());
+        Visit::Continue
+    }
+    fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<Infallible> {
+        self.undefined += usize::from(!self.defined.contains(var.expr()));
+        Visit::Continue
+    }
+    fn visit_binding(&mut self, _: &Body, binding: Binding) -> Visit<Infallible> {
+        self.twice += usize::from(!self.lets.insert(binding.id));
+        Visit::Continue
+    }
+}
+
+fn check_whole(module: &Module) {
+    let mut whole = Whole { defined: IdSet::with_capacity(0), undefined: 0, lets: IdSet::with_capacity(0), twice: 0 };
+    let _: ControlFlow<Infallible> = walk(body(module), &mut whole);
+    assert_eq!((whole.undefined, whole.twice), (0, 0), "{module}");
+    assert!(verify_module(module).is_ok(), "{:?}\n{module}", verify_module(module).err());
+    let text = module.to_string();
+    let again =
+        parse_module(Source::new("again", text.clone()), registry()).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    assert_eq!(again.to_string(), text);
+}
+
+struct InPlace;
+impl Mutator for InPlace {
+    type Error = RewriteError;
+}
+struct Copied;
+impl Mutator for Copied {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Copied;
+}
+struct Scoped;
+impl Mutator for Scoped {
+    type Error = RewriteError;
+    const EDITS: Edits = Edits::Scoped;
+}
+
+/// Looks through aliases, and flattens blocks as values.
+struct Tidy;
+impl Mutator for Tidy {
+    type Error = RewriteError;
+    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+        Ok(match site.editor.body.expr(binding.value) {
+            Expr::Let { .. } => BindingRewrite::Splice(binding.value),
+            expr if expr.is_atom() => BindingRewrite::Var(binding.value),
+            _ => BindingRewrite::Keep,
+        })
+    }
+}
+
+#[test]
+fn the_generator_makes_every_construct() {
+    let mut state = 1u32;
+    let choices: Vec<(u8, u8, u8)> = (0..2000)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            ((state >> 24) as u8, (state >> 16) as u8, (state >> 8) as u8)
+        })
+        .collect();
+    let module = program(&choices);
+    let counts = Counts::of_body(body(&module));
+    assert!(counts.ifs > 5 && counts.lambdas > 5 && counts.regions > 5 && counts.depth > 3, "{counts:?}");
+    assert!(module.to_string().contains("\n  %"), "no node is shared");
+    check_whole(&module);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutators_that_do_nothing_write_nothing(choices in choices()) {
+        let mut module = program(&choices);
+        check_whole(&module);
+        let len = body(&module).len();
+        prop_assert!(!edit(&mut module, |editor| mutate(editor, &mut InPlace).unwrap()));
+        prop_assert!(!edit(&mut module, |editor| mutate(editor, &mut Copied).unwrap()));
+        prop_assert_eq!(body(&module).len(), len);
+        let before = module.to_string();
+        // Shared nodes that hold blocks are copied, and nothing else.
+        edit(&mut module, |editor| mutate(editor, &mut Scoped).unwrap());
+        prop_assert_eq!(module.to_string(), before);
+    }
+
+    #[test]
+    fn a_copy_is_the_same_but_for_its_variables(choices in choices()) {
+        let mut module = program(&choices);
+        let original = module.clone();
+        edit(&mut module, |editor| {
+            let root = editor.body.root();
+            let copy = copy_fresh(editor, root);
+            assert_eq!(free_variables(editor.body, copy), free_variables(editor.body, root));
+            editor.body.set_root(copy);
+        });
+        prop_assert!(alpha_equal(&original, &module));
+        prop_assert_eq!(module.to_string(), original.to_string());
+    }
+
+    #[test]
+    fn tidying_leaves_a_whole_program_and_nothing_to_tidy(choices in choices()) {
+        let mut module = program(&choices);
+        edit(&mut module, |editor| mutate(editor, &mut Tidy).unwrap());
+        check_whole(&module);
+        let text = module.to_string();
+        prop_assert!(!edit(&mut module, |editor| mutate(editor, &mut Tidy).unwrap()), "{}", text);
+    }
+
+    #[test]
+    fn a_substituted_variable_is_free_no_more(choices in choices()) {
+        let mut module = program(&choices);
+        let had = free_variables(body(&module), body(&module).root());
+        let x = body(&module).params()[0];
+        let changed = edit(&mut module, |editor| {
+            let one = programs::float(editor, 1.0);
+            substitute(editor, Link::Root, &[(x, one)]).unwrap();
+        });
+        let has = free_variables(body(&module), body(&module).root());
+        prop_assert!(!has.contains(&x));
+        prop_assert_eq!(changed, had.contains(&x));
+        check_whole(&module);
+    }
+}
