@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Figure:
-    """A stage that was run once: its CPU time in seconds, and how many operations there are after it, if that was counted."""
+    """A stage that was run once: its CPU time in seconds, and how many operations there are after it (functions, after
+    lifting), if that was counted."""
 
     stage: str
     n: int

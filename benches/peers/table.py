@@ -59,6 +59,9 @@ LEFT = {
     ("TVM", "fold"): "fold-dce",
     ("TVM", "fold-canonicalize"): "fold-dce",
     ("TVM", "pipeline"): "pipeline",
+    # Functions.
+    ("TVM", "lift-siblings"): "lift-siblings",
+    ("TVM", "lift-nested"): "lift-nested",
     ("MLIR", "print"): "all",
     ("MLIR", "cse-dce"): "cse-dce",
     ("MLIR", "fold-canonicalize"): "fold-dce",

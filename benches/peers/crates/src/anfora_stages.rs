@@ -55,12 +55,16 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
     report.stage("fuse", || chain.clone(), |m| run(&registry, "FuseOps", Verified::No, m), main_bindings);
     for (stage, shape) in [("lift-siblings", "siblings"), ("lift-nested", "nested-fn")] {
         let module = module(shape, n);
-        report.stage(stage, || module.clone(), |m| run(&registry, "LambdaLifting", Verified::No, m), bindings);
+        report.stage(stage, || module.clone(), |m| run(&registry, "LambdaLifting", Verified::No, m), functions);
     }
 }
 
 fn bindings(module: &Module) -> Option<usize> {
     Some(Counts::of_module(module).bindings)
+}
+
+fn functions(module: &Module) -> Option<usize> {
+    Some(Counts::of_module(module).functions)
 }
 
 fn main_bindings(module: &Module) -> Option<usize> {

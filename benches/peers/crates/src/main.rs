@@ -1,7 +1,7 @@
 //! The benchmark program in the forms in which other compilers take it, and timed in anfora and in crates that do the same work.
 //!
 //! `write` prints one form of the program. `time` prints a line of JSON a stage: how long each run took, in seconds of CPU time of one thread, and how many
-//! operations there are after it. The script `benches/peers/run` calls both and makes the table.
+//! operations there are after it (after lifting lambdas, functions). The script `benches/peers/run` calls both and makes the table.
 
 mod anfora_stages;
 mod cranelift;

@@ -28,17 +28,17 @@ use crate::stage::Report;
 macro_rules! binary_operation {
     ($op:ident, $name:literal) => {
         #[pliron_op(
-                    name = $name,
-                    format = "$0 `, ` $1 ` : ` type($0)",
-                    interfaces = [
-                        NOpdsInterface<2>,
-                        OneResultInterface,
-                        pliron::builtin::op_interfaces::SameOperandsType,
-                        pliron::builtin::op_interfaces::SameResultsType,
-                        SameOperandsAndResultType
-                    ],
-                    verifier = "succ",
-                )]
+                            name = $name,
+                            format = "$0 `, ` $1 ` : ` type($0)",
+                            interfaces = [
+                                NOpdsInterface<2>,
+                                OneResultInterface,
+                                pliron::builtin::op_interfaces::SameOperandsType,
+                                pliron::builtin::op_interfaces::SameResultsType,
+                                SameOperandsAndResultType
+                            ],
+                            verifier = "succ",
+                        )]
         struct $op;
 
         #[op_interface_impl]
