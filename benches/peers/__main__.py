@@ -102,9 +102,28 @@ def machine():
     return f"{os.cpu_count()} cores, {model}; commit {commit}{changed}, {time.strftime('%Y-%m-%d', time.gmtime())}"
 
 
-def versions(there):
-    lines = [f"{name} {peer.version(program)}" for name, (peer, program) in there.items()]
-    return ", ".join(lines + [f"{name} {version}" for name, version in crates.versions().items()])
+def head(rounds, versions):
+    """What stands above the tables."""
+    lines = [
+        f"Microseconds of CPU time a binding, the least of {rounds} rounds ({(rounds + 1) // 2} of TVM and of 1,000,000); "
+        "in brackets, how many times as long as anfora takes.",
+        "",
+        f"{machine()}; {', '.join(f'{name} {version}' for name, version in versions.items())}.",
+        "",
+    ]
+    share = statistics.median(process.shares)
+    if share < QUIET:
+        lines += [f"The machine did other work: half of the processes had a processor for {share:.0%} of their time or less.", ""]
+    return lines
+
+
+def judge(best):
+    """Prints whether all have done the same work, and which goals hold. The lines on what does not: of the work, of the goals."""
+    work, goals = list(table.same_work(best)), list(table.goals(best))
+    wrong, missed = ([line for line, right in lines if not right] for lines in [work, goals])
+    print(f"what is left of the program is the same in {len(work) - len(wrong)} of {len(work)} stages of others", *wrong, sep="\n")
+    print("", *(line for line, _ in goals), f"{len(goals) - len(missed)} of {len(goals)} goals hold", sep="\n")
+    return wrong, missed
 
 
 def main():
@@ -116,33 +135,27 @@ def main():
     there, missing = found(args.only)
     for line in missing:
         said(line)
-    sizes = [1_000, 10_000, 100_000, LARGE]
     rounds = args.rounds or (2 if args.quick else 5)
-    best, failed = measure(rounds, sizes[:-1] if args.quick else sizes, program, there, args.only)
+    sizes = [1_000, 10_000, 100_000] + ([] if args.quick else [LARGE])
+    best, failed = measure(rounds, sizes, program, there, args.only)
 
-    where = [f"Microseconds of CPU time a binding, the least of {rounds} rounds ({(rounds + 1) // 2} of TVM and of 1,000,000); in brackets, how many times as long as anfora takes.", ""]
-    where += [f"{machine()}; {versions(there)}.", ""]
-    share = statistics.median(process.shares)
-    if share < QUIET:
-        where += [f"The machine did other work: half of the processes had a processor for {share:.0%} of their time or less.", ""]
-    full, summary = list(where), list(where)
+    versions = {name: peer.version(program) for name, (peer, program) in there.items()}
+    rust = {name: version for name, version in crates.versions().items() if name in best.systems()}
+    full, summary = head(rounds, {**versions, **rust}), head(rounds, versions)
     for n in SHOWN:
-        lines = table.table(best, n, table.SYSTEMS, SMALLEST[n])
-        if n in sizes and lines[2:]:
-            full += [*lines, ""]
-    summary += table.table(best, table.GOAL_SIZE, table.SYSTEMS[:4], SMALLEST[table.GOAL_SIZE])
-    print("\n".join(full + missing + failed))
-
-    work, goals = list(table.same_work(best)), list(table.goals(best))
-    wrong, missed = [line for line, right in work if not right], [line for line, holds in goals if not holds]
-    print(f"what is left of the program is the same in {len(work) - len(wrong)} of {len(work)} stages of others", *wrong, sep="\n")
-    print("", *(line for line, _ in goals), f"{len(goals) - len(missed)} of {len(goals)} goals hold", sep="\n")
+        if n in sizes:
+            full += [*table.table(best, n, table.SYSTEMS, SMALLEST[n]), ""]
+    summary += [*table.table(best, table.GOAL_SIZE, table.SYSTEMS[:4], SMALLEST[table.GOAL_SIZE]), ""]
+    for lines in [full, summary]:
+        lines += (line for text in missing + failed for line in [text, ""])
+    print("\n".join(full))
+    wrong, missed = judge(best)
     if args.json:
         with open(args.json, "w") as file:
             rows = [{"system": system, **vars(figure)} for (system, _, _), figure in sorted(best.best.items())]
             json.dump(rows, file, indent=1)
     if args.write:
-        table.write("benches/README.md", "peers", full[:-1])
+        table.write("benches/README.md", "peers", full)
         table.write("README.md", "peers", summary)
     return 1 if wrong or failed or (args.check and missed) else 0
 

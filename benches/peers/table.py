@@ -110,7 +110,7 @@ def times(value):
 
 
 def ratio(figures, system, stage, n):
-    """The size up to n at which there are figures for a system and for anfora, and how many times as long the system takes; None where there are none.
+    """The largest size up to n with a figure of a system and one of anfora, and how many times as long the system takes; None without.
 
     >>> from figures import Figure, Figures
     >>> figures = Figures()
@@ -125,7 +125,7 @@ def ratio(figures, system, stage, n):
 
 
 def cell(figures, system, stage, n, smallest):
-    """What a system takes and how many times as long that is as anfora does; that of a smaller size where there is none for this one."""
+    """What a system takes, and how many times as long that is as anfora does; at a smaller size where there is none for this one."""
     if system == "anfora":
         value = figures.microseconds(system, AGAINST.get(stage, stage), n)
         return "–" if value is None else microseconds(value)
@@ -200,13 +200,13 @@ def same_work(figures):
 def replace(text, mark, lines):
     """Puts lines between the two marks of a text.
 
-    >>> replace("a\\n<!-- peers -->\\nold\\n<!-- end of peers -->\\nb\\n", "peers", ["new", "lines"])
+    >>> replace("a\\n<!-- peers -->\\nold\\n<!-- end of peers -->\\nb\\n", "peers", ["new", "lines", ""])
     'a\\n<!-- peers -->\\n\\nnew\\nlines\\n\\n<!-- end of peers -->\\nb\\n'
     """
     begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
     before, rest = text.split(begin)
     _, after = rest.split(end)
-    return "".join([before, begin, "\n", "\n".join(lines), "\n\n", end, after])
+    return "".join([before, begin, "\n", "\n".join(lines), "\n", end, after])
 
 
 def write(path, mark, lines):

@@ -26,8 +26,8 @@ impl<W: Write> Report<W> {
         self.n
     }
 
-    /// Times `work` on what `make` makes afresh for each run. Neither making it nor dropping what comes out is timed. `operations` counts what is left after it;
-    /// `None` where that says nothing.
+    /// Times `work` on what `make` makes afresh for each run. Neither making it nor dropping what comes out is timed. `operations` counts what is left
+    /// after it; `None` where that says nothing.
     pub(crate) fn stage<I, O>(
         &mut self,
         name: &str,
