@@ -6,6 +6,8 @@ use anfora::ir::{
 };
 use anfora::visit::{Binding, ExprFunctor, HoldsBody, Link, Memo, Mutator, Rewrite, RewriteError, Site, chain, mutate};
 
+use crate::programs::CHAIN;
+
 /// A program with multiplications by one.
 pub struct Subject {
     /// Its module.
@@ -24,7 +26,7 @@ impl Subject {
     /// # Panics
     /// If it cannot be built, which is a defect.
     pub fn chain(n: usize) -> Subject {
-        let mut subject = Subject::of(crate::chain(n));
+        let mut subject = Subject::of(CHAIN.build(n));
         let (function, cx) = subject.module.get_mut(subject.key).expect("the program has a function");
         let mut editor = Editor::new(cx, &mut function.body);
         let one = editor.literal_id(subject.one);

@@ -1,0 +1,21 @@
+//! Every stage on the benchmark program, and on the programs that it is for, in bindings a second. A group is a stage, a bench in it a program and its number of bindings.
+
+mod models;
+mod passes;
+mod representation;
+mod threads;
+mod visiting;
+
+use anfora_benches::sizes::criterion;
+use criterion::{criterion_group, criterion_main};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+criterion_group! {
+    name = benches;
+    config = criterion();
+    targets = representation::benches, visiting::benches, passes::each, passes::pipelines, models::benches, threads::benches
+}
+criterion_main!(benches);

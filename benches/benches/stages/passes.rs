@@ -1,0 +1,80 @@
+//! Each registered pass, and pipelines.
+
+use anfora::ir::Module;
+use anfora_benches::programs::{
+    CHAIN, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, LIFTED, NESTED_CALLS, NESTED_CLOSURES,
+    NESTED_LAMBDAS, PLAIN, Program, REGION, SIBLINGS, TUPLES,
+};
+use anfora_benches::sizes::{SIZES, bench, bench_prepared, on_clones};
+use anfora_benches::{PIPELINE, run, verify};
+use criterion::Criterion;
+
+/// The programs that a pass is timed on besides the benchmark program: those that it is for.
+const PROGRAMS: &[(&str, &[Program])] = &[
+    ("AttachGlobalSymbol", &[FUNCTIONS]),
+    ("CanonicalizeBindings", &[TUPLES]),
+    ("ConvertToDataflow", &[PLAIN]),
+    ("DeadCodeElimination", &[FUNCTIONS]),
+    ("EliminateCommonSubexpr", &[FUNCTIONS]),
+    ("FoldBatchNorm", &[CONVOLUTIONS]),
+    ("FoldConstant", &[FUNCTIONS, CONSTANT, CONSTANTS]),
+    ("FuseOps", &[REGION, FAN_IN]),
+    ("InlineFunctions", &[FUSED, LIFTED]),
+    ("LambdaLifting", &[SIBLINGS, NESTED_LAMBDAS, NESTED_CLOSURES]),
+    ("Normalize", &[NESTED_CALLS]),
+    ("ToANormalForm", &[NESTED_CALLS]),
+];
+
+/// The pass as a pipeline: with options where it does nothing without.
+fn pipeline_of(pass: &str) -> &str {
+    match pass {
+        "BindParams" => r#"BindParams{function=main,params="%x=dense<Tensor[(8,), float32]>[1]"}"#,
+        other => other,
+    }
+}
+
+/// A group for each pass of the registry.
+///
+/// # Panics
+/// If a pass changes none of its programs: then it would not be measured.
+pub(crate) fn each(c: &mut Criterion) {
+    let registry = anfora::passes::registry();
+    for pass in registry.passes() {
+        let name = pass.name();
+        let own = PROGRAMS.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, programs)| programs);
+        let programs = [&[CHAIN], own].concat();
+        let pipeline = pipeline_of(name);
+        let works = |p: &Program| run(&registry, pipeline, &mut p.build(SIZES[0])).is_changed();
+        assert!(programs.iter().any(works), "{name} is timed on no program that it changes");
+        bench(c, name, &programs, |b, module| on_clones(b, module, |m| run(&registry, pipeline, m)));
+    }
+}
+
+pub(crate) fn pipelines(c: &mut Criterion) {
+    let registry = anfora::passes::registry();
+    for (name, pipeline) in [("fold-and-canonicalize", "FoldConstant,CanonicalizeBindings"), ("pipeline", PIPELINE)] {
+        bench(c, name, &[CHAIN, FUNCTIONS], |b, module| on_clones(b, module, |m| run(&registry, pipeline, m)));
+    }
+    bench(c, "pipeline-verified", &[CHAIN], |b, module| {
+        on_clones(b, module, |m| {
+            run(&registry, PIPELINE, m);
+            verify(m);
+        });
+    });
+    // A phase begins where those before it have come to.
+    let mut phases = String::new();
+    for pipeline in registry.pipelines() {
+        let name = &pipeline.name;
+        let reach = |mut module: Module| {
+            if name.starts_with("phase") {
+                run(&registry, &phases, &mut module);
+            }
+            module
+        };
+        bench_prepared(c, name, &[CHAIN], reach, |b, module| on_clones(b, module, |m| run(&registry, name, m)));
+        if name.starts_with("phase") {
+            phases += if phases.is_empty() { "" } else { "," };
+            phases += name;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the benches time: programs of any size, and stages, each on a module of its own.
+
+pub mod boxed_tree;
+pub mod programs;
+pub mod rewrites;
+pub mod sizes;
+
+use std::sync::Arc;
+
+use anfora::ir::{Module, Source, parse_module, verify_module};
+use anfora::manager::{Outcome, Pass, PassContext, PassRegistry, parse_pipeline};
+
+/// Folding, elimination of common subexpressions, elimination of dead code: the pipeline that every compared system runs.
+pub const PIPELINE: &str = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
+
+/// Parses a text.
+///
+/// # Panics
+/// If it is not a program.
+pub fn parse(text: &str) -> Module {
+    match parse_module(Source::new("bench.anf", text), anfora::ops::standard()) {
+        Ok(module) => module,
+        Err(errors) => panic!("{}", errors[0]),
+    }
+}
+
+/// Verifies a module.
+///
+/// # Panics
+/// If it is not well-formed.
+pub fn verify(module: &Module) {
+    if let Err(errors) = verify_module(module) {
+        panic!("{}", errors[0]);
+    }
+}
+
+/// Runs a pipeline at level 3, on one thread and without instruments.
+///
+/// # Panics
+/// If a pass fails.
+pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) -> Outcome {
+    run_under(&context(registry, 1), pipeline, module)
+}
+
+/// A context of level 3 without instruments that shares function passes out to so many threads.
+///
+/// # Panics
+/// Never: nothing is asked of it that could be wrong.
+pub fn context(registry: &Arc<PassRegistry>, threads: usize) -> PassContext {
+    let builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).threads(threads);
+    builder.build().expect("an empty context is valid")
+}
+
+/// Runs a pipeline under a context.
+///
+/// # Panics
+/// If a pass fails.
+pub fn run_under(context: &PassContext, pipeline: &str, module: &mut Module) -> Outcome {
+    let pipeline = parse_pipeline(context.registry(), pipeline).expect("a pipeline of registered passes");
+    match pipeline.apply(module, context) {
+        Ok(outcome) => outcome,
+        Err(failure) => panic!("{failure}"),
+    }
+}

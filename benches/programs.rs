@@ -1,0 +1,117 @@
+//! The programs that stages are timed on, by name and number of bindings.
+
+use std::fmt::Write;
+
+use anfora::ir::Module;
+use anfora::passes::registry;
+use anfora::programs::Shape;
+
+use crate::{parse, run};
+
+/// A program of any size.
+#[derive(Copy, Clone)]
+pub struct Program {
+    /// Its name in the names of benches.
+    pub name: &'static str,
+    build: fn(usize) -> Module,
+    most: usize,
+}
+
+impl Program {
+    const fn new(name: &'static str, build: fn(usize) -> Module) -> Program {
+        Program { name, build, most: usize::MAX }
+    }
+
+    /// The program of about `n` bindings.
+    ///
+    /// # Panics
+    /// If it cannot be built, which is a defect.
+    pub fn build(&self, n: usize) -> Module {
+        (self.build)(n)
+    }
+
+    /// Whether there is one of so many bindings.
+    pub fn reaches(&self, n: usize) -> bool {
+        n <= self.most
+    }
+}
+
+/// The benchmark program.
+pub const CHAIN: Program = Program::new("chain", |n| shape("chain", n));
+
+/// The benchmark program of 100 bindings, so many times.
+pub const FUNCTIONS: Program = Program::new("functions", |n| functions(n.div_ceil(100), 100));
+
+/// A chain that folds to one constant.
+pub const CONSTANT: Program = Program::new("const", |n| shape("const", n));
+
+/// Bindings that fold to a constant each.
+pub const CONSTANTS: Program = Program::new("many-consts", |n| shape("many-consts", n));
+
+/// A call as the operand of a call: nothing is bound, but is to be.
+pub const NESTED_CALLS: Program = Program::new("nested-call", |n| shape("nested-call", n));
+
+/// Bindings outside of dataflow regions.
+pub const PLAIN: Program = Program::new("skip", |n| shape("skip", n));
+
+/// Tuples in tuples, projected again. Their types nest as they do, and so are limited.
+pub const TUPLES: Program = Program { most: 100_000, ..Program::new("nested-tuple", |n| shape("nested-tuple", n / 2)) };
+
+/// Lambdas side by side, each of which captures something; two bindings each.
+pub const SIBLINGS: Program = Program::new("siblings", |n| shape("siblings", n / 2));
+
+/// Lambdas in lambdas; two bindings each.
+pub const NESTED_LAMBDAS: Program = Program::new("nested-fn", |n| shape("nested-fn", n / 2));
+
+/// Lambdas in lambdas, all of which capture what the innermost needs; two bindings each.
+pub const NESTED_CLOSURES: Program = Program::new("nested-closure", |n| shape("nested-closure", n / 2));
+
+/// A dataflow region of elementwise operators.
+pub const REGION: Program = Program::new("region-chain", |n| shape("region-chain", n));
+
+/// A dataflow region of operators side by side, joined by 62.
+pub const FAN_IN: Program = Program::new("region-fan-in", |n| shape("region-fan-in", n));
+
+/// The benchmark program, fused: its groups are primitive functions.
+pub const FUSED: Program = Program::new("chain-fused", |n| after("FuseOps", CHAIN.build(n)));
+
+/// What lambdas in lambdas are lifted to: functions that call each other.
+pub const LIFTED: Program = Program::new("nested-fn-lifted", |n| after("LambdaLifting", NESTED_LAMBDAS.build(n)));
+
+/// Convolutions, each normalised.
+pub const CONVOLUTIONS: Program = Program::new("convolutions", |n| convolutions(n / 2));
+
+/// A module of so many functions, each the benchmark program of `n` bindings.
+///
+/// # Panics
+/// If it cannot be built, which is a defect.
+pub fn functions(count: usize, n: usize) -> Module {
+    let one = CHAIN.build(n).to_text();
+    parse(&(0..count).map(|i| one.replacen("@main", &format!("@f{i}"), 1)).collect::<String>())
+}
+
+/// A shape of that size.
+fn shape(name: &str, size: usize) -> Module {
+    let shape: Shape = name.parse().expect("a shape");
+    shape.build(size, 0).expect("shapes are well-typed")
+}
+
+fn after(pipeline: &str, mut module: Module) -> Module {
+    run(&registry(), pipeline, &mut module);
+    module
+}
+
+/// `nn.conv2d` of what the one before gave, and `nn.batch_norm` of that; two channels.
+fn convolutions(n: usize) -> Module {
+    let channel = |a: u32, b: u32| format!("dense<Tensor[(2,), float32]>[{a}, {b}]");
+    let weight = "dense<Tensor[(2, 2, 1, 1), float32]>[1, 2, 3, 4]";
+    let normal = [channel(1, 2), channel(10, 20), channel(4, 3), channel(3, 8)].join(", ");
+    let mut text = "def @main(%n0: Tensor[(1, 2, 4, 4), float32]) {\n".to_string();
+    for i in 1..=n {
+        let before = i - 1;
+        writeln!(text, "let %c{i} = nn.conv2d(%n{before}, {weight}); let %n{i} = nn.batch_norm(%c{i}, {normal});")
+            .expect("writing to a string succeeds");
+    }
+    writeln!(text, "%n{n}\n}}").expect("writing to a string succeeds");
+    parse(&text)
+}
