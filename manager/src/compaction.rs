@@ -43,7 +43,7 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &Pass
                 .filter(|(key, _)| looked.next_if_eq(&key).is_some())
                 .map(|(_, f)| Job { size: f.body.len(), what: &mut f.body })
                 .collect();
-            workers.map(jobs, || (), |(), _, body| compact(body));
+            workers.map(workers.chunks(jobs), || (), |(), _, bodies| bodies.into_iter().for_each(compact));
         }
         None => {
             for key in looked {

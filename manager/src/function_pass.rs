@@ -14,7 +14,7 @@ use crate::parallel::{FirstFailure, Job, Workers};
 use crate::pass::{Pass, PassKind};
 use crate::rounds::Visits;
 use crate::scope;
-use crate::signatures::update_signatures;
+use crate::signatures::{WorkedOn, update_signatures};
 
 /// The attribute of functions that function passes leave alone.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -151,7 +151,7 @@ impl FunctionPass {
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
         cx: &PassContext,
-    ) -> Result<Vec<FunctionKey>, PassFailure> {
+    ) -> Result<Vec<WorkedOn>, PassFailure> {
         let mut edited = Vec::new();
         for &key in keys {
             let Some((function, tables)) = module.get_mut(key) else { continue };
@@ -161,15 +161,16 @@ impl FunctionPass {
             if let Err(error) = self.work_on(tables, function, view, cx) {
                 return Err(error.or_in_function(module.name(key)).into());
             }
+            let worked_on = WorkedOn::new(key, function);
             if module.is_edited(key) {
-                edited.push(key);
+                edited.push(worked_on);
             }
         }
         Ok(edited)
     }
 
-    /// Works on these functions, which are in program order, on several threads, each function under an overlay of the tables; those that were edited.
-    /// Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
+    /// Works on these functions, which are in program order, on several threads, those that a thread takes at a time under an overlay of the tables; those that
+    /// were edited. Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
     fn side_by_side(
         &self,
         workers: &Workers,
@@ -177,15 +178,7 @@ impl FunctionPass {
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
         cx: &PassContext,
-    ) -> Result<Vec<FunctionKey>, PassFailure> {
-        struct Done<'a> {
-            key: FunctionKey,
-            function: &'a mut Function,
-            handle: PassContext,
-            /// In a box, since results are moved about until they are in program order.
-            additions: Option<Box<Additions>>,
-            result: Result<(), PassError>,
-        }
+    ) -> Result<Vec<WorkedOn>, PassFailure> {
         module.cx.freeze();
         let (functions, tables) = module.get_all_mut();
         let mut keys = keys.iter().peekable();
@@ -197,18 +190,17 @@ impl FunctionPass {
         let failure = FirstFailure::none();
         let frozen = &*tables;
         let done = workers.map(
-            jobs,
-            || frozen.overlay(),
-            |overlay, i, (key, function)| {
+            workers.chunks(jobs),
+            || (frozen.overlay(), cx.beside()),
+            |(overlay, handle), i, functions| {
                 if failure.is_before(i) {
                     return None;
                 }
-                let handle = cx.beside();
-                let result = self.work_on(overlay, function, view, &handle);
-                if result.is_err() {
+                let done = self.work_on_chunk(overlay, functions, view, handle);
+                if done.failed.is_some() {
                     failure.note(i);
                 }
-                Some(Done { key, function, additions: overlay.take_additions().map(Box::new), handle, result })
+                Some(done)
             },
         );
         tables.thaw();
@@ -216,42 +208,95 @@ impl FunctionPass {
         let mut translated = Vec::new();
         let mut absorbed = Vec::new();
         let mut failed: Option<PassError> = None;
-        for Done { key, function, handle, additions, result } in done.into_iter().flatten() {
-            let translation = match additions.as_ref().map(|a| tables.absorb(a)).transpose() {
+        for chunk in done.into_iter().flatten() {
+            let translation = match chunk.additions.as_ref().map(|a| tables.absorb(a)).transpose() {
                 Ok(translation) => translation.filter(|t| !t.is_identity()),
                 Err(error) => {
-                    failed.get_or_insert_with(|| PassError::from(error).or_in_function(name_of(tables, function)));
+                    let first = chunk.functions.first().map_or("", |function| name_of(tables, function));
+                    failed.get_or_insert_with(|| PassError::from(error).or_in_function(first));
                     None
                 }
             };
-            absorbed.extend(additions);
-            worked_on.push(key);
+            absorbed.extend(chunk.additions);
             // What comes after the first failure would not have been done.
             if failed.is_none() {
-                cx.take_over(&handle);
-                failed = result.err().map(|error| error.or_in_function(name_of(tables, function)));
+                cx.take_over(&chunk.left);
+                failed = chunk.failed;
             }
+            let result = |ty| translation.as_ref().map_or(ty, |t| t.ty(ty));
+            worked_on.extend(chunk.worked_on.into_iter().map(|f| WorkedOn { result: f.result.map(result), ..f }));
             if let Some(translation) = translation {
-                translated.push(Job { size: function.body.len(), what: (function, translation) });
+                let size = chunk.functions.iter().map(|f| f.body.len()).sum();
+                translated.push(Job { size, what: (chunk.functions, translation) });
             }
         }
-        workers.map(translated, || (), |(), _, (function, translation)| function.translate(&translation));
+        workers.map(
+            translated,
+            || (),
+            |(), _, (functions, translation)| {
+                functions.into_iter().for_each(|function| function.translate(&translation));
+            },
+        );
         workers.let_go(absorbed);
         match failed {
             Some(error) => Err(error.into()),
             None => {
-                worked_on.retain(|&key| module.is_edited(key));
+                worked_on.retain(|f| module.is_edited(f.key));
                 Ok(worked_on)
             }
         }
     }
+
+    /// Works on functions that follow each other, up to the first that fails, under an overlay of the tables. What is left through the handle is of one function at
+    /// a time.
+    fn work_on_chunk<'a>(
+        &self,
+        overlay: &mut Context,
+        functions: Vec<(FunctionKey, &'a mut Function)>,
+        view: &ModuleView<'_>,
+        handle: &PassContext,
+    ) -> Chunk<'a> {
+        let mut done = Chunk {
+            functions: Vec::with_capacity(functions.len()),
+            worked_on: Vec::with_capacity(functions.len()),
+            left: handle.beside(),
+            additions: None,
+            failed: None,
+        };
+        for (key, function) in functions {
+            let result = self.work_on(overlay, function, view, handle);
+            done.left.take_over(handle);
+            done.failed = result.err().map(|error| error.or_in_function(name_of(overlay, function)));
+            done.worked_on.push(WorkedOn::new(key, function));
+            done.functions.push(function);
+            if done.failed.is_some() {
+                break;
+            }
+        }
+        done.additions = overlay.take_additions();
+        done
+    }
+}
+
+/// Functions that one thread worked on under one overlay of the tables.
+struct Chunk<'a> {
+    functions: Vec<&'a mut Function>,
+    worked_on: Vec<WorkedOn>,
+    /// What was left of them, in their order.
+    left: PassContext,
+    additions: Option<Additions>,
+    /// What the last of them failed with.
+    failed: Option<PassError>,
 }
 
 /// What [`Purity::of_module`] says; the bodies are looked at on several threads.
 fn purity_by(workers: &Workers, module: &Module) -> Purity {
     let scan = EffectScan::new(&module.cx);
     let jobs = module.functions().map(|(key, f)| Job { size: f.body.len(), what: (key, f) }).collect();
-    let found = workers.map(jobs, || (), |(), _, (key, f)| scan.may_have_effects(&f.body).then_some(key));
+    let look = |functions: Vec<(FunctionKey, &Function)>| -> Vec<FunctionKey> {
+        functions.into_iter().filter(|(_, f)| scan.may_have_effects(&f.body)).map(|(key, _)| key).collect()
+    };
+    let found = workers.map(workers.chunks(jobs), || (), |(), _, functions| look(functions));
     let found: FxHashSet<FunctionKey> = found.into_iter().flatten().collect();
     Purity::of_module_where(module, |key, _| found.contains(&key))
 }

@@ -86,11 +86,14 @@ impl Left {
         None
     }
 
-    /// Adds what waits in another, after what waits here.
+    /// Adds what waits in another, after what waits here. Nothing is left of the other then.
     pub(crate) fn take_over(&self, other: &Left) {
+        if !other.any.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let State { kept, dropped, errors, stage: _ } = std::mem::take(&mut *lock(&other.state));
         let state = &mut *lock(&self.state);
-        self.any.fetch_or(!kept.is_empty() || dropped > 0, Ordering::Release);
+        self.any.store(true, Ordering::Release);
         state.errors += errors;
         state.dropped += dropped;
         kept.into_iter().for_each(|item| state.push(item));

@@ -54,6 +54,23 @@ impl Workers {
         jobs > 1 && self.pool().is_some()
     }
 
+    /// Puts jobs that follow each other together, so that a thread takes them as one: not so many that others wait for the last one, and not so few that they
+    /// queue. What is large by itself stays by itself.
+    pub(crate) fn chunks<J>(&self, jobs: Vec<Job<J>>) -> Vec<Job<Vec<J>>> {
+        let share = total(&jobs) / (self.threads * SHARES);
+        let mut chunks: Vec<Job<Vec<J>>> = Vec::new();
+        for Job { size, what } in jobs {
+            match chunks.last_mut() {
+                Some(chunk) if chunk.size.saturating_add(size) <= share => {
+                    chunk.size += size;
+                    chunk.what.push(what);
+                }
+                _ => chunks.push(Job { size, what: vec![what] }),
+            }
+        }
+        chunks
+    }
+
     /// Drops things on a thread of the pool, while this one goes on.
     pub(crate) fn let_go<T: Send + 'static>(&self, things: Vec<T>) {
         if let (false, Some(pool)) = (things.is_empty(), self.pool()) {
@@ -61,7 +78,7 @@ impl Workers {
         }
     }
 
-    /// The results of some work on each job, in the order of the jobs. The threads take them in that order, a few at a time, except that those which are much larger
+    /// The results of some work on each job, in the order of the jobs. The threads take them in that order, one at a time, except that those which are much larger
     /// than others come first; each thread has a state of its own.
     pub(crate) fn map<J: Send, S, R: Send>(
         &self,
@@ -76,11 +93,9 @@ impl Workers {
                 return jobs.into_iter().enumerate().map(|(i, job)| work(&mut state, i, job.what)).collect();
             }
         };
-        let (count, total) = (jobs.len(), jobs.iter().map(|j| j.size).fold(0, usize::saturating_add));
+        let (count, total) = (jobs.len(), total(&jobs));
         let workers = self.threads.min(count);
         let large = total / (workers * 4);
-        // So much is taken at a time: not so much that others wait for the last one, and not so little that they queue.
-        let share = total / (workers * 32);
         let mut queue: Vec<(usize, Job<J>)> = jobs.into_iter().enumerate().collect();
         queue.sort_by_key(|(_, job)| Reverse(job.size > large));
         let queue = Mutex::new(queue.into_iter());
@@ -89,20 +104,9 @@ impl Workers {
             let mut state = state();
             let mut results = Vec::new();
             loop {
-                let mut batch = Vec::new();
-                let mut size = 0;
-                let mut queue = lock(&queue);
-                while size <= share
-                    && let Some((i, job)) = queue.next()
-                {
-                    size += job.size;
-                    batch.push((i, job));
-                }
-                drop(queue);
-                if batch.is_empty() {
-                    break;
-                }
-                results.extend(batch.into_iter().map(|(i, job)| (i, work(&mut state, i, job.what))));
+                let next = lock(&queue).next();
+                let Some((i, job)) = next else { break };
+                results.push((i, work(&mut state, i, job.what)));
             }
             lock(&done).append(&mut results);
         };
@@ -115,6 +119,13 @@ impl Workers {
         done.sort_unstable_by_key(|&(i, _)| i);
         done.into_iter().map(|(_, result)| result).collect()
     }
+}
+
+/// For each thread, so many chunks of jobs.
+const SHARES: usize = 32;
+
+fn total<J>(jobs: &[Job<J>]) -> usize {
+    jobs.iter().map(|j| j.size).fold(0, usize::saturating_add)
 }
 
 thread_local! {
@@ -184,6 +195,19 @@ mod tests {
                 );
                 assert_eq!(doubled, (0..n).map(|i| 2 * i).collect::<Vec<_>>());
             }
+        }
+    }
+
+    #[test]
+    fn chunks_are_in_the_order_of_the_jobs_and_few() {
+        let workers = Workers::new(2);
+        for n in [0, 1, 2, 5, 1000, 10_000] {
+            let sizes: Vec<usize> = (0..n).map(|i| if i % 997 == 13 { 1_000_000 } else { 1 + i % 5 }).collect();
+            let chunks = workers.chunks(jobs(&sizes));
+            assert!(chunks.len() <= 200, "{} chunks of {n} jobs", chunks.len());
+            assert!(chunks.iter().all(|c| c.size == c.what.iter().map(|&i| sizes[i]).sum::<usize>()));
+            assert!(chunks.iter().all(|c| c.what.len() == 1 || c.size < 1_000_000));
+            assert_eq!(chunks.into_iter().flat_map(|c| c.what).collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
         }
     }
 

@@ -91,8 +91,8 @@ impl Frame {
     /// Adds what was left in one that was made by [`Frame::beside`].
     pub(crate) fn take_over(&self, other: &Frame) {
         self.left.take_over(&other.left);
-        for (counter, n) in std::mem::take(&mut *lock(&other.counts)) {
-            self.count(counter, n);
+        if other.has_counts.swap(false, Ordering::AcqRel) {
+            lock(&other.counts).drain(..).for_each(|(counter, n)| self.count(counter, n));
         }
     }
 
