@@ -45,6 +45,17 @@ pub struct Body {
     watch: LinkWatch,
 }
 
+/// How much there is going to be in a body.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct BodyRoom {
+    /// Nodes, variables and parameters included.
+    pub nodes: usize,
+    /// Entries in lists of operands.
+    pub operands: usize,
+    /// Parameters of the function.
+    pub params: usize,
+}
+
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 enum Leaf {
     Literal(LiteralId),
@@ -67,7 +78,13 @@ impl std::fmt::Debug for Body {
 impl Body {
     /// A body that returns `()`.
     pub fn new(types: &Types) -> Body {
-        let mut body = Body::hollow(0, 0);
+        Body::with_room(types, BodyRoom::default())
+    }
+
+    /// A body that returns `()`, with room for what is going to be appended to it: each arena takes one allocation then.
+    pub fn with_room(types: &Types, room: BodyRoom) -> Body {
+        let mut body = Body::hollow(room.nodes + 1, room.operands);
+        body.params.reserve_exact(room.params);
         body.push(Expr::Tuple(OperandList::EMPTY), types.unit(), None);
         body
     }
@@ -90,7 +107,7 @@ impl Body {
             journal: None,
             watch: LinkWatch::default(),
         };
-        body.exprs.reserve(nodes);
+        body.exprs.reserve_exact(nodes);
         body
     }
 

@@ -166,6 +166,11 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.reserve(additional);
     }
 
+    /// Makes room for just that many more entries.
+    pub fn reserve_exact(&mut self, additional: usize) {
+        self.items.reserve_exact(additional);
+    }
+
     /// Gives up room for more than `len` entries that is not used.
     pub(crate) fn shrink_to(&mut self, len: usize) {
         self.items.shrink_to(len);

@@ -1,6 +1,6 @@
 //! A function: a body with what is known about it from outside.
 
-use crate::body::Body;
+use crate::body::{Body, BodyRoom};
 use crate::entity::{AttrsId, GlobalId, TypeId};
 use crate::types::Types;
 
@@ -46,13 +46,18 @@ pub enum FunctionKind {
 impl Function {
     /// A public function without parameters that returns `()`; `attrs` is the list for its attributes and meta, usually the empty one.
     pub fn new(types: &Types, attrs: AttrsId) -> Function {
+        Function::with_room(types, attrs, BodyRoom::default())
+    }
+
+    /// The same, whose body has room for what is going to be appended to it.
+    pub fn with_room(types: &Types, attrs: AttrsId, room: BodyRoom) -> Function {
         Function {
             global: None,
             visibility: Visibility::Public,
             ret: None,
             attrs,
             meta: attrs,
-            body: Body::new(types),
+            body: Body::with_room(types, room),
             kind: FunctionKind::Definition,
             span: None,
         }

@@ -57,12 +57,12 @@ impl<K, V, N> Layer<K, V, N> {
 impl<K: EntityId, V: Eq + Hash, N> Layer<K, V, N> {
     /// `start` is the index of the first value of the layer.
     #[inline]
-    fn find(&self, start: usize, hash: u64, value: &V) -> Option<K> {
+    fn find(&self, start: usize, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
         let short = (hash >> 7) as u32;
         let equal = |&(k, id): &(u32, K)| {
             k == short && {
                 work::tick();
-                self.items[id.index() - start] == *value
+                is(&self.items[id.index() - start])
             }
         };
         self.table.find(hash, equal).map(|&(_, id)| id)
@@ -87,15 +87,23 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
         work::tick();
         let hash = hash_of(&value);
         if let Some(frozen) = &self.frozen
-            && let Some(id) = frozen.find(0, hash, &value)
+            && let Some(id) = frozen.find(0, hash, |v| *v == value)
         {
             return id;
         }
-        if let Some(id) = self.own.find(self.start, hash, &value) {
+        if let Some(id) = self.own.find(self.start, hash, |v| *v == value) {
             return id;
         }
         let note = note(self, &value);
         self.own.push(self.start, hash, value, note)
+    }
+
+    /// The id of the value that a key stands for, if it was interned before. The key hashes as that value does, and `is` says whether a value is that one.
+    pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
+        work::tick();
+        let hash = hash_of(key);
+        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, &is));
+        frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -136,9 +144,9 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
     pub(crate) fn intern_ref(&mut self, value: &V) -> K {
         work::tick();
         let hash = hash_of(value);
-        let found = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, value));
+        let found = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, |v| v == value));
         found
-            .or_else(|| self.own.find(self.start, hash, value))
+            .or_else(|| self.own.find(self.start, hash, |v| v == value))
             .unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
 }

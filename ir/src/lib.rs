@@ -78,7 +78,7 @@ pub use alpha::{
     first_difference_with, module_hash,
 };
 pub use attrs::{Attr, AttrTable, attr_depths};
-pub use body::{Body, Span};
+pub use body::{Body, BodyRoom, Span};
 pub use builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use components::Components;

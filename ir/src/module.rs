@@ -175,6 +175,12 @@ impl Module {
         self.source = source;
     }
 
+    /// Makes room for so many functions more.
+    pub fn reserve(&mut self, functions: usize) {
+        self.functions.reserve(functions);
+        self.order.reserve(functions);
+    }
+
     /// Adds a function at the end of the program, named by `global`.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Types, interned: two types are the same just if their ids are.
 
+use std::hash::{Hash, Hasher};
+
 use smallvec::SmallVec;
 
 use crate::dim::{Dim, Dims, Symbols};
@@ -9,7 +11,7 @@ use crate::intern::Interner;
 use crate::layers::Freeze;
 
 /// A type.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Type {
     /// A tensor.
     Tensor(TensorType),
@@ -21,6 +23,44 @@ pub enum Type {
     Any,
     /// The type of an expression with an error in it: it agrees with everything, so that one mistake is reported once.
     Error,
+}
+
+impl Hash for Type {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Type::Tensor(tensor) => (0u8, tensor).hash(state),
+            Type::Tuple(fields) => (1u8, fields).hash(state),
+            Type::Function(FunctionType { params, ret, symbols }) => {
+                Signature { params, ret: *ret, symbols: *symbols }.hash(state);
+            }
+            Type::Any => 3u8.hash(state),
+            Type::Error => 4u8.hash(state),
+        }
+    }
+}
+
+/// A function type whose parts are borrowed. It hashes as the type does, so that one that is there already is found without being made.
+struct Signature<'a> {
+    params: &'a [TypeId],
+    ret: TypeId,
+    symbols: u32,
+}
+
+impl Hash for Signature<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (2u8, self.params, self.ret, self.symbols).hash(state);
+    }
+}
+
+impl Signature<'_> {
+    fn is(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Function(FunctionType { params, ret, symbols }) => {
+                **params == *self.params && *ret == self.ret && *symbols == self.symbols
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Element type and, where known, extents.
@@ -150,7 +190,11 @@ impl Types {
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
         let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).free);
         if binds.is_empty() || !free {
-            return self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 }));
+            let key = Signature { params, ret, symbols: 0 };
+            return match self.types.find(&key, |ty| key.is(ty)) {
+                Some(id) => id,
+                None => self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 })),
+            };
         }
         let bound: rustc_hash::FxHashSet<DimId> = binds.iter().map(|&s| self.dims.symbol(s)).collect();
         let mut numbers: rustc_hash::FxHashMap<DimId, u32> = Default::default();

@@ -1,5 +1,7 @@
 //! Names for new global functions.
 
+use std::fmt::Write;
+
 use anfora_ir::{Attr, Body, Context, Cursor, Expr, GlobalId, GlobalTarget, IdSet, Module, NameId, Step};
 use rustc_hash::FxHashMap;
 
@@ -82,9 +84,7 @@ impl NameSupply {
         let mut text = std::mem::take(&mut self.text);
         let global = loop {
             text.clear();
-            text.push_str(base);
-            text.push('_');
-            text.push_str(&number.to_string());
+            write!(text, "{base}_{number}").expect("writing to a string succeeds");
             number += 1;
             if let Some(global) = self.exactly(cx, &text) {
                 break global;

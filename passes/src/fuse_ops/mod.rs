@@ -54,9 +54,10 @@ mod outline;
 #[cfg(test)]
 mod tests;
 
-use anfora_ir::{Context, Expr, Function, FunctionKey, Literal, Module};
+use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module};
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, set_let_flags};
+use smallvec::SmallVec;
 
 use self::dominators::Dominators;
 use self::graph::{Graph, Patterns};
@@ -152,6 +153,7 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
         if let Some((function, cx)) = module.get_mut(key) {
             replace_groups(cx, function, &graph, &lists, outliner, &mut done);
         }
+        module.reserve(outliner.made.len());
         for (global, function, signature) in outliner.made.drain(..) {
             done.functions += 1;
             let added = module.add(global, function);
@@ -238,8 +240,7 @@ fn replace_groups(
             let Some(outlined) = outliner.outline(cx, body, &members, binder) else { continue };
             let root = members[members.len() - 1];
             let callee = body.global(outlined.global, outlined.signature);
-            let mut operands = Vec::with_capacity(outliner.arguments().len() + 1);
-            operands.push(callee);
+            let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[callee]);
             operands.extend_from_slice(outliner.arguments());
             let operands = body.push_operands(&operands);
             let (ty, span) = (body.ty(root.var.expr()), body.span(root.value));

@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind, GlobalId,
-    LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
+    Attr, AttrsId, Body, BodyRoom, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind,
+    GlobalId, LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
 use anfora_visit::{Binding, Copier, chain};
 use hashbrown::HashTable;
@@ -56,6 +56,10 @@ pub(super) struct Outliner {
     /// The symbols of the group at hand, in the order in which they come.
     symbols: Vec<SymbolId>,
     numbers: FxHashMap<SymbolId, DimId>,
+    /// How much there is in the group at hand, parameters left out.
+    room: BodyRoom,
+    /// The name of the function that is being made.
+    name: String,
     /// Functions to be added to the module.
     pub(super) made: Vec<(GlobalId, Function, TypeId)>,
 }
@@ -96,6 +100,8 @@ impl Outliner {
             params: Vec::new(),
             symbols: Vec::new(),
             numbers: FxHashMap::default(),
+            room: BodyRoom::default(),
+            name: String::new(),
             made: Vec::new(),
         };
         for key in module.order().to_vec() {
@@ -178,7 +184,8 @@ impl Outliner {
                     self.words.truncate(start);
                     return None;
                 }
-                let global = self.names.fresh(cx, &name(cx, body, members));
+                write_name(&mut self.name, cx, body, members);
+                let global = self.names.fresh(cx, &self.name);
                 self.made.push((global, function, signature));
                 self.enter(start, global, signature);
                 return Some(Outlined { global, signature });
@@ -221,6 +228,8 @@ impl Outliner {
         self.params.clear();
         self.symbols.clear();
         self.numbers.clear();
+        // For each member a variable, a value and a Let.
+        self.room = BodyRoom { nodes: 3 * members.len(), operands: 0, params: 0 };
         if self.slots.len() < body.len() {
             self.slots.resize(body.len(), (0, 0));
         }
@@ -232,6 +241,7 @@ impl Outliner {
                     self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, operands.len() as u32]);
                     let lifts = lifts_literals(cx, body, value);
                     let operands: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands(operands));
+                    self.room.operands += operands.len();
                     for operand in operands {
                         self.operand(cx, body, operand, lifts);
                     }
@@ -242,6 +252,7 @@ impl Outliner {
                 }
                 _ => {
                     let fields: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands_of(value));
+                    self.room.operands += fields.len();
                     self.words.extend([Word::Tuple as u32, fields.len() as u32]);
                     for field in fields {
                         self.operand(cx, body, field, false);
@@ -276,6 +287,8 @@ impl Outliner {
                 }
             },
         };
+        // Each of these is a node of the function, or one that it has already.
+        self.room.nodes += usize::from(words[0] >= Word::Literal as u32);
         self.words.extend(words);
     }
 
@@ -360,7 +373,9 @@ impl Outliner {
 
     /// The function of the group that was written down last, and its signature.
     fn build(&self, cx: &mut Context, from: &Body, members: &[Binding]) -> (Function, TypeId) {
-        let mut function = Function::new(&cx.types, cx.attrs.empty());
+        let params = self.params.len();
+        let room = BodyRoom { nodes: self.room.nodes + params, params, ..self.room };
+        let mut function = Function::with_room(&cx.types, cx.attrs.empty(), room);
         function.visibility = Visibility::Private;
         function.attrs = self.attrs;
         // A symbol belongs to one function.
@@ -390,8 +405,8 @@ impl Outliner {
             editor.body.push_param(var);
             params.push(var.expr());
         }
-        let mut vars: Vec<ExprId> = Vec::with_capacity(members.len());
-        let mut operands: Vec<ExprId> = Vec::new();
+        let mut vars: SmallVec<[ExprId; 16]> = SmallVec::with_capacity(members.len());
+        let mut operands: SmallVec<[ExprId; 8]> = SmallVec::new();
         let mut previous: Option<ExprId> = None;
         let unit = editor.cx.types.unit();
         for member in members {
@@ -483,8 +498,9 @@ fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
 }
 
 /// `fused_` and the operators without their namespaces, as many as fit.
-fn name(cx: &Context, body: &Body, members: &[Binding]) -> String {
-    let mut name = "fused".to_string();
+fn write_name(name: &mut String, cx: &Context, body: &Body, members: &[Binding]) {
+    name.clear();
+    name.push_str("fused");
     for member in members {
         let Expr::CallOp { op, .. } = body.expr(member.value) else { continue };
         let op = &cx.ops.get(op).name;
@@ -496,5 +512,4 @@ fn name(cx: &Context, body: &Body, members: &[Binding]) -> String {
         name.push('_');
         name.push_str(op);
     }
-    name
 }

@@ -7,9 +7,11 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, Step, SymbolId, Type, TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, Step, SymbolId, Type,
+    TypeId, VarId,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::failure::{Failure, not_a_normal_form};
 use crate::named_symbols::{for_each_free, for_each_in_attrs};
@@ -37,7 +39,7 @@ pub(super) struct Lambda {
     /// Whether it is used otherwise than by calling it.
     is_value: bool,
     /// The variables that it captures, by where they are first used.
-    captures: Vec<(u32, VarId)>,
+    captures: SmallVec<[(u32, VarId); 2]>,
     /// The lambdas that its block uses as values and that are made closures of at its beginning.
     pub(super) closures: Vec<u32>,
     /// Whether who names it from another lambda takes its captures.
@@ -46,9 +48,28 @@ pub(super) struct Lambda {
     uses: Vec<u32>,
     /// The symbols that it names and does not bind.
     pub(super) symbols: Vec<SymbolUse>,
+    /// How much there is going to be in its function, or a little less.
+    pub(super) room: BodyRoom,
 }
 
 impl Lambda {
+    fn new(node: ExprId, lambda: LambdaId, var: Option<VarId>, parent: u32, region: u32) -> Lambda {
+        Lambda {
+            node,
+            lambda,
+            var,
+            parent,
+            region,
+            is_value: var.is_none(),
+            captures: SmallVec::new(),
+            closures: Vec::new(),
+            passes_on: false,
+            uses: Vec::new(),
+            symbols: Vec::new(),
+            room: BodyRoom::default(),
+        }
+    }
+
     /// What it captures.
     pub(super) fn captures(&self) -> impl ExactSizeIterator<Item = VarId> + '_ {
         self.captures.iter().map(|&(_, var)| var)
@@ -88,7 +109,7 @@ enum UseKind {
 /// The lambdas of a body, in program order after the function itself, and who binds what.
 pub(super) struct Captures {
     pub(super) lambdas: Vec<Lambda>,
-    /// By variable: the lambda in whose block, or as whose parameter, it is bound.
+    /// By variable: the lambda in whose block, or as whose parameter, it is bound. By any other atom: the lambda that was last seen to use it.
     owner: Vec<u32>,
     /// By variable: the lambda that it is bound to; 0 for none.
     lambda_of: Vec<u32>,
@@ -98,6 +119,8 @@ pub(super) struct Captures {
     pub(super) outputs: FxHashSet<VarId>,
     /// Whether a value that may be called is captured: who calls it is not known to be pure any more.
     pub(super) hides_callees: bool,
+    /// The type of the body.
+    pub(super) ty: TypeId,
 }
 
 impl Captures {
@@ -109,15 +132,8 @@ impl Captures {
             return Ok(None);
         }
         let Walk { found, uses, param_symbols, .. } = walk;
-        let mut decision = Decision {
-            cx,
-            body,
-            found,
-            uses,
-            named: FxHashSet::default(),
-            sources: FxHashMap::default(),
-            param_symbols,
-        };
+        let named = FxHashSet::with_capacity_and_hasher(uses.len(), FxBuildHasher);
+        let mut decision = Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols };
         decision.run()?;
         Ok(Some(decision.found))
     }
@@ -181,19 +197,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(cx: &'a Context, body: &'a Body) -> Walk<'a> {
-        let host = Lambda {
-            node: body.root(),
-            lambda: LambdaId::from_index(0),
-            var: None,
-            parent: HOST,
-            region: 0,
-            is_value: false,
-            captures: Vec::new(),
-            closures: Vec::new(),
-            passes_on: false,
-            uses: Vec::new(),
-            symbols: Vec::new(),
-        };
+        let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, 0);
         let found = Captures {
             lambdas: vec![host],
             owner: vec![NOWHERE; body.len()],
@@ -201,6 +205,7 @@ impl<'a> Walk<'a> {
             aliases: FxHashMap::default(),
             outputs: FxHashSet::default(),
             hides_callees: false,
+            ty: cx.types.unit(),
         };
         Walk {
             cx,
@@ -229,6 +234,8 @@ impl<'a> Walk<'a> {
             self.bind_symbols(body.ty(param.expr()), param, |_| true);
         }
         let mut at = body.root();
+        // What was walked last: in the end, the tail.
+        let mut last = at;
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
             match step {
@@ -241,16 +248,23 @@ impl<'a> Walk<'a> {
                         self.regions += 1;
                         self.region = self.regions;
                     }
+                    self.count(2, 0);
                     if let Expr::Lambda { .. } = body.expr(value) {
                         self.define(var);
                         self.naming = Some(var);
                     }
                 }
                 Step::Bound(id) => self.bind(id),
-                Step::Atom(id) => self.use_atom(id, UseKind::Value),
-                Step::Flat(id) => self.node(id),
+                Step::Atom(id) => {
+                    last = id;
+                    self.use_atom(id, UseKind::Value);
+                }
+                Step::Flat(id) => {
+                    last = id;
+                    self.node(id);
+                }
                 Step::Enter(id) => match body.expr(id) {
-                    Expr::If { cond, .. } if body.expr(cond).is_atom() => {}
+                    Expr::If { cond, .. } if body.expr(cond).is_atom() => self.count(1, 0),
                     Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
                     _ => return Err(not_a_normal_form(self.cx, body, at)),
                 },
@@ -275,11 +289,23 @@ impl<'a> Walk<'a> {
                         self.here = self.found.lambdas[self.here as usize].parent;
                     }
                 }
-                Step::Exit(id) => self.mention_type(body.ty(id)),
+                Step::Exit(id) => {
+                    last = id;
+                    self.mention_type(body.ty(id));
+                }
                 Step::Seen(_) => return Err(not_a_normal_form(self.cx, body, at)),
             }
         }
+        self.found.ty = body.ty(last);
         Ok(())
+    }
+
+    /// The lambda that the walk is in has so many nodes and operands more.
+    #[inline]
+    fn count(&mut self, nodes: usize, operands: usize) {
+        let room = &mut self.found.lambdas[self.here as usize].room;
+        room.nodes += nodes;
+        room.operands += operands;
     }
 
     fn define(&mut self, var: VarId) {
@@ -292,19 +318,7 @@ impl<'a> Walk<'a> {
         if let Some(var) = var {
             self.found.lambda_of[var.index()] = number;
         }
-        self.found.lambdas.push(Lambda {
-            node,
-            lambda,
-            var,
-            parent: self.here,
-            region: self.region,
-            is_value: var.is_none(),
-            captures: Vec::new(),
-            closures: Vec::new(),
-            passes_on: false,
-            uses: Vec::new(),
-            symbols: Vec::new(),
-        });
+        self.found.lambdas.push(Lambda::new(node, lambda, var, self.here, self.region));
         self.here = number;
         for param in self.body.lambda_params(lambda) {
             self.found.owner[param.index()] = number;
@@ -343,6 +357,7 @@ impl<'a> Walk<'a> {
 
     fn node(&mut self, id: ExprId) {
         let body = self.body;
+        self.count(1, body.operands_of(id).len());
         match body.expr(id) {
             Expr::Proj { tuple, .. } => self.use_atom(tuple, UseKind::Value),
             Expr::Call { operands, attrs } => {
@@ -368,8 +383,14 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn use_atom(&mut self, atom: ExprId, kind: UseKind) {
-        let Expr::Var { .. } = self.body.expr(atom) else { return };
         let found = &mut self.found;
+        let Expr::Var { .. } = self.body.expr(atom) else {
+            // Any other atom is one node of each body that uses it.
+            if std::mem::replace(&mut found.owner[atom.index()], self.here) != self.here {
+                self.count(1, 0);
+            }
+            return;
+        };
         let h = found.lambda_of[atom.index()];
         if found.owner[atom.index()] == self.here {
             if h != HOST && kind == UseKind::Value {
@@ -531,7 +552,27 @@ impl Decision<'_> {
             self.found.hides_callees |=
                 lambda.captures().any(|var| matches!(self.cx.types.get(self.body.ty(var.expr())), Type::Function(_)));
         }
+        self.add_up_room();
         Ok(())
+    }
+
+    /// Adds what comes into functions besides what is in the blocks of their lambdas: captures and closures, with the globals that these are of.
+    fn add_up_room(&mut self) {
+        for h in 1..self.found.lambdas.len() {
+            let Lambda { lambda, parent, ref captures, ref closures, .. } = self.found.lambdas[h];
+            let (params, captures) = (self.body.lambda_params(lambda).len() + captures.len(), captures.len());
+            let operands: usize =
+                closures.iter().map(|&closed| self.found.lambdas[closed as usize].captures.len() + 1).sum();
+            // For each closure a variable, a Let, a call and a global.
+            let nodes = params + 4 * closures.len();
+            let room = &mut self.found.lambdas[h].room;
+            room.params = params;
+            room.nodes += nodes;
+            room.operands += operands;
+            let around = &mut self.found.lambdas[parent as usize].room;
+            around.nodes += 2;
+            around.operands += captures + 1;
+        }
     }
 
     /// Captures a variable in the lambda of a use and those around it, up to the one that binds it, or to the one that it is bound to (`up_to`). The

@@ -21,8 +21,8 @@ pub(super) struct Head {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
     ret: TypeId,
-    /// What stands in it for symbols from outside.
-    symbols: Substitution,
+    /// What stands in it for symbols from outside, if it names such.
+    symbols: Option<Box<Substitution>>,
 }
 
 impl Head {
@@ -32,8 +32,9 @@ impl Head {
         let Expr::Lambda { lambda: data, body: block } = body.expr(lambda.node) else {
             unreachable!("lambdas are found where they are nodes");
         };
-        let mut symbols = Substitution::default();
+        let mut symbols: Option<Box<Substitution>> = None;
         for used in &lambda.symbols {
+            let symbols = symbols.get_or_insert_default();
             if symbols.get(used.symbol).is_none() {
                 let dims = &mut cx.types.dims;
                 let own = dims.new_symbol(dims.symbol_name(used.symbol));
@@ -42,9 +43,9 @@ impl Head {
             }
         }
         let params: SmallVec<[VarId; 8]> = body.lambda_params(data).chain(lambda.captures()).collect();
-        let params: SmallVec<[TypeId; 8]> = params.iter().map(|p| symbols.ty(cx, body.ty(p.expr()))).collect();
-        let ret = body.lambda(data).ret.unwrap_or_else(|| body.type_of(block));
-        let ret = symbols.ty(cx, ret);
+        let mut ty = |cx: &mut Context, ty| symbols.as_mut().map_or(ty, |symbols| symbols.ty(cx, ty));
+        let params: SmallVec<[TypeId; 8]> = params.iter().map(|p| ty(cx, body.ty(p.expr()))).collect();
+        let ret = ty(cx, body.lambda(data).ret.unwrap_or_else(|| body.type_of(block)));
         let ret = without_inner_symbols(cx, &params, ret);
         let signature = signature_type(cx, &params, ret);
         Head { global, signature, ret, symbols }
@@ -69,9 +70,8 @@ fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> Ty
 /// A function that is being written.
 struct Target {
     lambda: u32,
-    function: Function,
-    /// Captured variables and lambdas, and what stood for them in the function around this one.
-    undo: Vec<(ExprId, Option<ExprId>)>,
+    /// How much was set aside before.
+    set_aside: usize,
     /// Expressions whose types are others than those of what they stand for.
     retyped: Vec<ExprId>,
 }
@@ -108,12 +108,12 @@ pub(super) struct Lifter<'a> {
     /// By variable: what stands for it in the function that is being written.
     stands_for: Vec<Option<ExprId>>,
     targets: Vec<Target>,
-    /// By lambda, as `heads`.
-    done: Vec<Option<Function>>,
+    /// Captured variables and lambdas of the functions that are being written, and what stood for them in the function around each.
+    set_aside: Vec<(ExprId, Option<ExprId>)>,
+    /// By lambda, as `heads`: the functions of those that were entered.
+    functions: Vec<Function>,
     /// As that of a target.
     retyped: Vec<ExprId>,
-    /// How many lambdas were entered.
-    entered: u32,
 }
 
 impl<'a> Lifter<'a> {
@@ -124,7 +124,7 @@ impl<'a> Lifter<'a> {
         heads: Vec<Head>,
         make_closure: Option<OpId>,
     ) -> Lifter<'a> {
-        let done = heads.iter().map(|_| None).collect();
+        let functions = Vec::with_capacity(heads.len());
         let stands_for = vec![None; body.len()];
         Lifter {
             cx,
@@ -134,17 +134,17 @@ impl<'a> Lifter<'a> {
             make_closure,
             stands_for,
             targets: Vec::new(),
-            done,
+            set_aside: Vec::new(),
+            functions,
             retyped: Vec::new(),
-            entered: 0,
         }
     }
 
-    /// The functions that the lambdas become, in program order, with what names them.
-    pub(super) fn run(mut self) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, Failure> {
+    /// The functions that the lambdas become, in program order, with what names them; and what type the body is of then.
+    pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), Failure> {
         let mut stack: Vec<Frame> = Vec::new();
         let mut f = Frame { at: self.body.root(), place: Place::Root, last: Link::Root, start_pending: false };
-        'walk: loop {
+        let tail = 'walk: loop {
             let (value, is_let) = match self.body.expr(f.at) {
                 Expr::Let { value, .. } => (value, true),
                 _ => (f.at, false),
@@ -181,7 +181,7 @@ impl<'a> Lifter<'a> {
                 let tail = new.expect("a lambda in a tail leaves a closure or a global there");
                 self.hang(f.last, tail);
                 match f.place {
-                    Place::Root => break 'walk,
+                    Place::Root => break 'walk tail,
                     Place::Then(id, copy) => {
                         let Expr::If { else_block, .. } = self.body.expr(id) else {
                             unreachable!("the branches of an If are written one after the other");
@@ -207,10 +207,11 @@ impl<'a> Lifter<'a> {
                 }
                 is_let = matches!(self.body.expr(f.at), Expr::Let { .. });
             }
-        }
+        };
         self.retype_body()?;
-        let Lifter { heads, done, .. } = self;
-        Ok(heads.into_iter().zip(done).filter_map(|(head, function)| Some((head.global, function?))))
+        let ty = self.body.ty(tail);
+        let Lifter { heads, functions, .. } = self;
+        Ok((heads.into_iter().map(|head| head.global).zip(functions), ty))
     }
 
     // ---- Where things are written ----
@@ -224,15 +225,15 @@ impl<'a> Lifter<'a> {
     /// The body that is being written.
     #[inline]
     fn target(&mut self) -> &mut Body {
-        match self.targets.last_mut() {
-            Some(target) => &mut target.function.body,
+        match self.targets.last() {
+            Some(target) => &mut self.functions[target.lambda as usize - 1].body,
             None => self.body,
         }
     }
 
     fn editor(&mut self) -> Editor<'_> {
-        let body = match self.targets.last_mut() {
-            Some(target) => &mut target.function.body,
+        let body = match self.targets.last() {
+            Some(target) => &mut self.functions[target.lambda as usize - 1].body,
             None => &mut *self.body,
         };
         Editor::new(self.cx, body)
@@ -246,7 +247,10 @@ impl<'a> Lifter<'a> {
     #[inline]
     fn ty(&mut self, ty: TypeId) -> TypeId {
         match self.targets.last() {
-            Some(target) => self.heads[target.lambda as usize - 1].symbols.ty(self.cx, ty),
+            Some(target) => match &mut self.heads[target.lambda as usize - 1].symbols {
+                Some(symbols) => symbols.ty(self.cx, ty),
+                None => ty,
+            },
             None => ty,
         }
     }
@@ -275,8 +279,10 @@ impl<'a> Lifter<'a> {
             return self.var(atom);
         }
         let ty = self.body.ty(atom);
-        let Some(target) = self.targets.last_mut() else { return atom };
-        let target = &mut target.function.body;
+        if self.targets.is_empty() {
+            return atom;
+        }
+        let target = self.target();
         match expr {
             Expr::Literal(l) => target.literal(l, ty),
             Expr::Global(g) => target.global(g, ty),
@@ -411,7 +417,10 @@ impl<'a> Lifter<'a> {
 
     fn attrs(&mut self, attrs: AttrsId) -> AttrsId {
         match self.targets.last() {
-            Some(target) => self.heads[target.lambda as usize - 1].symbols.attrs(self.cx, attrs),
+            Some(target) => match &mut self.heads[target.lambda as usize - 1].symbols {
+                Some(symbols) => symbols.attrs(self.cx, attrs),
+                None => attrs,
+            },
             None => attrs,
         }
     }
@@ -561,11 +570,10 @@ impl<'a> Lifter<'a> {
 
     /// Begins the function of the next lambda. `at` is the Let or tail where it stands.
     fn open_lambda(&mut self, at: ExprId) -> Result<(u32, Link), Failure> {
-        self.entered += 1;
-        let h = self.entered;
+        let h = self.functions.len() as u32 + 1;
         let captures = self.captures;
         let lambda = &captures.lambdas[h as usize];
-        let mut function = Function::new(&self.cx.types, self.cx.attrs.empty());
+        let mut function = Function::with_room(&self.cx.types, self.cx.attrs.empty(), lambda.room);
         let data = self.body.lambda(lambda.lambda);
         function.visibility = Visibility::Private;
         function.ret = Some(self.head(h).ret);
@@ -578,8 +586,10 @@ impl<'a> Lifter<'a> {
         if let Some(meta) = self.body.meta(lambda.node) {
             function.meta = meta;
         }
-        self.targets.push(Target { lambda: h, function, undo: Vec::new(), retyped: Vec::new() });
+        self.functions.push(function);
+        self.targets.push(Target { lambda: h, set_aside: self.set_aside.len(), retyped: Vec::new() });
         let attrs = self.attrs(data.attrs);
+        self.functions[h as usize - 1].attrs = attrs;
         let count = data.params.len();
         for i in 0..count {
             let param = self.body.operand(data.params, i);
@@ -588,9 +598,6 @@ impl<'a> Lifter<'a> {
         for captured in lambda.captures() {
             self.set_aside(captured.expr());
             self.push_param(captured.expr());
-        }
-        if let Some(target) = self.targets.last_mut() {
-            target.function.attrs = attrs;
         }
         let mut last = Link::Root;
         for &closed in &lambda.closures {
@@ -629,23 +636,19 @@ impl<'a> Lifter<'a> {
 
     /// Something else stands for a variable until the present function is written.
     fn set_aside(&mut self, var: ExprId) {
-        let old = self.stands_for[var.index()];
-        if let Some(target) = self.targets.last_mut() {
-            target.undo.push((var, old));
-        }
+        self.set_aside.push((var, self.stands_for[var.index()]));
     }
 
     /// Ends the function of the lambda that stands at `at`.
     fn close_lambda(&mut self, at: ExprId) -> Result<(), Failure> {
-        let Target { lambda, mut function, undo, retyped } = self.targets.pop().expect("a function is ended once");
-        for (var, old) in undo.into_iter().rev() {
+        let Target { lambda, set_aside, retyped } = self.targets.pop().expect("a function is ended once");
+        for (var, old) in self.set_aside.drain(set_aside..).rev() {
             self.stands_for[var.index()] = old;
         }
         if !retyped.is_empty() {
             let binding = binding_name(self.cx, self.body, at);
-            retype(self.cx, &mut function.body, &retyped, binding)?;
+            retype(self.cx, &mut self.functions[lambda as usize - 1].body, &retyped, binding)?;
         }
-        self.done[lambda as usize - 1] = Some(function);
         Ok(())
     }
 

@@ -105,6 +105,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failu
         let Some((function, cx)) = module.get_mut(host) else { continue };
         let functions = lift(cx, function, &captures, heads).map_err(fail)?;
         let mut keys = Vec::with_capacity(captures.lambdas.len() - 1);
+        module.reserve(keys.capacity());
         for (global, function) in functions {
             count += 1;
             // The names were free.
@@ -137,11 +138,10 @@ fn lift(
     captures: &Captures,
     heads: Vec<Head>,
 ) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, Failure> {
-    let before = function.body.type_of(function.body.root());
     let make_closure = cx.ops.find("make_closure");
-    let functions = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;
-    if function.ret.is_none() && function.body.type_of(function.body.root()) != before {
-        function.ret = Some(before);
+    let (functions, ty) = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;
+    if function.ret.is_none() && ty != captures.ty {
+        function.ret = Some(captures.ty);
     }
     Ok(functions)
 }
