@@ -12,7 +12,7 @@ use crate::layers::{Freeze, LayeredArena};
 use crate::literal::Literal;
 use crate::module::FunctionKey;
 use crate::names::Names;
-use crate::op::{OpRegistry, OpTable};
+use crate::op::{OpRegistry, OpTable, Operand};
 use crate::stamp::{Revisions, Stamp};
 use crate::types::Types;
 
@@ -53,6 +53,17 @@ impl Context {
     pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
         let l = self.literals.get(id);
         self.types.static_tensor(l.dtype(), l.shape())
+    }
+
+    /// A constant as an operand, as type rules see it; `None` is one that is left out.
+    pub fn constant_operand(&mut self, value: Option<&Literal>) -> Operand {
+        match value {
+            Some(value) => {
+                let id = self.literals.intern(value.clone());
+                Operand { ty: self.literal_type(id), literal: Some(id), absent: false }
+            }
+            None => Operand { ty: self.types.any(), literal: None, absent: true },
+        }
     }
 
     /// The global of a name, made (resolving to nothing yet) where it is not there.

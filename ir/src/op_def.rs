@@ -219,6 +219,18 @@ impl AttrDef {
     pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
         AttrDef { name, kind, default, doc }
     }
+    /// One that has to be given.
+    pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, kind, AttrDefault::Required, doc)
+    }
+    /// One that has no value where it is left out.
+    pub const fn optional(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, kind, AttrDefault::Absent, doc)
+    }
+    /// A boolean that is false where it is left out.
+    pub const fn flag(name: &'static str, doc: &'static str) -> AttrDef {
+        AttrDef::new(name, AttrKind::Bool, AttrDefault::Bool(false), doc)
+    }
 }
 
 /// What values an attribute takes.

@@ -1,8 +1,6 @@
 //! Closures over globals, and checks of types at run time.
 
-use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId,
-};
+use anfora_ir::{Arity, AttrDef, AttrKind, Context, Dim, DimId, OpDef, SymbolId, Type, TypeCall, TypeError, TypeId};
 use rustc_hash::FxHashSet;
 
 /// The rows of this family. They have no kernel: the interpreter does what they do.
@@ -20,7 +18,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             Arity::exactly(1),
             match_cast,
         )
-        .attrs(const { &[AttrDef::new("to", AttrKind::Type, AttrDefault::Required, "the type")] })
+        .attrs(const { &[AttrDef::required("to", AttrKind::Type, "the type")] })
         .may_fail(),
     ]
 }

@@ -34,7 +34,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(creation::full(&extents(&shape_operand(c.operand(0)?)?)?, &value))
         })
         .splat(Splat::Always)
-        .attrs(const { &[AttrDef::new("value", AttrKind::Literal, AttrDefault::Required, "a tensor of one element")] })
+        .attrs(const { &[AttrDef::required("value", AttrKind::Literal, "a tensor of one element")] })
         .fusion(ElemWise)
         .shape_operand(0)
         .may_fail(),
@@ -46,7 +46,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 /// The attribute for a shape.
-pub(crate) const SHAPE: AttrDef = AttrDef::new("shape", AttrKind::Shape, AttrDefault::Required, "the extents");
+pub(crate) const SHAPE: AttrDef = AttrDef::required("shape", AttrKind::Shape, "the extents");
 /// The attribute for an element type that is float32 if left out.
 pub(crate) const DTYPE: AttrDef =
     AttrDef::new("dtype", AttrKind::DType, AttrDefault::DType(DType::Float32), "the element type");

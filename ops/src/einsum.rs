@@ -1,9 +1,7 @@
 //! Sums of products over named axes.
 
 use anfora_ir::FusionPattern::OutEWiseFusable;
-use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DimId, Literal, OpDef, Splat, TensorType, TypeCall, TypeError, TypeId,
-};
+use anfora_ir::{Arity, AttrDef, AttrKind, DimId, Literal, OpDef, Splat, TensorType, TypeCall, TypeError, TypeId};
 
 use crate::kernels::einsum::{self, Equation, Label};
 use crate::row::row;
@@ -19,10 +17,9 @@ pub(crate) fn rows() -> Vec<OpDef> {
         })
         .attrs(
             const {
-                &[AttrDef::new(
+                &[AttrDef::required(
                     "subscripts",
                     AttrKind::Str,
-                    AttrDefault::Required,
                     "the names of the axes of each operand and of the result, such as `ij,jk->ik`",
                 )]
             },

@@ -19,7 +19,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         row("compress", "the slices of an axis, or the elements, at which a condition holds", Arity::exactly(2), compress, |c| {
             one(found::compress(c.operand(0)?, c.operand(1)?, c.attrs.int("axis")))
         })
-        .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Absent, "the axis; all elements in row-major order if left out")] })
+        .attrs(const { &[AttrDef::optional("axis", AttrKind::Int, "the axis; all elements in row-major order if left out")] })
         .size_bound(compress_bound)
         .may_fail(),
         row("unique", "the slices of an axis, or the elements, each once; where each first is; which of them each is; how often each is there", Arity::exactly(1), unique, |c| {
@@ -30,7 +30,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    AttrDef::new("axis", AttrKind::Int, AttrDefault::Absent, "the axis; all elements in row-major order if left out"),
+                    AttrDef::optional("axis", AttrKind::Int, "the axis; all elements in row-major order if left out"),
                     AttrDef::new("sorted", AttrKind::Bool, AttrDefault::Bool(true), "whether they ascend; else they are in the order in which they first are there"),
                 ]
             },

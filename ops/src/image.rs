@@ -90,7 +90,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 const AXES: AttrDef =
-    AttrDef::new("axes", AttrKind::Ints, AttrDefault::Absent, "the axes that are resized; all, in order, if left out");
+    AttrDef::optional("axes", AttrKind::Ints, "the axes that are resized; all, in order, if left out");
 const METHOD: AttrDef =
     AttrDef::new("method", AttrKind::Str, AttrDefault::Str("nearest"), "`nearest`, `linear` or `cubic`");
 const ROUNDING_METHOD: AttrDef = AttrDef::new(
@@ -101,18 +101,12 @@ const ROUNDING_METHOD: AttrDef = AttrDef::new(
 );
 const CUBIC_ALPHA: AttrDef =
     AttrDef::new("cubic_alpha", AttrKind::Float, AttrDefault::Float(-0.75), "the coefficient of the cubic weights");
-const EXCLUDE_OUTSIDE: AttrDef = AttrDef::new(
+const EXCLUDE_OUTSIDE: AttrDef = AttrDef::flag(
     "exclude_outside",
-    AttrKind::Bool,
-    AttrDefault::Bool(false),
     "whether what is outside the operand has no weight; else the elements at the border stand for it",
 );
-const ANTIALIAS: AttrDef = AttrDef::new(
-    "antialias",
-    AttrKind::Bool,
-    AttrDefault::Bool(false),
-    "whether the weights spread where an axis shrinks, so that every element counts",
-);
+const ANTIALIAS: AttrDef =
+    AttrDef::flag("antialias", "whether the weights spread where an axis shrinks, so that every element counts");
 const ASPECT_RATIO: AttrDef = AttrDef::new(
     "keep_aspect_ratio_policy",
     AttrKind::Str,

@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::{ElemWise, Injective};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, Context, DimId, DimOp, KernelCall, OpDef, Splat, TensorType, TypeCall,
-    TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, Context, DimId, DimOp, Kernel, KernelCall, OpDef, Splat, TensorType,
+    TypeCall, TypeError, TypeId, TypeRule,
 };
 
 use crate::kernels::Failure;
@@ -88,53 +88,26 @@ pub(crate) fn rows() -> Vec<OpDef> {
                         AttrDefault::Int(0),
                         "how far the diagonal is to the right of the main one",
                     ),
-                    AttrDef::new(
-                        "dtype",
-                        AttrKind::DType,
-                        AttrDefault::Absent,
-                        "the element type; that of the operand if left out",
-                    ),
+                    AttrDef::optional("dtype", AttrKind::DType, "the element type; that of the operand if left out"),
                 ]
             },
         )
         .fusion(ElemWise),
-        row(
-            "nn.depth_to_space",
-            "channels become blocks of the last two axes",
-            Arity::exactly(1),
-            depth_to_space,
-            |c| {
-                one(layout::depth_to_space(
-                    c.operand(0)?,
-                    c.attrs.given_int("block_size")?,
-                    order(c.attrs.str("mode"))?,
-                ))
-            },
-        )
-        .splat(Splat::OfFirst)
-        .attrs(BLOCKS)
-        .fusion(Injective),
-        row(
-            "nn.space_to_depth",
-            "blocks of the last two axes become channels",
-            Arity::exactly(1),
-            space_to_depth,
-            |c| {
-                one(layout::space_to_depth(
-                    c.operand(0)?,
-                    c.attrs.given_int("block_size")?,
-                    order(c.attrs.str("mode"))?,
-                ))
-            },
-        )
-        .splat(Splat::OfFirst)
-        .attrs(BLOCKS)
-        .fusion(Injective),
+        block_row("nn.depth_to_space", "channels become blocks of the last two axes", depth_to_space, |c| {
+            one(layout::depth_to_space(c.operand(0)?, c.attrs.given_int("block_size")?, order(c.attrs.str("mode"))?))
+        }),
+        block_row("nn.space_to_depth", "blocks of the last two axes become channels", space_to_depth, |c| {
+            one(layout::space_to_depth(c.operand(0)?, c.attrs.given_int("block_size")?, order(c.attrs.str("mode"))?))
+        }),
     ]
 }
 
+fn block_row(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
+    row(name, doc, Arity::exactly(1), infer, kernel).attrs(BLOCKS).splat(Splat::OfFirst).fusion(Injective)
+}
+
 const BLOCKS: &[AttrDef] = &[
-    AttrDef::new("block_size", AttrKind::Int, AttrDefault::Required, "the extent of a block along both axes"),
+    AttrDef::required("block_size", AttrKind::Int, "the extent of a block along both axes"),
     AttrDef::new(
         "mode",
         AttrKind::Str,

@@ -16,13 +16,12 @@
 //!
 //! # Example
 //! ```
-//! use anfora_ir::{Context, KernelCall, Literal, AttrReader, Operand, infer_op};
+//! use anfora_ir::{Context, KernelCall, Literal, AttrReader, infer_op};
 //!
 //! let mut cx = Context::new(anfora_ops::standard());
 //! let op = cx.ops.find("add").unwrap();
 //! let (a, b) = (Literal::scalar(40i32), Literal::scalar(2i32));
-//! let ids = [cx.literals.intern(a.clone()), cx.literals.intern(b.clone())];
-//! let operands = ids.map(|l| Operand { ty: cx.literal_type(l), literal: Some(l), absent: false });
+//! let operands = [cx.constant_operand(Some(&a)), cx.constant_operand(Some(&b))];
 //! let (attrs, annotated) = (cx.attrs.empty(), cx.types.any());
 //! let ty = infer_op(&mut cx, op, &operands, attrs, annotated).unwrap();
 //! let call = KernelCall { operands: &[Some(&a), Some(&b)], attrs: AttrReader { cx: &cx, op, attrs }, ty };

@@ -15,7 +15,7 @@ const ATTRS: &[AttrDef] = &[
         AttrDefault::Str("mean"),
         "what becomes of the losses of the samples: `none`, `mean` (by weight) or `sum`",
     ),
-    AttrDef::new("ignore_index", AttrKind::Int, AttrDefault::Absent, "samples of this class do not count"),
+    AttrDef::optional("ignore_index", AttrKind::Int, "samples of this class do not count"),
 ];
 
 /// The rows of this family.

@@ -52,8 +52,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
                         AttrDefault::Float(1.0),
                         "factor of `c`; integral for integers",
                     ),
-                    AttrDef::new("trans_a", AttrKind::Bool, AttrDefault::Bool(false), "whether `a` is transposed"),
-                    AttrDef::new("trans_b", AttrKind::Bool, AttrDefault::Bool(false), "whether `b` is transposed"),
+                    AttrDef::flag("trans_a", "whether `a` is transposed"),
+                    AttrDef::flag("trans_b", "whether `b` is transposed"),
                 ]
             },
         )

@@ -69,7 +69,7 @@ fn by_given_statistics() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    AttrDef::new("size", AttrKind::Int, AttrDefault::Required, "how many channels are summed over"),
+                    AttrDef::required("size", AttrKind::Int, "how many channels are summed over"),
                     AttrDef::new("alpha", AttrKind::Float, AttrDefault::Float(0.0001), "factor of the mean square"),
                     AttrDef::new("beta", AttrKind::Float, AttrDefault::Float(0.75), "exponent"),
                     AttrDef::new("bias", AttrKind::Float, AttrDefault::Float(1.0), "added before the power is taken"),
@@ -125,10 +125,8 @@ fn by_own_statistics() -> Vec<OpDef> {
                 &[
                     LAST_AXES,
                     EPSILON,
-                    AttrDef::new(
+                    AttrDef::flag(
                         "statistics",
-                        AttrKind::Bool,
-                        AttrDefault::Bool(false),
                         "whether the means and the reciprocals of the deviations are results too",
                     ),
                 ]
@@ -175,7 +173,7 @@ fn by_own_statistics() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    AttrDef::new("num_groups", AttrKind::Int, AttrDefault::Required, "the number of groups"),
+                    AttrDef::required("num_groups", AttrKind::Int, "the number of groups"),
                     EPSILON,
                 ]
             },

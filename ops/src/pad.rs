@@ -47,14 +47,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(pad::pad(x, &paddings, Beyond::Constant, &zero(x)))
         })
         .attrs(
-            const {
-                &[AttrDef::new(
-                    "axes",
-                    AttrKind::Ints,
-                    AttrDefault::Absent,
-                    "the axes that the extents are of; all if left out",
-                )]
-            },
+            const { &[AttrDef::optional("axes", AttrKind::Ints, "the axes that the extents are of; all if left out")] },
         )
         .fusion(Injective)
         .shape_operand(1)

@@ -84,10 +84,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
 }
 
 const P: AttrDef = AttrDef::new("p", AttrKind::Int, AttrDefault::Int(2), "which norm");
-const COLUMN_MAJOR: AttrDef = AttrDef::new(
+const COLUMN_MAJOR: AttrDef = AttrDef::flag(
     "column_major",
-    AttrKind::Bool,
-    AttrDefault::Bool(false),
     "whether the first spatial axis is the fastest in the numbers of the elements of a channel",
 );
 
@@ -101,7 +99,7 @@ const fn output_padding(zeros: &'static [i64]) -> AttrDef {
 }
 
 const fn per_axis(name: &'static str, doc: &'static str) -> AttrDef {
-    AttrDef::new(name, AttrKind::Ints, AttrDefault::Absent, doc)
+    AttrDef::optional(name, AttrKind::Ints, doc)
 }
 
 /// `pool` are the attributes of pools: size, strides, padding, dilation and ceil_mode, then `p`, then `column_major`.

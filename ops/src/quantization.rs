@@ -25,6 +25,25 @@ const BLOCK_SIZE: AttrDef = AttrDef::new(
     "how many neighbours along the axis share a scale; 0 for one scale an index, or one for all",
 );
 const DTYPE: &str = "dtype";
+const QUANTIZE_ATTRS: &[AttrDef] = &[
+    AXIS,
+    BLOCK_SIZE,
+    AttrDef::optional(
+        DTYPE,
+        AttrKind::DType,
+        "the element type of the result; that of the zero point or else uint8 if left out",
+    ),
+    AttrDef::optional(
+        "precision",
+        AttrKind::DType,
+        "the element type in which x is divided; that of the scale if left out",
+    ),
+];
+const DEQUANTIZE_ATTRS: &[AttrDef] = &[
+    AXIS,
+    BLOCK_SIZE,
+    AttrDef::optional(DTYPE, AttrKind::DType, "the element type of the result; that of the scale if left out"),
+];
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -41,26 +60,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 one(quantization::quantize(x, scale, c.optional(2), along(c)?, precision, to))
             },
         )
-        .attrs(
-            const {
-                &[
-                    AXIS,
-                    BLOCK_SIZE,
-                    AttrDef::new(
-                        DTYPE,
-                        AttrKind::DType,
-                        AttrDefault::Absent,
-                        "the element type of the result; that of the zero point or else uint8 if left out",
-                    ),
-                    AttrDef::new(
-                        "precision",
-                        AttrKind::DType,
-                        AttrDefault::Absent,
-                        "the element type in which x is divided; that of the scale if left out",
-                    ),
-                ]
-            },
-        )
+        .attrs(QUANTIZE_ATTRS)
         .splat(Splat::OfAll)
         .fusion(Broadcast),
         row(
@@ -74,20 +74,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 one(quantization::dequantize(x, scale, c.optional(2), along(c)?, to))
             },
         )
-        .attrs(
-            const {
-                &[
-                    AXIS,
-                    BLOCK_SIZE,
-                    AttrDef::new(
-                        DTYPE,
-                        AttrKind::DType,
-                        AttrDefault::Absent,
-                        "the element type of the result; that of the scale if left out",
-                    ),
-                ]
-            },
-        )
+        .attrs(DEQUANTIZE_ATTRS)
         .splat(Splat::OfAll)
         .fusion(Broadcast),
         row(

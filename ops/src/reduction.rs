@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::CommReduce;
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat,
-    TypeCall, TypeError, TypeId, TypeRule,
+    Arity, AttrDef, AttrKind, AttrReader, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat, TypeCall,
+    TypeError, TypeId, TypeRule,
 };
 
 use crate::kernels::Failure;
@@ -12,27 +12,16 @@ use crate::kernels::strides::resolve_axes;
 use crate::row::row;
 use crate::typing::{Elements, Extents, Given, as_extent, one, optional, ranked, result, tensor};
 
-const KEEPDIMS: AttrDef =
-    AttrDef::new("keepdims", AttrKind::Bool, AttrDefault::Bool(false), "whether reduced axes stay, with extent 1");
+const KEEPDIMS: AttrDef = AttrDef::flag("keepdims", "whether reduced axes stay, with extent 1");
 const AXES: &[AttrDef] = &[
-    AttrDef::new("axis", AttrKind::Ints, AttrDefault::Absent, "the axes that are reduced; all if left out"),
+    AttrDef::optional("axis", AttrKind::Ints, "the axes that are reduced; all if left out"),
     KEEPDIMS,
-    AttrDef::new(
-        "noop_with_empty_axes",
-        AttrKind::Bool,
-        AttrDefault::Bool(false),
-        "whether an operand that lists no axes means none of them, not all",
-    ),
+    AttrDef::flag("noop_with_empty_axes", "whether an operand that lists no axes means none of them, not all"),
 ];
 const AXIS: &[AttrDef] = &[
-    AttrDef::new("axis", AttrKind::Int, AttrDefault::Absent, "the axis; if left out, all elements in row-major order"),
+    AttrDef::optional("axis", AttrKind::Int, "the axis; if left out, all elements in row-major order"),
     KEEPDIMS,
-    AttrDef::new(
-        "select_last_index",
-        AttrKind::Bool,
-        AttrDefault::Bool(false),
-        "whether the last of several is meant, not the first",
-    ),
+    AttrDef::flag("select_last_index", "whether the last of several is meant, not the first"),
 ];
 
 /// The rows of this family.

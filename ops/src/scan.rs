@@ -1,7 +1,7 @@
 //! Scans along an axis.
 
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DimId, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrKind, DimId, Kernel, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
 };
 
 use crate::kernels::positions::one_integer;
@@ -10,38 +10,27 @@ use crate::row::row;
 use crate::typing::{Elements, Given, axis_of, expect_one, one, optional, tensor};
 
 const ATTRS: &[AttrDef] = &[
-    AttrDef::new(
+    AttrDef::optional(
         "axis",
         AttrKind::Int,
-        AttrDefault::Absent,
         "the axis; without it or an operand that says it, all elements in row-major order",
     ),
-    AttrDef::new("reverse", AttrKind::Bool, AttrDefault::Bool(false), "whether it starts from the last element"),
-    AttrDef::new("exclusive", AttrKind::Bool, AttrDefault::Bool(false), "whether the element itself is left out"),
+    AttrDef::flag("reverse", "whether it starts from the last element"),
+    AttrDef::flag("exclusive", "whether the element itself is left out"),
 ];
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
-        row(
-            "cumsum",
-            "the sum of the elements up to each along an axis; integers wrap",
-            Arity::between(1, 2),
-            infer,
-            |c| run(c, Scan::Sum),
-        )
-        .attrs(ATTRS)
-        .may_fail(),
-        row(
-            "cumprod",
-            "the product of the elements up to each along an axis; integers wrap",
-            Arity::between(1, 2),
-            infer,
-            |c| run(c, Scan::Product),
-        )
-        .attrs(ATTRS)
-        .may_fail(),
+        scan_row("cumsum", "the sum of the elements up to each along an axis; integers wrap", |c| run(c, Scan::Sum)),
+        scan_row("cumprod", "the product of the elements up to each along an axis; integers wrap", |c| {
+            run(c, Scan::Product)
+        }),
     ]
+}
+
+fn scan_row(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
+    row(name, doc, Arity::between(1, 2), infer, kernel).attrs(ATTRS).may_fail()
 }
 
 fn run(c: &KernelCall<'_>, op: Scan) -> Result<Vec<Literal>, KernelError> {

@@ -40,12 +40,7 @@ fn shape_rows() -> Vec<OpDef> {
         .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[AttrDef::new(
-                    "allowzero",
-                    AttrKind::Bool,
-                    AttrDefault::Bool(false),
-                    "whether 0 in the shape is an extent, not the operand's at that place",
-                )]
+                &[AttrDef::flag("allowzero", "whether 0 in the shape is an extent, not the operand's at that place")]
             },
         )
         .fusion(Injective)
@@ -62,10 +57,8 @@ fn shape_rows() -> Vec<OpDef> {
         })
         .attrs(
             const {
-                &[AttrDef::new(
+                &[AttrDef::flag(
                     "bidirectional",
-                    AttrKind::Bool,
-                    AttrDefault::Bool(false),
                     "whether an extent of 1 or none in the shape leaves that of the operand",
                 )]
             },
@@ -80,12 +73,7 @@ fn shape_rows() -> Vec<OpDef> {
         .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[AttrDef::new(
-                    "axes",
-                    AttrKind::Ints,
-                    AttrDefault::Absent,
-                    "the axes in their new order; reversed if left out",
-                )]
+                &[AttrDef::optional("axes", AttrKind::Ints, "the axes in their new order; reversed if left out")]
             },
         )
         .fusion(Injective),
@@ -96,12 +84,7 @@ fn shape_rows() -> Vec<OpDef> {
         .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[AttrDef::new(
-                    "axis",
-                    AttrKind::Ints,
-                    AttrDefault::Absent,
-                    "where they are in the result, if no operand says it",
-                )]
+                &[AttrDef::optional("axis", AttrKind::Ints, "where they are in the result, if no operand says it")]
             },
         )
         .shape_operand(1)
@@ -112,12 +95,7 @@ fn shape_rows() -> Vec<OpDef> {
         .splat(Splat::OfFirst)
         .attrs(
             const {
-                &[AttrDef::new(
-                    "axis",
-                    AttrKind::Ints,
-                    AttrDefault::Absent,
-                    "which ones; all if left out and no operand says it",
-                )]
+                &[AttrDef::optional("axis", AttrKind::Ints, "which ones; all if left out and no operand says it")]
             },
         )
         .shape_operand(1)
@@ -136,12 +114,7 @@ fn shape_rows() -> Vec<OpDef> {
                         AttrDefault::Int(0),
                         "the first axis; a negative one counts from the end, one out of range is clamped",
                     ),
-                    AttrDef::new(
-                        "end",
-                        AttrKind::Int,
-                        AttrDefault::Absent,
-                        "before which axis to end, likewise; the rank if left out",
-                    ),
+                    AttrDef::optional("end", AttrKind::Int, "before which axis to end, likewise; the rank if left out"),
                 ]
             },
         )
@@ -176,13 +149,12 @@ fn selection_rows() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    AttrDef::new(
+                    AttrDef::optional(
                         "sections",
                         AttrKind::Int,
-                        AttrDefault::Absent,
                         "how many parts; of equal extent unless an operand says them, and the last may be smaller",
                     ),
-                    AttrDef::new("indices", AttrKind::Ints, AttrDefault::Absent, "where to cut, ascending"),
+                    AttrDef::optional("indices", AttrKind::Ints, "where to cut, ascending"),
                     AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that is cut"),
                 ]
             },
@@ -197,25 +169,14 @@ fn selection_rows() -> Vec<OpDef> {
         .attrs(
             const {
                 &[
-                    AttrDef::new(
-                        "axes",
-                        AttrKind::Ints,
-                        AttrDefault::Absent,
-                        "the axes that are cut; the first ones if left out",
-                    ),
-                    AttrDef::new(
+                    AttrDef::optional("axes", AttrKind::Ints, "the axes that are cut; the first ones if left out"),
+                    AttrDef::required(
                         "begin",
                         AttrKind::Ints,
-                        AttrDefault::Required,
                         "the first index of each; a negative one counts from the end, one out of range is clamped",
                     ),
-                    AttrDef::new("end", AttrKind::Ints, AttrDefault::Required, "before which index each ends"),
-                    AttrDef::new(
-                        "strides",
-                        AttrKind::Ints,
-                        AttrDefault::Absent,
-                        "the step of each, not 0; 1 if left out",
-                    ),
+                    AttrDef::required("end", AttrKind::Ints, "before which index each ends"),
+                    AttrDef::optional("strides", AttrKind::Ints, "the step of each, not 0; 1 if left out"),
                 ]
             },
         )

@@ -15,12 +15,7 @@ use crate::typing::{Elements, Given, one, tensor};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(-1), "the axis along which they sum to 1"),
-    AttrDef::new(
-        "axes",
-        AttrKind::Ints,
-        AttrDefault::Absent,
-        "instead of `axis`: neighbouring axes, in order, which count as one",
-    ),
+    AttrDef::optional("axes", AttrKind::Ints, "instead of `axis`: neighbouring axes, in order, which count as one"),
 ];
 
 /// The rows of this family.

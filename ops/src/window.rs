@@ -103,20 +103,13 @@ pub(crate) const fn dilation(ones: &'static [i64]) -> AttrDef {
 
 pub(crate) const GROUPS: AttrDef =
     AttrDef::new("groups", AttrKind::Int, AttrDefault::Int(1), "how many groups the channels and features fall into");
-pub(crate) const POOL_SIZE: AttrDef =
-    AttrDef::new("pool_size", AttrKind::Ints, AttrDefault::Required, "the taps on each spatial axis");
-pub(crate) const CEIL_MODE: AttrDef = AttrDef::new(
+pub(crate) const POOL_SIZE: AttrDef = AttrDef::required("pool_size", AttrKind::Ints, "the taps on each spatial axis");
+pub(crate) const CEIL_MODE: AttrDef = AttrDef::flag(
     "ceil_mode",
-    AttrKind::Bool,
-    AttrDefault::Bool(false),
     "whether a last, incomplete window counts, unless it would start in the padding at the end",
 );
-const COUNT_INCLUDE_PAD: AttrDef = AttrDef::new(
-    "count_include_pad",
-    AttrKind::Bool,
-    AttrDefault::Bool(false),
-    "whether the mean divides by the taps in the padding too",
-);
+const COUNT_INCLUDE_PAD: AttrDef =
+    AttrDef::flag("count_include_pad", "whether the mean divides by the taps in the padding too");
 
 /// The lists among the attributes.
 pub(crate) struct Lists {

@@ -1,7 +1,7 @@
 //! Single calls on constants, as constant folding makes them.
 
 use anfora_interp::{OpError, evaluate_op, random_tensor};
-use anfora_ir::{Attr, Context, DType, Literal, Operand, infer_op};
+use anfora_ir::{Attr, Context, DType, Literal, infer_op};
 
 fn evaluate(
     op: &str,
@@ -13,16 +13,7 @@ fn evaluate(
     let op = cx.ops.find(op).unwrap();
     let attrs: Vec<_> = attrs.iter().map(|(k, a)| (*k, cx.attr(a.clone()))).collect();
     let attrs = cx.named_attrs(&attrs);
-    let list: Vec<Operand> = operands
-        .iter()
-        .map(|o| match o {
-            Some(l) => {
-                let id = cx.literals.intern(l.clone());
-                Operand { ty: cx.literal_type(id), literal: Some(id), absent: false }
-            }
-            None => Operand { ty: cx.types.any(), literal: None, absent: true },
-        })
-        .collect();
+    let list: Vec<_> = operands.iter().map(|o| cx.constant_operand(o.as_ref())).collect();
     let annotated = cx.types.error();
     let ty = infer_op(&mut cx, op, &list, attrs, annotated).unwrap();
     let operands: Vec<Option<&Literal>> = operands.iter().map(|o| o.as_ref()).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, Context, DType, KernelCall, KernelError, Literal, Module, OpDef, OpRegistry,
-    Operand, RegisterError, Source, TypeCall, TypeError, TypeId, infer_op, parse_module,
+    RegisterError, Source, TypeCall, TypeError, TypeId, infer_op, parse_module,
 };
 
 fn first(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -200,8 +200,7 @@ fn results_of_kernels_are_of_the_type_of_the_call() {
         registry.register(OpDef::new("f", "", Arity::exactly(1), infer).kernel(kernel)).unwrap();
         let mut cx = Context::new(Arc::new(registry));
         let x = Literal::from_elements(&[2], &[1f32, 2.0]).unwrap();
-        let id = cx.literals.intern(x.clone());
-        let operand = Operand { ty: cx.literal_type(id), literal: Some(id), absent: false };
+        let operand = cx.constant_operand(Some(&x));
         let (op, attrs, any) = (cx.ops.find("f").unwrap(), cx.attrs.empty(), cx.types.any());
         let ty = infer_op(&mut cx, op, &[operand], attrs, any).unwrap();
         KernelCall { operands: &[Some(&x)], attrs: anfora_ir::AttrReader { cx: &cx, op, attrs }, ty }.evaluate()

@@ -1,14 +1,13 @@
 //! Conversion to another element type.
 
-use anfora_ir::{AttrDef, AttrDefault, AttrKind, OpDef, TypeCall, TypeError, TypeId};
+use anfora_ir::{AttrDef, AttrKind, OpDef, TypeCall, TypeError, TypeId};
 
 use super::unary;
 use crate::kernels::{bits, cast};
 use crate::typing::{Elements, given, one, result, tensor};
 
 pub(super) fn rows() -> Vec<OpDef> {
-    const DTYPE: &[AttrDef] =
-        &[AttrDef::new("dtype", AttrKind::DType, AttrDefault::Required, "the element type wanted")];
+    const DTYPE: &[AttrDef] = &[AttrDef::required("dtype", AttrKind::DType, "the element type wanted")];
     vec![
         unary(
             "astype",

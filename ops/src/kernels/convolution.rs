@@ -273,20 +273,10 @@ mod tests {
     use anfora_ir::Element;
     use half::bf16;
 
+    use super::super::test_values::noise;
     use super::*;
     use crate::kernels::cast::cast;
     use crate::kernels::window::Rounding;
-
-    fn noise(shape: &[usize], seed: u64) -> Literal {
-        let mut state = seed;
-        let values: Vec<f32> = (0..element_count(shape).unwrap())
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-            })
-            .collect();
-        Literal::from_elements(shape, &values).unwrap()
-    }
 
     fn sliding<'a>(strides: &'a [i64], padding: &'a [i64], dilation: &'a [i64]) -> Sliding<'a> {
         Sliding { kernel: &[], strides, padding, dilation, rounding: Rounding::Floor }

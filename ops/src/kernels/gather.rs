@@ -276,19 +276,11 @@ pub(crate) fn reverse_sequence(
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::{counting, values};
     use super::*;
-
-    fn counting(shape: &[usize]) -> Literal {
-        let n: usize = shape.iter().product();
-        Literal::from_elements(shape, &(0..n as i32).collect::<Vec<_>>()).unwrap()
-    }
 
     fn ints(shape: &[usize], values: &[i64]) -> Literal {
         Literal::from_elements(shape, values).unwrap()
-    }
-
-    fn values(l: &Literal) -> Vec<i32> {
-        l.elements::<i32>().unwrap().into_owned()
     }
 
     #[test]

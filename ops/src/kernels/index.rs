@@ -292,16 +292,8 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::{counting, values};
     use super::*;
-
-    fn counting(shape: &[usize]) -> Literal {
-        let n = element_count(shape).unwrap();
-        Literal::from_elements(shape, &(0..n as i32).collect::<Vec<_>>()).unwrap()
-    }
-
-    fn values(l: &Literal) -> Vec<i32> {
-        l.elements::<i32>().unwrap().into_owned()
-    }
 
     #[test]
     fn reshape_copies_and_infers() {

@@ -246,16 +246,8 @@ pub(crate) fn flattened_shape(shape: &[usize], axis: i64) -> Result<[usize; 2], 
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::{counting, values};
     use super::*;
-
-    fn counting(shape: &[usize]) -> Literal {
-        let n = element_count(shape).unwrap();
-        Literal::from_elements(shape, &(0..n as i32).collect::<Vec<_>>()).unwrap()
-    }
-
-    fn values(l: &Literal) -> Vec<i32> {
-        l.elements::<i32>().unwrap().into_owned()
-    }
 
     #[test]
     fn tiles() {

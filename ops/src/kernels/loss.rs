@@ -180,11 +180,8 @@ fn first_target(targets: &Literal) -> Result<i64, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::f64s;
     use super::*;
-
-    fn f64s(shape: &[usize], values: &[f64]) -> Literal {
-        Literal::from_elements(shape, values).unwrap()
-    }
 
     fn of(reduction: Reduction) -> Loss<'static> {
         Loss { weights: None, reduction, ignored: None }

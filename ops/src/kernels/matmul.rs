@@ -337,18 +337,8 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
 mod tests {
     use half::f16;
 
+    use super::super::test_values::noise;
     use super::*;
-
-    fn noise(shape: &[usize], seed: u64) -> Literal {
-        let mut state = seed;
-        let values: Vec<f32> = (0..element_count(shape).unwrap())
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-            })
-            .collect();
-        Literal::from_elements(shape, &values).unwrap()
-    }
 
     /// The definition.
     fn slow(a: &Literal, b: &Literal, [m, k, n]: [usize; 3]) -> Vec<f32> {

@@ -40,6 +40,8 @@ pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod standardise;
 pub(crate) mod strides;
+#[cfg(test)]
+mod test_values;
 pub(crate) mod transposed;
 mod view;
 pub(crate) mod window;

@@ -233,19 +233,8 @@ fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::{close, f64s};
     use super::*;
-
-    fn f64s(shape: &[usize], values: &[f64]) -> Literal {
-        Literal::from_elements(shape, values).unwrap()
-    }
-
-    #[track_caller]
-    fn close(got: &Literal, shape: &[usize], expected: &[f64]) {
-        assert_eq!(got.shape(), shape);
-        for (g, e) in got.elements::<f64>().unwrap().iter().zip(expected) {
-            assert!((g - e).abs() < 1e-9, "{g} {e}");
-        }
-    }
 
     #[test]
     fn batch_norm_by_channel() {

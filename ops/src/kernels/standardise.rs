@@ -322,21 +322,10 @@ pub(crate) fn batch_norm_training(
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_values::{close, f64s};
     use super::*;
 
     const NO_EPSILON: Statistic = Statistic::Variance { epsilon: 0.0 };
-
-    fn f64s(shape: &[usize], values: &[f64]) -> Literal {
-        Literal::from_elements(shape, values).unwrap()
-    }
-
-    #[track_caller]
-    fn close(got: &Literal, shape: &[usize], expected: &[f64]) {
-        assert_eq!(got.shape(), shape);
-        for (g, e) in got.elements::<f64>().unwrap().iter().zip(expected) {
-            assert!((g - e).abs() < 1e-9, "{g} {e}");
-        }
-    }
 
     #[test]
     fn groups_without_elements_are_not_walked() {

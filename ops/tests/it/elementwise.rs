@@ -1,24 +1,13 @@
 //! Values of elementwise operators, through their rows: extremes, NaN, mixed element types, bounds, signs of infinity.
 
-use anfora_ir::{
-    Attr, AttrId, AttrReader, Context, DType, Element, KernelCall, KernelError, Literal, Operand, infer_op,
-};
+use anfora_ir::{Attr, AttrId, AttrReader, Context, DType, Element, KernelCall, KernelError, Literal, infer_op};
 use half::{bf16, f16};
 
 /// A call of an operator on constants; `None` is an operand that is left out.
 fn call(op: &str, operands: &[Option<Literal>], attrs: &[(&str, Attr)]) -> Result<Literal, KernelError> {
     let mut cx = Context::new(anfora_ops::standard());
     let op = cx.ops.find(op).expect("a standard operator");
-    let list: Vec<Operand> = operands
-        .iter()
-        .map(|o| match o {
-            Some(l) => {
-                let id = cx.literals.intern(l.clone());
-                Operand { ty: cx.literal_type(id), literal: Some(id), absent: false }
-            }
-            None => Operand { ty: cx.types.any(), literal: None, absent: true },
-        })
-        .collect();
+    let list: Vec<_> = operands.iter().map(|o| cx.constant_operand(o.as_ref())).collect();
     let attrs: Vec<(&str, AttrId)> = attrs.iter().map(|(name, a)| (*name, cx.attr(a.clone()))).collect();
     let attrs = cx.named_attrs(&attrs);
     let attrs = cx.check_op_attrs(op, attrs).expect("attributes of the operator");

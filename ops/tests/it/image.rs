@@ -1,6 +1,6 @@
 //! Values of the operators on images: those that the ONNX documentation and its test cases state, and what follows from the formulas.
 
-use anfora_ir::{Attr, AttrId, AttrReader, Context, DType, KernelCall, Literal, Operand, infer_op};
+use anfora_ir::{Attr, AttrId, AttrReader, Context, DType, KernelCall, Literal, infer_op};
 
 /// The elements of the result on operands that are constants, as text; or why there are none.
 fn call(op: &str, operands: &[Literal], attrs: &[(&str, Attribute)]) -> Result<Literal, String> {
@@ -9,11 +9,7 @@ fn call(op: &str, operands: &[Literal], attrs: &[(&str, Attribute)]) -> Result<L
     let attrs: Vec<(&str, AttrId)> = attrs.iter().map(|(name, a)| (*name, a.intern(&mut cx))).collect();
     let attrs = cx.named_attrs(&attrs);
     let attrs = cx.check_op_attrs(op, attrs).map_err(|(e, _)| e.to_string())?;
-    let mut list = Vec::new();
-    for l in operands {
-        let id = cx.literals.intern(l.clone());
-        list.push(Operand { ty: cx.literal_type(id), literal: Some(id), absent: false });
-    }
+    let list: Vec<_> = operands.iter().map(|l| cx.constant_operand(Some(l))).collect();
     let annotated = cx.types.error();
     let ty = infer_op(&mut cx, op, &list, attrs, annotated).map_err(|e| e.to_string())?;
     let refs: Vec<Option<&Literal>> = operands.iter().map(Some).collect();

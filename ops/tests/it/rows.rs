@@ -567,17 +567,7 @@ fn infer(cx: &mut Context, op: OpId, operands: &[Operand], attrs: AttrsId) -> Re
 }
 
 fn literal_operands(cx: &mut Context, operands: &[Option<Literal>]) -> Vec<Operand> {
-    let mut list = Vec::new();
-    for o in operands {
-        list.push(match o {
-            Some(l) => {
-                let id = cx.literals.intern(l.clone());
-                Operand { ty: cx.literal_type(id), literal: Some(id), absent: false }
-            }
-            None => Operand { ty: cx.types.any(), literal: None, absent: true },
-        });
-    }
-    list
+    operands.iter().map(|o| cx.constant_operand(o.as_ref())).collect()
 }
 
 /// Types and evaluates a call of constants.
@@ -888,8 +878,7 @@ fn reshape_cancels_symbols() {
         (&[0, 5], "Tensor[(n, 5), float32]"),
         (&[0, -1, 5], "a tensor of shape (n, 3, 4) does not fit the shape (n, ?, 5)"),
     ] {
-        let id = cx.literals.intern(Literal::from_elements(&[shape.len()], shape).unwrap());
-        let shape = Operand { ty: cx.literal_type(id), literal: Some(id), absent: false };
+        let shape = cx.constant_operand(Some(&Literal::from_elements(&[shape.len()], shape).unwrap()));
         let x = Operand { ty: x, literal: None, absent: false };
         let found = infer(&mut cx, op, &[x, shape], attrs).map(|ty| cx.type_text(ty).to_string());
         assert_eq!(found.unwrap_or_else(|e| e.message), wanted);
