@@ -114,7 +114,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
             "kernel": op.kernel.is_some(),
             "known_by_type": op.known_by_type.is_some(),
             "splat": format!("{:?}", op.splat),
-            "shape_operand": op.shape_operand,
+            "shape_operands": op.shape_operands,
             "forwards": op.forwards,
             "onnx": onnx,
         }),

@@ -70,7 +70,8 @@ impl<'a> Editor<'a> {
     /// If operands or attributes do not fit the operator.
     pub fn call_op(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
         let attrs = self.cx.check_op_attrs(op, attrs).map_err(|(e, _)| e)?;
-        let list = self.body.push_operands(operands);
+        let given = self.cx.given_operands(self.body, op, operands);
+        let list = self.body.push_operands(given);
         self.push(Expr::CallOp { op, operands: list, attrs })
     }
 

@@ -8,6 +8,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
 use crate::expr::Expr;
+use crate::kernel::catch_panic;
 use crate::op::{Operand, TypeCall, TypeError};
 use crate::types::Type;
 
@@ -93,7 +94,7 @@ fn operand(body: &Body, id: ExprId) -> Operand {
 /// The type of a call of an operator. `annotated` is the type that the node carries already, which is the result's for an opaque operator.
 ///
 /// # Errors
-/// If the number of operands is wrong, or the operator's rule says so.
+/// If the number of operands is wrong, or the operator's rule says so or panics.
 pub fn infer_op(
     cx: &mut Context,
     op: OpId,
@@ -117,7 +118,9 @@ pub fn infer_op(
         return Ok(o.ty);
     }
     let infer = row.infer;
-    infer(&mut TypeCall { cx, op, operands, attrs })
+    catch_panic(|| infer(&mut TypeCall { cx: &mut *cx, op, operands, attrs })).unwrap_or_else(|text| {
+        Err(TypeError::new(format!("`{}` has no type: its type rule panics: {text}", cx.ops.get(op).name)))
+    })
 }
 
 /// The type of a call of a function value: the function's symbols are bound where they first stand alone as a dimension of a parameter.

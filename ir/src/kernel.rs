@@ -1,4 +1,4 @@
-//! Runs kernels, whose results are not taken on trust: one that is not of the type of the call would make a wrong program of a right one.
+//! Runs what rows bring along. Results of kernels are not taken on trust: one that is not of the type of the call would make a wrong program of a right one.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,14 +22,18 @@ impl KernelCall<'_> {
         let Some(kernel) = cx.ops.get(self.attrs.op).kernel else {
             return Err(KernelError::fault("there is no kernel"));
         };
-        let results = catch_unwind(AssertUnwindSafe(|| kernel(self))).unwrap_or_else(|payload| {
-            Err(KernelError::fault(format!("its kernel panics: {}", panic_text(&*payload))))
-        })?;
+        let results = catch_panic(|| kernel(self))
+            .unwrap_or_else(|text| Err(KernelError::fault(format!("its kernel panics: {text}"))))?;
         match mismatch(cx, self.ty, &results) {
             None => Ok(results),
             Some(why) => Err(KernelError::fault(why)),
         }
     }
+}
+
+/// What a function of a row returns; `Err` with what it says if it panics.
+pub(crate) fn catch_panic<T>(of_row: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(of_row)).map_err(|payload| panic_text(&*payload).to_owned())
 }
 
 /// What a panic says.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::attrs::Attr;
+use crate::body::Body;
 use crate::context::Context;
 use crate::dtype::DType;
-use crate::entity::{AttrId, AttrsId, LiteralId, OpId, TypeId};
+use crate::entity::{AttrId, AttrsId, ExprId, LiteralId, OpId, TypeId};
+use crate::expr::Expr;
 use crate::layers::Freeze;
 use crate::literal::Literal;
 use crate::op_def::{Arity, AttrDefault, AttrKind, OpDef, OpPurity};
@@ -510,6 +512,17 @@ impl Context {
             }
         }
         Ok(self.attrs(&out))
+    }
+
+    /// Brings the operands of a call to one form: `none` at the end is left out where the operator takes fewer. An operator that takes any number
+    /// of operands, or is opaque, keeps what it is given.
+    pub(crate) fn given_operands<'a>(&self, body: &Body, op: OpId, operands: &'a [ExprId]) -> &'a [ExprId] {
+        if operands.last().is_none_or(|&last| body.expr(last) != Expr::None) || self.ops.is_opaque(op) {
+            return operands;
+        }
+        let Arity { min, max: Some(_) } = self.ops.get(op).arity else { return operands };
+        let given = operands.iter().rposition(|&o| body.expr(o) != Expr::None).map_or(0, |last| last + 1);
+        &operands[..given.max(min).min(operands.len())]
     }
 
     fn coerce_attr(&mut self, kind: AttrKind, value: AttrId) -> Option<AttrId> {

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::body::Body;
 use crate::dtype::DType;
+use crate::entity::ExprId;
+use crate::expr::Expr;
+use crate::kernel::catch_panic;
 use crate::literal::Literal;
 use crate::op::{Kernel, KernelCall, KnownByType, SizeBound, TypeRule};
 
@@ -31,9 +35,9 @@ pub struct OpDef {
     pub may_fail: bool,
     /// Pairs (result, operand): that result of the tuple it returns is just that operand. For a result that is not a tuple, result 0.
     pub forwards: &'static [(u32, u32)],
-    /// The operand whose elements say what the extents of the result are, if there is one. It may be left out where the row lets it. A
-    /// call in which it is no constant may fail, since no type rule has seen it.
-    pub shape_operand: Option<u32>,
+    /// The operands whose elements say what the extents of the result are. They may be left out where the row lets them. A
+    /// call in which one is no constant may fail, since no type rule has seen it.
+    pub shape_operands: &'static [u32],
     /// How large the results are at most, for an operator of which the type rule does not say it even for constants.
     pub size_bound: Option<SizeBound>,
     /// On which operands all results are splats, whatever their size.
@@ -62,7 +66,7 @@ impl OpDef {
             commutative: false,
             may_fail: false,
             forwards: &[],
-            shape_operand: None,
+            shape_operands: &[],
             size_bound: None,
             splat: Splat::Unknown,
             known_by_type: None,
@@ -111,10 +115,10 @@ impl OpDef {
         OpDef { forwards, ..self }
     }
 
-    /// The elements of this operand say what the extents of the result are.
+    /// The elements of these operands say what the extents of the result are.
     #[must_use]
-    pub fn shape_operand(self, operand: u32) -> OpDef {
-        OpDef { shape_operand: Some(operand), ..self }
+    pub fn shape_operands(self, operands: &'static [u32]) -> OpDef {
+        OpDef { shape_operands: operands, ..self }
     }
 
     /// The extents of its results depend on elements in a way that its type rule does not follow, and this says how large they are at most.
@@ -136,9 +140,19 @@ impl OpDef {
     }
 
     /// The most bytes that the results of a call take, written out: those that its type says, else those that the row says. `usize::MAX` if
-    /// they overflow; `None` if neither says anything.
+    /// they overflow; `None` if neither says anything, or the row panics.
     pub fn result_bytes(&self, call: &KernelCall<'_>) -> Option<usize> {
-        call.attrs.cx.types.static_bytes(call.ty).or_else(|| self.size_bound.map(|bound| bound(call)))
+        call.attrs
+            .cx
+            .types
+            .static_bytes(call.ty)
+            .or_else(|| catch_panic(|| self.size_bound.map(|bound| bound(call))).ok()?)
+    }
+
+    /// Whether the extents of the result of a call are known when it is compiled: each operand that says something of them is a constant, or left out.
+    pub fn has_known_extents(&self, body: &Body, operands: &[ExprId]) -> bool {
+        let is_known = |&o: &ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
+        self.shape_operands.iter().all(|&i| operands.get(i as usize).is_none_or(is_known))
     }
 
     /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one

@@ -57,8 +57,8 @@ impl OpDef {
         if let Some((_, operand)) = self.forwards.iter().find(|&&(_, operand)| is_beyond(operand)) {
             return Some(format!("it forwards operand {operand}, which it does not take"));
         }
-        if let Some(operand) = self.shape_operand.filter(|&operand| is_beyond(operand)) {
-            return Some(format!("its shape is operand {operand}, which it does not take"));
+        if let Some(operand) = self.shape_operands.iter().find(|&&operand| is_beyond(operand)) {
+            return Some(format!("operand {operand} says its shape, but it does not take that one"));
         }
         self.attrs.iter().enumerate().find_map(|(i, attr)| {
             let name = attr.name;

@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         .splat(Splat::Always)
         .attrs(const { &[AttrDef::required("value", AttrKind::Literal, "a tensor of one element")] })
         .fusion(ElemWise)
-        .shape_operand(0)
+        .shape_operands(&[0])
         .may_fail(),
         row("arange", "`start + i * step` as long as that is before `end`", Arity::exactly(3), arange, |c| {
             one(creation::arange(c.operand(0)?, c.operand(1)?, c.operand(2)?))

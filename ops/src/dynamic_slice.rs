@@ -1,5 +1,6 @@
 //! Slices of which operands say where they begin and end.
 
+use anfora_ir::FusionPattern::Injective;
 use anfora_ir::{Arity, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
 
 use crate::kernels::Failure;
@@ -20,7 +21,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         let x = c.operand(0)?;
         one(index::slice(x, &cut(c)?.ranges(x.shape())?))
     });
-    vec![row.splat(Splat::OfFirst).may_fail()]
+    vec![row.splat(Splat::OfFirst).fusion(Injective).shape_operands(&[1, 2, 3, 4]).may_fail()]
 }
 
 fn cut(c: &KernelCall<'_>) -> Result<Slice, anfora_ir::KernelError> {

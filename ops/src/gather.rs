@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         })
         .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(-1), "where the rows are in the result")] })
         .fusion(Injective)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
         row("reverse_sequence", "with the first elements along one axis in reverse, as many as an operand says for each place along another axis", Arity::exactly(2), reverse_sequence, |c| {
             let (time, batch) = (c.attrs.given_int("time_axis")?, c.attrs.given_int("batch_axis")?);

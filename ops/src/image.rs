@@ -49,7 +49,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         )
         .splat(Splat::OfFirst)
         .fusion(OutEWiseFusable)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
         row("image.crop_and_resize", "a region, resized to extents (int64)", Arity::exactly(3), cropped, |c| {
             let region = region(c.operand(2)?)?;
@@ -84,7 +84,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             },
         )
         .fusion(OutEWiseFusable)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
     ]
 }

@@ -45,7 +45,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         })
         .splat(Splat::OfFirst)
         .fusion(Injective)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
         row(
             "tril",

@@ -31,6 +31,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 )]
             },
         )
+        .fusion(Injective)
+        .shape_operands(&[1, 3])
         .may_fail(),
         row("center_crop_pad", "the middle of axes, or zeros around them", Arity::exactly(2), cropped, |c| {
             let x = c.operand(0)?;
@@ -50,7 +52,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             const { &[AttrDef::optional("axes", AttrKind::Ints, "the axes that the extents are of; all if left out")] },
         )
         .fusion(Injective)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
     ]
 }

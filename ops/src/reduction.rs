@@ -28,7 +28,7 @@ const AXIS: &[AttrDef] = &[
 pub(crate) fn rows() -> Vec<OpDef> {
     fn reduce(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
         let row = row(name, doc, Arity::between(1, 2), infer, kernel).attrs(AXES);
-        row.fusion(CommReduce).shape_operand(1).splat(Splat::OfFirst)
+        row.fusion(CommReduce).shape_operands(&[1]).splat(Splat::OfFirst)
     }
     fn index(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
         row(name, doc, Arity::exactly(1), reduce_to_index, kernel)

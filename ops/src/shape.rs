@@ -44,7 +44,7 @@ fn shape_rows() -> Vec<OpDef> {
             },
         )
         .fusion(Injective)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             let x = c.operand(0)?;
@@ -65,7 +65,7 @@ fn shape_rows() -> Vec<OpDef> {
         )
         .splat(Splat::OfFirst)
         .fusion(Broadcast)
-        .shape_operand(1)
+        .shape_operands(&[1])
         .may_fail(),
         row("permute_dims", "with the axes in another order", Arity::exactly(1), permute_dims, |c| {
             one(index::permute_dims(c.operand(0)?, c.attrs.ints("axes").as_deref()))
@@ -87,7 +87,7 @@ fn shape_rows() -> Vec<OpDef> {
                 &[AttrDef::optional("axis", AttrKind::Ints, "where they are in the result, if no operand says it")]
             },
         )
-        .shape_operand(1)
+        .shape_operands(&[1])
         .fusion(Injective),
         row("squeeze", "without extents of 1", Arity::between(1, 2), squeeze, |c| {
             one(index::squeeze(c.operand(0)?, listed_axes(c.attrs, c.optional(1))?.as_deref()))
@@ -98,7 +98,7 @@ fn shape_rows() -> Vec<OpDef> {
                 &[AttrDef::optional("axis", AttrKind::Ints, "which ones; all if left out and no operand says it")]
             },
         )
-        .shape_operand(1)
+        .shape_operands(&[1])
         .fusion(Injective)
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
@@ -159,7 +159,7 @@ fn selection_rows() -> Vec<OpDef> {
                 ]
             },
         )
-        .shape_operand(1)
+        .shape_operands(&[1])
         .fusion(Injective),
         row("strided_slice", "a range of each axis", Arity::exactly(1), strided_slice, |c| {
             let x = c.operand(0)?;

@@ -376,9 +376,7 @@ impl Hoister {
             }
             Expr::CallOp { op, .. } => {
                 let (row, operands) = (cx.ops.get(op), body.operands_of(id));
-                let shape = row.shape_operand.and_then(|i| operands.get(i as usize));
-                let is_unseen = |&o: &ExprId| body.as_literal(o).is_none() && body.expr(o) != Expr::None;
-                if row.may_fail || shape.is_some_and(is_unseen) {
+                if row.may_fail || !row.has_known_extents(body, operands) {
                     self.fails.insert(id);
                 }
                 operands

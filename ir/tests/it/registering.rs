@@ -55,7 +55,7 @@ fn rows_that_contradict_themselves_are_refused() {
             "it is commutative, but does not take just two operands",
         ),
         (row("f").forwards(&[(0, 0), (1, 1)]), "it forwards operand 1, which it does not take"),
-        (row("f").shape_operand(1), "its shape is operand 1, which it does not take"),
+        (row("f").shape_operands(&[1]), "operand 1 says its shape, but it does not take that one"),
         (row("f").attrs(vec![attr("", AttrKind::Int, Absent)]), "an attribute has no name"),
         (
             row("f").attrs(vec![attr("a", AttrKind::Int, Absent), attr("a", AttrKind::Str, Absent)]),
@@ -73,7 +73,7 @@ fn rows_that_contradict_themselves_are_refused() {
     }
     let fine = [
         row("f").forwards(&[(0, 0), (7, 0)]),
-        OpDef::new("f", "", Arity::at_least(0), first).forwards(&[(0, 9)]).shape_operand(3),
+        OpDef::new("f", "", Arity::at_least(0), first).forwards(&[(0, 9)]).shape_operands(&[0, 3]),
         row("f").attrs(vec![
             attr("a", AttrKind::Any, Ints(&[1])),
             attr("b", AttrKind::Floats, Absent),
@@ -191,6 +191,16 @@ fn an_element_type_that_is_the_default_is_not_printed() {
 }
 ";
     assert_eq!(module.to_text(), text);
+}
+
+#[test]
+fn a_type_rule_that_panics_is_an_error_of_its_operator() {
+    let mut registry = OpRegistry::new();
+    registry.register(OpDef::new("acme.broken", "", Arity::exactly(1), |_| panic!("of seven"))).unwrap();
+    let text = "def @main(%x: float32) {\n  let %y = acme.broken(%x);\n  %y\n}\n";
+    let errors = parse_module(Source::new("t.anf", text), Arc::new(registry)).err().expect("it has no type");
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!(error.message, "`acme.broken` has no type: its type rule panics: of seven");
 }
 
 #[test]

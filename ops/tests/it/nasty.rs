@@ -274,7 +274,9 @@ fn nothing_panics() {
                             shape = vec![rank];
                         }
                         "image.crop_and_resize" if i == 2 => (dtype, shape) = (DType::Float32, vec![2 * rank]),
-                        _ if row.shape_operand == Some(i as u32) => (dtype, shape) = (DType::Int64, vec![rng.below(4)]),
+                        _ if row.shape_operands.contains(&(i as u32)) => {
+                            (dtype, shape) = (DType::Int64, vec![rng.below(4)])
+                        }
                         "where" if i == 0 => dtype = DType::Bool,
                         "arange" => shape = vec![],
                         "topk" if i == 1 => {

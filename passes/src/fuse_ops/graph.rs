@@ -18,8 +18,8 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
 /// What the rows of the operators say about fusing.
 pub(super) struct Patterns {
-    /// The fusion pattern, and the operand that, if it is there, says the extents of the result.
-    of_rows: Vec<(u8, Option<u32>)>,
+    /// The fusion pattern, and whether operands say the extents of the result.
+    of_rows: Vec<(u8, bool)>,
     match_cast: Option<OpId>,
 }
 
@@ -31,7 +31,7 @@ impl Patterns {
             .rows()
             .map(|(_, row)| {
                 let pattern = if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE };
-                (pattern, row.shape_operand)
+                (pattern, !row.shape_operands.is_empty())
             })
             .collect();
         Patterns { of_rows, match_cast: cx.ops.find("match_cast") }
@@ -40,16 +40,10 @@ impl Patterns {
     /// The pattern of a call of an operator. It is opaque if no row describes the operator, or if the extents of its result are not known
     /// before it is called.
     #[inline]
-    fn of_call(&self, body: &Body, op: OpId, operands: &[ExprId]) -> u8 {
+    fn of_call(&self, cx: &Context, body: &Body, op: OpId, operands: &[ExprId]) -> u8 {
         match self.of_rows.get(op.index()) {
-            Some(&(pattern, None)) => pattern,
-            Some(&(pattern, Some(shape)))
-                if operands
-                    .get(shape as usize)
-                    .is_none_or(|&o| body.as_literal(o).is_some() || body.expr(o) == Expr::None) =>
-            {
-                pattern
-            }
+            Some(&(pattern, false)) => pattern,
+            Some(&(pattern, true)) if cx.ops.get(op).has_known_extents(body, operands) => pattern,
             _ => OPAQUE,
         }
     }
@@ -208,7 +202,7 @@ impl Graph {
             let (mut kind, operands): (u8, &[ExprId]) = match expr {
                 Expr::CallOp { op, operands, .. } => {
                     let operands = body.operands(operands);
-                    (patterns.of_call(body, op, operands), operands)
+                    (patterns.of_call(cx, body, op, operands), operands)
                 }
                 Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
                 Expr::Proj { .. } => (INJECTIVE, &single),

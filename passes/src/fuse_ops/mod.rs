@@ -8,7 +8,7 @@
 //!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
 //!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
 //! Groups     Values of the patterns of their operators' rows: ElemWise 0, Broadcast 1, Injective 2, CommReduce 3, OutEWiseFusable 4;
-//!            projections 2; tuples 7; all else 8, and so is a call whose extents are the elements of an operand that is not a literal. v is merged
+//!            projections 2; tuples 7; all else 8, and so is a call whose extents an operand that is not a literal says. v is merged
 //!            with P(v), and with all on the paths to it, if
 //!            phase 0    v is 4, each operation on the paths takes its operand element by element, and no group on the way or at P(v)
 //!                       is greater than 1: what is appended to a convolution;

@@ -271,6 +271,7 @@ impl Search {
                         return None;
                     }
                     let list = body.operands(list);
+                    let operands = given(pattern, operands, list.len());
                     if swap && let &[a, b] = list {
                         return self.either_order(sight, pattern, operands, value, [a, b], next);
                     }
@@ -421,6 +422,18 @@ impl Search {
             _ => false,
         }
     }
+}
+
+/// The patterns for the operands of a call that has so many: `none` at the end is met by an operand that is not there.
+fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
+    while operands.len as usize > count && operands.rest == Rest::None {
+        let last = pattern.children[(operands.start + operands.len - 1) as usize];
+        if !matches!(pattern.nodes[last as usize], Step::NoneValue) {
+            break;
+        }
+        operands.len -= 1;
+    }
+    operands
 }
 
 pub(crate) fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {

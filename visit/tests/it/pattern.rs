@@ -128,6 +128,17 @@ fn the_rest_is_any_number() {
 }
 
 #[test]
+fn what_is_left_out_is_none() {
+    let bounds = |low: Pattern, high: Pattern| op("clip", [any(), low, high]);
+    for text in ["clip(%x)", "clip(%x, none)", "clip(%x, none, none)"] {
+        assert!(matches(text, op("clip", [any()])) && matches(text, bounds(none(), none())));
+        assert!(!matches(text, bounds(none(), any())) && !matches(text, bounds(any_literal(), none())));
+    }
+    assert!(matches("clip(%x, 1f, none)", bounds(any_literal(), none())));
+    assert!(!matches("clip(%x, none, 1f)", bounds(none(), none())));
+}
+
+#[test]
 fn tuples_projections_calls_and_globals() {
     assert!(matches("let %t = (%x, %y); %t.1", proj(tuple([any(), any()]), 1)));
     assert!(

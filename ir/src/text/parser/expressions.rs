@@ -502,7 +502,8 @@ impl<'s> Parser<'s, '_> {
         let id = match callee {
             Callee::Op(op) => match self.cx.check_op_attrs(op, attrs) {
                 Ok(attrs) => {
-                    let list = self.body.push_operands(&self.operands[operands..]);
+                    let given = self.cx.given_operands(&self.body, op, &self.operands[operands..]);
+                    let list = self.body.push_operands(given);
                     let expr = Expr::CallOp { op, operands: list, attrs };
                     if self.cx.ops.is_opaque(op) {
                         let any = self.cx.types.any();
