@@ -257,7 +257,10 @@ const EXEMPT: &[(&str, &[&str])] = &[
     (
         "the text is a name, a message or the value of an option, and is read or stored in one loop",
         &[
+            "ir::AttrDef::flag",
             "ir::AttrDef::new",
+            "ir::AttrDef::optional",
+            "ir::AttrDef::required",
             "ir::Context::find_global",
             "ir::Context::global",
             "ir::Context::str_attr",

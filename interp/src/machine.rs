@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::effect::Effect;
 use crate::error::{EvalError, EvalErrorKind};
 use crate::interpreter::Limits;
+use crate::operator::Scratch;
 use crate::prepare::Prepared;
 use crate::value::{Entry, Ref, Target, ValueId, Values};
 
@@ -110,7 +111,7 @@ pub(crate) struct Machine<'m> {
     /// When to look for garbage.
     pub(crate) collect_at: usize,
     /// Tables in which types of known extents are made; a copy of the module's, made when it is first needed.
-    pub(crate) scratch: Option<Box<Context>>,
+    pub(crate) scratch: Option<Box<Scratch>>,
 }
 
 pub(crate) type Step<T> = Result<T, EvalErrorKind>;

@@ -15,6 +15,18 @@ use crate::value::{Entry, Ref, ValueId};
 /// The most elements of a constant that type rules are shown.
 const SHOWN_ELEMENTS: usize = 1 << 12;
 
+/// The most that a [`Scratch`] weighs when a call adds to it.
+const MAX_SCRATCH: usize = 1 << 18;
+/// What an operand weighs besides its elements.
+const OPERAND_WEIGHT: usize = 16;
+
+/// Tables in which calls are typed on the operands that there are. They begin as those of the module, and begin anew where a loop has filled them.
+pub(crate) struct Scratch {
+    cx: Context,
+    /// Elements and operands that were put in.
+    weight: usize,
+}
+
 /// Why a call of an operator on constants has no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,7 +125,7 @@ impl Machine<'_> {
         let concrete = size.is_none() && (!is_splat || self.cx.types.is_symbolic(stated));
         if concrete {
             ty = self.concrete_type(op, attrs, stated, base).map_err(failed)?;
-            let cx = self.scratch.as_deref().unwrap_or(self.cx);
+            let cx = self.scratch.as_ref().map_or(self.cx, |scratch| &scratch.cx);
             let operands = self.operand_tensors(base)?;
             size = row.result_bytes(&KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty });
         }
@@ -125,7 +137,7 @@ impl Machine<'_> {
             }
         }
         let cx = match &self.scratch {
-            Some(scratch) if concrete => scratch,
+            Some(scratch) if concrete => &scratch.cx,
             _ => self.cx,
         };
         let results = {
@@ -149,7 +161,8 @@ impl Machine<'_> {
 
     /// The type of a call on the operands that there are.
     fn concrete_type(&mut self, op: OpId, attrs: AttrsId, stated: TypeId, base: usize) -> Result<TypeId, String> {
-        let mut scratch = self.scratch.take().unwrap_or_else(|| Box::new(self.cx.clone()));
+        let small = self.scratch.take().filter(|scratch| scratch.weight < MAX_SCRATCH);
+        let mut scratch = small.unwrap_or_else(|| Box::new(Scratch { cx: self.cx.clone(), weight: 0 }));
         let result = self.concrete_type_in(&mut scratch, op, attrs, stated, base);
         self.scratch = Some(scratch);
         result
@@ -157,12 +170,13 @@ impl Machine<'_> {
 
     fn concrete_type_in(
         &self,
-        scratch: &mut Context,
+        Scratch { cx: scratch, weight }: &mut Scratch,
         op: OpId,
         attrs: AttrsId,
         stated: TypeId,
         base: usize,
     ) -> Result<TypeId, String> {
+        *weight += OPERAND_WEIGHT;
         // What symbols stand for may be all that is missing.
         let mut symbols: SmallVec<[(anfora_ir::SymbolId, i64); 4]> = SmallVec::new();
         self.cx.types.for_each_symbol(stated, |dim| {
@@ -185,6 +199,7 @@ impl Machine<'_> {
                 Some(literal) => {
                     let ty = scratch.types.static_tensor(literal.dtype(), literal.shape());
                     let small = literal.element_count() <= SHOWN_ELEMENTS;
+                    *weight += if small { OPERAND_WEIGHT + literal.element_count() } else { OPERAND_WEIGHT };
                     let literal = small.then(|| scratch.literals.intern(literal.clone()));
                     Operand { ty, literal, absent: false }
                 }

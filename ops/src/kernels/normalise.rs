@@ -176,6 +176,10 @@ fn hardmax_of<T: FloatNumber>(x: &Literal, axes: Range<usize>) -> Result<Literal
     out.finish()
 }
 
+/// The most products that [`lrn`] sums. Windows of any size that models have stay far below; those of as many channels as there are would be
+/// quadratic in them.
+const MAX_RESPONSES: u128 = 1 << 36;
+
 /// How local response normalisation scales.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Response {
@@ -202,6 +206,10 @@ fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure
         return out.finish();
     }
     let Around { outer, extent, inner } = Around::new(x.shape(), 1..2);
+    let window = u128::from(how.size.unsigned_abs()).min(extent as u128);
+    if x.element_count() as u128 * window > MAX_RESPONSES {
+        return Err(Failure::TooLong);
+    }
     let view = View::<T>::new(x);
     let (beta, bias) = (T::Calc::from_f64(how.beta), T::Calc::from_f64(how.bias));
     let factor = T::Calc::from_f64(how.alpha).div(T::Calc::from_f64(how.size as f64));
@@ -235,6 +243,16 @@ fn lrn_of<T: FloatNumber>(x: &Literal, how: Response) -> Result<Literal, Failure
 mod tests {
     use super::super::test_values::{close, f64s};
     use super::*;
+
+    #[test]
+    fn a_response_over_all_of_many_channels_is_refused() {
+        let how = |size| Response { size, alpha: 1.0, beta: 1.0, bias: 1.0 };
+        let many = f64s(&[1, 1 << 19, 1], &vec![1.0; 1 << 19]);
+        assert_eq!(lrn(&many, how(i64::MAX)), Err(Failure::TooLong));
+        assert_eq!(lrn(&many, how(1)), Ok(f64s(&[1, 1 << 19, 1], &vec![0.5; 1 << 19])));
+        let few = f64s(&[1, 4, 1], &[1.0; 4]);
+        assert_eq!(lrn(&few, how(i64::MAX)), Ok(few));
+    }
 
     #[test]
     fn batch_norm_by_channel() {

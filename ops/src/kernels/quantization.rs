@@ -10,7 +10,7 @@ use super::elementwise::zip;
 use super::matmul::matmul;
 use super::number::{Calc, FloatNumber, Number, Scalar};
 use super::reduction::{Axes, Reduce, reduce};
-use super::strides::resolve_axis;
+use super::strides::{broadcast_shapes, resolve_axis};
 use super::view::{Output, View};
 use super::window::Sliding;
 use super::{Failure, shape_text};
@@ -235,16 +235,22 @@ fn by_feature(parameters: &Literal, spatial: usize) -> Result<Literal, Failure> 
     }
 }
 
+/// Fails unless parameters broadcast to the elements that they belong to, which stay as many as they are.
+fn belong(what: &str, parameters: &[&Literal], shape: &[usize]) -> Result<(), Failure> {
+    for p in parameters {
+        if !broadcast_shapes(shape, p.shape()).is_ok_and(|all| all.as_slice() == shape) {
+            let (found, shape) = (shape_text(p.shape()), shape_text(shape));
+            return Err(Failure::Mismatch(format!("{what} of shape {found} for elements of shape {shape}")));
+        }
+    }
+    Ok(())
+}
+
 /// The distances of 8-bit integers from their zero points, which broadcast, as int32.
 fn centred(x: &Literal, zero: Option<Literal>) -> Result<Literal, Failure> {
-    let wide = cast(x, DType::Int32)?;
-    let Some(zero) = zero else { return Ok(wide) };
-    let distances = binary(Binary::Subtract, &wide, &cast(&zero, DType::Int32)?)?;
-    if distances.shape() != x.shape() {
-        let (zero, x) = (shape_text(zero.shape()), shape_text(x.shape()));
-        return Err(Failure::Mismatch(format!("zero points of shape {zero} for elements of shape {x}")));
-    }
-    Ok(distances)
+    let Some(zero) = zero else { return cast(x, DType::Int32) };
+    belong("zero points", &[&zero], x.shape())?;
+    binary(Binary::Subtract, &cast(x, DType::Int32)?, &cast(&zero, DType::Int32)?)
 }
 
 /// The int32 product of 8-bit integers around zero points.
@@ -285,16 +291,13 @@ fn requantize(sums: &Literal, scales: [&Literal; 2], y: Scaled<'_>, to: DType) -
     fn rounded<T: FloatNumber>(sums: &Literal, factor: &Literal) -> Result<Literal, Failure> {
         zip(sums, factor, |s: i32, f: T| (f64::from(s) * f.widen().into()).round_ties_even())
     }
+    belong("scales", &[scales[0], scales[1], y.scale], sums.shape())?;
+    belong("zero points", &[y.zero], sums.shape())?;
     let product = binary(Binary::Multiply, scales[0], scales[1])?;
     let factor = binary(Binary::Divide, &product, y.scale)?;
     let steps = dispatch!(float factor.dtype(), T => rounded::<T>(sums, &factor))?;
     let zero = cast(y.zero, f64::DTYPE)?;
-    let result = dispatch!(integer to, R => zip(&steps, &zero, |s: f64, z: f64| (s + z) as R))?;
-    if result.shape() != sums.shape() {
-        let (scales, result) = (shape_text(factor.shape()), shape_text(sums.shape()));
-        return Err(Failure::Mismatch(format!("scales of shape {scales} for a result of shape {result}")));
-    }
-    Ok(result)
+    dispatch!(integer to, R => zip(&steps, &zero, |s: f64, z: f64| (s + z) as R))
 }
 
 /// The product of quantized matrices.
@@ -338,6 +341,19 @@ mod tests {
     }
 
     const ALL: Along = Along { axis: 1, block: 0 };
+
+    #[test]
+    fn zero_points_and_scales_do_not_repeat_elements() {
+        let (a, b) = (lit(&[1, 2], &[1u8, 2]), lit(&[2, 1], &[3u8, 4]));
+        let many = Literal::splat(&[1 << 31], 3u8);
+        let error = matmul_integer(&a, &b, Some(&many), None).unwrap_err().to_string();
+        assert_eq!(error, "zero points of shape (2147483648, 1) for elements of shape (1, 2)");
+        let (one, zero) = (Literal::scalar(1f32), Literal::scalar(0u8));
+        let (rows, columns) = (Literal::splat(&[1 << 20, 1], 1f32), Literal::splat(&[1, 1 << 20], 1f32));
+        let y = Scaled { scale: &one, zero: &zero };
+        let [of_a, of_b] = [&rows, &columns].map(|scale| Scaled { scale, zero: &zero });
+        assert!(matches!(quantized_matmul(&a, of_a, &b, of_b, y), Err(Failure::Mismatch(_))));
+    }
 
     #[test]
     fn rounds_to_even_and_saturates() {
