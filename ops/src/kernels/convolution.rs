@@ -125,8 +125,12 @@ impl Plan {
     ) -> Result<(), Failure> {
         let depth = self.channels * self.taps;
         let weights = Strided::<T> { raw: w.raw, start: group * self.features * depth, lane: depth, term: 1 };
-        let patches = Patches { plan: self, x, first_channel };
         let extents = Extents { rows: self.features, depth, columns: self.positions };
+        if self.windows.are_elements() && x.splat.is_none() {
+            let elements = Strided::<T> { raw: x.raw, start: first_channel * self.plane, lane: 1, term: self.plane };
+            return accumulate(extents, &weights, &elements, sums);
+        }
+        let patches = Patches { plan: self, x, first_channel };
         accumulate(extents, &weights, &patches, sums)
     }
 

@@ -2,6 +2,7 @@
 //! are blocked; float16 and bfloat16 are summed in float32, integers wrap.
 
 use anfora_ir::{Literal, Shape, element_count};
+use pulp::{Arch, Simd, WithSimd};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::number::{Calc, Number, Scalar};
@@ -11,8 +12,10 @@ use super::{Failure, shape_text};
 
 /// Rows of a tile of the result.
 const TILE_ROWS: usize = 4;
-/// Columns of a tile of the result.
-const TILE_COLUMNS: usize = 8;
+/// Columns of a tile of the result, of elements of up to 4 bytes: two vectors of 32 bytes.
+const TILE_COLUMNS: usize = 16;
+/// Likewise, of larger elements.
+const TILE_COLUMNS_WIDE: usize = 8;
 /// How much of the summed axis is packed at a time.
 const DEPTH: usize = 256;
 /// How many columns are packed at a time; a multiple of the tile's.
@@ -58,6 +61,13 @@ impl<T: Number> Lanes<T::Calc> for Strided<'_, T> {
                         *slot = T::load(e).widen();
                     }
                 }
+            } else if self.lane == 1 {
+                for (term, slots) in panel.chunks_exact_mut(width).enumerate() {
+                    let elements = &self.raw[start + term * self.term..][..lanes];
+                    for (slot, &e) in slots.iter_mut().zip(elements) {
+                        *slot = T::load(e).widen();
+                    }
+                }
             } else {
                 for (term, slots) in panel.chunks_exact_mut(width).enumerate() {
                     let at = start + term * self.term;
@@ -87,31 +97,41 @@ pub(crate) fn accumulate<C: Calc>(
     b: &impl Lanes<C>,
     out: &mut [C],
 ) -> Result<(), Failure> {
+    if size_of::<C>() > 4 {
+        accumulate_tiles::<C, TILE_COLUMNS_WIDE>(extents, a, b, out)
+    } else {
+        accumulate_tiles::<C, TILE_COLUMNS>(extents, a, b, out)
+    }
+}
+
+fn accumulate_tiles<C: Calc, const TILE: usize>(
+    extents: Extents,
+    a: &impl Lanes<C>,
+    b: &impl Lanes<C>,
+    out: &mut [C],
+) -> Result<(), Failure> {
     let Extents { rows, depth, columns } = extents;
     let block_depth = depth.min(DEPTH);
-    let block_columns = columns.min(COLUMNS).next_multiple_of(TILE_COLUMNS);
+    let block_columns = columns.min(COLUMNS).next_multiple_of(TILE);
     let mut panel_b = filled(block_depth * block_columns, C::ZERO)?;
     let mut panel_a = filled(block_depth * TILE_ROWS, C::ZERO)?;
+    let arch = Arch::new();
     for first_column in (0..columns).step_by(COLUMNS) {
         let width = (columns - first_column).min(COLUMNS);
         for first_term in (0..depth).step_by(DEPTH) {
             let terms = (depth - first_term).min(DEPTH);
-            b.pack(Part { first_lane: first_column, lanes: width, first_term, terms }, TILE_COLUMNS, &mut panel_b);
+            b.pack(Part { first_lane: first_column, lanes: width, first_term, terms }, TILE, &mut panel_b);
+            let b = panel_b[..terms * width.next_multiple_of(TILE)].as_chunks().0;
             for first_row in (0..rows).step_by(TILE_ROWS) {
                 let height = (rows - first_row).min(TILE_ROWS);
                 a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, height, &mut panel_a);
                 let a = &panel_a[..terms * height];
-                let tiles = panel_b.chunks_exact(terms * TILE_COLUMNS).take(width.div_ceil(TILE_COLUMNS));
-                for (tile, b) in tiles.enumerate() {
-                    let from = first_column + tile * TILE_COLUMNS;
-                    let place = Place { stride: columns, width: (columns - from).min(TILE_COLUMNS) };
-                    let (b, target) = (b.as_chunks().0, &mut out[first_row * columns + from..]);
-                    match height {
-                        4 => multiply_tile::<C, 4>(a.as_chunks().0, b, target, place),
-                        3 => multiply_tile::<C, 3>(a.as_chunks().0, b, target, place),
-                        2 => multiply_tile::<C, 2>(a.as_chunks().0, b, target, place),
-                        _ => multiply_tile::<C, 1>(a.as_chunks().0, b, target, place),
-                    }
+                let out = &mut out[first_row * columns + first_column..];
+                match height {
+                    4 => arch.dispatch(TileRow::<C, 4, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
+                    3 => arch.dispatch(TileRow::<C, 3, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
+                    2 => arch.dispatch(TileRow::<C, 2, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
+                    _ => arch.dispatch(TileRow::<C, 1, TILE> { a: a.as_chunks().0, b, out, stride: columns, width }),
                 }
             }
         }
@@ -119,28 +139,54 @@ pub(crate) fn accumulate<C: Calc>(
     Ok(())
 }
 
-/// Where a tile lies in the result: the distance of its rows, and how many of its columns there are.
-#[derive(Copy, Clone)]
-struct Place {
+/// Packed rows times the tiles of packed columns. It is compiled for each size of vectors, and nothing is fused for any of them.
+struct TileRow<'a, C, const ROWS: usize, const TILE: usize> {
+    a: &'a [[C; ROWS]],
+    /// Tile after tile, each with as many terms as `a`.
+    b: &'a [[C; TILE]],
+    /// From the first element on.
+    out: &'a mut [C],
+    /// The distance of the rows of the result.
     stride: usize,
+    /// How many columns there are.
     width: usize,
 }
 
-/// Adds the products of packed lanes to a tile of the result.
-fn multiply_tile<C: Calc, const ROWS: usize>(a: &[[C; ROWS]], b: &[[C; TILE_COLUMNS]], out: &mut [C], place: Place) {
-    let mut tile = [[C::ZERO; TILE_COLUMNS]; ROWS];
+impl<C: Calc, const ROWS: usize, const TILE: usize> WithSimd for TileRow<'_, C, ROWS, TILE> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let TileRow { a, b, out, stride, width } = self;
+        for (tile, b) in b.chunks_exact(a.len()).enumerate() {
+            let from = tile * TILE;
+            multiply_tile(a, b, &mut out[from..], stride, (width - from).min(TILE));
+        }
+    }
+}
+
+/// Adds the products of packed lanes to a tile of the result, of which there are `width` columns.
+#[inline(always)]
+fn multiply_tile<C: Calc, const ROWS: usize, const TILE: usize>(
+    a: &[[C; ROWS]],
+    b: &[[C; TILE]],
+    out: &mut [C],
+    stride: usize,
+    width: usize,
+) {
+    let mut tile = [[C::ZERO; TILE]; ROWS];
     for (row, sums) in tile.iter_mut().enumerate() {
-        sums[..place.width].copy_from_slice(&out[row * place.stride..][..place.width]);
+        sums[..width].copy_from_slice(&out[row * stride..][..width]);
     }
     for (x, y) in a.iter().zip(b) {
         for row in 0..ROWS {
-            for column in 0..TILE_COLUMNS {
+            for column in 0..TILE {
                 tile[row][column] = tile[row][column].add(x[row].mul(y[column]));
             }
         }
     }
     for (row, sums) in tile.iter().enumerate() {
-        out[row * place.stride..][..place.width].copy_from_slice(&sums[..place.width]);
+        out[row * stride..][..width].copy_from_slice(&sums[..width]);
     }
 }
 
@@ -237,7 +283,7 @@ fn product<T: Number>(
     let computed_rows = if a.view.splat.is_some() { 1 } else { rows };
     let computed_columns = if b.view.splat.is_some() { 1 } else { columns };
     // Tiles are wide: a narrow product is computed as the transposed one.
-    let swap = computed_columns < TILE_COLUMNS && computed_rows > computed_columns;
+    let swap = computed_columns < TILE_COLUMNS_WIDE && computed_rows > computed_columns;
     let mut out = Output::<T>::new(shape)?;
     let raw = out.raw();
     let size = element_count(&[computed_rows, computed_columns]).ok_or(Failure::TooLarge)?;

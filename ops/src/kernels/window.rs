@@ -165,6 +165,11 @@ impl Windows {
         self.axes.iter().try_fold(1usize, |n, a| n.checked_mul(of(a))).ok_or(Failure::TooLarge)
     }
 
+    /// Whether the windows are the elements, one by one.
+    pub(crate) fn are_elements(&self) -> bool {
+        self.axes.iter().all(|a| a.kernel == 1 && a.stride == 1 && a.begin == 0 && a.end == 0)
+    }
+
     /// Whether no window reaches into padding.
     pub(crate) fn all_inside(&self) -> bool {
         self.axes.iter().all(|a| {
