@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use anfora::ir::{
-    Body, Cursor, Diagnostic, Editor, EntityId, Expr, ExprId, FunctionKey, Module, Step, VarId, alpha_equal,
-    verify_module,
+    Body, Cursor, Diagnostic, Editor, EntityId, Expr, ExprId, FunctionKey, Module, Step, TypeId, VarId, alpha_equal,
+    signature_type, verify_module,
 };
 use anfora::visit::{
     Binding, Edits, Link, Memo, Mutator, RewriteError, Visit, Visitor, bound_variables, chain, copy_fresh,
@@ -317,6 +317,12 @@ proptest! {
                     which.iter().map(|&i| (params[i], editor.literal(literals[i].clone()))).collect();
                 substitute(editor, Link::Root, &replacements).expect("arguments of the parameters' types");
             });
+            // Of a constant more may be known than of the parameter.
+            let (function, cx) = module.get_mut(key).expect("a function of the module");
+            let types: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
+            let signature = signature_type(cx, &types, function.body.type_of(function.body.root()));
+            let global = function.global().expect("a function of the module has a name");
+            module.set_signature(global, signature);
         };
         let mut shuffled: Vec<usize> = (0..literals.len()).collect();
         shuffled.sort_by_key(|&i| order.rotate_left(11 * i as u32) % 1009);

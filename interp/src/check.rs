@@ -1,21 +1,25 @@
 //! Types at run time: whether a value is of a type, and what symbolic dimensions stand for.
 
-use anfora_ir::{Dim, DimId, DimOp, Dims, Literal, SymbolId, Type, TypeId};
+use anfora_ir::{Dim, DimId, DimOp, Dims, Literal, SymbolId, TensorType, Type, TypeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::machine::{Machine, Step};
 use crate::value::{Entry, Ref, Target};
 
 impl Machine<'_> {
-    /// Binds the symbols that stand alone as an extent in a type and have no value yet to those of the value.
+    /// Binds the symbols that stand alone as an extent or an element in a type and have no value yet to those of the value.
     pub(crate) fn bind_symbols(&mut self, value: Ref, ty: TypeId) -> Step<()> {
         let mut found: Vec<(SymbolId, i64)> = Vec::new();
-        self.walk(value, ty, |machine, literal, shape| {
-            for (&dim, &extent) in shape.iter().zip(literal.shape()) {
-                if let Dim::Symbol(symbol) = *machine.cx.types.dims.get(dim) {
-                    found.push((symbol, i64::try_from(extent).unwrap_or(i64::MAX)));
+        self.walk(value, ty, |machine, literal, tensor| {
+            for_each_number(literal, tensor, |dim, number| {
+                // Symbols stand for extents.
+                if let Dim::Symbol(symbol) = *machine.cx.types.dims.get(dim)
+                    && number >= 0
+                {
+                    found.push((symbol, number));
                 }
-            }
+                true
+            });
             true
         })?;
         for (symbol, extent) in found {
@@ -28,18 +32,16 @@ impl Machine<'_> {
 
     /// Whether a value is of a type, whose symbols have been bound.
     pub(crate) fn is_of(&self, value: Ref, ty: TypeId) -> Step<bool> {
-        self.walk(value, ty, |machine, literal, shape| {
-            literal.rank() == shape.len()
-                && shape.iter().zip(literal.shape()).all(|(&dim, &extent)| {
-                    dim == machine.cx.types.dims.unknown()
-                        || machine.extent(dim).is_some_and(|e| i128::try_from(extent) == Ok(e))
+        self.walk(value, ty, |machine, literal, tensor| {
+            tensor.shape.as_ref().is_none_or(|shape| shape.len() == literal.rank())
+                && for_each_number(literal, tensor, |dim, number| {
+                    dim == machine.cx.types.dims.unknown() || machine.extent(dim) == Some(i128::from(number))
                 })
         })
     }
 
-    /// Goes through the parts of a value and a type. False if they are of different kinds, or where `tensor` says so of a tensor whose
-    /// type has a rank.
-    fn walk(&self, value: Ref, ty: TypeId, mut tensor: impl FnMut(&Self, &Literal, &[DimId]) -> bool) -> Step<bool> {
+    /// Goes through the parts of a value and a type. False if they are of different kinds, or where `tensor` says so of a tensor.
+    fn walk(&self, value: Ref, ty: TypeId, mut tensor: impl FnMut(&Self, &Literal, &TensorType) -> bool) -> Step<bool> {
         let types = &self.cx.types;
         let mut seen = FxHashSet::default();
         let mut stack = vec![(value, ty)];
@@ -47,11 +49,9 @@ impl Machine<'_> {
         while let Some((value, ty)) = stack.pop() {
             matches &= match types.get(ty) {
                 Type::Any | Type::Error => true,
-                Type::Tensor(t) => match (self.tensor(value), &t.shape) {
-                    (Some(literal), _) if literal.dtype() != t.dtype => false,
-                    (Some(literal), Some(shape)) => tensor(self, literal, shape),
-                    (Some(_), None) => true,
-                    (None, _) => false,
+                Type::Tensor(t) => match self.tensor(value) {
+                    Some(literal) => literal.dtype() == t.dtype && tensor(self, literal, t),
+                    None => false,
                 },
                 Type::Tuple(field_types) => match value.target() {
                     // Parts may be shared, by the value and by the type.
@@ -131,6 +131,20 @@ impl Machine<'_> {
             _ => "a function".into(),
         }
     }
+}
+
+/// Calls `f` with each dimension of a type, and the extent or element that it stands for, until it returns false; whether it never did.
+fn for_each_number(literal: &Literal, tensor: &TensorType, mut f: impl FnMut(DimId, i64) -> bool) -> bool {
+    let extents = tensor.shape.iter().flatten().zip(literal.shape());
+    for (&dim, &extent) in extents {
+        if !f(dim, i64::try_from(extent).unwrap_or(i64::MAX)) {
+            return false;
+        }
+    }
+    let Some(known) = &tensor.elements else { return true };
+    // One that is no `i64` is none that a type says.
+    let Some(found) = literal.to_i64s() else { return false };
+    known.len() == found.len() && known.iter().zip(found).all(|(&dim, element)| f(dim, element))
 }
 
 fn operate(op: DimOp, l: i128, r: i128) -> Option<i128> {

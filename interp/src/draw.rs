@@ -219,7 +219,8 @@ impl Drawing<'_> {
                                     |shape| {
                                         let shape: Result<Vec<usize>, String> =
                                             shape.iter().map(|&d| self.extent(&types.dims, d)).collect();
-                                        self.tensor(tensor.dtype, &shape?, seed)
+                                        let drawn = self.tensor(tensor.dtype, &shape?, seed)?;
+                                        self.with_known(part, drawn)
                                     },
                                 );
                             made.push(self.values.tensor(tensor.map_err(Some)?));
@@ -235,6 +236,21 @@ impl Drawing<'_> {
             }
         }
         Ok(made.pop().expect("the post-order of one value leaves one"))
+    }
+
+    /// A tensor with the elements that its type says.
+    fn with_known(&self, ty: TypeId, drawn: Literal) -> Result<Literal, String> {
+        let (Some(known), Some(mut elements)) = (self.cx.types.elements(ty), drawn.to_i64s()) else { return Ok(drawn) };
+        let dims = &self.cx.types.dims;
+        for (element, &dim) in elements.iter_mut().zip(known) {
+            if *dims.get(dim) != Dim::Unknown {
+                let found = evaluate_dim(dims, dim, |s| self.symbols.get(&s).copied());
+                *element = found
+                    .and_then(|e| i64::try_from(e).ok())
+                    .ok_or_else(|| format!("its element {} has no value", self.cx.dim_text(dim)))?;
+            }
+        }
+        Literal::from_i64s(drawn.dtype(), drawn.shape(), &elements).map_err(|e| e.to_string())
     }
 
     fn extent(&self, dims: &Dims, dim: DimId) -> Result<usize, String> {

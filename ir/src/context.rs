@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::attrs::AttrTable;
-use crate::entity::{FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
+use crate::entity::{DimId, FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
 use crate::function::Function;
 use crate::intern::Interner;
 use crate::layers::{Freeze, LayeredArena};
@@ -49,10 +50,17 @@ impl Context {
         }
     }
 
-    /// The type of a constant.
+    /// The type of a constant. It says the elements of a small one of integers or `bool`.
     pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
-        let l = self.literals.get(id);
-        self.types.static_tensor(l.dtype(), l.shape())
+        type_of_literal(&mut self.types, self.literals.get(id))
+    }
+
+    /// The one tensor of a type that says all of its elements.
+    pub fn known_literal(&self, ty: TypeId) -> Option<Literal> {
+        let tensor = self.types.as_tensor(ty)?;
+        let elements = tensor.elements.as_deref()?.iter().map(|&e| self.types.dims.as_constant(e));
+        let elements: Vec<i64> = elements.collect::<Option<_>>()?;
+        Literal::from_i64s(tensor.dtype, &self.types.static_shape(ty)?, &elements).ok()
     }
 
     /// A constant as an operand, as type rules see it; `None` is one that is left out.
@@ -92,6 +100,24 @@ impl Context {
     pub fn global_name(&self, id: GlobalId) -> &str {
         self.names.get(self.globals.get(id).name)
     }
+}
+
+/// The type of a constant. It says the elements of a small one of integers or `bool`.
+fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
+    let ty = types.static_tensor(literal.dtype(), literal.shape());
+    if types.element_count(ty).is_none_or(|n| n == 0) {
+        return ty;
+    }
+    let dims = &mut types.dims;
+    let elements: SmallVec<[DimId; 8]> = match (literal.elements::<u64>(), literal.to_i64s()) {
+        // One that is no `i64` is no dimension.
+        (Some(elements), _) => {
+            elements.iter().map(|&e| i64::try_from(e).map_or(dims.unknown(), |e| dims.constant(e))).collect()
+        }
+        (None, Some(elements)) => elements.into_iter().map(|e| dims.constant(e)).collect(),
+        (None, None) => return ty,
+    };
+    types.with_elements(ty, &elements)
 }
 
 /// The constant tensors of a module.

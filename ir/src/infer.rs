@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
 use crate::expr::Expr;
 use crate::kernel::catch_panic;
-use crate::op::{Operand, TypeCall, TypeError};
+use crate::op::{ElementsRule, Operand, TypeCall, TypeError};
 use crate::types::Type;
 
 /// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a Let, the type of its tail.
@@ -114,13 +114,83 @@ pub fn infer_op(
         };
         return Err(TypeError::new(format!("`{}` takes {wanted} operands, not {}", row.name, operands.len())));
     }
-    if let Some(o) = operands.iter().find(|o| o.ty == cx.types.error()) {
-        return Ok(o.ty);
+    let mut say_elements = false;
+    for o in operands {
+        if o.ty == cx.types.error() {
+            return Ok(o.ty);
+        }
+        say_elements |= cx.types.has_elements(o.ty);
     }
-    let infer = row.infer;
-    catch_panic(|| infer(&mut TypeCall { cx: &mut *cx, op, operands, attrs })).unwrap_or_else(|text| {
-        Err(TypeError::new(format!("`{}` has no type: its type rule panics: {text}", cx.ops.get(op).name)))
-    })
+    if say_elements {
+        return infer_from_elements(cx, op, operands, attrs);
+    }
+    let (infer, elements) = (row.infer, row.elements);
+    let found = catch_panic(|| {
+        let mut call = TypeCall { cx: &mut *cx, op, operands, as_they_are: operands, attrs };
+        let ty = infer(&mut call)?;
+        match elements {
+            Some(rule) if may_have_elements(call.cx, ty) => Ok(with_elements(&mut call, rule, ty)),
+            _ => Ok(ty),
+        }
+    });
+    found.unwrap_or_else(|text| Err(rule_panics(cx, op, &text)))
+}
+
+#[cold]
+fn rule_panics(cx: &Context, op: OpId, text: &str) -> TypeError {
+    TypeError::new(format!("`{}` has no type: its type rule panics: {text}", cx.ops.get(op).name))
+}
+
+/// Whether a type is one of tensors that may have known elements, or a tuple.
+#[inline]
+fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
+    match cx.types.get(ty) {
+        Type::Tensor(t) => !t.dtype.is_float(),
+        ty => matches!(ty, Type::Tuple(_)),
+    }
+}
+
+/// The type of a call with operands whose types say elements.
+#[inline(never)]
+fn infer_from_elements(cx: &mut Context, op: OpId, operands: &[Operand], attrs: AttrsId) -> Result<TypeId, TypeError> {
+    let row = cx.ops.get(op);
+    let (infer, elements) = (row.infer, row.elements);
+    let plain: SmallVec<[Operand; 4]> = operands.iter().map(|&o| without_elements(cx, o)).collect();
+    let found = catch_panic(|| {
+        let mut call = TypeCall { cx: &mut *cx, op, operands: &plain, as_they_are: operands, attrs };
+        let ty = infer(&mut call)?;
+        Ok(elements.map_or(ty, |rule| with_elements(&mut call, rule, ty)))
+    });
+    found.unwrap_or_else(|text| Err(rule_panics(cx, op, &text)))
+}
+
+/// An operand as type rules see it: of a type that says no elements, and a constant if it says all of them.
+fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
+    if operand.literal.is_some() || !cx.types.has_elements(operand.ty) {
+        return Operand { ty: cx.types.without_elements(operand.ty), ..operand };
+    }
+    let literal = cx.known_literal(operand.ty).map(|l| cx.literals.intern(l));
+    Operand { ty: cx.types.without_elements(operand.ty), literal, ..operand }
+}
+
+/// The type of a call with what the operator's row says of the elements of its results.
+#[inline(never)]
+fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> TypeId {
+    let may_say = |cx: &Context, ty| cx.types.element_count(ty).is_some_and(|n| n > 0);
+    match call.cx.types.get(ty) {
+        Type::Tensor(_) if may_say(call.cx, ty) => match rule(call, ty).as_deref() {
+            Some([elements]) => call.cx.types.with_elements(ty, elements),
+            _ => ty,
+        },
+        Type::Tuple(fields) if fields.iter().any(|&f| may_say(call.cx, f)) => {
+            let fields = fields.clone();
+            let Some(results) = rule(call, ty).filter(|r| r.len() == fields.len()) else { return ty };
+            let fields: Vec<TypeId> =
+                fields.iter().zip(&results).map(|(&f, elements)| call.cx.types.with_elements(f, elements)).collect();
+            call.cx.types.tuple(&fields)
+        }
+        _ => ty,
+    }
 }
 
 /// The type of a call of a function value: the function's symbols are bound where they first stand alone as a dimension of a parameter.
@@ -172,8 +242,7 @@ fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Opti
         }
         match (cx.types.get(p), cx.types.get(a)) {
             (Type::Tensor(p), Type::Tensor(a)) => {
-                let (Some(p), Some(a)) = (&p.shape, &a.shape) else { continue };
-                for (&d, &e) in p.iter().zip(a) {
+                for (&d, &e) in p.dims_beside(a) {
                     if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
                         && let Some(slot @ None) = bound.get_mut(index as usize)
                     {

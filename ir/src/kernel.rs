@@ -12,7 +12,7 @@ use crate::types::Type;
 
 impl KernelCall<'_> {
     /// Runs the kernel of the operator, and looks at whether the results are of the call's type: one tensor, or, for a tuple, one a
-    /// field, each of the element type and of the extents that are known.
+    /// field, each of the element type, and of the extents and elements that are known.
     ///
     /// # Errors
     /// If the kernel fails ([`KernelError::is_fault`] is false), or the operator has no kernel, or one that panics or gives results of
@@ -68,7 +68,14 @@ fn is_of(cx: &Context, ty: TypeId, literal: &Literal) -> bool {
                 })
         }
     };
-    tensor.dtype == literal.dtype() && extents_agree()
+    let elements_agree = || {
+        let known = tensor.elements.iter().flatten().map(|&d| cx.types.dims.as_constant(d));
+        tensor.elements.is_none()
+            || literal.to_i64s().is_some_and(|found| {
+                found.iter().zip(known).all(|(&found, known)| known.is_none_or(|known| known == found))
+            })
+    };
+    tensor.dtype == literal.dtype() && extents_agree() && elements_agree()
 }
 
 fn tensor_text(dtype: DType, shape: &[usize]) -> String {

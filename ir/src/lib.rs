@@ -104,8 +104,8 @@ pub use literal::{Element, Literal, LiteralError, Shape, element_count};
 pub use module::{FunctionKey, Module};
 pub use names::Names;
 pub use op::{
-    AttrReader, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand, SizeBound,
-    TypeCall, TypeError, TypeRule,
+    AttrReader, ElementsRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand,
+    SizeBound, TypeCall, TypeError, TypeRule,
 };
 pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
 pub use overlay::{Additions, Translation};
@@ -124,5 +124,5 @@ pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
     parse_type, print_function, print_module, write_module,
 };
-pub use types::{FunctionType, TensorType, Type, Types};
+pub use types::{FunctionType, MAX_KNOWN_ELEMENTS, TensorType, Type, Types};
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_module};

@@ -345,6 +345,23 @@ impl Literal {
         }
     }
 
+    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the lowest bits: those of [`Literal::to_i64s`].
+    ///
+    /// # Errors
+    /// If their number is not that of the shape, or the element type is another.
+    pub fn from_i64s(dtype: DType, shape: &[usize], elements: &[i64]) -> Result<Literal, LiteralError> {
+        if !dtype.is_integer() && dtype != DType::Bool {
+            return Err(LiteralError::WrongKind(dtype));
+        }
+        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        if elements.len() != expected {
+            return Err(LiteralError::ElementCount { expected, actual: elements.len() });
+        }
+        let size = dtype.bits() / 8;
+        let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes().into_iter().take(size)).collect();
+        Literal::from_bytes(dtype, shape, Bytes::from(bytes))
+    }
+
     /// The same elements under another shape.
     ///
     /// # Errors

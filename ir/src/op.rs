@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::Context;
 use crate::dtype::DType;
-use crate::entity::{AttrId, AttrsId, ExprId, LiteralId, OpId, TypeId};
+use crate::entity::{AttrId, AttrsId, DimId, ExprId, LiteralId, OpId, TypeId};
 use crate::expr::Expr;
 use crate::layers::Freeze;
 use crate::literal::Literal;
@@ -25,6 +26,11 @@ pub type OpaquePurity = fn(&str) -> OpPurity;
 /// The results of a call, where the types of its operands alone tell them; `None` where they do not. An operand may be a constant or not.
 pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 
+/// The elements of the results of a call, as far as they are known: for each result (the fields, if the type of the call, which is the second argument, is a
+/// tuple) in row-major order, `?` for one that is not known, and no element at all for a result of which none is. It is asked for small
+/// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements), through which the answer goes.
+pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
+
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
@@ -37,7 +43,7 @@ pub type SizeBound = fn(&KernelCall<'_>) -> usize;
 pub struct Operand {
     /// Its type.
     pub ty: TypeId,
-    /// Its value, if it is a constant.
+    /// Its value, if it is a constant, or its type says all of the elements.
     pub literal: Option<LiteralId>,
     /// Whether it is `none`: an optional operand that is left out.
     pub absent: bool,
@@ -49,8 +55,10 @@ pub struct TypeCall<'a> {
     pub cx: &'a mut Context,
     /// The operator.
     pub op: OpId,
-    /// The operands; their number agrees with the row.
+    /// The operands; their number agrees with the row. Their types do not say elements: see [`TypeCall::elements`].
     pub operands: &'a [Operand],
+    /// The operands with the types that they have.
+    pub as_they_are: &'a [Operand],
     /// The attributes, checked against the row.
     pub attrs: AttrsId,
 }
@@ -64,6 +72,22 @@ impl TypeCall<'_> {
     /// The value of an operand, if it is a constant.
     pub fn literal(&self, i: usize) -> Option<&Literal> {
         Some(self.cx.literals.get(self.operands.get(i)?.literal?))
+    }
+
+    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none is known, or it is no small tensor of
+    /// integers or `bool`. Those of a constant are constants.
+    pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
+        let operand = *self.as_they_are.get(i)?;
+        let mut ty = operand.ty;
+        if let Some(literal) = operand.literal
+            && !self.cx.types.has_elements(ty)
+        {
+            ty = self.cx.literal_type(literal);
+        }
+        match self.cx.types.elements(ty) {
+            Some(elements) => Some(elements.into()),
+            None => (self.cx.types.element_count(ty) == Some(0)).then(SmallVec::new),
+        }
     }
 
     /// The attributes, with the defaults of the row.

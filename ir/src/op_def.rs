@@ -8,7 +8,7 @@ use crate::entity::ExprId;
 use crate::expr::Expr;
 use crate::kernel::catch_panic;
 use crate::literal::Literal;
-use crate::op::{Kernel, KernelCall, KnownByType, SizeBound, TypeRule};
+use crate::op::{ElementsRule, Kernel, KernelCall, KnownByType, SizeBound, TypeRule};
 
 /// All that the passes need to know of an operator.
 #[derive(Clone)]
@@ -42,6 +42,8 @@ pub struct OpDef {
     pub size_bound: Option<SizeBound>,
     /// On which operands all results are splats, whatever their size.
     pub splat: Splat,
+    /// The elements of the results as far as they are known, for an operator with which shapes are computed.
+    pub elements: Option<ElementsRule>,
     /// Gives the results where the types of the operands tell them, whether or not the operands are constants.
     pub known_by_type: Option<KnownByType>,
 }
@@ -69,6 +71,7 @@ impl OpDef {
             shape_operands: &[],
             size_bound: None,
             splat: Splat::Unknown,
+            elements: None,
             known_by_type: None,
         }
     }
@@ -131,6 +134,13 @@ impl OpDef {
     #[must_use]
     pub fn splat(self, splat: Splat) -> OpDef {
         OpDef { splat, ..self }
+    }
+
+    /// What is known of its elements where not all operands are constants, such as that the first element of a `shape_of` is a
+    /// symbolic dimension, says this rule. The types of what is computed from it say it on, up to where it is the shape of a tensor.
+    #[must_use]
+    pub fn elements(self, rule: ElementsRule) -> OpDef {
+        OpDef { elements: Some(rule), ..self }
     }
 
     /// Its results may be known from the types of the operands alone, as those of `shape_of` are.

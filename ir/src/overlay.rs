@@ -279,9 +279,10 @@ fn translate_dim(dim: &Dim, t: &Translation, dims: &Ids<DimId>) -> Dim {
 fn translate_type(ty: &Type, t: &Translation, dims: &Ids<DimId>) -> Type {
     match ty {
         Type::Any | Type::Error => ty.clone(),
-        Type::Tensor(TensorType { dtype, shape }) => Type::Tensor(TensorType {
+        Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
             dtype: *dtype,
             shape: shape.as_ref().map(|shape| shape.iter().map(|&d| dims.get(d)).collect()),
+            elements: elements.as_ref().map(|elements| elements.iter().map(|&d| dims.get(d)).collect()),
         }),
         Type::Tuple(fields) => Type::Tuple(fields.iter().map(|&f| t.types.get(f)).collect()),
         Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {

@@ -10,6 +10,10 @@ use crate::entity::{DimId, SymbolId, TypeId};
 use crate::intern::Interner;
 use crate::layers::Freeze;
 
+mod elements;
+
+pub use elements::MAX_KNOWN_ELEMENTS;
+
 /// A type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Type {
@@ -63,13 +67,33 @@ impl Signature<'_> {
     }
 }
 
-/// Element type and, where known, extents.
+/// Element type and, where known, extents and elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorType {
     /// Element type.
     pub dtype: DType,
     /// Extents, outermost first; `None` where not even their number is known.
     pub shape: Option<SmallVec<[DimId; 4]>>,
+    /// The elements in row-major order, where one of them is known: see [`Types::with_elements`], which makes such types.
+    pub elements: Option<Box<[DimId]>>,
+}
+
+impl TensorType {
+    /// Of these extents, or of unknown rank, and with unknown elements.
+    pub fn new(dtype: DType, shape: Option<SmallVec<[DimId; 4]>>) -> TensorType {
+        TensorType { dtype, shape, elements: None }
+    }
+
+    /// All dimensions in it: those that are its extents, then those that are its elements.
+    pub fn dims(&self) -> impl DoubleEndedIterator<Item = &DimId> {
+        self.shape.iter().flatten().chain(self.elements.iter().flatten())
+    }
+
+    /// The extents of two types in pairs, then their elements, where both say them.
+    pub fn dims_beside<'a>(&'a self, other: &'a TensorType) -> impl Iterator<Item = (&'a DimId, &'a DimId)> {
+        let extents = self.shape.iter().flatten().zip(other.shape.iter().flatten());
+        extents.chain(self.elements.iter().flatten().zip(other.elements.iter().flatten()))
+    }
 }
 
 /// Parameter types and result. The symbolic dimensions that it binds are numbered by first appearance, so that types that
@@ -82,6 +106,15 @@ pub struct FunctionType {
     pub ret: TypeId,
     /// How many symbolic dimensions it binds.
     pub symbols: u32,
+}
+
+/// What is noted beside a type.
+#[derive(Copy, Clone, Default, Debug)]
+struct Note {
+    /// The symbols that occur in it.
+    symbols: Symbols,
+    /// Whether it says elements of a tensor, in the fields of tuples too.
+    elements: bool,
 }
 
 /// Which symbols a walk of a type is for.
@@ -98,7 +131,7 @@ enum Reach {
 pub struct Types {
     /// Dimensions and symbols.
     pub dims: Dims,
-    types: Interner<TypeId, Type, Symbols>,
+    types: Interner<TypeId, Type, Note>,
     any: TypeId,
     error: TypeId,
     unit: TypeId,
@@ -107,7 +140,7 @@ pub struct Types {
 impl Default for Types {
     fn default() -> Self {
         let mut types = Interner::default();
-        let mut intern = |ty| types.intern_with(ty, |_, _| Symbols::default());
+        let mut intern = |ty| types.intern_with(ty, |_, _| Note::default());
         let [any, error, unit] = [Type::Any, Type::Error, Type::Tuple(Box::new([]))].map(&mut intern);
         Types { dims: Dims::default(), types, any, error, unit }
     }
@@ -141,21 +174,27 @@ impl Types {
     pub(crate) fn intern(&mut self, ty: Type) -> TypeId {
         let dims = &self.dims;
         self.types.intern_with(ty, |types, ty| {
-            let known = |symbols: Symbols, t: &TypeId| symbols.and(*types.note(*t));
+            let symbols = |symbols: Symbols, t: &TypeId| symbols.and(types.note(*t).symbols);
             match ty {
-                Type::Tensor(t) => {
-                    t.shape.iter().flatten().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d)))
+                Type::Tensor(t) => Note {
+                    symbols: t.dims().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d))),
+                    elements: t.elements.is_some(),
+                },
+                Type::Tuple(fields) => Note {
+                    symbols: fields.iter().fold(Symbols::default(), symbols),
+                    elements: fields.iter().any(|f| types.note(*f).elements),
+                },
+                Type::Function(f) => {
+                    Note { symbols: f.params.iter().chain([&f.ret]).fold(Symbols::default(), symbols), elements: false }
                 }
-                Type::Tuple(fields) => fields.iter().fold(Symbols::default(), known),
-                Type::Function(f) => f.params.iter().chain([&f.ret]).fold(Symbols::default(), known),
-                Type::Any | Type::Error => Symbols::default(),
+                Type::Any | Type::Error => Note::default(),
             }
         })
     }
 
     /// A tensor type.
     pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
-        self.intern(Type::Tensor(TensorType { dtype, shape: Some(shape.into()) }))
+        self.intern(Type::Tensor(TensorType::new(dtype, Some(shape.into()))))
     }
 
     /// A tensor type of constant extents.
@@ -172,7 +211,7 @@ impl Types {
 
     /// A tensor type of unknown rank.
     pub fn unranked(&mut self, dtype: DType) -> TypeId {
-        self.intern(Type::Tensor(TensorType { dtype, shape: None }))
+        self.intern(Type::Tensor(TensorType::new(dtype, None)))
     }
 
     /// A rank-0 tensor type.
@@ -188,7 +227,7 @@ impl Types {
     /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
     /// outside can name, become `?` there. Any other symbol stays free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
-        let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).free);
+        let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).symbols.free);
         if binds.is_empty() || !free {
             let key = Signature { params, ret, symbols: 0 };
             return match self.types.find(&key, |ty| key.is(ty)) {
@@ -252,8 +291,8 @@ impl Types {
 
     fn has_symbol(&self, id: TypeId, reach: Reach) -> bool {
         match reach {
-            Reach::Free => self.types.note(id).free,
-            Reach::All => self.types.note(id).any,
+            Reach::Free => self.types.note(id).symbols.free,
+            Reach::All => self.types.note(id).symbols.any,
         }
     }
 
@@ -303,12 +342,16 @@ impl Types {
                     ret: done(&f.ret),
                     symbols: f.symbols,
                 }),
-                Type::Tensor(t) => Type::Tensor(TensorType {
-                    dtype: t.dtype,
-                    shape: t.shape.map(|s| {
-                        s.iter().map(|&d| self.dims.substitute(d, |dims, symbol| leaf(dims, symbol, depth))).collect()
-                    }),
-                }),
+                Type::Tensor(t) => {
+                    let mut put = |d: &DimId| self.dims.substitute(*d, |dims, symbol| leaf(dims, symbol, depth));
+                    let shape = t.shape.map(|s| s.iter().map(&mut put).collect());
+                    let elements: Option<Vec<DimId>> = t.elements.map(|e| e.iter().map(put).collect());
+                    let plain = self.intern(Type::Tensor(TensorType::new(t.dtype, shape)));
+                    let new = elements.map_or(plain, |e| self.with_elements(plain, &e));
+                    memo.insert((top, depth), new);
+                    stack.pop();
+                    continue;
+                }
                 other => other,
             };
             let new = self.intern(new);
@@ -335,7 +378,7 @@ impl Types {
             }
             match self.get(t) {
                 Type::Tensor(t) => {
-                    for &d in t.shape.iter().flatten() {
+                    for &d in t.dims() {
                         self.dims.for_each_symbol(d, &mut f);
                     }
                 }
@@ -349,7 +392,7 @@ impl Types {
         }
     }
 
-    /// Calls `f` with every symbol that stands alone as a dimension of a tensor in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that
+    /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that
     /// type binds it: in order of first appearance, possibly more than once.
     pub fn for_each_binding_symbol(&self, id: TypeId, mut f: impl FnMut(SymbolId)) {
         let mut seen = rustc_hash::FxHashSet::default();
@@ -360,7 +403,7 @@ impl Types {
             }
             match self.get(t) {
                 Type::Tensor(t) => {
-                    for &d in t.shape.iter().flatten() {
+                    for &d in t.dims() {
                         if let Dim::Symbol(s) = *self.dims.get(d) {
                             f(s);
                         }
@@ -374,7 +417,7 @@ impl Types {
 
     /// Whether a symbol, free or bound, occurs in the type.
     pub fn is_symbolic(&self, id: TypeId) -> bool {
-        self.types.note(id).any
+        self.types.note(id).symbols.any
     }
 
     /// Element type and extents, if it is a tensor type.
@@ -445,6 +488,16 @@ impl Types {
                             }
                         }
                     }
+                    let unknown = self.dims.unknown();
+                    match (&a.elements, &b.elements) {
+                        (None, _) => {}
+                        (Some(_), None) => return false,
+                        (Some(x), Some(y)) => {
+                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
+                                return false;
+                            }
+                        }
+                    }
                 }
                 (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
                     stack.extend(a.iter().copied().zip(b.iter().copied()));
@@ -462,7 +515,7 @@ impl Types {
     }
 
     /// The most specific type that accepts both, if there is one: what two branches have in common. Extents that differ become
-    /// `?`, ranks that differ make the rank unknown; different element types or kinds have nothing in common.
+    /// `?`, and so do elements; ranks that differ make the rank unknown; different element types or kinds have nothing in common.
     pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
         let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
         let mut stack = vec![(a, b)];
@@ -484,9 +537,16 @@ impl Types {
                         match (&s.shape, &t.shape) {
                             (Some(d), Some(e)) if d.len() == e.len() => {
                                 let unknown = self.dims.unknown();
-                                let dims: SmallVec<[DimId; 4]> =
-                                    d.iter().zip(e).map(|(&d, &e)| if d == e { d } else { unknown }).collect();
-                                self.tensor(s.dtype, &dims)
+                                let common = |(&d, &e): (&DimId, &DimId)| if d == e { d } else { unknown };
+                                let dims: SmallVec<[DimId; 4]> = d.iter().zip(e).map(common).collect();
+                                let plain = self.tensor(s.dtype, &dims);
+                                match (&s.elements, &t.elements) {
+                                    (Some(x), Some(y)) => {
+                                        let elements: Vec<DimId> = x.iter().zip(y).map(common).collect();
+                                        self.with_elements(plain, &elements)
+                                    }
+                                    _ => plain,
+                                }
                             }
                             _ => self.unranked(s.dtype),
                         }

@@ -25,8 +25,8 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 /// The function type that is left when the captured parameters are taken away.
 fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let callee = call.operands[0].ty;
-    let captures: Vec<TypeId> = call.operands[1..].iter().map(|o| o.ty).collect();
+    let callee = call.as_they_are[0].ty;
+    let captures: Vec<TypeId> = call.as_they_are[1..].iter().map(|o| o.ty).collect();
     let cx = &mut *call.cx;
     let Type::Function(function) = cx.types.get(callee).clone() else {
         let found = cx.type_text(callee);
@@ -77,8 +77,7 @@ fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>
         }
         match (cx.types.get(p), cx.types.get(c)) {
             (Type::Tensor(p), Type::Tensor(c)) => {
-                let (Some(p), Some(c)) = (&p.shape, &c.shape) else { continue };
-                for (&d, &e) in p.iter().zip(c) {
+                for (&d, &e) in p.dims_beside(c) {
                     if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
                         && let Some(slot @ None) = bound.get_mut(index as usize)
                     {
@@ -94,7 +93,7 @@ fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>
 
 fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let Some(to) = call.attrs().ty("to") else { return Err(TypeError::new("attribute `to` has no value")) };
-    let from = call.operands[0].ty;
+    let from = call.as_they_are[0].ty;
     if let Some(why) = never(call.cx, from, to) {
         let (from, to) = (call.cx.type_text(from), call.cx.type_text(to));
         return Err(TypeError::operand(0, format!("no {from} is {to}: {why}")));
@@ -121,11 +120,12 @@ fn never(cx: &mut Context, from: TypeId, to: TypeId) -> Option<String> {
                 if x.len() != y.len() {
                     return Some(format!("the rank is {}, not {}", x.len(), y.len()));
                 }
-                for (&d, &e) in x.iter().zip(y) {
+                for (i, (&d, &e)) in a.dims_beside(&b).enumerate() {
                     if let (Some(p), Some(q)) = (cx.types.dims.as_constant(d), cx.types.dims.as_constant(e))
                         && p != q
                     {
-                        return Some(format!("an extent is {p}, not {q}"));
+                        let what = if i < x.len() { "extent" } else { "element" };
+                        return Some(format!("an {what} is {p}, not {q}"));
                     }
                 }
             }

@@ -2,10 +2,11 @@
 
 use anfora_ir::FusionPattern::ElemWise;
 use anfora_ir::{
-    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, KernelCall, OpDef, Shape, Splat, TypeCall,
-    TypeError, TypeId,
+    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, DimOp, KernelCall, OpDef, Shape, Splat,
+    TypeCall, TypeError, TypeId,
 };
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
 use crate::row::row;
@@ -20,6 +21,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 0))
         })
         .splat(Splat::Always)
+        .elements(|call, ty| elements::all(call.cx, ty, 0))
         .attrs(const { &[SHAPE, DTYPE] })
         .fusion(ElemWise),
         row("ones", "all elements 1", Arity::exactly(0), shaped, |c| {
@@ -27,6 +29,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 1))
         })
         .splat(Splat::Always)
+        .elements(|call, ty| elements::all(call.cx, ty, 1))
         .attrs(const { &[SHAPE, DTYPE] })
         .fusion(ElemWise),
         row("full", "all elements the one element of `value`", Arity::exactly(1), full, |c| {
@@ -34,6 +37,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(creation::full(&extents(&shape_operand(c.operand(0)?)?)?, &value))
         })
         .splat(Splat::Always)
+        .elements(|call, ty| {
+            let value = call.attrs().literal("value")?.to_i64s()?;
+            elements::all(call.cx, ty, *value.first()?)
+        })
         .attrs(const { &[AttrDef::required("value", AttrKind::Literal, "a tensor of one element")] })
         .fusion(ElemWise)
         .shape_operands(&[0])
@@ -41,6 +48,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         row("arange", "`start + i * step` as long as that is before `end`", Arity::exactly(3), arange, |c| {
             one(creation::arange(c.operand(0)?, c.operand(1)?, c.operand(2)?))
         })
+        .elements(elements::counted)
         .may_fail(),
     ]
 }
@@ -57,6 +65,24 @@ fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
         Attr::Shape(dims) => Some(dims),
         _ => None,
     }
+}
+
+/// How many numbers `arange` counts whose bounds are known in part.
+fn computed_count(call: &mut TypeCall<'_>) -> DimId {
+    let [start, end, step] = [0, 1, 2].map(|i| call.elements(i).and_then(|e| e.first().copied()));
+    let dims = &mut call.cx.types.dims;
+    let (Some(start), Some(end), Some(step)) = (start, end, step) else { return dims.unknown() };
+    // A step that is not known to be positive may count down.
+    if dims.as_constant(step).is_none_or(|s| s <= 0) {
+        return dims.unknown();
+    }
+    let distance = dims.sub(end, start);
+    let count = dims.op(DimOp::CeilDiv, distance, step);
+    if elements::bounds(dims, count).0 >= Some(0) {
+        return count;
+    }
+    let zero = dims.constant(0);
+    dims.op(DimOp::Max, count, zero)
 }
 
 /// The attribute `shape`, if it is constant.
@@ -121,7 +147,7 @@ fn arange(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     };
     let dim = match count {
         Some(count) => extent(call.cx, count),
-        None => call.cx.types.dims.unknown(),
+        None => computed_count(call),
     };
     Ok(result(call.cx, first.dtype, Some(&[dim])))
 }

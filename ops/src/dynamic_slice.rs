@@ -3,6 +3,7 @@
 use anfora_ir::FusionPattern::Injective;
 use anfora_ir::{Arity, KernelCall, Literal, OpDef, Splat, TypeCall, TypeError, TypeId};
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::shape_operand;
 use crate::kernels::index;
@@ -21,7 +22,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         let x = c.operand(0)?;
         one(index::slice(x, &cut(c)?.ranges(x.shape())?))
     });
-    vec![row.splat(Splat::OfFirst).fusion(Injective).shape_operands(&[1, 2, 3, 4]).may_fail()]
+    vec![row.splat(Splat::OfFirst).fusion(Injective).shape_operands(&[1, 2, 3, 4]).elements(elements::moved).may_fail()]
 }
 
 fn cut(c: &KernelCall<'_>) -> Result<Slice, anfora_ir::KernelError> {

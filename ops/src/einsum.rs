@@ -59,7 +59,7 @@ fn einsum_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
                 },
             }
         }
-        unnamed.push((i, TensorType { dtype: x.dtype, shape: Some(rest) }));
+        unnamed.push((i, TensorType::new(x.dtype, Some(rest))));
     }
     let operands: Vec<(usize, &TensorType)> = unnamed.iter().map(|(i, t)| (*i, t)).collect();
     let rest = broadcast(call.cx, &operands)?.unwrap_or_default();

@@ -3,6 +3,7 @@
 use anfora_ir::FusionPattern::Injective;
 use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, OpDef, Splat, TypeCall, TypeError, TypeId};
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::gather;
 use crate::kernels::strides::resolve_axis;
@@ -20,6 +21,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(gather::gather_elements(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
         })
         .splat(Splat::OfFirst)
+        .elements(elements::moved)
         .attrs(const { &[AXIS] })
         .fusion(Injective)
         .may_fail(),
@@ -27,6 +29,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(gather::gather_nd(c.operand(0)?, c.operand(1)?, c.attrs.given_int("batch_dims")?))
         })
         .splat(Splat::OfFirst)
+        .elements(elements::moved)
         .attrs(const { &[AttrDef::new("batch_dims", AttrKind::Int, AttrDefault::Int(0), "how many first axes both operands have in common")] })
         .fusion(Injective)
         .may_fail(),

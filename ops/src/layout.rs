@@ -6,6 +6,7 @@ use anfora_ir::{
     TypeCall, TypeError, TypeId, TypeRule,
 };
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::shape_operand;
 use crate::kernels::index;
@@ -29,6 +30,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             },
         )
         .splat(Splat::OfFirst)
+        .elements(elements::kept)
         .attrs(
             const {
                 &[AttrDef::new(
@@ -44,6 +46,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             one(layout::tile(c.operand(0)?, &shape_operand(c.operand(1)?)?))
         })
         .splat(Splat::OfFirst)
+        .elements(elements::moved)
         .fusion(Injective)
         .shape_operands(&[1])
         .may_fail(),
@@ -140,7 +143,10 @@ fn tile(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     let repeats = tensor(call, 1, Elements::Integer)?;
     expect_rank(&repeats, 1, 1)?;
     let count = repeats.shape.and_then(|s| as_extent(call.cx, s[0]));
-    let known = call.literal(1).map(shape_operand).transpose()?;
+    let known = match call.literal(1).map(shape_operand).transpose()? {
+        Some(numbers) => Some(numbers.into_iter().map(|n| call.cx.types.dims.constant(n)).collect()),
+        None => call.elements(1),
+    };
     let unknown = call.cx.types.dims.unknown();
     let Some(mut shape) = x.shape else {
         let shape = known.map(|k| vec![unknown; k.len()]);
@@ -152,11 +158,12 @@ fn tile(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     }
     for (axis, dim) in shape.iter_mut().enumerate() {
         *dim = match known.as_ref().and_then(|k| k.get(axis)) {
-            Some(&r) if r < 0 => return Err(TypeError::operand(1, format!("{r} repeats"))),
             Some(&r) => {
                 let dims = &mut call.cx.types.dims;
-                let by = dims.constant(r);
-                dims.mul(*dim, by)
+                if let Some(r @ ..=-1) = dims.as_constant(r) {
+                    return Err(TypeError::operand(1, format!("{r} repeats")));
+                }
+                dims.mul(*dim, r)
             }
             None => unknown,
         };

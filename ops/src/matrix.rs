@@ -103,7 +103,7 @@ pub(crate) fn product_type(
     if unify(call.cx, depth, other_depth).is_none() {
         return Err(differ(call.cx, j, "the summed extent", other_depth, depth));
     }
-    let leading = |s: &Extents| TensorType { dtype, shape: Some(s[..s.len().saturating_sub(2)].into()) };
+    let leading = |s: &Extents| TensorType::new(dtype, Some(s[..s.len().saturating_sub(2)].into()));
     let (left_batch, right_batch) = (leading(left), leading(right));
     let mut dims = broadcast(call.cx, &[(i, &left_batch), (j, &right_batch)])?.unwrap_or_default();
     if left.len() > 1 {

@@ -6,6 +6,7 @@ use anfora_ir::{
     TypeError, TypeId, TypeRule,
 };
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::reduction::{self, Axes, Extreme, Reduce, Tie};
 use crate::kernels::strides::resolve_axes;
@@ -35,25 +36,30 @@ pub(crate) fn rows() -> Vec<OpDef> {
             .attrs(AXIS)
             .fusion(CommReduce)
             .splat(Splat::OfAll)
+            .elements(elements::computed)
             .may_fail()
     }
     vec![
         reduce("sum", "the sum, added in ascending index order; integers wrap", reduce_number, |c| {
             fold(c, Reduce::Sum)
-        }),
+        })
+        .elements(elements::reduced_sum),
         reduce("mean", "the mean; of integers, truncated toward zero, and of none fails", reduce_number, |c| {
             fold(c, Reduce::Mean)
         })
         .may_fail(),
         reduce("prod", "the product, in ascending index order; integers wrap", reduce_number, |c| {
             fold(c, Reduce::Prod)
-        }),
+        })
+        .elements(elements::reduced_product),
         reduce("max", "the largest; NaN if one is NaN; of none, the lowest value", reduce_any, |c| {
             fold(c, Reduce::Max)
-        }),
+        })
+        .elements(elements::reduced_maximum),
         reduce("min", "the smallest; NaN if one is NaN; of none, the highest value", reduce_any, |c| {
             fold(c, Reduce::Min)
-        }),
+        })
+        .elements(elements::reduced_minimum),
         reduce("sum_square", "the sum of the squares; integers wrap", reduce_number, |c| fold(c, Reduce::SumSquare)),
         reduce("l1_norm", "the sum of the absolute values; integers wrap", reduce_number, |c| fold(c, Reduce::L1Norm)),
         reduce("l2_norm", "the root of the sum of the squares", reduce_float, |c| fold(c, Reduce::L2Norm)),

@@ -3,16 +3,18 @@
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
     Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, DimId, DimOp, Literal, OpDef, Shape, Splat,
-    TensorType, TypeCall, TypeError, TypeId,
+    TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
+use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
 use crate::kernels::gather;
 use crate::kernels::index::{self, Range};
 use crate::kernels::positions::MAX_RANK;
 use crate::kernels::strides::{broadcast_shapes, resolve_axes, resolve_axis};
+use crate::reshape;
 use crate::row::row;
 use crate::typing::{
     Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, one, optional, result,
@@ -31,7 +33,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
 
 fn shape_rows() -> Vec<OpDef> {
     vec![
-        row("reshape", "the same elements under another shape", Arity::exactly(2), reshape, |c| {
+        row("reshape", "the same elements under another shape", Arity::exactly(2), reshape::infer, |c| {
             let x = c.operand(0)?;
             let target = shape_operand(c.operand(1)?)?;
             let shape = index::reshape_target(x.shape(), &target, c.attrs.given_bool("allowzero")?)?;
@@ -45,6 +47,7 @@ fn shape_rows() -> Vec<OpDef> {
         )
         .fusion(Injective)
         .shape_operands(&[1])
+        .elements(elements::kept)
         .may_fail(),
         row("broadcast_to", "repeated along axes of extent 1 or none", Arity::exactly(2), broadcast_to, |c| {
             let x = c.operand(0)?;
@@ -66,6 +69,7 @@ fn shape_rows() -> Vec<OpDef> {
         .splat(Splat::OfFirst)
         .fusion(Broadcast)
         .shape_operands(&[1])
+        .elements(elements::moved)
         .may_fail(),
         row("permute_dims", "with the axes in another order", Arity::exactly(1), permute_dims, |c| {
             one(index::permute_dims(c.operand(0)?, c.attrs.ints("axes").as_deref()))
@@ -76,7 +80,8 @@ fn shape_rows() -> Vec<OpDef> {
                 &[AttrDef::optional("axes", AttrKind::Ints, "the axes in their new order; reversed if left out")]
             },
         )
-        .fusion(Injective),
+        .fusion(Injective)
+        .elements(elements::moved),
         row("expand_dims", "with extents of 1 put in", Arity::between(1, 2), expand_dims, |c| {
             let axes = listed_axes(c.attrs, c.optional(1))?.ok_or_else(no_axes)?;
             one(index::expand_dims(c.operand(0)?, &axes))
@@ -88,6 +93,7 @@ fn shape_rows() -> Vec<OpDef> {
             },
         )
         .shape_operands(&[1])
+        .elements(elements::kept)
         .fusion(Injective),
         row("squeeze", "without extents of 1", Arity::between(1, 2), squeeze, |c| {
             one(index::squeeze(c.operand(0)?, listed_axes(c.attrs, c.optional(1))?.as_deref()))
@@ -99,6 +105,7 @@ fn shape_rows() -> Vec<OpDef> {
             },
         )
         .shape_operands(&[1])
+        .elements(elements::kept)
         .fusion(Injective)
         .may_fail(),
         row("shape_of", "the extents as a tensor", Arity::exactly(1), shape_of, |c| {
@@ -118,8 +125,10 @@ fn shape_rows() -> Vec<OpDef> {
                 ]
             },
         )
+        .elements(extents_of)
         .known_by_type(extents_known),
         row("size", "the number of elements", Arity::exactly(1), size, |c| one(creation::size(c.operand(0)?.shape())))
+            .elements(size_of)
             .known_by_type(size_known),
     ]
 }
@@ -132,7 +141,8 @@ fn selection_rows() -> Vec<OpDef> {
         })
         .splat(Splat::OfEqual)
         .attrs(const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis along which they lie")] })
-        .fusion(Injective),
+        .fusion(Injective)
+        .elements(elements::joined),
         row("split", "the parts of an axis, as a tuple", Arity::between(1, 2), split, |c| {
             let x = c.operand(0)?;
             let axis = resolve_axis(c.attrs.given_int("axis")?, x.rank())?;
@@ -160,6 +170,7 @@ fn selection_rows() -> Vec<OpDef> {
             },
         )
         .shape_operands(&[1])
+        .elements(elements::moved)
         .fusion(Injective),
         row("strided_slice", "a range of each axis", Arity::exactly(1), strided_slice, |c| {
             let x = c.operand(0)?;
@@ -180,7 +191,8 @@ fn selection_rows() -> Vec<OpDef> {
                 ]
             },
         )
-        .fusion(Injective),
+        .fusion(Injective)
+        .elements(elements::moved),
         row("take", "the slices of an axis that the indices name", Arity::exactly(2), take, |c| {
             one(gather::take(c.operand(0)?, c.operand(1)?, c.attrs.given_int("axis")?))
         })
@@ -189,12 +201,13 @@ fn selection_rows() -> Vec<OpDef> {
             const { &[AttrDef::new("axis", AttrKind::Int, AttrDefault::Int(0), "the axis that the indices are of")] },
         )
         .fusion(Injective)
+        .elements(elements::moved)
         .may_fail(),
     ]
 }
 
-/// The type of a tensor whose shape is the operand `i`.
-fn shaped_by(call: &mut TypeCall<'_>, i: usize, x: &TensorType) -> Result<Result<Vec<i64>, TypeId>, TypeError> {
+/// The extents that operand `i` lists, `?` where one is not known; `None` if not even their number is.
+pub(crate) fn listed_extents(call: &mut TypeCall<'_>, i: usize) -> Result<Option<Extents>, TypeError> {
     let shape = tensor(call, i, Elements::Integer)?;
     if shape.dtype != DType::Int64 {
         let found = shape.dtype;
@@ -205,100 +218,23 @@ fn shaped_by(call: &mut TypeCall<'_>, i: usize, x: &TensorType) -> Result<Result
     }
     expect_rank(&shape, i, 1)?;
     if let Some(literal) = call.literal(i) {
-        return Ok(Ok(shape_operand(literal)?));
+        let numbers = shape_operand(literal)?;
+        return Ok(Some(numbers.into_iter().map(|n| call.cx.types.dims.constant(n)).collect()));
+    }
+    if let Some(elements) = call.elements(i) {
+        return Ok(Some(elements.into_iter().collect()));
     }
     let rank = shape.shape.and_then(|s| as_extent(call.cx, s[0])).filter(|&r| r <= MAX_RANK);
     let unknown = call.cx.types.dims.unknown();
-    let dims = rank.map(|r| vec![unknown; r]);
-    Ok(Err(result(call.cx, x.dtype, dims.as_deref())))
+    Ok(rank.map(|r| smallvec::smallvec![unknown; r]))
 }
 
-/// Likewise, where a literal shape is just the shape.
+/// The type of a tensor of which operand `i` is just the shape.
 pub(crate) fn plain_shape(call: &mut TypeCall<'_>, i: usize, dtype: DType) -> Result<TypeId, TypeError> {
-    let x = TensorType { dtype, shape: None };
-    match shaped_by(call, i, &x)? {
-        Err(ty) => Ok(ty),
-        Ok(shape) => {
-            let shape = extents(&shape)?;
-            let dims: Extents = shape.iter().map(|&e| extent(call.cx, e)).collect();
-            Ok(result(call.cx, dtype, Some(&dims)))
-        }
-    }
-}
-
-fn reshape(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let x = tensor(call, 0, Elements::Any)?;
-    let target = match shaped_by(call, 1, &x)? {
-        Ok(target) => target,
-        Err(ty) => return Ok(ty),
-    };
-    let allow_zero = call.attrs().given_bool("allowzero")?;
-    let mut dims = Extents::new();
-    let mut inferred = None;
-    for (axis, &e) in target.iter().enumerate() {
-        let dim = match e {
-            -1 if inferred.is_none() => {
-                inferred = Some(axis);
-                call.cx.types.dims.unknown()
-            }
-            0 if !allow_zero => match &x.shape {
-                Some(shape) => *shape.get(axis).ok_or_else(|| {
-                    TypeError::operand(1, format!("extent {axis} of the shape copies one that operand 0 does not have"))
-                })?,
-                None => call.cx.types.dims.unknown(),
-            },
-            e if e < 0 => return Err(TypeError::operand(1, format!("extent {axis} of the shape is {e}"))),
-            e => call.cx.types.dims.constant(e),
-        };
-        dims.push(dim);
-    }
-    if let Some(shape) = &x.shape {
-        fit(call.cx, shape, &mut dims, inferred)?;
-    }
-    Ok(result(call.cx, x.dtype, Some(&dims)))
-}
-
-/// Finds the inferred extent of a reshape, and fails if the numbers of elements are known to differ.
-fn fit(cx: &mut Context, from: &[DimId], to: &mut Extents, inferred: Option<usize>) -> Result<(), TypeError> {
-    let unknown = cx.types.dims.unknown();
-    // Extents that are on both sides say nothing, unless they are 0.
-    let mut left: SmallVec<[DimId; 4]> = from.into();
-    let mut right: SmallVec<[DimId; 4]> = SmallVec::new();
-    for (axis, &dim) in to.iter().enumerate() {
-        if Some(axis) == inferred {
-            continue;
-        }
-        match left.iter().position(|&d| d == dim && d != unknown && cx.types.dims.as_constant(d) != Some(0)) {
-            Some(i) => {
-                left.remove(i);
-            }
-            None => right.push(dim),
-        }
-    }
-    let mut product = |dims: &[DimId]| {
-        let one = cx.types.dims.constant(1);
-        dims.iter().fold(one, |n, &d| cx.types.dims.mul(n, d))
-    };
-    let (have, rest) = (product(&left), product(&right));
-    let dims = &mut cx.types.dims;
-    let misfit = |cx: &Context| {
-        let text = |dims: &[DimId]| dims.iter().map(|&d| cx.dim_text(d)).collect::<Vec<_>>().join(", ");
-        TypeError::operand(1, format!("a tensor of shape ({}) does not fit the shape ({})", text(from), text(to)))
-    };
-    match (inferred, dims.as_constant(have), dims.as_constant(rest)) {
-        (Some(_), Some(h), Some(r)) if r == 0 || h % r != 0 => Err(misfit(cx)),
-        (Some(axis), _, Some(r)) if r != 0 => {
-            let remainder = dims.op(DimOp::Mod, have, rest);
-            let quotient = dims.op(DimOp::FloorDiv, have, rest);
-            // A remainder that is not known to be 0 makes the call fail unless it is 0, and then the quotient is right too.
-            to[axis] = if dims.as_constant(remainder) == Some(0) { quotient } else { unknown };
-            Ok(())
-        }
-        (Some(_), ..) => Ok(()),
-        // An extent that is on both sides and not known may be 0, and then they fit.
-        (None, Some(h), Some(r)) if h != r && from.iter().all(|&d| dims.as_constant(d).is_some()) => Err(misfit(cx)),
-        (None, ..) => Ok(()),
-    }
+    let dims = listed_extents(call, i)?;
+    let numbers = dims.iter().flatten().filter_map(|&d| call.cx.types.dims.as_constant(d));
+    extents(&numbers.collect::<Vec<i64>>())?;
+    Ok(result(call.cx, dtype, dims.as_deref()))
 }
 
 fn broadcast_to(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
@@ -475,6 +411,21 @@ fn chosen_axes(attrs: &AttrReader<'_>, rank: usize) -> std::ops::Range<usize> {
 fn size(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     tensor(call, 0, Elements::Any)?;
     Ok(call.cx.types.scalar(DType::Int64))
+}
+
+/// The chosen extents of the operand, as elements.
+fn extents_of(call: &mut TypeCall<'_>, _: TypeId) -> Option<Vec<Vec<DimId>>> {
+    let x = call.cx.types.as_tensor(call.operand(0)?)?;
+    let shape = x.shape.as_ref()?;
+    Some(vec![shape[chosen_axes(&call.attrs(), shape.len())].to_vec()])
+}
+
+/// The number of elements of the operand, as an element.
+fn size_of(call: &mut TypeCall<'_>, _: TypeId) -> Option<Vec<Vec<DimId>>> {
+    let shape = call.cx.types.as_tensor(call.operand(0)?)?.shape.clone()?;
+    let dims = &mut call.cx.types.dims;
+    let one = dims.constant(1);
+    Some(vec![vec![shape.iter().fold(one, |n, &d| dims.mul(n, d))]])
 }
 
 /// The chosen extents of the operand, if they are known.

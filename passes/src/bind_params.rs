@@ -20,8 +20,9 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Attr, Context, Cursor, Dim, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
-    OpRegistry, Retype, Source, Step, Type, TypeId, VarId, did_you_mean, parse_module, signature_type,
+    Attr, Context, Cursor, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal,
+    Module, OpRegistry, Retype, Source, Step, TensorType, Type, TypeId, VarId, did_you_mean, parse_module,
+    signature_type,
 };
 use anfora_manager::{PassError, register_pass};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -194,14 +195,15 @@ fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result
             Type::Tensor(tensor) if tensor.dtype == b.literal.dtype() => tensor.clone(),
             _ => return Err(misfit(cx, &param(cx, b), ty, &b.literal)),
         };
-        let Some(dims) = tensor.shape else { continue };
-        if dims.len() != b.literal.rank() {
+        if tensor.shape.as_ref().is_some_and(|dims| dims.len() != b.literal.rank()) {
             return Err(misfit(cx, &param(cx, b), ty, &b.literal));
         }
-        for (&dim, &extent) in dims.iter().zip(b.literal.shape()) {
-            let Ok(extent) = i64::try_from(extent) else { continue };
-            let extent = cx.types.dims.constant(extent);
+        for (dim, extent) in numbers(cx, &tensor, &b.literal) {
             let Dim::Symbol(symbol) = *cx.types.dims.get(dim) else { continue };
+            // Symbols stand for extents.
+            if cx.types.dims.as_constant(extent).is_some_and(|c| c < 0) {
+                continue;
+            }
             match symbols.get(symbol) {
                 Some(before) if before != extent => {
                     let name = cx.names.get(cx.types.dims.symbol_name(symbol));
@@ -218,16 +220,22 @@ fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result
     }
     for b in bound {
         let ty = symbols.ty(cx, body.ty(b.var.expr()));
-        let Some(dims) = cx.types.as_tensor(ty).and_then(|t| t.shape.clone()) else { continue };
-        let fits = dims
-            .iter()
-            .zip(b.literal.shape())
-            .all(|(&dim, &extent)| cx.types.dims.as_constant(dim).is_none_or(|d| i64::try_from(extent) == Ok(d)));
-        if !fits {
+        let Some(tensor) = cx.types.as_tensor(ty).cloned() else { continue };
+        let pairs = numbers(cx, &tensor, &b.literal);
+        let fits = |(dim, found): (DimId, DimId)| cx.types.dims.as_constant(dim).is_none() || dim == found;
+        if !pairs.into_iter().all(fits) {
             return Err(misfit(cx, &param(cx, b), ty, &b.literal));
         }
     }
     Ok(symbols)
+}
+
+/// What a tensor type says of extents and elements, each with what it is in a literal.
+fn numbers(cx: &mut Context, tensor: &TensorType, literal: &Literal) -> Vec<(DimId, DimId)> {
+    let literal = cx.literals.intern(literal.clone());
+    let given = cx.literal_type(literal);
+    let given = cx.types.as_tensor(given).expect("the type of a literal is a tensor type");
+    tensor.dims_beside(given).map(|(&dim, &found)| (dim, found)).collect()
 }
 
 #[cold]

@@ -128,7 +128,9 @@ impl Pass {
             Expr::CallOp { op, operands, .. } => {
                 if self.flags.is_match_cast(s.cx, op) {
                     let operand = *s.body.operands(operands).first()?;
-                    return (s.body.ty(operand) == s.body.ty(value)).then_some(operand);
+                    let (from, to) = (s.body.ty(operand), s.body.ty(value));
+                    // That the elements are known besides is no reason to cast.
+                    return (from == to || s.cx.types.without_elements(from) == to).then_some(operand);
                 }
                 if !self.flags.forwards(s.cx, op) {
                     return None;

@@ -189,7 +189,7 @@ impl Pass {
         let Expr::CallOp { operands, attrs, .. } = s.body.expr(value) else { return Outcome::Keep };
         let Some(rule) = s.cx.ops.get(op).known_by_type else { return Outcome::Keep };
         let operands: SmallVec<[Operand; 4]> = s.body.operands(operands).iter().map(|&o| operand(s.body, o)).collect();
-        match rule(&mut TypeCall { cx: s.cx, op, operands: &operands, attrs }) {
+        match rule(&mut TypeCall { cx: s.cx, op, operands: &operands, as_they_are: &operands, attrs }) {
             Some(results) => self.replace(s, site, value, results),
             None => Outcome::Keep,
         }

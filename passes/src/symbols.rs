@@ -350,9 +350,9 @@ impl Known {
                         continue;
                     }
                     let dims = &cx.types.dims;
-                    let pairs = x.iter().copied().zip(y.iter().copied());
-                    let new: Vec<(SymbolId, DimId)> = pairs
-                        .filter_map(|(d, e)| match *dims.get(e) {
+                    let new: Vec<(SymbolId, DimId)> = a
+                        .dims_beside(b)
+                        .filter_map(|(&d, &e)| match *dims.get(e) {
                             Dim::Symbol(s) if d != dims.unknown() => Some((s, d)),
                             _ => None,
                         })

@@ -102,6 +102,10 @@ def type_relation(ours, theirs):
     'agrees'
     >>> type_relation({"dtype": "float32", "shape": ["n", None]}, shape("n", 3))
     'says less'
+    >>> type_relation({"dtype": "float32", "shape": [None, 3]}, shape("n", 3))
+    'says less'
+    >>> type_relation({"dtype": "float32", "shape": [None, 3]}, shape("unk__0", 3))
+    'agrees'
     >>> type_relation({"dtype": None, "shape": None, "type": "Any"}, shape(3))
     'says less'
     >>> type_relation({"dtype": "float32", "shape": None}, shape(3))
@@ -118,7 +122,7 @@ def type_relation(ours, theirs):
     tensor = theirs.tensor_type
     dims = None
     if tensor.HasField("shape"):
-        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+        dims = [d.dim_value if d.HasField("dim_value") else known_name(d.dim_param) for d in tensor.shape.dim]
     if ours["dtype"] is None:
         return "says less" if ours["type"] == "Any" else f"is {ours['type']}, not {type_text(tensor, dims)}"
     contradicts = ours["dtype"] != dtype_name(tensor.elem_type)
@@ -127,12 +131,17 @@ def type_relation(ours, theirs):
         contradicts |= len(dims) != len(ours["shape"])
         for d, o in zip(dims, ours["shape"]):
             contradicts |= isinstance(d, int) and isinstance(o, int) and d != o
-            less |= isinstance(d, int) and not isinstance(o, int)
+            less |= o is None and d is not None or isinstance(d, int) and not isinstance(o, int)
     elif dims is not None:
         less = True
     if contradicts:
         return f"is {ours['type']}, not {type_text(tensor, dims)}"
     return "says less" if less else "agrees"
+
+
+def known_name(dim_param):
+    """The name of a symbolic dimension, if a model gave it: those that shape inference makes up say nothing."""
+    return None if not dim_param or dim_param.startswith("unk__") else dim_param
 
 
 def type_text(tensor, dims):

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-FAILED = ["wrong", "crash"]
+FAILED = ["wrong", "crash", "less"]
 # What a table shows of a step, in this order.
 COLUMNS = {
     "run": ["pass", "wrong", "crash", "unsupported"],

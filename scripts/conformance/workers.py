@@ -9,8 +9,8 @@ import sys
 import threading
 
 
-def serve(anfora):
-    """What a process does: reads cases, one a line, and writes how their steps ended, one line each."""
+def serve(anfora, chosen):
+    """What a process does: reads cases, one a line, and writes how their steps (all if none is chosen) ended, one line each."""
     import cases
     import steps
 
@@ -19,14 +19,14 @@ def serve(anfora):
     os.dup2(2, 1)
     for line in sys.stdin:
         case = cases.Case(**json.loads(line))
-        print(json.dumps(steps.do(anfora, case)), file=answers, flush=True)
+        print(json.dumps(steps.do(anfora, case, chosen or steps.STEPS)), file=answers, flush=True)
 
 
 class Worker:
     """A process that serves."""
 
-    def __init__(self, anfora, errors):
-        self.command = [sys.executable, os.path.dirname(__file__), "--serve", anfora]
+    def __init__(self, anfora, steps, errors):
+        self.command = [sys.executable, os.path.dirname(__file__), "--serve", anfora, *steps]
         self.errors = errors
         self.process = None
 
@@ -53,8 +53,8 @@ class Worker:
             self.process = None
 
 
-def do_all(anfora, cases, jobs, errors, done):
-    """Has every case done by one of `jobs` processes; `done` is called with each and how its steps ended, in any order."""
+def do_all(anfora, steps, cases, jobs, errors, done):
+    """Has these steps (all if none) of every case done by one of `jobs` processes; `done` is called with each and how its steps ended, in any order."""
     waiting = queue.SimpleQueue()
     for case in cases:
         waiting.put(case)
@@ -62,7 +62,7 @@ def do_all(anfora, cases, jobs, errors, done):
     failures = []
 
     def work():
-        worker = Worker(anfora, errors)
+        worker = Worker(anfora, steps, errors)
         try:
             while True:
                 try:

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anfora_ir::{
-    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, Diagnostic, DimOp, Editor, Expr, Module,
+    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, Expr, Module,
     ModuleText, PrintOptions, Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal,
     alpha_equal_exprs, compact_body, diagnostics_json, expr_extent, first_difference, first_difference_with,
     infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function,
@@ -130,6 +130,7 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::join",
             "ir::Types::substitute",
             "ir::Types::instantiate",
+            "ir::Types::without_elements",
             "ir::Types::for_each_symbol",
             "ir::Types::for_each_binding_symbol",
             "ir::Types::is_symbolic",
@@ -447,6 +448,11 @@ fn types(mut module: Module) -> Done {
         types.for_each_binding_symbol(pair, |_| symbols += 1);
         ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
         let _ = (types.static_shape(ty), types.static_bytes(ty));
+        let (count, seven) = (types.scalar(DType::Int64), types.dims.constant(7));
+        let seven = types.with_elements(count, &[seven]);
+        let (known, unknown) = (types.tuple(&[ty, seven]), types.tuple(&[ty, count]));
+        let (known, unknown) = (types.without_elements(known), types.without_elements(unknown));
+        ensure(known == unknown, "types that differ in elements are the same without them")?;
         let function = types.function(&[ty, pair], ty, &[]);
         let (params, result) = types.instantiate(function, &[]).ok_or("a function type can be instantiated")?;
         ensure(params[..] == [ty, pair] && result == ty, "an instance without symbols is what the function type says")?;

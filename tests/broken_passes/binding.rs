@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora::ir::{Literal, Module};
+use anfora::ir::{Literal, Module, TypeId, signature_type};
 use anfora::manager::{ModulePass, Pass, PassError};
 use anfora::visit::{Link, substitute};
 
@@ -63,6 +63,11 @@ fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
         let last = *editor.body.params().last().expect("@main has parameters");
         let literal = editor.literal(literal.clone());
         substitute(&mut editor, Link::Root, &[(last, literal)]).map_err(|e| PassError::new(e.to_string()))?;
+        // More is known of the literal than of the parameter.
+        let types: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
+        let signature = signature_type(cx, &types, function.body.type_of(function.body.root()));
+        let global = function.global().expect("a function of a module has a name");
+        module.set_signature(global, signature);
         Ok(())
     }))
 }

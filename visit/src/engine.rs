@@ -239,7 +239,7 @@ impl Engine {
         let infer = old.iter().zip(&new).enumerate().any(|(i, (&o, &n))| match expr {
             // The old block was relinked, so its type is that of the new one; what matters is whether that is another.
             Expr::If { .. } | Expr::Lambda { .. } if i > 0 || matches!(expr, Expr::Lambda { .. }) => {
-                self.is_retyped(editor.body, n)
+                self.is_retyped(editor.body, n) || (o != n && editor.body.type_of(o) != editor.body.type_of(n))
             }
             _ => self.needs_inference(editor.body, o, n),
         });
@@ -357,6 +357,9 @@ impl Engine {
         if let (Some(first), Some((last, rest))) = (block.first, block.last) {
             let tail = self.pop();
             if rest != tail {
+                if body.type_of(rest) != body.type_of(tail) {
+                    self.note_retyped(body.tail(tail));
+                }
                 body.set_let_body(last, tail);
             }
             self.results.push(first);

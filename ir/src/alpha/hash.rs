@@ -272,7 +272,7 @@ impl<'a> ModuleHasher<'a> {
         let computed = |d: &&DimId| matches!(dims.get(**d), Dim::Sum(_) | Dim::Op { .. });
         match node {
             Node::Type(t) => match self.cx.types.get(t) {
-                Type::Tensor(t) => out.extend(t.shape.iter().flatten().filter(computed).map(|&d| Node::Dim(d))),
+                Type::Tensor(t) => out.extend(t.dims().filter(computed).map(|&d| Node::Dim(d))),
                 Type::Tuple(fields) => out.extend(fields.iter().map(|&f| Node::Type(f))),
                 Type::Function(f) => out.extend(f.params.iter().chain([&f.ret]).map(|&p| Node::Type(p))),
                 Type::Any | Type::Error => {}
@@ -310,6 +310,9 @@ impl<'a> ModuleHasher<'a> {
                                 h = mix(h, self.standalone(d));
                             }
                         }
+                    }
+                    for &d in t.elements.iter().flatten() {
+                        h = mix(h, self.standalone(d));
                     }
                     h
                 }

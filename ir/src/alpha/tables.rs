@@ -8,7 +8,7 @@ use crate::dim::{Dim, Dims};
 use crate::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
 use crate::function::Visibility;
 use crate::module::Module;
-use crate::types::Type;
+use crate::types::{TensorType, Type};
 
 /// A correspondence between the tables of two programs. It is built up while they are compared and only ever grows: the comparison ends at the
 /// first difference, so whatever two things were compared before are equal, and comparing them again takes no time.
@@ -208,14 +208,12 @@ impl<'a> Tables<'a> {
                 if a.dtype != b.dtype {
                     return false;
                 }
-                match (&a.shape, &b.shape) {
-                    (None, None) => true,
-                    (Some(x), Some(y)) if x.len() == y.len() => {
-                        self.work.extend(x.iter().zip(y).map(|(&d, &e)| Pair::Dim(d, e)));
-                        true
-                    }
-                    _ => false,
+                let length = |t: &TensorType| [t.shape.as_ref().map(|s| s.len()), t.elements.as_ref().map(|e| e.len())];
+                if length(a) != length(b) {
+                    return false;
                 }
+                self.work.extend(a.dims().zip(b.dims()).map(|(&d, &e)| Pair::Dim(d, e)));
+                true
             }
             (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
                 self.work.extend(a.iter().zip(b).map(|(&a, &b)| Pair::Type(a, b)));

@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::function::Function;
 use crate::module::{FunctionKey, Module};
 use crate::translate::{Translate, translate_head};
-use crate::types::Type;
+use crate::types::{TensorType, Type};
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
     let marks = mark(module);
@@ -108,7 +108,7 @@ fn mark(module: &Module) -> Marks {
         }
         match ty {
             Type::Tensor(t) => {
-                for &d in t.shape.iter().flatten() {
+                for &d in t.dims() {
                     marks.dims.insert(d);
                 }
             }
@@ -311,13 +311,11 @@ fn refill(old: &Context, marks: &Marks) -> (Context, Tables) {
             match ty {
                 Type::Any => cx.types.any(),
                 Type::Error => cx.types.error(),
-                Type::Tensor(t) => match &t.shape {
-                    None => cx.types.unranked(t.dtype),
-                    Some(shape) => {
-                        let shape: Vec<DimId> = shape.iter().map(|&d| dim(d)).collect();
-                        cx.types.tensor(t.dtype, &shape)
-                    }
-                },
+                Type::Tensor(t) => cx.types.intern(Type::Tensor(TensorType {
+                    dtype: t.dtype,
+                    shape: t.shape.as_ref().map(|shape| shape.iter().map(|&d| dim(d)).collect()),
+                    elements: t.elements.as_ref().map(|elements| elements.iter().map(|&d| dim(d)).collect()),
+                })),
                 Type::Tuple(fields) => {
                     let fields: Vec<TypeId> = fields.iter().map(part).collect();
                     cx.types.tuple(&fields)

@@ -60,33 +60,22 @@ impl Context {
             Type::Error => out.push_str("an unknown type"),
             Type::Tensor(t) => {
                 out.push_str("Tensor[");
-                let close = match t.shape.as_deref() {
-                    None => {
-                        out.push('?');
-                        ", "
-                    }
-                    Some([]) => {
-                        out.push_str("()");
-                        ", "
-                    }
-                    Some([d]) => {
-                        stack.extend([
-                            Piece::Text("]"),
-                            Piece::Text(t.dtype.name()),
-                            Piece::Text(",), "),
-                            Piece::Dim(*d),
-                        ]);
-                        out.push('(');
-                        return;
-                    }
+                stack.push(Piece::Text("]"));
+                if let Some(elements) = &t.elements {
+                    let is_list = t.shape.as_ref().is_none_or(|s| !s.is_empty());
+                    stack.extend(is_list.then_some(Piece::Text("]")));
+                    push_list(stack, elements.iter().map(|&d| Piece::Dim(d)));
+                    stack.push(Piece::Text(if is_list { ", [" } else { ", " }));
+                }
+                stack.push(Piece::Text(t.dtype.name()));
+                match t.shape.as_deref() {
+                    None => out.push_str("?, "),
                     Some(dims) => {
                         out.push('(');
-                        stack.extend([Piece::Text("]"), Piece::Text(t.dtype.name()), Piece::Text("), ")]);
+                        stack.push(Piece::Text(if dims.len() == 1 { ",), " } else { "), " }));
                         push_list(stack, dims.iter().map(|&d| Piece::Dim(d)));
-                        return;
                     }
-                };
-                let _ = write!(out, "{close}{}]", t.dtype);
+                }
             }
             Type::Tuple(fields) => {
                 out.push('(');

@@ -170,3 +170,66 @@ fn inputs_that_contradict_each_other_are_refused() {
     assert!(run(&module, &[filled(&[3, 3]), filled(&[3, 3])]).is_err());
     assert!(run(&module, &[filled(&[3]), filled(&[3, 2])]).is_err());
 }
+
+/// The type of what a model gives, whatever it states of it.
+fn found_type(of: &Symbolic) -> String {
+    let module = read(&of.model(str::to_string));
+    let (_, main) = module.functions().find(|(_, f)| f.is_definition()).expect("the model has a graph");
+    module.cx.type_text(main.body.type_of(main.body.root()))
+}
+
+#[test]
+fn a_shape_that_is_computed_from_symbols_has_them() {
+    assert_eq!(
+        found_type(&Symbolic { output: vec!["?", "?", "?"], ..attention() }),
+        "Tensor[(batch, seq, 8), float32]"
+    );
+    let along_0 = || vec![int_attribute("axis", 0)];
+    let shape = |nodes: Vec<NodeProto>| Symbolic {
+        nodes: [
+            vec![
+                node("Shape", &["x"], &["shape"], vec![]),
+                node("Gather", &["shape", "zero"], &["n"], vec![]),
+                node("Gather", &["shape", "one"], &["t"], vec![]),
+            ],
+            nodes,
+        ]
+        .concat(),
+        initializers: vec![
+            initializer("zero", &ints(&[0])),
+            initializer("one", &ints(&[1])),
+            initializer("two", &ints(&[2])),
+            initializer("rest", &ints(&[-1])),
+        ],
+        inputs: vec![("x", vec!["batch", "seq", "8"])],
+        output: vec!["?", "?", "?"],
+    };
+    let halves = shape(vec![
+        node("Mul", &["t", "two"], &["twice"], vec![]),
+        node("Concat", &["n", "twice", "rest"], &["to"], along_0()),
+        node("Reshape", &["x", "to"], &["y"], vec![]),
+    ]);
+    assert_eq!(found_type(&halves), "Tensor[(batch, 2 * seq, 4), float32]");
+    // What PyTorch writes for `expand(-1, t, …)`.
+    let expanded = shape(vec![
+        node("Concat", &["n", "t", "rest"], &["wanted"], along_0()),
+        node("Shape", &["wanted"], &["rank"], vec![]),
+        node("ConstantOfShape", &["rank"], &["zeros"], vec![]),
+        node("Equal", &["wanted", "rest"], &["kept"], vec![]),
+        node("Where", &["kept", "zeros", "wanted"], &["chosen"], vec![]),
+        node("Max", &["chosen", "one"], &["to"], vec![]),
+        node("ConstantOfShape", &["to"], &["y"], vec![]),
+    ]);
+    assert_eq!(found_type(&expanded), "Tensor[(max(batch, 1), max(seq, 1), 1), float32]");
+    let past = shape(vec![
+        node("Add", &["t", "one"], &["past"], vec![]),
+        node("Squeeze", &["past"], &["end"], vec![]),
+        node("Squeeze", &["zero"], &["start"], vec![]),
+        node("Squeeze", &["one"], &["step"], vec![]),
+        node("Range", &["start", "end", "step"], &["range"], vec![]),
+        node("Shape", &["range"], &["count"], vec![]),
+        node("Concat", &["one", "one", "count"], &["to"], along_0()),
+        node("ConstantOfShape", &["to"], &["y"], vec![]),
+    ]);
+    assert_eq!(found_type(&past), "Tensor[(1, 1, seq + 1), float32]");
+}

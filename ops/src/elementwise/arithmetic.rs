@@ -3,19 +3,23 @@
 use anfora_ir::{Arity, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId};
 
 use super::{binary, broadcasting, same_any, same_float, same_number};
+use crate::elements;
 use crate::kernels::arithmetic::{self, Binary, Nary};
 use crate::typing::{Elements, broadcast, expect_one, one, optional, result, same_elements, tensor};
 
 pub(super) fn rows() -> Vec<OpDef> {
     let mut rows = binary_rows();
     rows.extend(nary_rows());
-    rows.push(broadcasting(
-        "clip",
-        "not below the second, then not above the third; both are one number, and none is no bound",
-        Arity::between(1, 3),
-        clip,
-        |c| one(arithmetic::clip(c.operand(0)?, c.optional(1), c.optional(2))),
-    ));
+    rows.push(
+        broadcasting(
+            "clip",
+            "not below the second, then not above the third; both are one number, and none is no bound",
+            Arity::between(1, 3),
+            clip,
+            |c| one(arithmetic::clip(c.operand(0)?, c.optional(1), c.optional(2))),
+        )
+        .elements(elements::computed),
+    );
     rows
 }
 
@@ -26,15 +30,20 @@ fn binary_rows() -> Vec<OpDef> {
         };
     }
     vec![
-        binary("add", "the sum; integers wrap", same_number, kernel!(Add)).commutative(),
-        binary("subtract", "the difference; integers wrap", same_number, kernel!(Subtract)),
-        binary("multiply", "the product; integers wrap", same_number, kernel!(Multiply)).commutative(),
+        binary("add", "the sum; integers wrap", same_number, kernel!(Add))
+            .commutative()
+            .elements(elements::sum),
+        binary("subtract", "the difference; integers wrap", same_number, kernel!(Subtract)).elements(elements::difference),
+        binary("multiply", "the product; integers wrap", same_number, kernel!(Multiply))
+            .commutative()
+            .elements(elements::product),
         binary(
             "divide",
             "the quotient; of integers, truncated toward zero, and a zero divisor fails",
             same_number,
             kernel!(Divide),
         )
+        .elements(elements::quotient)
         .may_fail(),
         binary(
             "floor_divide",
@@ -42,6 +51,7 @@ fn binary_rows() -> Vec<OpDef> {
             same_number,
             kernel!(FloorDivide),
         )
+        .elements(elements::floor_quotient)
         .may_fail(),
         binary(
             "mod",
@@ -49,6 +59,7 @@ fn binary_rows() -> Vec<OpDef> {
             same_number,
             kernel!(Mod),
         )
+        .elements(elements::remainder)
         .may_fail(),
         binary(
             "floor_mod",
@@ -56,6 +67,7 @@ fn binary_rows() -> Vec<OpDef> {
             same_number,
             kernel!(FloorMod),
         )
+        .elements(elements::floor_remainder)
         .may_fail(),
         binary(
             "power",
@@ -63,11 +75,14 @@ fn binary_rows() -> Vec<OpDef> {
             power,
             |c| one(arithmetic::power(c.operand(0)?, c.operand(1)?)),
         )
+        .elements(elements::computed)
         .may_fail(),
         binary("maximum", "the larger; NaN if one is NaN, and -0 is below +0", same_any, kernel!(Maximum))
-            .commutative(),
+            .commutative()
+            .elements(elements::maximum),
         binary("minimum", "the smaller; NaN if one is NaN, and -0 is below +0", same_any, kernel!(Minimum))
-            .commutative(),
+            .commutative()
+            .elements(elements::minimum),
     ]
 }
 
@@ -79,10 +94,13 @@ fn nary_rows() -> Vec<OpDef> {
     }
     let several = Arity::at_least(1);
     vec![
-        broadcasting("add_n", "the sum of all, rounded once; integers wrap", several, same_number, kernel!(Add)),
+        broadcasting("add_n", "the sum of all, rounded once; integers wrap", several, same_number, kernel!(Add))
+            .elements(elements::sum),
         broadcasting("mean_n", "the mean of all, rounded once", several, same_float, kernel!(Mean)),
-        broadcasting("maximum_n", "the largest; as with `maximum`", several, same_any, kernel!(Maximum)),
-        broadcasting("minimum_n", "the smallest; as with `minimum`", several, same_any, kernel!(Minimum)),
+        broadcasting("maximum_n", "the largest; as with `maximum`", several, same_any, kernel!(Maximum))
+            .elements(elements::maximum),
+        broadcasting("minimum_n", "the smallest; as with `minimum`", several, same_any, kernel!(Minimum))
+            .elements(elements::minimum),
     ]
 }
 

@@ -3,6 +3,7 @@
 use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, OpDef, TypeCall, TypeError, TypeId};
 
 use super::{binary, broadcasting, keep, same, unary};
+use crate::elements;
 use crate::kernels::arithmetic::{self, Classify, Compare};
 use crate::typing::{Elements, Given, broadcast, one, result, same_elements, tensor};
 
@@ -10,13 +11,12 @@ pub(super) fn rows() -> Vec<OpDef> {
     let mut rows = comparison_rows();
     rows.extend(logic_rows());
     rows.extend(test_rows());
-    rows.push(broadcasting(
-        "where",
-        "the second where the first holds, else the third",
-        Arity::exactly(3),
-        choose,
-        |c| one(arithmetic::choose(c.operand(0)?, c.operand(1)?, c.operand(2)?)),
-    ));
+    rows.push(
+        broadcasting("where", "the second where the first holds, else the third", Arity::exactly(3), choose, |c| {
+            one(arithmetic::choose(c.operand(0)?, c.operand(1)?, c.operand(2)?))
+        })
+        .elements(elements::chosen),
+    );
     rows
 }
 
@@ -27,23 +27,30 @@ fn comparison_rows() -> Vec<OpDef> {
         };
     }
     vec![
-        binary("less", "whether the first is less; false with a NaN", compare_number, kernel!(Less)),
+        binary("less", "whether the first is less; false with a NaN", compare_number, kernel!(Less))
+            .elements(elements::less),
         binary(
             "less_equal",
             "whether the first is less or equal; false with a NaN",
             compare_number,
             kernel!(LessEqual),
-        ),
-        binary("greater", "whether the first is greater; false with a NaN", compare_number, kernel!(Greater)),
+        )
+        .elements(elements::less_equal),
+        binary("greater", "whether the first is greater; false with a NaN", compare_number, kernel!(Greater))
+            .elements(elements::greater),
         binary(
             "greater_equal",
             "whether the first is greater or equal; false with a NaN",
             compare_number,
             kernel!(GreaterEqual),
-        ),
+        )
+        .elements(elements::greater_equal),
         binary("equal", "whether both are equal; false with a NaN, and -0 equals +0", compare_any, kernel!(Equal))
-            .commutative(),
-        binary("not_equal", "whether they differ; true with a NaN", compare_any, kernel!(NotEqual)).commutative(),
+            .commutative()
+            .elements(elements::equal),
+        binary("not_equal", "whether they differ; true with a NaN", compare_any, kernel!(NotEqual))
+            .commutative()
+            .elements(elements::not_equal),
     ]
 }
 
@@ -52,16 +59,20 @@ fn logic_rows() -> Vec<OpDef> {
         binary("logical_and", "whether both hold", logical, |c| {
             one(arithmetic::logical(c.operand(0)?, c.operand(1)?, |a, b| a & b))
         })
-        .commutative(),
+        .commutative()
+        .elements(elements::computed),
         binary("logical_or", "whether one holds", logical, |c| {
             one(arithmetic::logical(c.operand(0)?, c.operand(1)?, |a, b| a | b))
         })
-        .commutative(),
+        .commutative()
+        .elements(elements::computed),
         binary("logical_xor", "whether just one holds", logical, |c| {
             one(arithmetic::logical(c.operand(0)?, c.operand(1)?, |a, b| a ^ b))
         })
-        .commutative(),
-        unary("logical_not", "whether it does not hold", logical_not, |c| one(arithmetic::logical_not(c.operand(0)?))),
+        .commutative()
+        .elements(elements::computed),
+        unary("logical_not", "whether it does not hold", logical_not, |c| one(arithmetic::logical_not(c.operand(0)?)))
+            .elements(elements::negation),
     ]
 }
 

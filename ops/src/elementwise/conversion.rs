@@ -3,6 +3,7 @@
 use anfora_ir::{AttrDef, AttrKind, OpDef, TypeCall, TypeError, TypeId};
 
 use super::unary;
+use crate::elements;
 use crate::kernels::{bits, cast};
 use crate::typing::{Elements, given, one, result, tensor};
 
@@ -15,7 +16,8 @@ pub(super) fn rows() -> Vec<OpDef> {
             astype,
             |c| one(cast::cast(c.operand(0)?, given(c.attrs.dtype("dtype"), "dtype")?)),
         )
-        .attrs(DTYPE),
+        .attrs(DTYPE)
+        .elements(elements::converted),
         unary("bitcast", "the same bits as elements of another type of as many bits", bitcast, |c| {
             one(bits::bitcast(c.operand(0)?, given(c.attrs.dtype("dtype"), "dtype")?))
         })

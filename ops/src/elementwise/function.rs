@@ -3,6 +3,7 @@
 use anfora_ir::OpDef;
 
 use super::{keep_float, keep_number, unary};
+use crate::elements;
 use crate::kernels::arithmetic::{self, Function, Unary};
 use crate::typing::one;
 
@@ -19,14 +20,17 @@ fn arithmetic_rows() -> Vec<OpDef> {
         };
     }
     vec![
-        unary("negative", "with the other sign; integers wrap", keep_number, kernel!(Negative)),
-        unary("abs", "without its sign; integers wrap", keep_number, kernel!(Abs)),
-        unary("sign", "-1, 0 or 1; NaN of NaN", keep_number, kernel!(Sign)),
-        unary("square", "the product with itself; integers wrap", keep_number, kernel!(Square)),
-        unary("floor", "rounded down; integers stay", keep_number, kernel!(Floor)),
-        unary("ceil", "rounded up; integers stay", keep_number, kernel!(Ceil)),
-        unary("round", "rounded to nearest, halves to even; integers stay", keep_number, kernel!(Round)),
-        unary("trunc", "rounded toward zero; integers stay", keep_number, kernel!(Trunc)),
+        unary("negative", "with the other sign; integers wrap", keep_number, kernel!(Negative))
+            .elements(elements::negated),
+        unary("abs", "without its sign; integers wrap", keep_number, kernel!(Abs)).elements(elements::magnitude),
+        unary("sign", "-1, 0 or 1; NaN of NaN", keep_number, kernel!(Sign)).elements(elements::computed),
+        unary("square", "the product with itself; integers wrap", keep_number, kernel!(Square))
+            .elements(elements::computed),
+        unary("floor", "rounded down; integers stay", keep_number, kernel!(Floor)).elements(elements::kept),
+        unary("ceil", "rounded up; integers stay", keep_number, kernel!(Ceil)).elements(elements::kept),
+        unary("round", "rounded to nearest, halves to even; integers stay", keep_number, kernel!(Round))
+            .elements(elements::kept),
+        unary("trunc", "rounded toward zero; integers stay", keep_number, kernel!(Trunc)).elements(elements::kept),
         unary("nn.relu", "the larger of it and zero", keep_number, kernel!(Relu)),
     ]
 }

@@ -2,6 +2,7 @@
 
 mod elementwise;
 mod image;
+mod known_elements;
 mod loops;
 mod nasty;
 mod rows;

@@ -282,7 +282,7 @@ impl Outliner {
                 _ => {
                     self.slots[operand.index()] = (self.group, PARAM | self.params.len() as u32);
                     self.params.push(operand);
-                    let ty = body.ty(operand);
+                    let ty = param_type(cx, body, operand);
                     [Word::NewParam as u32, self.type_word(cx, body, ty)]
                 }
             },
@@ -400,7 +400,8 @@ impl Outliner {
                     Some(editor.cx.names.intern(&format!("param_{}", literals - 1)))
                 }
             };
-            let ty = copier.map_type(&mut editor, from.ty(param));
+            let ty = param_type(editor.cx, from, param);
+            let ty = copier.map_type(&mut editor, ty);
             let var = editor.body.push_var(name, VarFlags::PLAIN, ty, from.span(param));
             editor.body.push_param(var);
             params.push(var.expr());
@@ -471,6 +472,14 @@ fn hash(words: &[u32]) -> u64 {
     hasher.finish()
 }
 
+/// The type of the parameter for an operand. What the elements of a literal are is what functions are not to differ in.
+fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
+    match body.expr(operand) {
+        Expr::Literal(_) => cx.types.without_elements(body.ty(operand)),
+        _ => body.ty(operand),
+    }
+}
+
 /// Whether the type of a call stays what it is if its large literals become parameters.
 fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
@@ -483,7 +492,7 @@ fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
         .operands(operands)
         .iter()
         .map(|&o| Operand {
-            ty: body.ty(o),
+            ty: if large(cx, o) { param_type(cx, body, o) } else { body.ty(o) },
             literal: literal(o).filter(|_| !large(cx, o)),
             absent: matches!(body.expr(o), Expr::None),
         })

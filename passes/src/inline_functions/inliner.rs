@@ -357,8 +357,7 @@ fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<
         }
         match (cx.types.get(p), cx.types.get(a)) {
             (Type::Tensor(p), Type::Tensor(a)) => {
-                let (Some(p), Some(a)) = (&p.shape, &a.shape) else { continue };
-                for (&d, &e) in p.iter().zip(a) {
+                for (&d, &e) in p.dims_beside(a) {
                     if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
                         && e != unknown
                     {

@@ -198,6 +198,12 @@ impl Generator<'_> {
         self.b.literal(literal)
     }
 
+    fn literal_attr(&mut self, literal: Literal) -> AttrId {
+        let cx = self.b.cx();
+        let id = cx.literals.intern(literal);
+        cx.attr(Attr::Literal(id))
+    }
+
     fn shape_statement(&mut self) -> Result<(), BuildError> {
         let (call, kind) = match self.rng.below(8) {
             0 | 1 => {
@@ -372,7 +378,7 @@ impl Generator<'_> {
             return self.unknown_length();
         }
         let d = self.pick(Kind::Dynamic)?;
-        match self.rng.below(4) {
+        match self.rng.below(6) {
             0 => {
                 // Twice as many, by arithmetic of extents.
                 let other = self.pick(Kind::Dynamic)?;
@@ -395,6 +401,40 @@ impl Generator<'_> {
             2 => {
                 let s = self.pick(Kind::Scalar)?;
                 let call = self.b.call_op("add", &[d, s], &[])?;
+                self.bind(call, Kind::Dynamic);
+            }
+            3 => {
+                // As many as is computed.
+                let (first, three) = (self.b.literal(Literal::scalar(0i64)), self.b.literal(Literal::scalar(3i64)));
+                let shape = self.b.call_op("shape_of", &[d], &[])?;
+                let shape = self.unnamed(shape);
+                let extent = self.b.call_op("take", &[shape, first], &[])?;
+                let extent = self.bind(extent, Kind::Int);
+                let op = self.rng.choose(&["add", "multiply", "floor_mod", "maximum", "divide"]);
+                let count = self.b.call_op(op, &[extent, three], &[])?;
+                let count = self.unnamed(count);
+                let axis = self.ints(&[0]);
+                let count = self.b.call_op("expand_dims", &[count], &[("axis", axis)])?;
+                let count = self.unnamed(count);
+                let shape = self.b.call_op("concat", &[shape, count], &[])?;
+                let shape = self.unnamed(shape);
+                let value = self.literal_attr(Literal::scalar(1.5f32));
+                let matrix = self.b.call_op("full", &[shape], &[("value", value)])?;
+                let matrix = self.unnamed(matrix);
+                let max = self.b.call_op("max", &[matrix], &[])?;
+                self.bind(max, Kind::Scalar);
+            }
+            4 => {
+                // There and back by a shape that is computed.
+                let one = self.dense(&[1], &[1i64]);
+                let shape = self.b.call_op("shape_of", &[d], &[])?;
+                let shape = self.unnamed(shape);
+                let shape = self.b.call_op("concat", &[shape, one], &[])?;
+                let shape = self.unnamed(shape);
+                let column = self.b.call_op("reshape", &[d, shape], &[])?;
+                let column = self.unnamed(column);
+                let axis = self.ints(&[1]);
+                let call = self.b.call_op("squeeze", &[column], &[("axis", axis)])?;
                 self.bind(call, Kind::Dynamic);
             }
             _ => return self.binary("maximum", [Kind::Dynamic; 2], Kind::Dynamic),

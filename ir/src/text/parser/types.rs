@@ -254,11 +254,68 @@ impl Parser<'_, '_> {
         };
         self.expect(Kind::Comma)?;
         let dtype = self.dtype_or_error()?;
-        self.expect(Kind::RBracket)?;
-        Ok(match shape {
+        let ty = match shape {
             None => self.cx.types.unranked(dtype),
             Some(dims) => self.cx.types.tensor(dtype, &dims),
-        })
+        };
+        if !self.eat(Kind::Comma) {
+            self.expect(Kind::RBracket)?;
+            return Ok(ty);
+        }
+        let start = self.tok.start();
+        let elements = self.known_elements()?;
+        let place = self.since(start);
+        self.expect(Kind::RBracket)?;
+        Ok(self.type_with_elements(ty, &elements, place))
+    }
+
+    /// `n`, or `[n, 4]`
+    fn known_elements(&mut self) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
+        let mut elements = smallvec::SmallVec::new();
+        if !self.eat(Kind::LBracket) {
+            elements.push(self.known_element()?);
+            return Ok(elements);
+        }
+        let mut more = self.tok.kind != Kind::RBracket;
+        while more {
+            let element = self.known_element()?;
+            elements.push(element);
+            more = self.comma_or(Kind::RBracket)?;
+        }
+        self.next();
+        Ok(elements)
+    }
+
+    fn known_element(&mut self) -> Parsed<DimId> {
+        let element = self.parse_dim()?;
+        if let Dim::Symbol(symbol) = *self.cx.types.dims.get(element)
+            && self.function_types.open.is_empty()
+        {
+            self.bind_symbol(symbol);
+        }
+        Ok(element)
+    }
+
+    /// The type with these elements, if it can say them.
+    fn type_with_elements(&mut self, ty: TypeId, elements: &[DimId], place: Place) -> TypeId {
+        let with = self.cx.types.with_elements(ty, elements);
+        let unknown = self.cx.types.dims.unknown();
+        let said = self.cx.types.elements(with).unwrap_or_default();
+        let kept = said.iter().filter(|&&d| d != unknown).count();
+        if kept == elements.iter().filter(|&&d| d != unknown).count() {
+            return with;
+        }
+        let found = self.cx.type_text(ty);
+        let message = match self.cx.types.element_count(ty) {
+            Some(count) if count != elements.len() => {
+                format!("{} elements, but {found} has {count}", elements.len())
+            }
+            Some(_) => format!("{found} cannot have such elements"),
+            None => format!("the elements of {found} cannot be said"),
+        };
+        let help = "tensors of integers and bool of constant extents, and of few elements, say them; but for int64, they are constants";
+        self.error_help(place, message, help);
+        ty
     }
 
     /// `(` dimensions `)`, of a tensor type or of a `shape(…)`.

@@ -141,7 +141,7 @@ fn free_types(cx: &Context) -> Vec<u32> {
         }
         let parts = parts_of(ty).map(|p| free[p.index()]).max().unwrap_or(0);
         free.push(match ty {
-            Type::Tensor(t) => t.shape.iter().flatten().map(|&d| free_dim(cx, d)).max().unwrap_or(0),
+            Type::Tensor(t) => t.dims().map(|&d| free_dim(cx, d)).max().unwrap_or(0),
             Type::Function(_) if parts != FREE => parts.saturating_sub(1),
             _ => parts,
         });

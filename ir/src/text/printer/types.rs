@@ -104,6 +104,17 @@ impl Printer<'_, '_> {
             }
         }
         self.out.text(t.dtype.name());
+        if let Some(elements) = &t.elements {
+            let is_list = t.shape.as_ref().is_none_or(|s| !s.is_empty());
+            self.out.text(if is_list { ", [" } else { ", " });
+            for (i, &d) in elements.iter().enumerate() {
+                if i > 0 {
+                    self.out.text(", ");
+                }
+                self.dim(d);
+            }
+            self.out.text(if is_list { "]" } else { "" });
+        }
         self.out.ascii(b']');
     }
 

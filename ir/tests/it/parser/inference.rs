@@ -12,7 +12,7 @@ fn callees_come_first_wherever_they_stand() {
          def @second(%x: float32) { (@first(%x)).0 }
          def @first(%x: float32) { (%x, 1) }",
         &expect![[r#"
-            def @main(%x: Tensor[(), float32]) -> (Tensor[(), float32], Tensor[(), int32]) {
+            def @main(%x: Tensor[(), float32]) -> (Tensor[(), float32], Tensor[(), int32, 1]) {
               let %y = @second(%x);
               @first(%y)
             }
@@ -21,7 +21,7 @@ fn callees_come_first_wherever_they_stand() {
               @first(%x).0
             }
 
-            def @first(%x: Tensor[(), float32]) -> (Tensor[(), float32], Tensor[(), int32]) {
+            def @first(%x: Tensor[(), float32]) -> (Tensor[(), float32], Tensor[(), int32, 1]) {
               (%x, 1)
             }
         "#]],
@@ -86,7 +86,7 @@ fn annotations_have_to_agree() {
         &expect![[r#"
             Tensor[(4,), float32] | `@f` returns Tensor[(8,), float32], but Tensor[(4,), float32] is stated
             int8 | `%b` is Tensor[(8,), float32], but Tensor[(), int8] is stated
-            (Any, int8) | `%c` is (Tensor[(8,), float32], Tensor[(), int32]), but (Any, Tensor[(), int8]) is stated
+            (Any, int8) | `%c` is (Tensor[(8,), float32], Tensor[(), int32, 1]), but (Any, Tensor[(), int8]) is stated
             Tensor[(), int16] | the `fn` returns Tensor[(), int8], but Tensor[(), int16] is stated
         "#]],
     );
@@ -103,7 +103,7 @@ fn functions_in_attributes_are_checked() {
             bool | `%r` is Tensor[(), int8], but Tensor[(), bool] is stated
             %c2 | unknown local `%c2`
             %q | argument 0 is Tensor[(), int8], but Tensor[(8,), float32] is wanted
-            bool | the `fn` returns Tensor[(), int32], but Tensor[(), bool] is stated
+            bool | the `fn` returns Tensor[(), int32, 1], but Tensor[(), bool] is stated
             exp(1, 2) | `exp` takes 1 operands, not 2
         "#]],
     );
@@ -133,12 +133,12 @@ fn errors_are_reported_once_and_where_they_are() {
             (%x, (%y,)).1.0.3 | a projection wants a tuple, not Tensor[(8,), float32]
             %x | Tensor[(8,), float32] cannot be called | a value of type Any is turned into a function by `match_cast(…, to=fn(…) -> …)`
             %x | a condition is a rank-0 bool tensor, not Tensor[(8,), float32]
-            if (%c) { 1 } else { 2f } | the branches have nothing in common: Tensor[(), int32] and Tensor[(), float32]
+            if (%c) { 1 } else { 2f } | the branches have nothing in common: Tensor[(), int32, 1] and Tensor[(), float32]
             exp(%x, %y) | `exp` takes 1 operands, not 2
-            1 | argument 0 is Tensor[(), int32], but Tensor[(), float32] is wanted
+            1 | argument 0 is Tensor[(), int32, 1], but Tensor[(), float32] is wanted
             %f(1f, 2f) | the function takes 1 arguments, not 2
             exp(2f) | operand 2 is Tensor[(), float32], not Tensor[(8,), float32]
-            3 | argument 0 is Tensor[(), int32], but Tensor[(), float32] is wanted
+            3 | argument 0 is Tensor[(), int32, 3], but Tensor[(), float32] is wanted
         "#]],
     );
 }

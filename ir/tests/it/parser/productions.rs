@@ -212,7 +212,7 @@ fn numbers_of_every_kind() {
             2.5E+10f64, 1.5f16, 1.5bf16, inff, -inff, nanf, inff64, -nanf16, infbf16, true, false)
          }",
         &expect![[r#"
-            def @main() -> (Tensor[(), int32], Tensor[(), int8], Tensor[(), int16], Tensor[(), int64], Tensor[(), uint8], Tensor[(), uint16], Tensor[(), uint32], Tensor[(), uint64], Tensor[(), int64], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), bool], Tensor[(), bool]) {
+            def @main() -> (Tensor[(), int32, 1], Tensor[(), int8, 0 - 1], Tensor[(), int16, 2], Tensor[(), int64, 3], Tensor[(), uint8, 255], Tensor[(), uint16, 4], Tensor[(), uint32, 5], Tensor[(), uint64], Tensor[(), int64, 0 - 9223372036854775807 - 1], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), float32], Tensor[(), float32], Tensor[(), float32], Tensor[(), float64], Tensor[(), float16], Tensor[(), bfloat16], Tensor[(), bool, 1], Tensor[(), bool, 0]) {
               (1, -1i8, 2i16, 3i64, 255u8, 4u16, 5u32, 18446744073709551615u64, -9223372036854775808i64, 1f, -1.5f, 0.001f, 25000000000f64, 1.5f16, 1.5bf16, inff, -inff, nanf, inff64, dense<Tensor[(), float16]>[nan(0xfe00)], infbf16, true, false)
             }
         "#]],
@@ -233,7 +233,7 @@ fn constants_of_every_kind() {
             dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
          }",
         &expect![[r#"
-            def @main() -> (Tensor[(2, 2), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), float64], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), int4], Tensor[(), int4], Tensor[(3,), bool], Tensor[(0, 4), int8], Tensor[(1000000, 1000000), int8], Tensor[(2,), string], Tensor[(2,), complex64], Tensor[(2,), float8e5m2], Tensor[(2,), float16], Tensor[(2,), uint64]) {
+            def @main() -> (Tensor[(2, 2), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), float64], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), int4], Tensor[(), int4], Tensor[(3,), bool, [1, 0, 1]], Tensor[(0, 4), int8], Tensor[(1000000, 1000000), int8], Tensor[(2,), string], Tensor[(2,), complex64], Tensor[(2,), float8e5m2], Tensor[(2,), float16], Tensor[(2,), uint64]) {
               (dense<Tensor[(2, 2), float32]>[1, 2, 3, 4], dense<Tensor[(2,), float32]>[1.5], dense<Tensor[(2,), float32]>[-0.0], dense<Tensor[(2,), float32]>[0, -0.0], dense<Tensor[(3,), float64]>[inf, -inf, nan], dense<Tensor[(2,), float32]>[nan(0x7fc00001), 1], dense<Tensor[(2,), float32]>[1, 2], dense<Tensor[(3,), int4]>"0x7801", dense<Tensor[(), int4]>"0x03", dense<Tensor[(3,), bool]>[true, false, true], dense<Tensor[(0, 4), int8]>[], dense<Tensor[(1000000, 1000000), int8]>[7], dense<Tensor[(2,), string]>["a", "b\n"], dense<Tensor[(2,), complex64]>"0x0000803F00000000", dense<Tensor[(2,), float8e5m2]>"0x3C40", dense<Tensor[(2,), float16]>[65500, 6e-8], dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
             }
         "#]],

@@ -1,0 +1,377 @@
+//! What is known of the elements of results where operands are known in part: how shapes that are computed reach the types of tensors.
+//!
+//! An element is a dimension: a number, a symbol, what is computed from them, or `?`. Symbols stand for extents, so they are not negative, which
+//! is what [`bounds`] goes by. Integers wrap and dimensions do not, but a dimension that overflows is `?`, and so is what a type of fewer bits than `int64`
+//! may not hold.
+
+use anfora_ir::{Context, DType, Dim, DimId, DimOp, Dims, KernelCall, Literal, MAX_KNOWN_ELEMENTS, TypeCall, TypeId};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+/// The elements of each result.
+type Known = Option<Vec<Vec<DimId>>>;
+
+/// Dimensions are not looked into beyond so many parts.
+const MOST_PARTS: usize = 64;
+
+// ---- Elements that stay what they are ----
+
+/// The elements of operand 0, in the same order.
+pub(crate) fn kept(call: &mut TypeCall<'_>, _: TypeId) -> Known {
+    Some(vec![call.elements(0)?.to_vec()])
+}
+
+/// Elements of operand 0, at places that the other operands, which have to be known, and the attributes say: where they go, the kernel tells
+/// on their positions.
+pub(crate) fn moved(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+    moved_from(call, ty, 1)
+}
+
+/// Elements of all operands, likewise.
+pub(crate) fn joined(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+    let count = call.operands.len();
+    moved_from(call, ty, count)
+}
+
+/// Elements of the first `count` operands.
+fn moved_from(call: &mut TypeCall<'_>, ty: TypeId, count: usize) -> Known {
+    if (0..count).all(|i| call.elements(i).is_none()) {
+        return None;
+    }
+    let mut elements: Vec<DimId> = Vec::new();
+    let mut positions: SmallVec<[Literal; 4]> = SmallVec::new();
+    for i in 0..count {
+        let known = elements_or_unknown(call, i)?;
+        let shape = call.cx.types.static_shape(call.operand(i)?)?;
+        let numbers: Vec<i64> = (elements.len() as i64..).take(known.len()).collect();
+        positions.push(Literal::from_elements(&shape, &numbers).ok()?);
+        elements.extend(known);
+    }
+    let cx = &*call.cx;
+    let others = call.operands[count..].iter().map(|o| match (o.absent, o.literal) {
+        (true, _) => Some(None),
+        (false, literal) => literal.map(|l| Some(cx.literals.get(l))),
+    });
+    let operands: SmallVec<[Option<&Literal>; 4]> =
+        positions.iter().map(|p| Some(Some(p))).chain(others).collect::<Option<_>>()?;
+    let results = run(call, &operands, ty)?;
+    let place = |result: &Literal| -> Option<Vec<DimId>> {
+        if result.element_count() > MAX_KNOWN_ELEMENTS {
+            return Some(Vec::new());
+        }
+        result.to_i64s()?.into_iter().map(|p| elements.get(usize::try_from(p).ok()?).copied()).collect()
+    };
+    results.iter().map(place).collect()
+}
+
+/// What the kernel gives.
+fn run(call: &TypeCall<'_>, operands: &[Option<&Literal>], ty: TypeId) -> Option<Vec<Literal>> {
+    let kernel = call.cx.ops.get(call.op).kernel?;
+    kernel(&KernelCall { operands, attrs: call.attrs(), ty }).ok()
+}
+
+/// The elements of an operand, all of them `?` if none is known; `None` if it may not say them.
+fn elements_or_unknown(call: &mut TypeCall<'_>, i: usize) -> Option<SmallVec<[DimId; 8]>> {
+    if let Some(elements) = call.elements(i) {
+        return Some(elements);
+    }
+    let count = call.cx.types.element_count(call.operand(i)?)?;
+    Some(smallvec::smallvec![call.cx.types.dims.unknown(); count])
+}
+
+/// Converted to another element type.
+pub(crate) fn converted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+    let mut elements = call.elements(0)?.to_vec();
+    let dtype = call.cx.types.as_tensor(ty)?.dtype;
+    if dtype == DType::Bool {
+        let dims = &mut call.cx.types.dims;
+        let zero = dims.constant(0);
+        for element in &mut elements {
+            let is_zero = compared(dims, *element, zero, Comparison::Equal);
+            *element = opposite(dims, is_zero);
+        }
+    }
+    Some(vec![elements])
+}
+
+// ---- Elements that are computed ----
+
+/// Of operands that are all known to the last element: what the kernel gives.
+pub(crate) fn computed(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+    let small = |o: &anfora_ir::Operand| o.absent || call.cx.types.element_count(o.ty).is_some() && o.literal.is_some();
+    if !call.operands.iter().all(small) {
+        return None;
+    }
+    let cx = &*call.cx;
+    let operands: SmallVec<[Option<&Literal>; 4]> =
+        call.operands.iter().map(|o| o.literal.filter(|_| !o.absent).map(|l| cx.literals.get(l))).collect();
+    let results = run(call, &operands, ty)?;
+    drop(operands);
+    let mut known = Vec::with_capacity(results.len());
+    for result in &results {
+        let numbers = (result.element_count() <= MAX_KNOWN_ELEMENTS).then(|| result.to_i64s()).flatten();
+        let dims = &mut call.cx.types.dims;
+        known.push(numbers.unwrap_or_default().into_iter().map(|n| dims.constant(n)).collect());
+    }
+    Some(known)
+}
+
+/// Element by element, of operands that broadcast.
+fn each(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, &[DimId]) -> DimId) -> Known {
+    let count = call.operands.len();
+    if (0..count).all(|i| call.elements(i).is_none()) {
+        return None;
+    }
+    let shape = call.cx.types.static_shape(ty)?;
+    let mut operands: SmallVec<[(SmallVec<[DimId; 8]>, SmallVec<[usize; 4]>); 3]> = SmallVec::new();
+    for i in 0..count {
+        let elements = elements_or_unknown(call, i)?;
+        operands.push((elements, call.cx.types.static_shape(call.operand(i)?)?));
+    }
+    let mut known = Vec::with_capacity(call.cx.types.element_count(ty)?);
+    let mut parts: SmallVec<[DimId; 3]> = SmallVec::new();
+    for position in 0..known.capacity() {
+        parts.clear();
+        for (elements, from) in &operands {
+            parts.push(*elements.get(broadcast_position(position, &shape, from))?);
+        }
+        known.push(f(&mut call.cx.types.dims, &parts));
+    }
+    Some(vec![known])
+}
+
+/// Where the element at a row-major position of a shape comes from, in an operand of the shape `from` that broadcasts to it.
+fn broadcast_position(position: usize, shape: &[usize], from: &[usize]) -> usize {
+    let (mut rest, mut at, mut stride) = (position, 0, 1);
+    for (i, &extent) in shape.iter().rev().enumerate() {
+        let index = rest % extent;
+        rest /= extent;
+        let Some(&own) = from.len().checked_sub(i + 1).and_then(|axis| from.get(axis)) else { break };
+        if own != 1 {
+            at += index * stride;
+        }
+        stride *= own;
+    }
+    at
+}
+
+macro_rules! elementwise {
+    ($($(#[$doc:meta])* $name:ident = $f:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+            let f: fn(&mut Dims, &[DimId]) -> DimId = $f;
+            each(call, ty, f)
+        }
+    )*};
+}
+
+elementwise! {
+    /// The sum of all operands.
+    sum = |dims, parts| fold(parts, |a, b| dims.add(a, b));
+    /// The first without the second.
+    difference = |dims, parts| dims.sub(parts[0], parts[1]);
+    /// The product of two.
+    product = |dims, parts| dims.mul(parts[0], parts[1]);
+    /// With the other sign.
+    negated = |dims, parts| { let zero = dims.constant(0); dims.sub(zero, parts[0]) };
+    /// Without its sign.
+    magnitude = |dims, parts| match bounds(dims, parts[0]) {
+        (Some(0..), _) => parts[0],
+        (_, Some(..=0)) => { let zero = dims.constant(0); dims.sub(zero, parts[0]) }
+        _ => dims.unknown(),
+    };
+    /// The quotient truncated toward zero.
+    quotient = |dims, parts| truncated(dims, DimOp::FloorDiv, parts);
+    /// The remainder of that.
+    remainder = |dims, parts| truncated(dims, DimOp::Mod, parts);
+    /// The quotient rounded down.
+    floor_quotient = |dims, parts| dims.op(DimOp::FloorDiv, parts[0], parts[1]);
+    /// The remainder of that.
+    floor_remainder = |dims, parts| dims.op(DimOp::Mod, parts[0], parts[1]);
+    /// The largest.
+    maximum = |dims, parts| fold(parts, |a, b| extreme(dims, DimOp::Max, a, b));
+    /// The smallest.
+    minimum = |dims, parts| fold(parts, |a, b| extreme(dims, DimOp::Min, a, b));
+    /// Whether two are equal.
+    equal = |dims, parts| compared(dims, parts[0], parts[1], Comparison::Equal);
+    /// Whether two differ.
+    not_equal = |dims, parts| { let equal = compared(dims, parts[0], parts[1], Comparison::Equal); opposite(dims, equal) };
+    /// Whether the first is less.
+    less = |dims, parts| compared(dims, parts[0], parts[1], Comparison::Less);
+    /// Whether the first is less or equal.
+    less_equal = |dims, parts| { let less = compared(dims, parts[1], parts[0], Comparison::Less); opposite(dims, less) };
+    /// Whether the first is greater.
+    greater = |dims, parts| compared(dims, parts[1], parts[0], Comparison::Less);
+    /// Whether the first is greater or equal.
+    greater_equal = |dims, parts| { let less = compared(dims, parts[0], parts[1], Comparison::Less); opposite(dims, less) };
+    /// Whether it does not hold.
+    negation = |dims, parts| opposite(dims, parts[0]);
+    /// The second where the first holds, else the third.
+    chosen = |dims, parts| match dims.as_constant(parts[0]) {
+        Some(0) => parts[2],
+        Some(_) => parts[1],
+        None if parts[1] == parts[2] => parts[1],
+        None => dims.unknown(),
+    };
+}
+
+fn fold(parts: &[DimId], mut f: impl FnMut(DimId, DimId) -> DimId) -> DimId {
+    parts[1..].iter().fold(parts[0], |a, &b| f(a, b))
+}
+
+/// A division that truncates: of what is not negative, it rounds down.
+fn truncated(dims: &mut Dims, op: DimOp, parts: &[DimId]) -> DimId {
+    if let (Some(a), Some(b)) = (dims.as_constant(parts[0]), dims.as_constant(parts[1])) {
+        let number = if op == DimOp::Mod { a.checked_rem(b) } else { a.checked_div(b) };
+        return number.map_or(dims.unknown(), |n| dims.constant(n));
+    }
+    match (bounds(dims, parts[0]), bounds(dims, parts[1])) {
+        ((Some(0..), _), (Some(0..), _)) => dims.op(op, parts[0], parts[1]),
+        _ => dims.unknown(),
+    }
+}
+
+/// The larger or smaller one; one of them where it is known which that is.
+fn extreme(dims: &mut Dims, op: DimOp, a: DimId, b: DimId) -> DimId {
+    let difference = dims.sub(a, b);
+    let (first, second) = if op == DimOp::Max { (a, b) } else { (b, a) };
+    match bounds(dims, difference) {
+        (Some(0..), _) => first,
+        (_, Some(..=0)) => second,
+        _ => dims.op(op, a, b),
+    }
+}
+
+#[derive(Copy, Clone)]
+enum Comparison {
+    Equal,
+    Less,
+}
+
+/// 1 if it is known to hold, 0 if it is known not to.
+fn compared(dims: &mut Dims, a: DimId, b: DimId, comparison: Comparison) -> DimId {
+    let difference = dims.sub(a, b);
+    let holds = match (comparison, bounds(dims, difference)) {
+        (Comparison::Equal, (Some(0), Some(0))) => Some(true),
+        (Comparison::Equal, (Some(1..), _) | (_, Some(..=-1))) => Some(false),
+        (Comparison::Less, (_, Some(..=-1))) => Some(true),
+        (Comparison::Less, (Some(0..), _)) => Some(false),
+        _ => None,
+    };
+    holds.map_or(dims.unknown(), |h| dims.constant(h.into()))
+}
+
+fn opposite(dims: &mut Dims, holds: DimId) -> DimId {
+    match dims.as_constant(holds) {
+        Some(h) => dims.constant(i64::from(h == 0)),
+        None => dims.unknown(),
+    }
+}
+
+/// What a dimension is not below, and not above, as far as that is known.
+pub(crate) fn bounds(dims: &Dims, dim: DimId) -> (Option<i64>, Option<i64>) {
+    match dims.get(dim) {
+        Dim::Unknown => (None, None),
+        Dim::Const(c) => (Some(*c), Some(*c)),
+        Dim::Symbol(_) | Dim::Bound { .. } => (Some(0), None),
+        Dim::Op { .. } => (is_not_negative(dims, dim).then_some(0), None),
+        Dim::Sum(terms) => {
+            let constant = terms.iter().find(|t| t.factors.is_empty()).map_or(0, |t| t.coefficient);
+            let mut rest = terms.iter().filter(|t| !t.factors.is_empty());
+            let products_are_not_negative = rest.clone().flat_map(|t| &t.factors).all(|&f| is_not_negative(dims, f));
+            if !products_are_not_negative {
+                return (None, None);
+            }
+            let is_positive = |t: &anfora_ir::Term| t.coefficient > 0;
+            (rest.clone().all(is_positive).then_some(constant), (!rest.any(is_positive)).then_some(constant))
+        }
+    }
+}
+
+fn is_not_negative(dims: &Dims, dim: DimId) -> bool {
+    let mut seen = FxHashSet::default();
+    let mut pending = vec![dim];
+    while let Some(d) = pending.pop() {
+        if !seen.insert(d) {
+            continue;
+        }
+        if seen.len() > MOST_PARTS {
+            return false;
+        }
+        match dims.get(d) {
+            Dim::Unknown => return false,
+            Dim::Const(c) if *c < 0 => return false,
+            Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => {}
+            Dim::Sum(terms) => {
+                if terms.iter().any(|t| t.coefficient < 0) {
+                    return false;
+                }
+                pending.extend(terms.iter().flat_map(|t| &t.factors));
+            }
+            // The remainder has the sign of the divisor.
+            Dim::Op { op: DimOp::Mod, rhs, .. } => pending.push(*rhs),
+            Dim::Op { op: DimOp::Max, lhs, rhs } if [lhs, rhs].iter().any(|&&p| dims.as_constant(p) >= Some(0)) => {}
+            Dim::Op { lhs, rhs, .. } => pending.extend([*lhs, *rhs]),
+        }
+    }
+    true
+}
+
+// ---- Reductions ----
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident = $f:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+            let f: fn(&mut Dims, DimId, DimId) -> DimId = $f;
+            reduced(call, ty, f)
+        }
+    )*};
+}
+
+reductions! {
+    /// The sum of the elements.
+    reduced_sum = |dims, a, b| dims.add(a, b);
+    /// The product of the elements.
+    reduced_product = |dims, a, b| dims.mul(a, b);
+    /// The largest element.
+    reduced_maximum = |dims, a, b| extreme(dims, DimOp::Max, a, b);
+    /// The smallest element.
+    reduced_minimum = |dims, a, b| extreme(dims, DimOp::Min, a, b);
+}
+
+/// Of all elements to one; of some, where all are known.
+fn reduced(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, DimId, DimId) -> DimId) -> Known {
+    if let known @ Some(_) = computed(call, ty) {
+        return known;
+    }
+    let axes_are_known = call.operand(1).is_none() || call.literal(1).is_some();
+    if !axes_are_known || call.cx.types.element_count(ty) != Some(1) {
+        return None;
+    }
+    let elements = call.elements(0)?;
+    let (&first, rest) = elements.split_first()?;
+    let dims = &mut call.cx.types.dims;
+    Some(vec![vec![rest.iter().fold(first, |a, &b| f(dims, a, b))]])
+}
+
+// ---- Elements that are made ----
+
+/// All elements one number.
+pub(crate) fn all(cx: &mut Context, ty: TypeId, number: i64) -> Known {
+    let count = cx.types.element_count(ty)?;
+    Some(vec![vec![cx.types.dims.constant(number); count]])
+}
+
+/// The first operand and as many as the result has, each by the third more than the one before.
+pub(crate) fn counted(call: &mut TypeCall<'_>, ty: TypeId) -> Known {
+    let count = call.cx.types.element_count(ty)?;
+    let (start, step) = (call.elements(0)?[0], call.elements(2)?[0]);
+    let dims = &mut call.cx.types.dims;
+    let at = |i: usize| {
+        let number = dims.constant(i as i64);
+        let offset = dims.mul(number, step);
+        dims.add(start, offset)
+    };
+    Some(vec![(0..count).map(at).collect()])
+}
