@@ -96,11 +96,11 @@ fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
 }
 
 fn passes_that_make_functions_allocate_a_few_times_for_each(registry: &Arc<PassRegistry>) {
-    // The bound is in allocations for each function that is made.
+    // The bound is in allocations for each function that is made. Half of one more is for lists that are longer than most.
     for (pass, shape, size, bound) in [
-        ("FuseOps", "chain", BINDINGS, 26),
-        ("LambdaLifting", "siblings", BINDINGS / 4, 10),
-        ("LambdaLifting", "nested-fn", 5000, 12),
+        ("FuseOps", "chain", BINDINGS, 6),
+        ("LambdaLifting", "siblings", BINDINGS / 4, 6),
+        ("LambdaLifting", "nested-fn", 5000, 6),
     ] {
         let mut module = built(shape, size);
         let before = module.order().len();
@@ -109,7 +109,7 @@ fn passes_that_make_functions_allocate_a_few_times_for_each(registry: &Arc<PassR
         println!("{pass} on {shape}: {allocations} allocations for {made} functions");
         assert!(made > 1000, "{pass} makes functions of {shape}");
         assert!(
-            allocations <= OVERHEAD + bound * made,
+            allocations <= OVERHEAD + bound * made + made / 2,
             "{pass} on {shape} allocates {allocations} times for {made} functions"
         );
     }

@@ -409,6 +409,10 @@ impl Body {
             return id;
         }
         let id = self.push(expr, ty, None);
+        if self.leaves.capacity() == 0 {
+            // Seldom is it only one.
+            self.leaves.reserve(4);
+        }
         self.leaves.insert(leaf, id);
         id
     }
@@ -766,7 +770,8 @@ impl Body {
         self.operands.reserve(nodes);
     }
 
-    /// Gives up room that appending did not need, but for a sixteenth: passes append, and a vector that is full grows by much.
+    /// Gives up room that appending did not need, but for a sixteenth of the nodes: passes append, and a vector that is full grows by much. Operands
+    /// they append fewer.
     pub(crate) fn shrink(&mut self) {
         let (nodes, operands) = (self.types.len(), self.operands.len());
         if nodes + nodes / 8 < self.types.capacity() {
@@ -776,7 +781,7 @@ impl Body {
             self.spans.shrink_to(room);
         }
         if operands + operands / 8 < self.operands.capacity() {
-            self.operands.shrink_to(operands + operands / 16);
+            self.operands.shrink_to(operands + operands / 64);
         }
     }
 }

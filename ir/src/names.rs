@@ -124,10 +124,10 @@ impl Names {
     pub(crate) fn shrink(&mut self) {
         let Layer { text, ends, .. } = &mut self.own;
         if text.len() + text.len() / 8 < text.capacity() {
-            text.shrink_to(text.len() + text.len() / 16);
+            text.shrink_to(text.len() + text.len() / 64);
         }
         if ends.len() + ends.len() / 8 < ends.capacity() {
-            ends.shrink_to(ends.len() + ends.len() / 16);
+            ends.shrink_to(ends.len() + ends.len() / 64);
         }
     }
 
