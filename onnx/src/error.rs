@@ -25,6 +25,9 @@ pub enum ImportProblem {
     /// The bytes are not a model, in a way that only shows when they are decoded, such as text that is not UTF-8.
     #[error("the file is damaged: {0}")]
     Decode(#[from] prost::DecodeError),
+    /// There are no bytes.
+    #[error("it is empty")]
+    Empty,
     /// Something that every model has is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
@@ -180,7 +183,7 @@ pub enum ExportProblem {
     )]
     TooLarge,
     /// Subgraphs are nested deeper than readers take.
-    #[error("subgraphs are nested more than {0} deep")]
+    #[error("branches and other subgraphs are nested more than {0} deep, which readers of the format refuse")]
     TooDeep(usize),
     /// An attribute that should hold an encoded message does not.
     #[error("the attribute `{0}` is not what the importer writes")]
@@ -197,6 +200,12 @@ impl ExportError {
         };
         match &self.problem {
             ExportProblem::Pass { pass, .. } => diagnostic.with_help(format!("run the pass `{pass}` first")),
+            ExportProblem::Operator(operator) if operator == "match_cast" => diagnostic
+                .with_help("the pass `CanonicalizeBindings` removes those of which the types say that they hold"),
+            ExportProblem::TooDeep(_) => diagnostic.with_help(
+                "no pass takes branches apart: move inner ones into functions (`def`), whose nesting counts on its own, or \
+                 run `FoldConstant` if conditions are constants",
+            ),
             _ => diagnostic,
         }
     }

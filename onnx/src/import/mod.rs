@@ -75,6 +75,9 @@ pub struct Imported {
 /// If the bytes are not a model, or it holds something that can neither be expressed nor kept.
 pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportError> {
     let at_file = |p: ImportProblem| ImportError::new("the file", p);
+    if bytes.is_empty() {
+        return Err(at_file(ImportProblem::Empty));
+    }
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let mut model = with_room(&summary);
     model.merge(bytes).map_err(|e| at_file(e.into()))?;

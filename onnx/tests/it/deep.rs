@@ -117,6 +117,7 @@ fn text_that_nests_deeper_is_not_written() {
     };
     let error = export(&module, &ExportOptions::default()).expect_err("it is too deep");
     assert_eq!(error.problem, ExportProblem::TooDeep(33));
+    assert!(error.diagnostic().to_string().contains("move inner ones into functions"), "{}", error.diagnostic());
 }
 
 #[test]

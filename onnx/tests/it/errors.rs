@@ -156,6 +156,7 @@ fn external_data_wherever_it_is() {
 #[test]
 fn models_that_are_not() {
     let good = || of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
+    refused(&ModelProto::default(), &["the file: it is empty"]);
     refused(&ModelProto { graph: None, ..good() }, &["graph is missing"]);
     refused(&ModelProto { ir_version: None, ..good() }, &["ir_version is missing"]);
     refused(&ModelProto { ir_version: Some(15), ..good() }, &["IR version 15 is newer"]);
