@@ -25,20 +25,22 @@ use pliron::value::Value;
 use crate::program::{Op, Operand, Program};
 use crate::stage::Report;
 
+// The attribute would be indented more each time.
+#[rustfmt::skip]
 macro_rules! binary_operation {
     ($op:ident, $name:literal) => {
         #[pliron_op(
-                            name = $name,
-                            format = "$0 `, ` $1 ` : ` type($0)",
-                            interfaces = [
-                                NOpdsInterface<2>,
-                                OneResultInterface,
-                                pliron::builtin::op_interfaces::SameOperandsType,
-                                pliron::builtin::op_interfaces::SameResultsType,
-                                SameOperandsAndResultType
-                            ],
-                            verifier = "succ",
-                        )]
+            name = $name,
+            format = "$0 `, ` $1 ` : ` type($0)",
+            interfaces = [
+                NOpdsInterface<2>,
+                OneResultInterface,
+                pliron::builtin::op_interfaces::SameOperandsType,
+                pliron::builtin::op_interfaces::SameResultsType,
+                SameOperandsAndResultType
+            ],
+            verifier = "succ",
+        )]
         struct $op;
 
         #[op_interface_impl]
