@@ -210,26 +210,4 @@ fn a_shape_that_is_computed_from_symbols_has_them() {
         node("Reshape", &["x", "to"], &["y"], vec![]),
     ]);
     assert_eq!(found_type(&halves), "Tensor[(batch, 2 * seq, 4), float32]");
-    // What PyTorch writes for `expand(-1, t, …)`.
-    let expanded = shape(vec![
-        node("Concat", &["n", "t", "rest"], &["wanted"], along_0()),
-        node("Shape", &["wanted"], &["rank"], vec![]),
-        node("ConstantOfShape", &["rank"], &["zeros"], vec![]),
-        node("Equal", &["wanted", "rest"], &["kept"], vec![]),
-        node("Where", &["kept", "zeros", "wanted"], &["chosen"], vec![]),
-        node("Max", &["chosen", "one"], &["to"], vec![]),
-        node("ConstantOfShape", &["to"], &["y"], vec![]),
-    ]);
-    assert_eq!(found_type(&expanded), "Tensor[(max(batch, 1), max(seq, 1), 1), float32]");
-    let past = shape(vec![
-        node("Add", &["t", "one"], &["past"], vec![]),
-        node("Squeeze", &["past"], &["end"], vec![]),
-        node("Squeeze", &["zero"], &["start"], vec![]),
-        node("Squeeze", &["one"], &["step"], vec![]),
-        node("Range", &["start", "end", "step"], &["range"], vec![]),
-        node("Shape", &["range"], &["count"], vec![]),
-        node("Concat", &["one", "one", "count"], &["to"], along_0()),
-        node("ConstantOfShape", &["to"], &["y"], vec![]),
-    ]);
-    assert_eq!(found_type(&past), "Tensor[(1, 1, seq + 1), float32]");
 }
