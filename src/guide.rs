@@ -72,6 +72,8 @@ macro_rules! pages {
             /// [`OpDef`]: crate::ir::OpDef
             /// [`OpRegistry::register`]: crate::ir::OpRegistry::register
             /// [`TypeCall`]: crate::ir::TypeCall
+            /// [`TypeCall::elements`]: crate::ir::TypeCall::elements
+            /// [`ElementsRule`]: crate::ir::ElementsRule
             /// [`KernelCall`]: crate::ir::KernelCall
             /// [`KernelError`]: crate::ir::KernelError
             /// [`FusionPattern`]: crate::ir::FusionPattern

@@ -123,7 +123,7 @@ fn each(call: &mut TypeCall<'_>, ty: TypeId, f: impl Fn(&mut Dims, &[DimId]) -> 
         return None;
     }
     let shape = call.cx.types.static_shape(ty)?;
-    let mut operands: SmallVec<[(SmallVec<[DimId; 8]>, SmallVec<[usize; 4]>); 3]> = SmallVec::new();
+    let mut operands = Vec::with_capacity(count);
     for i in 0..count {
         let elements = elements_or_unknown(call, i)?;
         operands.push((elements, call.cx.types.static_shape(call.operand(i)?)?));

@@ -183,7 +183,7 @@ fn elements_that_a_type_cannot_say_are_mistakes() {
         ("Tensor[(), int32, n]", "Tensor[(), int32] cannot have such elements"),
     ] {
         let text = format!("def @main(%x: {ty}) {{ %x }}");
-        let errors = parse_module(Source::new("test.anf", text.as_str()), anfora_ops::standard()).err().expect(ty);
+        let errors = parse_module(Source::new("test.anf", text.as_str()), anfora_ops::standard()).expect_err(ty);
         assert_eq!(errors[0].message, message);
     }
 }
