@@ -16,7 +16,7 @@ impl Machine<'_> {
                 if let Dim::Symbol(symbol) = *machine.cx.types.dims.get(dim)
                     && number >= 0
                 {
-                    found.push((symbol, number));
+                    found.push((symbol, i64::try_from(number).unwrap_or(i64::MAX)));
                 }
                 true
             });
@@ -35,7 +35,7 @@ impl Machine<'_> {
         self.walk(value, ty, |machine, literal, tensor| {
             tensor.shape.as_ref().is_none_or(|shape| shape.len() == literal.rank())
                 && for_each_number(literal, tensor, |dim, number| {
-                    dim == machine.cx.types.dims.unknown() || machine.extent(dim) == Some(i128::from(number))
+                    dim == machine.cx.types.dims.unknown() || machine.extent(dim) == Some(number)
                 })
         })
     }
@@ -134,16 +134,15 @@ impl Machine<'_> {
 }
 
 /// Calls `f` with each dimension of a type, and the extent or element that it stands for, until it returns false; whether it never did.
-fn for_each_number(literal: &Literal, tensor: &TensorType, mut f: impl FnMut(DimId, i64) -> bool) -> bool {
+fn for_each_number(literal: &Literal, tensor: &TensorType, mut f: impl FnMut(DimId, i128) -> bool) -> bool {
     let extents = tensor.shape.iter().flatten().zip(literal.shape());
     for (&dim, &extent) in extents {
-        if !f(dim, i64::try_from(extent).unwrap_or(i64::MAX)) {
+        if !f(dim, extent as i128) {
             return false;
         }
     }
     let Some(known) = &tensor.elements else { return true };
-    // One that is no `i64` is none that a type says.
-    let Some(found) = literal.to_i64s() else { return false };
+    let Some(found) = literal.to_i128s() else { return false };
     known.len() == found.len() && known.iter().zip(found).all(|(&dim, element)| f(dim, element))
 }
 

@@ -240,7 +240,9 @@ impl Drawing<'_> {
 
     /// A tensor with the elements that its type says.
     fn with_known(&self, ty: TypeId, drawn: Literal) -> Result<Literal, String> {
-        let (Some(known), Some(mut elements)) = (self.cx.types.elements(ty), drawn.to_i64s()) else { return Ok(drawn) };
+        let (Some(known), Some(elements)) = (self.cx.types.elements(ty), drawn.to_i128s()) else { return Ok(drawn) };
+        // Of each the lowest bits are taken.
+        let mut elements: Vec<i64> = elements.into_iter().map(|e| e as i64).collect();
         let dims = &self.cx.types.dims;
         for (element, &dim) in elements.iter_mut().zip(known) {
             if *dims.get(dim) != Dim::Unknown {

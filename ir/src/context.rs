@@ -109,14 +109,10 @@ fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
         return ty;
     }
     let dims = &mut types.dims;
-    let elements: SmallVec<[DimId; 8]> = match (literal.elements::<u64>(), literal.to_i64s()) {
-        // One that is no `i64` is no dimension.
-        (Some(elements), _) => {
-            elements.iter().map(|&e| i64::try_from(e).map_or(dims.unknown(), |e| dims.constant(e))).collect()
-        }
-        (None, Some(elements)) => elements.into_iter().map(|e| dims.constant(e)).collect(),
-        (None, None) => return ty,
-    };
+    let Some(elements) = literal.to_i128s() else { return ty };
+    // One that is no `i64` is no dimension.
+    let known = |e: i128| i64::try_from(e).map_or(dims.unknown(), |e| dims.constant(e));
+    let elements: SmallVec<[DimId; 8]> = elements.into_iter().map(known).collect();
     types.with_elements(ty, &elements)
 }
 

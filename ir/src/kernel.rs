@@ -71,8 +71,8 @@ fn is_of(cx: &Context, ty: TypeId, literal: &Literal) -> bool {
     let elements_agree = || {
         let known = tensor.elements.iter().flatten().map(|&d| cx.types.dims.as_constant(d));
         tensor.elements.is_none()
-            || literal.to_i64s().is_some_and(|found| {
-                found.iter().zip(known).all(|(&found, known)| known.is_none_or(|known| known == found))
+            || literal.to_i128s().is_some_and(|found| {
+                found.iter().zip(known).all(|(&found, known)| known.is_none_or(|known| i128::from(known) == found))
             })
     };
     tensor.dtype == literal.dtype() && extents_agree() && elements_agree()

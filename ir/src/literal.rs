@@ -328,19 +328,38 @@ impl Literal {
     /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for other element types and
     /// for `uint64` values past `i64::MAX`. Takes memory for every element.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
-        fn widen<T: Element + TryInto<i64>>(l: &Literal) -> Option<Vec<i64>> {
-            l.elements::<T>()?.iter().map(|&e| e.try_into().ok()).collect()
-        }
         match self.dtype {
-            DType::Bool => widen::<bool>(self),
-            DType::Int8 => widen::<i8>(self),
-            DType::Int16 => widen::<i16>(self),
-            DType::Int32 => widen::<i32>(self),
-            DType::Int64 => widen::<i64>(self),
-            DType::UInt8 => widen::<u8>(self),
-            DType::UInt16 => widen::<u16>(self),
-            DType::UInt32 => widen::<u32>(self),
-            DType::UInt64 => widen::<u64>(self),
+            DType::UInt64 => self.elements::<u64>()?.iter().map(|&e| e.try_into().ok()).collect(),
+            _ => self.widened(),
+        }
+    }
+
+    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for other element types. Takes memory for
+    /// every element.
+    pub fn to_i128s(&self) -> Option<Vec<i128>> {
+        match self.dtype {
+            DType::UInt64 => self.widen::<u64, _>(),
+            _ => self.widened(),
+        }
+    }
+
+    fn widen<T: Element + Into<W>, W>(&self) -> Option<Vec<W>> {
+        Some(self.elements::<T>()?.iter().map(|&e| e.into()).collect())
+    }
+
+    /// The elements of integers that an `i64` holds.
+    fn widened<W: From<bool> + From<i8> + From<i16> + From<i32> + From<i64> + From<u8> + From<u16> + From<u32>>(
+        &self,
+    ) -> Option<Vec<W>> {
+        match self.dtype {
+            DType::Bool => self.widen::<bool, W>(),
+            DType::Int8 => self.widen::<i8, W>(),
+            DType::Int16 => self.widen::<i16, W>(),
+            DType::Int32 => self.widen::<i32, W>(),
+            DType::Int64 => self.widen::<i64, W>(),
+            DType::UInt8 => self.widen::<u8, W>(),
+            DType::UInt16 => self.widen::<u16, W>(),
+            DType::UInt32 => self.widen::<u32, W>(),
             _ => None,
         }
     }

@@ -52,6 +52,18 @@ fn chains_tuples_and_projections() {
 }
 
 #[test]
+fn elements_past_the_largest_i64_are_computed_with() {
+    check(
+        "def @main() {
+             let %a = dense<Tensor[(3,), uint64]>[9223372036854775807, 18446744073709551615, 3];
+             add(%a, dense<Tensor[(3,), uint64]>[1, 0, 4])
+         }",
+        &[],
+        "Tensor[(3,), uint64][9223372036854775808, 18446744073709551615, 7]",
+    );
+}
+
+#[test]
 fn branches_and_blocks_as_values() {
     let text = "def @main(%x: int32) {
                     let %y = { let %z = multiply(%x, %x); add(%z, 1) };
