@@ -7,7 +7,8 @@
 use std::error::Error;
 
 use anfora_ir::{
-    Editor, Module, RenderOptions, Source, parse_module, render_diagnostics, render_module_diagnostics, verify_module,
+    Editor, Module, RenderOptions, Source, parse_module, render_diagnostics, render_module_diagnostics, signature_type,
+    verify_module,
 };
 
 /// The module of a text on the standard operators, for examples: [`parse_module`] with all errors in one.
@@ -42,6 +43,13 @@ pub fn edited(
     let mut module = parse(text)?;
     let (function, cx) = module.find("main").and_then(|key| module.get_mut(key)).ok_or("there is no @main")?;
     edit(&mut Editor::new(cx, &mut function.body))?;
+    // The result may have become more specific, as in a function that a pass was given.
+    if let (Some(global), None) = (function.global(), function.ret) {
+        let body = &function.body;
+        let params: Vec<_> = body.params().iter().map(|p| body.ty(p.expr())).collect();
+        let signature = signature_type(cx, &params, body.type_of(body.root()));
+        module.set_signature(global, signature);
+    }
     match verify_module(&module) {
         Ok(_) => Ok(module.to_text()),
         Err(errors) => Err(render_module_diagnostics(&errors, &module, &RenderOptions::default()).into()),

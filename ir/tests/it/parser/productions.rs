@@ -233,7 +233,7 @@ fn constants_of_every_kind() {
             dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
          }",
         &expect![[r#"
-            def @main() -> (Tensor[(2, 2), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), float64], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), int4], Tensor[(), int4], Tensor[(3,), bool, [1, 0, 1]], Tensor[(0, 4), int8], Tensor[(1000000, 1000000), int8], Tensor[(2,), string], Tensor[(2,), complex64], Tensor[(2,), float8e5m2], Tensor[(2,), float16], Tensor[(2,), uint64]) {
+            def @main() -> (Tensor[(2, 2), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), float64], Tensor[(2,), float32], Tensor[(2,), float32], Tensor[(3,), int4], Tensor[(), int4], Tensor[(3,), bool, [1, 0, 1]], Tensor[(0, 4), int8], Tensor[(1000000, 1000000), int8], Tensor[(2,), string], Tensor[(2,), complex64], Tensor[(2,), float8e5m2], Tensor[(2,), float16], Tensor[(2,), uint64, [?, 0]]) {
               (dense<Tensor[(2, 2), float32]>[1, 2, 3, 4], dense<Tensor[(2,), float32]>[1.5], dense<Tensor[(2,), float32]>[-0.0], dense<Tensor[(2,), float32]>[0, -0.0], dense<Tensor[(3,), float64]>[inf, -inf, nan], dense<Tensor[(2,), float32]>[nan(0x7fc00001), 1], dense<Tensor[(2,), float32]>[1, 2], dense<Tensor[(3,), int4]>"0x7801", dense<Tensor[(), int4]>"0x03", dense<Tensor[(3,), bool]>[true, false, true], dense<Tensor[(0, 4), int8]>[], dense<Tensor[(1000000, 1000000), int8]>[7], dense<Tensor[(2,), string]>["a", "b\n"], dense<Tensor[(2,), complex64]>"0x0000803F00000000", dense<Tensor[(2,), float8e5m2]>"0x3C40", dense<Tensor[(2,), float16]>[65500, 6e-8], dense<Tensor[(2,), uint64]>[18446744073709551615, 0])
             }
         "#]],
