@@ -441,7 +441,7 @@ fn a_scoped_rewrite_copies_shared_nodes_on_each_path() {
             (if (%c) { let %t = (%g, %g); %t } else { let %e = (%g, %g); %e }, %g)
         }",
         expect![[r#"
-            def @main(%c: bool) -> (((bool, (bool, Tensor[(), int32])), (bool, (bool, Tensor[(), int32]))), (bool, (bool, Tensor[(), int32]))) {
+            def @main(%c: bool) -> (((bool, (bool, Tensor[(), int32, 1])), (bool, (bool, Tensor[(), int32, 1]))), (bool, (bool, Tensor[(), int32, 1]))) {
               (if (%c) {
                 %0 = (true, (true, 1));
                 let %t = (%0, %0);
