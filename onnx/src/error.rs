@@ -1,6 +1,6 @@
 //! What can go wrong, and where.
 
-use anfora_ir::{Diagnostic, TypeError};
+use anfora_ir::{DType, Diagnostic, TypeError};
 
 use crate::external::ExternalError;
 use crate::tensor::TensorError;
@@ -165,6 +165,14 @@ pub enum ExportProblem {
         needed: i64,
         /// The version of the model.
         present: i64,
+    },
+    /// No version of the counterpart has such elements.
+    #[error("no version of ONNX's `{onnx}` has elements of {dtype}")]
+    ElementType {
+        /// The counterpart.
+        onnx: String,
+        /// The element type.
+        dtype: DType,
     },
     /// The training information that is carried along is about an initializer that a pass has removed.
     #[error(

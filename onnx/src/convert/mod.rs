@@ -7,6 +7,7 @@ mod activation;
 mod cast;
 mod constant;
 mod control;
+pub(crate) mod element_types;
 mod elementwise;
 mod image;
 mod index;

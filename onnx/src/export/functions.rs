@@ -115,7 +115,7 @@ pub(super) fn export_functions(
     model: &mut ModelProto,
 ) -> Result<Functions, ExportError> {
     let mut functions = Functions::default();
-    let versions = Versions::of(model);
+    let versions = Versions::of(module, model);
     let name_of = |f: &FunctionProto| FileName {
         domain: f.domain().to_owned(),
         name: f.name().to_owned(),

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use anfora_ir::{AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, NameId, OpId, TypeId, VarId};
+use anfora_ir::{
+    AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, Module, NameId, OpId, TypeId, VarId,
+};
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,14 +48,17 @@ pub(super) struct Versions {
     opsets: FxHashMap<String, i64>,
     /// Before version 4 of the format every initializer is an input.
     pub(super) initializers_are_inputs: bool,
+    /// Whether operators have to have the element types of a call. What was read from a file comes out as it is.
+    pub(super) are_ours: bool,
 }
 
 impl Versions {
-    pub(super) fn of(model: &ModelProto) -> Versions {
+    pub(super) fn of(module: &Module, model: &ModelProto) -> Versions {
         let domain = |d: &str| if is_standard(d) { String::new() } else { d.to_owned() };
         Versions {
             opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
             initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
+            are_ours: module.cx.find_attr(module.attrs(), keys::OPSETS).is_none(),
         }
     }
 

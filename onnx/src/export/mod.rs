@@ -240,7 +240,7 @@ fn write(
     }
     let function = module.get(entry).expect("the caller found it");
     let main = (function, GraphKind::Main, main.slots);
-    let versions = Versions::of(&model);
+    let versions = Versions::of(module, &model);
     let exported = graph::export_graph(&module.cx, main, &functions, options, &versions)
         .map_err(|f| functions::in_function(module, entry, f))?;
     let domains = model.functions[before..].iter().flat_map(|f| &f.opset_import).map(|o| o.domain().to_owned());

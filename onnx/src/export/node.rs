@@ -8,6 +8,7 @@ use super::graph_meta::GraphMeta;
 use super::slots::Slot;
 use crate::attributes::{decoded, decoded_list, list, message_of, str, strs};
 use crate::convert::Conversion;
+use crate::convert::element_types::{Place, Since, since};
 use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::decode;
@@ -296,15 +297,48 @@ impl<'m> Exporter<'m> {
         let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
         let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
         let (outputs, used) = self.results(call.expr)?;
+        let result = outputs.first().cloned();
         let opset = self.versions.opset(&row.domain);
         let mut export =
             NodeExport { exporter: self, row, cx, call: &view, opset, outputs, used, nodes: Vec::with_capacity(1) };
         rule(&mut export)?;
         let mut nodes = export.nodes;
+        if self.versions.are_ours && row.domain.is_empty() {
+            for node in &nodes {
+                self.check_elements(node, &view, result.as_deref())?;
+            }
+        }
         if let Some(last) = nodes.last_mut() {
             self.carry_along(last, call.meta)?;
         }
         Ok(nodes)
+    }
+
+    /// Looks at whether the version of the model lets a node have elements of the types of the call.
+    fn check_elements(&self, node: &NodeProto, call: &CallView<'_>, result: Option<&str>) -> Result<(), ExportProblem> {
+        let types = &self.cx.types;
+        let is_input = |slot| match slot {
+            Slot::Value(v) => self.value_names[v.index()].as_deref() == node.input.first().map(String::as_str),
+            _ => false,
+        };
+        let input = call.operands.iter().find(|o| is_input(o.slot)).map(|o| o.ty);
+        let is_result = result.is_some() && node.output.first().map(String::as_str) == result;
+        let first = types.as_tuple(call.ty).map_or(Some(call.ty), |fields| fields.first().copied());
+        for (place, ty) in [(Place::Input, input), (Place::Output, first.filter(|_| is_result))] {
+            let Some(dtype) = ty.and_then(|ty| types.as_tensor(ty)).map(|t| t.dtype) else { continue };
+            match since(node.op_type(), place, dtype) {
+                Since::First => {}
+                Since::Version(needed) => {
+                    let present = self.versions.opset("");
+                    if present < needed {
+                        let operator = format!("{} of {dtype}", call.attrs.cx.ops.get(call.attrs.op).name);
+                        return Err(ExportProblem::Opset { operator, domain: String::new(), needed, present });
+                    }
+                }
+                Since::Never => return Err(ExportProblem::ElementType { onnx: node.op_type().to_owned(), dtype }),
+            }
+        }
+        Ok(())
     }
 
     /// The node for a call that was kept as it is, whose graphs are written.

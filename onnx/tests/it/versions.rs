@@ -397,3 +397,40 @@ fn what_is_written_is_there_in_the_version() {
     let left_out: Vec<_> = left_out.map(|r| &r.native).collect();
     assert!(left_out.is_empty(), "no call of {left_out:?}");
 }
+
+/// The error of an export, and the version of one that was written.
+fn written(call: &str, parameter: &str, opset: Option<i64>) -> Result<i64, ExportProblem> {
+    let text = format!("def @main(%x: Tensor[(2, 2), {parameter}]) {{ {call} }}");
+    let module = parse_module(Source::new("call", text), anfora_onnx::registry());
+    let module = module.unwrap_or_else(|e| panic!("{call}: {}", e[0]));
+    let exported = export(&module, &ExportOptions { opset, ..ExportOptions::default() }).map_err(|e| e.problem)?;
+    let model = ModelProto::decode(Bytes::from(exported.bytes)).expect("a model");
+    Ok(model.opset_import[0].version())
+}
+
+#[test]
+fn element_types_that_came_later_raise_the_version() {
+    assert_eq!(written("sin(%x)", "float32", None), Ok(18));
+    assert_eq!(written("sin(%x)", "bfloat16", None), Ok(22));
+    assert_eq!(written("sin(%x)", "bfloat16", Some(23)), Ok(23));
+    assert_eq!(written("let %y = sin(%x); dequantize(astype(%y, dtype=int16), 1f)", "bfloat16", None), Ok(22));
+    assert_eq!(written("add(%x, %x)", "int8", Some(14)), Ok(14));
+    for (call, dtype, opset, needed) in [
+        ("sin(%x)", "bfloat16", 18, 22),
+        ("add(%x, %x)", "int8", 13, 14),
+        ("add(1i8, %x)", "int8", 13, 14),
+        ("equal(%x, %x)", "float32", 9, 11),
+        ("full(dense<Tensor[(1,), int64]>[4], value=1bf16)", "int8", 18, 20),
+        ("topk(%x, 1i64)", "bfloat16", 13, 24),
+    ] {
+        let problem = written(call, dtype, Some(opset)).expect_err(call);
+        let ExportProblem::Opset { needed: found, present, .. } = problem else { panic!("{call}: {problem}") };
+        assert_eq!((found, present), (needed, opset), "{call}");
+    }
+}
+
+#[test]
+fn element_types_that_no_version_has_are_refused() {
+    let problem = written("matmul(%x, %x)", "int8", None).expect_err("no version multiplies them");
+    assert_eq!(problem.to_string(), "no version of ONNX's `MatMul` has elements of int8");
+}

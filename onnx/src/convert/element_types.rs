@@ -1,0 +1,133 @@
+//! Since which version an operator has an element type, where that is not its first: the schemas of the PyPI package `onnx` 1.23
+//! (`onnx.defs.get_all_schemas_with_history`), for versions from 7 on.
+
+use anfora_ir::DType;
+
+/// What an element type is asked of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// The first input.
+    Input,
+    /// The first output.
+    Output,
+}
+
+/// Since which version an operator has elements of a type.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Since {
+    /// Since it is there, or nothing is known of it.
+    First,
+    /// Since this version.
+    Version(i64),
+    /// No version has them.
+    Never,
+}
+
+const BOOL: u32 = 1 << DType::Bool as u32;
+const INT8: u32 = 1 << DType::Int8 as u32;
+const INT16: u32 = 1 << DType::Int16 as u32;
+const INT32: u32 = 1 << DType::Int32 as u32;
+const INT64: u32 = 1 << DType::Int64 as u32;
+const UINT8: u32 = 1 << DType::UInt8 as u32;
+const UINT16: u32 = 1 << DType::UInt16 as u32;
+const UINT32: u32 = 1 << DType::UInt32 as u32;
+const UINT64: u32 = 1 << DType::UInt64 as u32;
+const FLOAT16: u32 = 1 << DType::Float16 as u32;
+const BFLOAT16: u32 = 1 << DType::BFloat16 as u32;
+const FLOAT32: u32 = 1 << DType::Float32 as u32;
+const FLOAT64: u32 = 1 << DType::Float64 as u32;
+
+/// Integers of 8 or 16 bits.
+const SMALL: u32 = INT8 | INT16 | UINT8 | UINT16;
+/// Integers of 32 or 64 bits.
+const WIDE: u32 = INT32 | INT64 | UINT32 | UINT64;
+const SIGNED: u32 = INT8 | INT16 | INT32 | INT64;
+const UNSIGNED: u32 = UINT8 | UINT16 | UINT32 | UINT64;
+const BYTES: u32 = INT8 | UINT8;
+const INTEGERS: u32 = SMALL | WIDE;
+/// Without bfloat16, which came later.
+const FLOATS: u32 = FLOAT16 | FLOAT32 | FLOAT64;
+const HALVES: u32 = FLOAT16 | BFLOAT16;
+const NUMBERS: u32 = INTEGERS | FLOATS;
+/// Everything but bfloat16.
+const OLD: u32 = BOOL | NUMBERS;
+const COMPUTED: u32 = OLD | BFLOAT16;
+
+const BOTH: &[Place] = &[Place::Input, Place::Output];
+const INPUT: &[Place] = &[Place::Input];
+const OUTPUT: &[Place] = &[Place::Output];
+
+/// Where, the sets of types with the versions that added them (0 for the first), and the operators.
+type Row = (&'static [Place], &'static [(i64, u32)], &'static [&'static str]);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    (BOTH, &[(0, NUMBERS), (13, BFLOAT16)], &["Abs", "Erf", "Mod", "Sign"]),
+    (BOTH, &[(0, OLD), (13, BFLOAT16)], &[
+        "Cast", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Resize",
+        "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+    ]),
+    (BOTH, &[(0, FLOATS), (13, BFLOAT16)], &[
+        "Ceil", "Dropout", "Exp", "Floor", "Hardmax", "LRN", "Log", "LogSoftmax", "Mean", "MeanVarianceNormalization",
+        "Reciprocal", "Sigmoid", "Softmax", "SoftmaxCrossEntropyLoss", "Sqrt", "Sum", "Tanh",
+    ]),
+    (BOTH, &[(0, FLOATS), (12, INTEGERS), (13, BFLOAT16)], &["Clip", "Max", "Min"]),
+    (BOTH, &[(0, FLOATS), (9, INTEGERS | BOOL), (13, BFLOAT16)], &["Flatten"]),
+    (BOTH, &[(0, FLOATS), (9, WIDE), (13, BFLOAT16)], &["Gemm", "MatMul"]),
+    (BOTH, &[(0, SIGNED | FLOATS), (13, BFLOAT16)], &["Neg"]),
+    (BOTH, &[(0, FLOATS), (11, INTEGERS), (13, BOOL | BFLOAT16)], &["Pad"]),
+    (BOTH, &[(0, FLOATS), (12, INT32 | INT64), (13, BFLOAT16)], &["Pow"]),
+    (BOTH, &[(0, WIDE | FLOATS), (13, BFLOAT16)], &[
+        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+    ]),
+    (BOTH, &[(0, WIDE | FLOATS), (13, BFLOAT16), (14, SMALL)], &["Add", "Div", "Mul", "Sub"]),
+    (BOTH, &[(0, FLOATS), (14, BFLOAT16)], &["BatchNormalization"]),
+    (BOTH, &[(0, WIDE | FLOAT32 | FLOAT64), (14, HALVES)], &["CumSum"]),
+    (BOTH, &[(0, FLOATS), (13, BFLOAT16), (14, SIGNED)], &["Relu"]),
+    (BOTH, &[(0, FLOATS), (16, BFLOAT16)], &["LeakyRelu"]),
+    (BOTH, &[(0, FLOATS), (9, WIDE), (16, BFLOAT16)], &["PRelu"]),
+    (BOTH, &[(0, WIDE | FLOATS), (12, BYTES), (13, BFLOAT16), (20, BOOL)], &["ReduceMax", "ReduceMin"]),
+    (BOTH, &[(0, FLOATS), (22, BFLOAT16)], &[
+        "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Conv", "ConvTranspose", "Cos", "Cosh", "Det", "Elu",
+        "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "InstanceNormalization",
+        "LpNormalization", "LpPool", "MaxUnpool", "Mish", "NegativeLogLikelihoodLoss", "Round", "Selu", "Sin", "Sinh",
+        "Softplus", "Softsign", "Tan", "ThresholdedRelu",
+    ]),
+    (BOTH, &[(0, OLD), (22, BFLOAT16)], &["EyeLike"]),
+    (BOTH, &[(0, FLOATS), (12, BYTES), (22, BFLOAT16)], &["MaxPool"]),
+    (BOTH, &[(0, FLOATS), (11, INTEGERS), (24, BFLOAT16)], &["TopK"]),
+    (BOTH, &[(0, INT16 | INT32 | INT64 | FLOAT32 | FLOAT64), (27, HALVES)], &["Range"]),
+    (BOTH, &[(0, UNSIGNED), (28, SIGNED)], &["BitShift"]),
+    (BOTH, &[(0, FLOAT32), (28, HALVES | FLOAT64)], &["Celu"]),
+    (BOTH, &[(0, OLD), (28, BFLOAT16)], &["Compress", "ReverseSequence", "Unique"]),
+    (BOTH, &[(0, NUMBERS), (28, BFLOAT16)], &["Einsum"]),
+    (INPUT, &[(0, NUMBERS), (13, BFLOAT16)], &["ArgMax", "ArgMin"]),
+    (INPUT, &[(0, INT32 | INT64 | BOOL), (11, SMALL | UINT32 | UINT64 | FLOATS), (13, BFLOAT16)], &["Equal"]),
+    (INPUT, &[(0, FLOATS), (9, INTEGERS), (13, BFLOAT16)], &["Greater", "Less"]),
+    (INPUT, &[(0, FLOATS), (13, BFLOAT16)], &["IsNaN"]),
+    (INPUT, &[(0, OLD), (13, BFLOAT16)], &["NonZero", "Shape", "Size"]),
+    (INPUT, &[(0, NUMBERS), (16, BFLOAT16)], &["GreaterOrEqual", "LessOrEqual"]),
+    (INPUT, &[(0, INT32 | FLOAT32), (19, HALVES)], &["QuantizeLinear"]),
+    (INPUT, &[(0, FLOAT32 | FLOAT64), (20, HALVES)], &["IsInf"]),
+    (INPUT, &[(0, BYTES | INT32), (21, INT16 | UINT16)], &["DequantizeLinear"]),
+    (OUTPUT, &[(0, OLD), (16, BFLOAT16)], &["Where"]),
+    (OUTPUT, &[(0, FLOAT32), (19, HALVES)], &["DequantizeLinear"]),
+    (OUTPUT, &[(0, OLD), (20, BFLOAT16)], &["ConstantOfShape"]),
+    (OUTPUT, &[(0, BYTES), (21, INT16 | UINT16)], &["QuantizeLinear"]),
+    (OUTPUT, &[(0, OLD), (28, BFLOAT16)], &["OneHot"]),
+];
+
+/// Since which version the operator has elements of the type there.
+pub(crate) fn since(onnx: &str, place: Place, dtype: DType) -> Since {
+    let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
+    if bit & COMPUTED == 0 {
+        return Since::First;
+    }
+    let row = ROWS.iter().find(|(places, _, operators)| places.contains(&place) && operators.contains(&onnx));
+    let Some((_, versions, _)) = row else { return Since::First };
+    match versions.iter().find(|(_, types)| types & bit != 0) {
+        Some(&(0, _)) => Since::First,
+        Some(&(version, _)) => Since::Version(version),
+        None => Since::Never,
+    }
+}
