@@ -413,7 +413,10 @@ fn element_types_that_came_later_raise_the_version() {
     assert_eq!(written("sin(%x)", "float32", None), Ok(18));
     assert_eq!(written("sin(%x)", "bfloat16", None), Ok(22));
     assert_eq!(written("sin(%x)", "bfloat16", Some(23)), Ok(23));
-    assert_eq!(written("let %y = sin(%x); dequantize(astype(%y, dtype=int16), 1f)", "bfloat16", None), Ok(22));
+    assert_eq!(
+        written("let %y = sin(%x); let %z = astype(%y, dtype=int16); dequantize(%z, 1f)", "bfloat16", None),
+        Ok(22)
+    );
     assert_eq!(written("add(%x, %x)", "int8", Some(14)), Ok(14));
     for (call, dtype, opset, needed) in [
         ("sin(%x)", "bfloat16", 18, 22),
