@@ -1,7 +1,10 @@
 //! Since which version an operator has an element type, where that is not its first: the schemas of the PyPI package `onnx` 1.23
 //! (`onnx.defs.get_all_schemas_with_history`), for versions from 7 on.
 
+use std::sync::LazyLock;
+
 use anfora_ir::DType;
+use rustc_hash::FxHashMap;
 
 /// What an element type is asked of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -117,14 +120,25 @@ const ROWS: &[Row] = &[
     (OUTPUT, &[(0, OLD), (28, BFLOAT16)], &["OneHot"]),
 ];
 
+/// The rows of each operator.
+static BY_OPERATOR: LazyLock<FxHashMap<&'static str, Vec<&'static Row>>> = LazyLock::new(|| {
+    let mut rows: FxHashMap<&'static str, Vec<&'static Row>> = FxHashMap::default();
+    for row in ROWS {
+        for &operator in row.2 {
+            rows.entry(operator).or_default().push(row);
+        }
+    }
+    rows
+});
+
 /// Since which version the operator has elements of the type there.
 pub(crate) fn since(onnx: &str, place: Place, dtype: DType) -> Since {
     let bit = 1u32.checked_shl(dtype as u32).unwrap_or(0);
     if bit & COMPUTED == 0 {
         return Since::First;
     }
-    let row = ROWS.iter().find(|(places, _, operators)| places.contains(&place) && operators.contains(&onnx));
-    let Some((_, versions, _)) = row else { return Since::First };
+    let rows = BY_OPERATOR.get(onnx).map_or(&[][..], Vec::as_slice);
+    let Some((_, versions, _)) = rows.iter().find(|(places, ..)| places.contains(&place)) else { return Since::First };
     match versions.iter().find(|(_, types)| types & bit != 0) {
         Some(&(0, _)) => Since::First,
         Some(&(version, _)) => Since::Version(version),
