@@ -275,7 +275,7 @@ impl Emitter<'_> {
         }
         if let Expr::Let { .. } = self.body.expr(id) {
             let region = if self.states[block as usize].in_region { ChainRegion::Enclosing } else { ChainRegion::Own };
-            self.chain(id, block, to, region);
+            self.frames.push(Frame::Chain { at: id, block, to, region });
             return;
         }
         self.frames.push(Frame::Node { id, child: 0, block, to });
