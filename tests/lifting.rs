@@ -7,16 +7,7 @@ use std::fmt::Write as _;
 use anfora::interp::{Interpreter, Outcome};
 use anfora::ir::{Literal, Module, Source, parse_module};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
-use anfora::stress::on_stack;
-
-const STACK_KIB: usize = 64;
-
-fn number() -> usize {
-    match std::env::var("ANFORA_DEEP") {
-        Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
-        Err(_) => 100_000,
-    }
-}
+use anfora_testing::{depth, on_small_stack};
 
 fn outcome(module: &Module) -> Outcome {
     Interpreter::new(module).run("main", &[Literal::scalar(7i32)]).expect("it runs")
@@ -25,7 +16,7 @@ fn outcome(module: &Module) -> Outcome {
 /// Lifts the lambdas of a program, and compares what it computed before and after; there have to be so many.
 fn keeps_meaning(program: impl FnOnce(usize) -> String + Send + 'static) {
     let work = move || {
-        let n = number();
+        let n = depth(100_000);
         let mut module = parse_module(Source::new("program", program(n)), anfora::ops::standard()).expect("it parses");
         let before = outcome(&module);
         let functions = module.order().len();
@@ -37,7 +28,7 @@ fn keeps_meaning(program: impl FnOnce(usize) -> String + Send + 'static) {
         let after = outcome(&module);
         assert!(before.same(&after), "the result or what is printed is another");
     };
-    on_stack(STACK_KIB, work).expect("a thread starts");
+    on_small_stack(work);
 }
 
 /// Lambdas side by side, of each kind in turn; each is called with what the one before it gave.

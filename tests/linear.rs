@@ -3,8 +3,12 @@
 //! Work is counted, never timed: reads and writes through arenas, pools and side tables, and bytes allocated. The ordinary run compares 8,000 bindings with
 //! 64,000; `ANFORA_LINEAR=1000000` compares 125,000 with 1,000,000, and `ANFORA_SHAPES=chain,nested-if` does so for these shapes only. The factor is a power of two, so that vectors and tables that double when they grow
 //! are equally full in both.
+//!
+//! What one thread allocates cannot be told from what another does, so each processor is given a process of its own, with a share of the shapes.
 
 use std::alloc::System;
+use std::process::{Child, Command, Stdio};
+use std::thread::available_parallelism;
 
 use anfora::ir::work;
 use anfora::programs::Shape;
@@ -26,12 +30,9 @@ fn large() -> usize {
     }
 }
 
-/// The random program of one size is another program than that of another size.
+/// All but one: the random program of one size is another program than that of another size.
 fn shapes() -> Vec<Shape> {
-    match std::env::var("ANFORA_SHAPES") {
-        Ok(names) => names.split(',').map(|name| name.parse().expect("ANFORA_SHAPES are shapes")).collect(),
-        Err(_) => Shape::all().filter(|s| s.name() != "random").collect(),
-    }
+    Shape::all().filter(|s| s.name() != "random").collect()
 }
 
 /// Accesses and bytes.
@@ -44,8 +45,42 @@ fn counted(operation: &Operation, subject: &Subject) -> Result<(u64, u64), Strin
 
 #[test]
 fn work_a_binding_does_not_grow_with_the_program() {
+    match std::env::var("ANFORA_SHAPES") {
+        Ok(names) => grows_with_no_shape(names.split(',').map(|name| name.parse().expect("ANFORA_SHAPES are shapes"))),
+        Err(_) => share_out(&shapes()),
+    }
+}
+
+/// Runs this test in other processes, each for some of the shapes.
+fn share_out(shapes: &[Shape]) {
+    let processes = available_parallelism().map_or(1, usize::from).min(shapes.len());
+    let start = |share: usize| -> Child {
+        let names: Vec<&str> = shapes.iter().skip(share).step_by(processes).map(|s| s.name()).collect();
+        let test = std::env::current_exe().expect("this program has a path");
+        Command::new(test)
+            .args(["--exact", "work_a_binding_does_not_grow_with_the_program"])
+            .env("ANFORA_SHAPES", names.join(","))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a process starts")
+    };
+    let children: Vec<Child> = (0..processes).map(start).collect();
+    let mut failures = String::new();
+    for child in children {
+        let output = child.wait_with_output().expect("the process ends");
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() || !said.contains("1 passed") {
+            failures.push_str(&said);
+            failures.push_str(&String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
     let mut failures = Vec::new();
-    for shape in shapes() {
+    for shape in shapes {
         let large = Subject::new(shape, large()).expect("a shape builds");
         let small = Subject::new(shape, large.size() / FACTOR).expect("a shape builds");
         for operation in Operation::all() {

@@ -9,20 +9,8 @@ use anfora_passes::{
     FoldBudget, OperandOrder, canonicalize_bindings, eliminate_common_subexpr, eliminate_dead_code, fold_constant,
     is_a_normal_form, to_a_normal_form,
 };
+use anfora_testing::{depth, on_small_stack};
 use programs::{ChainKind, NestKind, nest, straight, two_nests};
-
-/// How many bindings or levels.
-fn depth() -> usize {
-    match std::env::var("ANFORA_DEEP") {
-        Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
-        Err(_) => 100_000,
-    }
-}
-
-fn on_small_stack(work: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap();
-    thread.join().unwrap();
-}
 
 /// Runs all passes; whether they changed anything.
 fn optimise(module: &mut Module) -> bool {
@@ -62,26 +50,26 @@ fn check(make: impl FnOnce() -> Module + Send + 'static, length: usize) {
 
 #[test]
 fn a_chain_that_is_all_live() {
-    check(|| straight(depth(), ChainKind::Live), depth());
+    check(|| straight(depth(100_000), ChainKind::Live), depth(100_000));
 }
 
 #[test]
 fn a_chain_that_is_all_dead() {
-    check(|| straight(depth(), ChainKind::Dead), 0);
+    check(|| straight(depth(100_000), ChainKind::Dead), 0);
 }
 
 #[test]
 fn a_chain_of_one_value() {
-    check(|| straight(depth(), ChainKind::Duplicate), 1);
+    check(|| straight(depth(100_000), ChainKind::Duplicate), 1);
 }
 
 #[test]
 fn a_chain_of_constants() {
     on_small_stack(|| {
-        let mut module = straight(depth(), ChainKind::Constant);
+        let mut module = straight(depth(100_000), ChainKind::Constant);
         optimise(&mut module);
         let (Expr::Literal(l), _) = tail(&module) else { panic!("a constant is left") };
-        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(depth() as f32 + 1.0));
+        assert_eq!(module.cx.literals.get(l).as_scalar::<f32>(), Some(depth(100_000) as f32 + 1.0));
         assert_eq!(chain_length(&module), 0);
     });
 }
@@ -89,30 +77,30 @@ fn a_chain_of_constants() {
 #[test]
 fn nested_ifs() {
     // The inner bindings are dead: the whole nest is left, without them.
-    check(|| nest(depth(), NestKind::If), 1);
+    check(|| nest(depth(100_000), NestKind::If), 1);
 }
 
 #[test]
 fn nested_ifs_of_known_conditions() {
-    check(|| nest(depth(), NestKind::KnownIf), 0);
+    check(|| nest(depth(100_000), NestKind::KnownIf), 0);
 }
 
 #[test]
 fn nested_lambdas() {
-    check(|| nest(depth(), NestKind::Lambda), 1);
+    check(|| nest(depth(100_000), NestKind::Lambda), 1);
 }
 
 #[test]
 fn nested_calls() {
-    check(|| nest(depth(), NestKind::Call), depth() - 1);
+    check(|| nest(depth(100_000), NestKind::Call), depth(100_000) - 1);
 }
 
 #[test]
 fn nested_blocks() {
-    check(|| nest(depth(), NestKind::Block), depth() - 1);
+    check(|| nest(depth(100_000), NestKind::Block), depth(100_000) - 1);
 }
 
 #[test]
 fn two_equal_nests_of_ifs() {
-    check(|| two_nests(depth() / 2), 1);
+    check(|| two_nests(depth(100_000) / 2), 1);
 }

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use anfora_ir::{Body, Editor, Expr, ExprId, Module};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
     Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, bound_variables,
     chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, mutate, post_order_rewrite,
@@ -13,22 +14,14 @@ use anfora_visit::{
 };
 
 mod programs;
-use programs::{SHAPES, Shape, body, deep, first, on_a_small_stack};
-
-/// How many bindings or levels.
-fn depth() -> usize {
-    match std::env::var("ANFORA_DEEP") {
-        Ok(text) => text.parse().expect("ANFORA_DEEP is a number"),
-        Err(_) => 100_000,
-    }
-}
+use programs::{SHAPES, Shape, body, deep, first};
 
 /// Runs on each shape.
 fn on_each(run: impl Fn(Shape, &mut Module) + Send + Sync + Clone + 'static) {
     for shape in SHAPES {
         let run = run.clone();
-        on_a_small_stack(move || {
-            let mut module = deep(shape, depth());
+        on_small_stack(move || {
+            let mut module = deep(shape, depth(100_000));
             run(shape, &mut module);
         });
     }
@@ -62,8 +55,8 @@ fn visitors() {
         let _ = walk(body(module), &mut count);
         let nodes = match shape {
             Shape::LetInValue => 1,
-            Shape::NestedFn => 2 * depth() + 1,
-            _ => depth() + 1,
+            Shape::NestedFn => 2 * depth(100_000) + 1,
+            _ => depth(100_000) + 1,
         };
         assert_eq!((count.0, count.1), (nodes, nodes), "{shape:?}");
     });
@@ -102,8 +95,8 @@ fn chains_expanded() {
         assert!(flow.is_continue());
         (context.1, context.2) = pair.1;
         let lets = match shape {
-            Shape::Chain | Shape::LetInValue => depth() + 1,
-            Shape::NestedFn | Shape::IfInValue => depth(),
+            Shape::Chain | Shape::LetInValue => depth(100_000) + 1,
+            Shape::NestedFn | Shape::IfInValue => depth(100_000),
             _ => 0,
         };
         assert_eq!((context.1, context.2), (lets, lets), "{shape:?}");
@@ -227,13 +220,13 @@ fn variables_and_copies() {
 
 #[test]
 fn lists_and_edits_of_chains() {
-    on_a_small_stack(|| {
-        let mut module = deep(Shape::Chain, depth());
+    on_small_stack(|| {
+        let mut module = deep(Shape::Chain, depth(100_000));
         edit(&mut module, |editor| {
             let root = editor.body.root();
             let mut list = LetList::new();
             let tail = list.splice(editor.body, root);
-            assert_eq!(list.len(), depth() + 1);
+            assert_eq!(list.len(), depth(100_000) + 1);
             let block = list.finish(editor, tail);
             let (tail, link) = splice_before(editor.body, Link::Root, block);
             link.set(editor.body, tail);

@@ -1,17 +1,20 @@
 //! The recursive style: deep from a small stack, memoised if asked, editing, failing, unwinding.
 //!
-//! These run without optimisation too, where frames are largest: `cargo test --profile test-unoptimised -p anfora-visit --test functor`.
+//! These run without optimisation too, where frames are largest: `cargo test --profile test-unoptimised --workspace --test functor`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use anfora_ir::{AttrsId, Body, Editor, Expr, ExprId, LambdaId, LiteralId, OpId, OperandList, SideTable, VarId};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, ExprFunctor, HoldsBody, Link, Memo, use_counts};
 use expect_test::expect;
 
 mod programs;
-use programs::{SHAPES, Shape, body, deep, edited, on_a_small_stack, parse};
+use programs::{SHAPES, Shape, body, deep, edited, parse};
 
-const N: usize = 1_000_000;
+fn n() -> usize {
+    depth(100_000)
+}
 
 /// Counts uses of variables, as `use_counts` does by a walk.
 struct Uses<'b> {
@@ -53,10 +56,10 @@ impl ExprFunctor for Uses<'_> {
 }
 
 #[test]
-fn every_shape_a_million_deep_on_a_small_stack() {
+fn every_shape_on_a_small_stack() {
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let module = deep(shape, N);
+        on_small_stack(move || {
+            let module = deep(shape, n());
             let body = body(&module);
             let mut uses = Uses::new(body);
             uses.recurse(body.root());
@@ -98,7 +101,7 @@ impl ExprFunctor for Greedy<'_> {
 
 #[test]
 fn a_red_zone_of_the_authors_for_large_frames() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let module = deep(Shape::Chain, 20_000);
         let body = body(&module);
         assert_eq!(Greedy(body).recurse(body.root()), 20_001);
@@ -353,7 +356,7 @@ impl ExprFunctor for Failing<'_> {
 
 #[test]
 fn errors_and_panics_come_back_through_the_segments() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let module = deep(Shape::Chain, 100_000);
         let body = body(&module);
         let run = |how| Failing { body, how }.recurse(body.root());

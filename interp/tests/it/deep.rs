@@ -1,12 +1,11 @@
-//! Programs a million deep, on a thread with a stack of 64 KiB.
+//! Deep programs on a small stack.
 
 use anfora_interp::{Interpreter, Outcome, Values};
 use anfora_ir::{ExprId, FunctionBuilder, Literal, Module, Source, Type, parse_module};
+use anfora_testing::{depth, on_small_stack};
 
-const DEEP: usize = 1_000_000;
-
-fn on_small_stack(test: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new().stack_size(64 << 10).spawn(test).unwrap().join().unwrap();
+fn levels() -> usize {
+    depth(100_000)
 }
 
 /// A function of one int32.
@@ -36,13 +35,13 @@ fn chains_of_lets() {
         let mut m = module();
         build(&mut m, |f, mut v| {
             let one = f.literal(Literal::scalar(1i32));
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 let sum = f.call_op("add", &[v, one], &[]).unwrap();
                 v = f.bind("", sum);
             }
             v
         });
-        assert_eq!(number(&run(&m, 7)), 7 + DEEP as i32);
+        assert_eq!(number(&run(&m, 7)), 7 + levels() as i32);
     });
 }
 
@@ -52,12 +51,12 @@ fn nested_calls() {
         let mut m = module();
         build(&mut m, |f, mut v| {
             let one = f.literal(Literal::scalar(1i32));
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 v = f.call_op("add", &[v, one], &[]).unwrap();
             }
             v
         });
-        assert_eq!(number(&run(&m, 7)), 7 + DEEP as i32);
+        assert_eq!(number(&run(&m, 7)), 7 + levels() as i32);
     });
 }
 
@@ -70,19 +69,19 @@ fn nested_branches() {
             let holds = f.call_op("less", &[zero, x], &[]).unwrap();
             let holds = f.bind("holds", holds);
             let mut v = x;
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 f.open_block();
                 let sum = f.call_op("add", &[v, one], &[]).unwrap();
                 v = f.bind("", sum);
             }
             let mut block = v;
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 let inner = f.close_block(block).unwrap();
                 block = f.if_(holds, inner, zero).unwrap();
             }
             block
         });
-        assert_eq!(number(&run(&m, 7)), 7 + DEEP as i32);
+        assert_eq!(number(&run(&m, 7)), 7 + levels() as i32);
         assert_eq!(number(&run(&m, -7)), 0);
     });
 }
@@ -93,11 +92,11 @@ fn nested_blocks_as_values() {
         let mut m = module();
         build(&mut m, |f, x| {
             let one = f.literal(Literal::scalar(1i32));
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 f.open_block();
             }
             let mut v = x;
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 let sum = f.call_op("add", &[v, one], &[]).unwrap();
                 let bound = f.bind("", sum);
                 v = f.close_block(bound).unwrap();
@@ -105,7 +104,7 @@ fn nested_blocks_as_values() {
             }
             v
         });
-        assert_eq!(number(&run(&m, 7)), 7 + DEEP as i32);
+        assert_eq!(number(&run(&m, 7)), 7 + levels() as i32);
     });
 }
 
@@ -116,7 +115,7 @@ fn nested_closures() {
         let mut m = module();
         build(&mut m, |f, x| {
             let mut inner = Vec::new();
-            for _ in 0..DEEP {
+            for _ in 0..levels() {
                 f.open_lambda(&[], None, &[]);
                 let sum = f.call_op("add", &[x, x], &[]).unwrap();
                 inner.push(f.bind("", sum));
@@ -140,7 +139,7 @@ fn nested_closures() {
 fn nested_tuples() {
     on_small_stack(|| {
         let mut m = module();
-        // A type a million deep takes the time of its depth at every step, so the value has type Any.
+        // A type so deep takes the time of its depth at every step, so the value has type Any.
         let any = m.cx.types.any();
         let mut f = FunctionBuilder::new(&mut m, "main");
         let x = f.param("x", any);
@@ -153,7 +152,7 @@ fn nested_tuples() {
         f.finish(v).unwrap();
         let mut values = Values::new();
         let mut deep = values.tensor(Literal::scalar(1i32));
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             deep = values.tuple(&[deep, deep]);
         }
         let outcome = Interpreter::new(&m).call("main", values, &[deep]).unwrap();
@@ -180,11 +179,11 @@ fn deep_recursion_and_long_loops() {
                         if (less(%n, 1)) { 5 } else { @pile(subtract(%n, 1), (%list, %n)) }
                     }";
         let m = parse_module(Source::new("test", text), anfora_ops::standard()).unwrap();
-        assert_eq!(number(&run(&m, DEEP as i32)), 2 * DEEP as i32 + 5);
+        assert_eq!(number(&run(&m, levels() as i32)), 2 * levels() as i32 + 5);
     });
 }
 
-/// A million functions, each made of the one before by giving its last parameter a value.
+/// Functions, each made of the one before by giving its last parameter a value.
 #[test]
 fn closures_of_closures() {
     on_small_stack(|| {
@@ -195,7 +194,7 @@ fn closures_of_closures() {
                         if (less(%n, 1)) { %f } else { @wrap(subtract(%n, 1), make_closure(@call, %f)) }
                     }";
         let m = parse_module(Source::new("test", text), anfora_ops::standard()).unwrap();
-        assert_eq!(number(&run(&m, DEEP as i32)), 3 + DEEP as i32);
+        assert_eq!(number(&run(&m, levels() as i32)), 3 + levels() as i32);
     });
 }
 
@@ -207,7 +206,7 @@ fn deep_dimensions() {
         let n = f.symbol("n");
         let dims = &mut f.cx().types.dims;
         let (mut deep, two) = (n, dims.constant(2));
-        for _ in 0..DEEP / 10 {
+        for _ in 0..levels() / 10 {
             deep = dims.op(anfora_ir::DimOp::Max, deep, two);
             deep = dims.add(deep, n);
         }
@@ -222,6 +221,6 @@ fn deep_dimensions() {
         f.finish(zeros).unwrap();
         assert!(matches!(m.cx.types.get(result), Type::Tensor(_)));
         let outcome = Interpreter::new(&m).run("main", &[Literal::splat(&[3], 1i8)]).unwrap();
-        assert_eq!(outcome.tensor().unwrap().shape(), &[3 + 3 * DEEP / 10]);
+        assert_eq!(outcome.tensor().unwrap().shape(), &[3 + 3 * levels() / 10]);
     });
 }

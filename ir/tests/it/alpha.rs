@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::tiny;
-use crate::tiny::{SHAPES, Shape, add_deep, deep, flag, module, on_a_small_stack, vector};
+use crate::tiny::{SHAPES, Shape, add_deep, deep, flag, module, vector};
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Attr, Cursor, DType, DimOp, Expr, ExprId, FunctionBuilder, LetFlags, Literal,
     MetaPolicy, Module, Step, Visibility, alpha_equal, alpha_equal_exprs, first_difference, first_difference_with,
     module_hash,
 };
+use anfora_testing::{depth, on_small_stack};
 
 fn assert_equal(a: &Module, b: &Module) {
     assert_eq!(first_difference(a, b).map(|d| d.to_string()), None);
@@ -244,12 +245,12 @@ fn functions_in_attributes_are_compared() {
 
 #[test]
 fn deep_programs_types_and_attributes_need_no_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         for shape in SHAPES {
-            let a = deep(shape, 1_000_000, "a", "add");
-            let b = deep(shape, 1_000_000, "b", "add");
+            let a = deep(shape, depth(100_000), "a", "add");
+            let b = deep(shape, depth(100_000), "b", "add");
             assert_equal(&a, &b);
-            assert_differ(&a, &deep(shape, 1_000_000, "a", "subtract"), "`add`");
+            assert_differ(&a, &deep(shape, depth(100_000), "a", "subtract"), "`add`");
         }
         let nested = |innermost: i64| {
             let mut m = module();
@@ -420,10 +421,10 @@ fn lambdas_that_differ_in_their_own_symbols_are_equal() {
 }
 
 #[test]
-fn hashing_every_nested_block_on_the_way_out_is_near_linear() {
-    on_a_small_stack(|| {
+fn hashing_every_nested_block_of_deep_programs_is_near_linear() {
+    on_small_stack(|| {
         for shape in [Shape::NestedIf, Shape::NestedFn] {
-            let m = deep(shape, 1_000_000, "a", "add");
+            let m = deep(shape, depth(100_000), "a", "add");
             let body = &m.get(m.find("main").unwrap()).unwrap().body;
             let mut hasher = AlphaHasher::new();
             let mut cursor = Cursor::new(body);
@@ -437,7 +438,7 @@ fn hashing_every_nested_block_on_the_way_out_is_near_linear() {
                     count += 1;
                 }
             }
-            assert_eq!(count, 1_000_000);
+            assert_eq!(count, depth(100_000));
             // All at once gives the same.
             let (id, hash) = last.unwrap();
             assert_eq!(AlphaHasher::new().hash(&m.cx, body, id), hash);
@@ -447,7 +448,7 @@ fn hashing_every_nested_block_on_the_way_out_is_near_linear() {
 
 #[test]
 fn deep_expressions_of_one_body_are_compared_without_a_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let mut m = module();
         let (v, c) = (vector(&mut m), flag(&mut m));
         let mut b = FunctionBuilder::new(&mut m, "main");

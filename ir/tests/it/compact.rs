@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::tiny::{SHAPES, Shape, add_deep, deep, module, on_a_small_stack, vector};
+use crate::tiny::{SHAPES, Shape, add_deep, deep, module, vector};
 use anfora_ir::{
     Attr, CompactError, DType, DimOp, Expr, ExprId, FunctionBuilder, Literal, Module, alpha_equal, compact_body,
     first_difference, is_sparse, live_nodes, module_hash,
 };
+use anfora_testing::{depth, on_small_stack};
 
 /// The names that Lets of the function's own block bind, in program order.
 fn chain_names(m: &Module, function: &str) -> Vec<String> {
@@ -216,9 +217,9 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
 
 #[test]
 fn deep_programs_need_no_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         for shape in SHAPES {
-            let before = deep(shape, 1_000_000, "a", "add");
+            let before = deep(shape, depth(100_000), "a", "add");
             let mut after = before.clone();
             after.compact().unwrap();
             assert!(alpha_equal(&before, &after), "{shape:?}");

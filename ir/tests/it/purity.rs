@@ -1,8 +1,9 @@
 //! Which functions and expressions may be observed.
 
 use crate::tiny;
-use crate::tiny::{Shape, add_deep, deep, module, on_a_small_stack, vector};
+use crate::tiny::{Shape, add_deep, deep, module, vector};
 use anfora_ir::{BodyPurity, Expr, ExprId, FunctionBuilder, FunctionKey, FunctionKind, Module, Purity, VarFlags};
+use anfora_testing::{depth, on_small_stack};
 
 fn value_of(m: &Module, key: FunctionKey, name: &str) -> ExprId {
     let body = &m.get(key).unwrap().body;
@@ -231,9 +232,9 @@ fn a_function_in_an_attribute_makes_its_operator_impure() {
 
 #[test]
 fn deep_programs_need_no_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         for shape in tiny::SHAPES {
-            let mut m = deep(shape, 1_000_000, "", "add");
+            let mut m = deep(shape, depth(100_000), "", "add");
             if shape == Shape::NestedFn {
                 assert!(is_pure(&m, "main"));
             }

@@ -7,6 +7,7 @@ use anfora_manager::{
     ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, PassRegistry, Sequential, parse_pipeline,
     register_pass,
 };
+use anfora_testing::on_small_stack;
 
 use crate::support::{Log, Mischief, Recorder, bump, bumps, empty_module, idle};
 
@@ -213,16 +214,11 @@ fn a_long_chain_of_dependencies_is_not_deep() {
         registry.register_pass(pass, "").unwrap();
     }
     let cx = PassContext::with_registry(Arc::new(registry));
-    let bumped = std::thread::Builder::new()
-        .stack_size(64 << 10)
-        .spawn(move || {
-            let mut module = empty_module();
-            bump("p0").requiring(["p1"]).apply(&mut module, &cx).unwrap();
-            bumps(&module)
-        })
-        .unwrap()
-        .join()
-        .unwrap();
+    let bumped = on_small_stack(move || {
+        let mut module = empty_module();
+        bump("p0").requiring(["p1"]).apply(&mut module, &cx).unwrap();
+        bumps(&module)
+    });
     assert_eq!(bumped, count as i64);
 }
 

@@ -5,13 +5,9 @@ use std::fmt::Write as _;
 
 use anfora_ir::{Literal, Module, Source, parse_module, verify_module};
 use anfora_passes::{bind_params, canonicalize_bindings, inline_functions};
+use anfora_testing::on_small_stack;
 
 const N: usize = 100_000;
-
-fn on_small_stack(work: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(work).unwrap();
-    thread.join().unwrap();
-}
 
 fn parse(text: String) -> Module {
     parse_module(Source::new("input", text), anfora_ops::standard()).unwrap_or_else(|e| panic!("{e:?}"))

@@ -1,11 +1,12 @@
 //! Call graphs, against their definition.
 
 use anfora_ir::{Components, FunctionKey, Module};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{CallGraph, MentionKind};
 use proptest::prelude::*;
 
 use crate::programs;
-use crate::programs::{on_a_small_stack, parse};
+use crate::programs::parse;
 
 fn names(module: &Module, keys: impl Iterator<Item = FunctionKey>) -> String {
     keys.map(|k| module.name(k)).collect::<Vec<_>>().join(" ")
@@ -153,33 +154,33 @@ proptest! {
 }
 
 #[test]
-fn long_chains_and_cycles_of_calls() {
-    const N: u32 = 1_000_000;
-    on_a_small_stack(|| {
-        let next: Vec<u32> = (1..=N).collect();
-        let chain = Components::of(N as usize, |v| if v + 1 < N { &next[v as usize..][..1] } else { &[] });
-        assert_eq!((chain.len(), chain.component(0)), (N as usize, N as usize - 1));
-        let next: Vec<u32> = (1..=N).map(|v| v % N).collect();
-        let cycle = Components::of(N as usize, |v| &next[v as usize..][..1]);
-        assert!(cycle.len() == 1 && cycle.is_cyclic(N / 2));
+fn long_chains_and_cycles_of_calls_on_a_small_stack() {
+    let n = depth(100_000) as u32;
+    on_small_stack(move || {
+        let next: Vec<u32> = (1..=n).collect();
+        let chain = Components::of(n as usize, |v| if v + 1 < n { &next[v as usize..][..1] } else { &[] });
+        assert_eq!((chain.len(), chain.component(0)), (n as usize, n as usize - 1));
+        let next: Vec<u32> = (1..=n).map(|v| v % n).collect();
+        let cycle = Components::of(n as usize, |v| &next[v as usize..][..1]);
+        assert!(cycle.len() == 1 && cycle.is_cyclic(n / 2));
     });
-    on_a_small_stack(|| {
-        const N: usize = 20_000;
+    on_small_stack(|| {
+        let n = 20_000;
         let calls: String =
-            (0..N).map(|i| format!("def @f{i}(%x: float32) -> float32 {{ @f{}(%x) }}\n", (i + 1) % N)).collect();
+            (0..n).map(|i| format!("def @f{i}(%x: float32) -> float32 {{ @f{}(%x) }}\n", (i + 1) % n)).collect();
         let module = parse(&calls);
         let graph = CallGraph::of(&module);
         assert_eq!(graph.components().len(), 1);
-        assert_eq!(graph.reachable([module.order()[7]]).len(), N);
+        assert_eq!(graph.reachable([module.order()[7]]).len(), n);
     });
 }
 
 #[test]
 fn deep_bodies() {
-    const N: usize = 1_000_000;
+    let n = depth(100_000);
     for shape in programs::SHAPES {
-        on_a_small_stack(move || {
-            let mut module = programs::deep(shape, N);
+        on_small_stack(move || {
+            let mut module = programs::deep(shape, n);
             let mut f = anfora_ir::FunctionBuilder::new(&mut module, "other");
             let float = f.cx().types.scalar(anfora_ir::DType::Float32);
             let x = f.param("x", float);

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use anfora_ir::{Body, Expr, ExprId, Module, VarId, compact_body};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, LastUse, Liveness, bindings, bound_variables};
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, on_a_small_stack, parse};
+use crate::programs::{SHAPES, Shape, body, deep, first, parse};
 
 fn name(module: &Module, var: VarId) -> String {
     module.cx.names.get(body(module).var_name(var).unwrap()).to_string()
@@ -229,10 +230,10 @@ proptest! {
 
 #[test]
 fn deep_programs() {
-    const N: usize = 1_000_000;
+    let n = depth(100_000);
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let module = deep(shape, N);
+        on_small_stack(move || {
+            let module = deep(shape, n);
             let body = body(&module);
             let liveness = Liveness::of(body);
             let expected = match shape {

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use anfora_ir::{Body, Expr, ExprId, compact_body};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
     AncestorTree, Binding, BlockId, Blocks, Link, Parents, bindings, chain, for_each_link, link_counts,
 };
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, on_a_small_stack, parse};
+use crate::programs::{SHAPES, Shape, body, deep, first, parse};
 
 /// All links of a body with what hangs there, the body's own first.
 fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
@@ -246,10 +247,10 @@ proptest! {
 
 #[test]
 fn deep_programs() {
-    const N: usize = 1_000_000;
+    let n = depth(100_000);
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let module = deep(shape, N);
+        on_small_stack(move || {
+            let module = deep(shape, n);
             let body = body(&module);
             let parents = Parents::of(body);
             assert_eq!(parents.only(body.root()), Some(Link::Root));
@@ -260,13 +261,13 @@ fn deep_programs() {
             let blocks = Blocks::of(body);
             let expected = match shape {
                 Shape::Chain | Shape::NestedCall | Shape::Diamonds => 1,
-                Shape::NestedFn | Shape::LetInValue => N + 1,
-                Shape::NestedIf | Shape::IfInValue => 2 * N + 1,
+                Shape::NestedFn | Shape::LetInValue => n + 1,
+                Shape::NestedIf | Shape::IfInValue => 2 * n + 1,
             };
             assert_eq!(blocks.len(), expected, "{shape:?}");
             let deepest = (0..body.len()).filter_map(|i| blocks.block(anfora_ir::EntityId::from_index(i)));
             let deepest = deepest.max_by_key(|&b| blocks.depth(b)).unwrap();
-            assert_eq!(blocks.depth(deepest) as usize, if expected == 1 { 0 } else { N }, "{shape:?}");
+            assert_eq!(blocks.depth(deepest) as usize, if expected == 1 { 0 } else { n }, "{shape:?}");
             assert_eq!(blocks.common(deepest, BlockId::ROOT), BlockId::ROOT);
             assert!(blocks.encloses(BlockId::ROOT, deepest));
         });

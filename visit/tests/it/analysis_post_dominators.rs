@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anfora_ir::{Body, Expr, ExprId, Module, compact_body};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, Blocks, Link, Parents, PostDominators, bindings, chain, for_each_link};
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, on_a_small_stack, parse};
+use crate::programs::{SHAPES, Shape, body, deep, first, parse};
 
 fn name(module: &Module, id: ExprId) -> String {
     let body = body(module);
@@ -284,16 +285,16 @@ proptest! {
 
 #[test]
 fn deep_programs() {
-    const N: usize = 1_000_000;
+    let n = depth(100_000);
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let module = deep(shape, N);
+        on_small_stack(move || {
+            let module = deep(shape, n);
             let body = body(&module);
             let tree = PostDominators::with_labels(body, |_, _| 3);
             let longest =
                 (0..body.len()).map(|i| tree.depth(anfora_ir::EntityId::from_index(i))).max().unwrap() as usize;
             let expected = match shape {
-                Shape::Chain | Shape::NestedCall | Shape::Diamonds => N + 1,
+                Shape::Chain | Shape::NestedCall | Shape::Diamonds => n + 1,
                 Shape::NestedIf | Shape::LetInValue => 1,
                 Shape::NestedFn => 2,
                 Shape::IfInValue => 1,

@@ -1,9 +1,10 @@
 //! Copies within a function and from one to another.
 
 use anfora_ir::{Dim, Expr, ExprId, Module, SymbolId, alpha_equal_exprs, verify_module};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Copier, CopyError, chain, copy_function};
 
-use crate::programs::{SHAPES, deep, first, on_a_small_stack, parse};
+use crate::programs::{SHAPES, deep, first, parse};
 
 const SYMBOLIC: &str = r#"
 def @main(%x: Tensor[(n, m), float32], %c: bool) -> Tensor[(n, m), float32] {
@@ -118,8 +119,8 @@ fn what_is_free_must_have_a_replacement() {
 #[test]
 fn functions_of_every_shape_are_copied_on_a_small_stack() {
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let mut module = deep(shape, 1_000_000);
+        on_small_stack(move || {
+            let mut module = deep(shape, depth(100_000));
             let key = first(&module);
             let live = |body: &anfora_ir::Body| {
                 body.exprs().filter(|(_, e)| matches!(e, Expr::CallOp { .. } | Expr::If { .. })).count()

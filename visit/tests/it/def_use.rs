@@ -1,10 +1,11 @@
 //! Definitions and uses, kept up to date, against a fresh look at the body.
 
 use anfora_ir::{Body, DType, EntityId, Expr, ExprId, FunctionBuilder, Module};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{DefUse, Definition, Link, use_counts};
 use proptest::prelude::*;
 
-use crate::programs::{SHAPES, body, deep, first, on_a_small_stack, parse, registry};
+use crate::programs::{SHAPES, body, deep, first, parse, registry};
 
 fn ids(body: &Body) -> impl Iterator<Item = ExprId> + use<> {
     (0..body.len()).map(ExprId::from_index)
@@ -189,8 +190,8 @@ fn losses_are_noted_with_what_falls_out_of_the_program() {
 #[test]
 fn every_shape_takes_constant_stack() {
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let mut module = deep(shape, 1_000_000);
+        on_small_stack(move || {
+            let mut module = deep(shape, depth(100_000));
             let key = first(&module);
             let body = &mut module.get_mut(key).unwrap().0.body;
             let mut def_use = DefUse::new(body);

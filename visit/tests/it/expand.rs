@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use anfora_ir::{Body, Editor, Expr, ExprId, SideTable, VarFlags};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
     Binding, ChainLink, ExprFunctor, HoldsBody, Link, Memo, RewriteError, chain, expand_a_normal_form,
     expand_every_chain, insert_before, unlink_let,
@@ -10,7 +11,7 @@ use anfora_visit::{
 use expect_test::expect;
 
 use crate::programs;
-use crate::programs::{body, edited, on_a_small_stack, parse, var};
+use crate::programs::{body, edited, parse, var};
 
 const FOLDABLE: &str = "def @main(%x: float32) {
     let %one = 1f;
@@ -656,9 +657,9 @@ fn edits_that_are_not_legal_are_reported() {
 }
 
 #[test]
-fn a_million_lets_down_and_up_on_a_small_stack() {
-    on_a_small_stack(|| {
-        let module = programs::deep(programs::Shape::Chain, 1_000_000);
+fn many_lets_down_and_up_on_a_small_stack() {
+    on_small_stack(|| {
+        let module = programs::deep(programs::Shape::Chain, depth(100_000));
         let mut context = (body(&module), 0u64);
         let walked: ControlFlow<RewriteError, ExprId> = expand_a_normal_form(
             &mut context,

@@ -4,12 +4,13 @@ use anfora_ir::{
     Body, DType, Editor, EntityId, Expr, ExprId, FunctionBuilder, IdSet, Module, Purity, Source, VarId, parse_module,
     verify_module,
 };
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Binding, HoistError, Hoister, Link, bound_variables, chain, hoist, splice_value, unlink_let};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use crate::programs;
-use crate::programs::{body, deep, first, on_a_small_stack, var};
+use crate::programs::{body, deep, first, var};
 
 fn parse(text: &str) -> Module {
     parse_module(Source::new("test.anf", text), anfora_ops::standard())
@@ -600,9 +601,9 @@ proptest! {
 }
 
 #[test]
-fn a_million_blocks_outwards_on_a_small_stack() {
-    on_a_small_stack(|| {
-        let n = 1_000_000;
+fn many_blocks_outwards_on_a_small_stack() {
+    on_small_stack(|| {
+        let n = depth(100_000);
         let mut module = Module::new(programs::registry());
         let float = module.cx.types.scalar(DType::Float32);
         let flag = module.cx.types.scalar(DType::Bool);
@@ -633,7 +634,7 @@ fn a_million_blocks_outwards_on_a_small_stack() {
         verified(&module);
     });
     for shape in programs::SHAPES {
-        on_a_small_stack(move || {
+        on_small_stack(move || {
             let mut module = deep(shape, 100_000);
             let purity = Purity::of_module(&module);
             let key = first(&module);

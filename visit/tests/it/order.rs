@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use anfora_ir::{Body, Expr, ExprId, Module};
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
     Binding, Link, bindings, chain, find_expr, fold, for_each_expr, for_each_link, link_counts, post_order, pre_order,
     program_order, reverse_order, try_fold, use_counts,
@@ -11,7 +12,7 @@ use anfora_visit::{
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, on_a_small_stack, parse};
+use crate::programs::{SHAPES, Shape, body, deep, parse};
 
 /// A Let by its variable, anything else by its kind.
 fn text(module: &Module, ids: impl Iterator<Item = ExprId>) -> String {
@@ -168,14 +169,14 @@ proptest! {
 
 #[test]
 fn orders_of_deep_programs() {
-    const N: usize = 1_000_000;
+    let n = depth(100_000);
     for shape in SHAPES {
-        on_a_small_stack(move || {
-            let module = deep(shape, N);
+        on_small_stack(move || {
+            let module = deep(shape, n);
             let body = body(&module);
             let root = body.root();
             let count = pre_order(body, root).count();
-            assert!(count > N, "{shape:?}");
+            assert!(count > n, "{shape:?}");
             assert_eq!(post_order(body, root).count(), count);
             assert_eq!(program_order(body, root).count(), count);
             assert_eq!(reverse_order(body, root).len(), count);
@@ -191,7 +192,7 @@ fn orders_of_deep_programs() {
             assert!(bindings(body, root).count() >= chain(body, root).count());
             let counts = link_counts(body);
             let shared = pre_order(body, root).filter(|&id| counts[id] > 1).count();
-            assert_eq!(shared, if shape == Shape::Diamonds { N } else { 0 }, "{shape:?}");
+            assert_eq!(shared, if shape == Shape::Diamonds { n } else { 0 }, "{shape:?}");
         });
     }
 }

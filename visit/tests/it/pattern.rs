@@ -3,12 +3,13 @@
 use anfora_ir::{
     DType, Editor, ExprId, FunctionBuilder, FusionPattern, Literal, Module, Source, parse_module, verify_module,
 };
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::pattern::{
     Matcher, Pattern, PatternError, PatternOptions, PatternRewriteError, Rule, StopReason, any, any_literal, any_of,
     call, capture, global, literal, literal_where, none, op, op_in, op_where, proj, rest, rewrite_patterns, tuple,
 };
 
-use crate::programs::{Shape, deep, on_a_small_stack};
+use crate::programs::{Shape, deep};
 
 fn parse(text: &str) -> Module {
     parse_module(Source::new("test.anf", text), anfora_ops::standard())
@@ -231,15 +232,15 @@ fn many_ways_to_match_end_at_the_budget() {
 }
 
 #[test]
-fn a_million_deep_on_a_small_stack() {
-    const N: usize = 1_000_000;
+fn deep_patterns_on_a_small_stack() {
+    let n = depth(100_000);
     for shape in [Shape::NestedCall, Shape::Diamonds] {
-        on_a_small_stack(move || {
-            let mut module = deep(shape, N);
+        on_small_stack(move || {
+            let mut module = deep(shape, n);
             let key = module.order()[0];
             let (function, cx) = module.get_mut(key).unwrap();
             let mut pattern = op("negative", [capture("x")]);
-            for _ in 0..N {
+            for _ in 0..n {
                 pattern = match shape {
                     Shape::NestedCall => op("negative", [pattern]),
                     _ => op("add", [any(), pattern]),
@@ -257,7 +258,7 @@ fn a_million_deep_on_a_small_stack() {
 
 #[test]
 fn deep_names_conditions_and_optional_parts() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         const N: usize = 200_000;
         let mut pattern = op("negative", [any()]);
         for i in 0..N {

@@ -7,6 +7,7 @@ use anfora_ir::{
     Arity, DType, Editor, Expr, FunctionBuilder, Literal, Module, OpDef, OpRegistry, Purity, Source, TypeError,
     parse_module, verify_module,
 };
+use anfora_testing::{depth, on_small_stack};
 use anfora_visit::pattern::{
     Captures, Outcome, Pattern, PatternError, PatternOptions, PatternRewriteError, Rewriter, Rule, RuleError,
     StopReason, any, any_literal, any_of, call, capture, literal, op, op_in, rest, rewrite_patterns, tuple,
@@ -634,8 +635,8 @@ fn chain_of_ones(n: usize) -> Module {
 
 #[test]
 fn every_match_of_a_long_chain_is_replaced_in_constant_work() {
-    for n in [1_000, 100_000, 1_000_000] {
-        programs::on_a_small_stack(move || {
+    for n in [1_000, depth(100_000)] {
+        on_small_stack(move || {
             let mut module = chain_of_ones(n);
             let (function, cx) = module.get_mut(module.order()[0]).unwrap();
             let before = function.body.len();
@@ -659,8 +660,8 @@ fn every_match_of_a_long_chain_is_replaced_in_constant_work() {
 #[test]
 fn every_shape_is_rewritten_on_a_small_stack() {
     for shape in programs::SHAPES {
-        programs::on_a_small_stack(move || {
-            let mut module = programs::deep(shape, 1_000_000);
+        on_small_stack(move || {
+            let mut module = programs::deep(shape, depth(100_000));
             let (function, cx) = module.get_mut(module.order()[0]).unwrap();
             let mut rules = [
                 Rule::replace("- - x", op("negative", [op("negative", [capture("x")])]), capture("x")),
@@ -683,19 +684,19 @@ fn every_shape_is_rewritten_on_a_small_stack() {
 
 #[test]
 fn a_deep_replacement_is_taken_apart_without_recursion() {
-    const N: usize = 1_000_000;
-    programs::on_a_small_stack(|| {
+    let n = depth(100_000);
+    on_small_stack(move || {
         let mut module = parse("def @main(%x: float32) { let %a = exp(%x); tanh(%a) }");
         let (function, cx) = module.get_mut(module.order()[0]).unwrap();
         let mut by = capture("x");
-        for _ in 0..N {
+        for _ in 0..n {
             by = op("negative", [by]);
         }
         let mut rules = [Rule::replace("deep", op("exp", [capture("x")]), by)];
         let outcome =
             rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default()).unwrap();
         assert_eq!((outcome.rewrites, outcome.stop), (1, StopReason::Fixpoint));
-        assert_eq!(anfora_visit::chain(&function.body, function.body.root()).count(), N);
+        assert_eq!(anfora_visit::chain(&function.body, function.body.root()).count(), n);
     });
 }
 

@@ -68,11 +68,6 @@ pub(crate) fn var(editor: &Editor<'_>, name: &str) -> VarId {
         .unwrap_or_else(|| panic!("no variable %{name}"))
 }
 
-/// Runs on a thread with a stack of 64 KiB.
-pub(crate) fn on_a_small_stack<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    std::thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap()
-}
-
 /// A shape of program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {

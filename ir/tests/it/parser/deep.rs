@@ -1,12 +1,9 @@
 //! Depth: every kind of nesting on a stack of 64 KiB.
 
 use anfora_ir::{Module, alpha_equal};
+use anfora_testing::{depth, on_small_stack};
 
 use super::{parse, registry};
-
-fn on_a_small_stack<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    std::thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap()
-}
 
 /// `open` n times, `inner`, `close` n times, between `before` and `after`.
 fn nest(n: usize, before: &str, open: &str, inner: &str, close: &str, after: &str) -> String {
@@ -17,7 +14,7 @@ const HEAD: &str = "def @main(%x: float32, %c: bool) { ";
 
 #[track_caller]
 fn parses(text: String) {
-    let nodes = on_a_small_stack(move || {
+    let nodes = on_small_stack(move || {
         let m = parse(&text).unwrap_or_else(|e| panic!("{}", e[0]));
         let f = m.get(m.order()[0]).unwrap();
         f.body.len()
@@ -26,8 +23,8 @@ fn parses(text: String) {
 }
 
 #[test]
-fn a_million_of_each_nest_of_expressions() {
-    let n = 1_000_000;
+fn every_nest_of_expressions() {
+    let n = depth(100_000);
     parses(nest(n, HEAD, "exp(", "%x", ")", " }"));
     parses(nest(n, HEAD, "if (%c) { ", "%x", " } else { %x }", " }"));
     parses(nest(n, HEAD, "if (", "%c", ") { %c } else { %c }", " }"));
@@ -42,8 +39,8 @@ fn a_million_of_each_nest_of_expressions() {
 }
 
 #[test]
-fn a_million_bindings() {
-    let n = 1_000_000;
+fn many_bindings() {
+    let n = depth(100_000);
     parses(nest(n, HEAD, "let %x = exp(%x); ", "%x", "", " }"));
     parses(nest(n, HEAD, "dataflow { let %x = exp(%x); output(%x) } ", "%x", "", " }"));
     parses(nest(n, HEAD, "%x = exp(%x); ", "%x", "", " }"));
@@ -106,12 +103,12 @@ fn what_is_not_closed_is_an_error_however_deep() {
         "note(%x, value=fn() {",
     ] {
         let text = [HEAD, &open.repeat(200_000)].concat();
-        let errors = on_a_small_stack(move || parse(&text).err().unwrap_or_default());
+        let errors = on_small_stack(move || parse(&text).err().unwrap_or_default());
         assert!(!errors.is_empty());
     }
     for open in ["(", "fn(", "fn() -> ", "Tensor[(", "Tensor[((", "Tensor[(min(", "Tensor[(1 + "] {
         let text = ["def @f(%x: ", &open.repeat(200_000)].concat();
-        assert!(!on_a_small_stack(move || parse(&text).err().unwrap_or_default()).is_empty());
+        assert!(!on_small_stack(move || parse(&text).err().unwrap_or_default()).is_empty());
     }
 }
 
@@ -119,7 +116,7 @@ fn what_is_not_closed_is_an_error_however_deep() {
 fn deep_programs_print_and_read_back() {
     for (open, close) in [("exp(", ")"), ("if (%c) { ", " } else { %x }"), ("let %a = { ", " }; %a")] {
         let text = nest(50_000, HEAD, open, "%x", close, " }");
-        on_a_small_stack(move || {
+        on_small_stack(move || {
             let m: Module = parse(&text).unwrap_or_else(|e| panic!("{}", e[0]));
             let printed = m.to_string();
             let again =

@@ -3,19 +3,17 @@
 use anfora_ir::{
     Annotations, Attr, BuildError, DType, DimOp, ExprId, FunctionBuilder, PrintOptions, print_module, write_module,
 };
+use anfora_testing::{depth, on_small_stack};
 
 use super::{condition, f32x8, function_attr, main_of, module, parse};
 
-/// Runs on a small stack.
-fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
-    std::thread::Builder::new().stack_size(64 * 1024).spawn(run).unwrap().join().unwrap();
+fn levels() -> usize {
+    depth(100_000)
 }
-
-const DEEP: usize = 1_000_000;
 
 #[test]
 fn shared_parts_of_types_and_attributes_are_written_once() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let mut m = module();
         let mut ty = f32x8(&mut m);
         let mut attr = m.cx.int_attr(1);
@@ -38,7 +36,7 @@ fn shared_parts_of_types_and_attributes_are_written_once() {
 
 #[test]
 fn shared_parts_that_name_symbols_are_not_written_again_and_again() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let mut m = module();
         let mut f = FunctionBuilder::new(&mut m, "main");
         let mut dim = f.symbol("n");
@@ -70,7 +68,7 @@ fn shared_parts_that_name_symbols_are_not_written_again_and_again() {
 
 #[test]
 fn deep_types_and_attributes_need_no_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         let mut m = module();
         let mut b = FunctionBuilder::new(&mut m, "main");
         let n = b.symbol("n");
@@ -100,10 +98,10 @@ fn deep_types_and_attributes_need_no_stack() {
 }
 
 fn round_trip_deep(build: fn(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>) {
-    on_a_small_stack(move || {
+    on_small_stack(move || {
         let m = main_of(build);
         let text = m.to_text();
-        assert!(text.len() < DEEP * 400);
+        assert!(text.len() < levels() * 400);
         drop(m);
         let parsed = parse(&text);
         assert!(parsed.to_text() == text, "printing again gives another text");
@@ -115,7 +113,7 @@ fn deep_chains() {
     round_trip_deep(|f, x| {
         f.begin_dataflow();
         let mut last = x;
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             last = f.call_op("exp", &[last], &[])?;
             last = f.bind("", last);
         }
@@ -127,7 +125,7 @@ fn deep_chains() {
 #[test]
 fn deep_calls() {
     round_trip_deep(|f, mut x| {
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             x = f.call_op("exp", &[x], &[])?;
         }
         Ok(x)
@@ -137,7 +135,7 @@ fn deep_calls() {
 #[test]
 fn deep_shared_calls() {
     round_trip_deep(|f, mut x| {
-        for _ in 0..DEEP / 4 {
+        for _ in 0..levels() / 4 {
             x = f.call_op("add", &[x, x], &[])?;
         }
         Ok(x)
@@ -149,7 +147,7 @@ fn deep_branches() {
     round_trip_deep(|f, x| {
         let c = condition(f);
         let mut block = x;
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             block = f.if_(c, block, x)?;
         }
         Ok(block)
@@ -162,7 +160,7 @@ fn deep_branches_with_a_shared_node_at_the_bottom() {
         let c = condition(f);
         let shared = f.call_op("exp", &[x], &[])?;
         let mut block = f.call_op("add", &[shared, shared], &[])?;
-        for i in 0..DEEP / 4 {
+        for i in 0..levels() / 4 {
             let other = if i % 1000 == 0 { shared } else { x };
             block = f.if_(c, block, other)?;
         }
@@ -174,11 +172,11 @@ fn deep_branches_with_a_shared_node_at_the_bottom() {
 fn deep_functions() {
     round_trip_deep(|f, x| {
         let ty = f.body().type_of(x);
-        for _ in 0..DEEP / 10 {
+        for _ in 0..levels() / 10 {
             f.open_lambda(&[("p", ty)], None, &[]);
         }
         let mut tail = x;
-        for _ in 0..DEEP / 10 {
+        for _ in 0..levels() / 10 {
             let lambda = f.close_lambda(tail)?;
             let lambda = f.bind("f", lambda);
             tail = f.call(lambda, &[x])?;
@@ -190,11 +188,11 @@ fn deep_functions() {
 #[test]
 fn deep_blocks_as_values() {
     round_trip_deep(|f, x| {
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             f.open_block();
         }
         let mut value = x;
-        for _ in 0..DEEP {
+        for _ in 0..levels() {
             let v = f.bind("v", value);
             value = f.close_block(v)?;
         }

@@ -83,11 +83,6 @@ pub(crate) fn flag(m: &mut Module) -> TypeId {
     m.cx.types.scalar(DType::Bool)
 }
 
-/// Runs on a thread with a stack of 64 KiB.
-pub(crate) fn on_a_small_stack<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    std::thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap()
-}
-
 /// A shape of program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {

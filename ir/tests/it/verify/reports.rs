@@ -1,10 +1,11 @@
 //! What is reported, where and how much of it; functions in attributes; deep programs.
 
 use anfora_ir::{Attr, Expr, Form, Function, FunctionBuilder, MAX_VERIFY_ERRORS, VarFlags, verify_module};
+use anfora_testing::{depth, on_small_stack};
 
 use super::assert_breaks;
 use super::programs::{CHAIN, assert_fine, edit_main, edited, find, link, parse, parts, var};
-use crate::tiny::{self, SHAPES, Shape, deep, module, on_a_small_stack, vector};
+use crate::tiny::{self, SHAPES, Shape, deep, module, vector};
 
 #[test]
 fn errors_have_places_and_a_limit() {
@@ -74,25 +75,26 @@ fn functions_in_attributes_are_verified() {
 
 #[test]
 fn deep_programs_need_no_stack() {
-    on_a_small_stack(|| {
+    on_small_stack(|| {
         for shape in SHAPES {
-            let m = deep(shape, 1_000_000, "a", "add");
+            let m = deep(shape, depth(100_000), "a", "add");
             let form = if matches!(shape, Shape::NestedCall | Shape::LetInValue) { Form::Graph } else { Form::Anf };
             assert_fine(&m, form);
         }
-        // A diamond of shared nodes, a million deep, each used again in another block.
+        // A diamond of shared nodes, each used again in another block.
         let mut m = module();
         let (v, c) = (vector(&mut m), tiny::flag(&mut m));
         let mut b = FunctionBuilder::new(&mut m, "main");
         let (x, p) = (b.param("x", v), b.param("p", c));
         let mut nodes = vec![x];
-        for i in 0..1_000_000 {
+        let n = depth(100_000);
+        for i in 0..n {
             let node = b.call_op("add", &[nodes[i], nodes[i]], &[]).unwrap();
             nodes.push(node);
         }
         let all = b.tuple(&nodes);
         b.bind("all", all);
-        let choice = b.if_(p, nodes[1_000_000], nodes[500_000]).unwrap();
+        let choice = b.if_(p, nodes[n], nodes[n / 2]).unwrap();
         b.finish(choice).unwrap();
         assert_fine(&m, Form::Graph);
         let mut m = module();
@@ -115,7 +117,7 @@ fn deep_programs_need_no_stack() {
         assert!(errors.iter().all(|e| e.message.len() < 100_000));
         // An error at the far end of each shape.
         for shape in SHAPES {
-            let mut m = deep(shape, 1_000_000, "a", "add");
+            let mut m = deep(shape, depth(100_000), "a", "add");
             edit_main(&mut m, |b, _| {
                 let ty = b.ty(b.params()[0].expr());
                 let stray = b.push_var(None, VarFlags::PLAIN, ty, None);
