@@ -99,6 +99,21 @@ impl Link {
         }
     }
 
+    /// The node that holds what hangs here; `None` for the block of the function.
+    #[inline]
+    pub fn holder(self) -> Option<ExprId> {
+        match self {
+            Link::Root => None,
+            Link::Rest(id)
+            | Link::Value(id)
+            | Link::Cond(id)
+            | Link::Then(id)
+            | Link::Else(id)
+            | Link::Lambda(id)
+            | Link::Operand(id, _) => Some(id),
+        }
+    }
+
     #[cold]
     fn mismatch(self, found: Expr) -> ! {
         panic!("{self:?} is not a link of {found:?}")

@@ -1,43 +1,9 @@
 //! The program as its user runs it: arguments in, files, output and exit status out.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-fn anfora(arguments: &[&str]) -> Output {
-    with_input(arguments, "")
-}
-
-fn with_input(arguments: &[&str], input: &str) -> Output {
-    use std::io::Write;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // A program that does not read its input closes it.
-    let _ = child.stdin.take().expect("it was piped").write_all(input.as_bytes());
-    child.wait_with_output().expect("the program ends")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("the program prints text")
-}
-
-/// Asserts the exit status; gives standard output and standard error.
-#[track_caller]
-fn ends(output: Output, status: i32) -> (String, String) {
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(status), "standard output:\n{out}\nstandard error:\n{err}");
-    (out, err)
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("anfora-cli-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder for temporary files");
-    dir
-}
+use crate::program::{Scratch, anfora, ends, with_input};
 
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name).display().to_string()
@@ -45,7 +11,7 @@ fn example(name: &str) -> String {
 
 #[test]
 fn the_readme_command_optimises_a_model_and_keeps_what_it_computes() {
-    let dir = scratch("readme");
+    let dir = Scratch::new("readme");
     let (optimised, before, after) = (dir.join("optimized.onnx"), dir.join("before"), dir.join("after"));
     let optimised = optimised.to_str().unwrap();
     let (out, err) = ends(anfora(&["opt", &example("residual.onnx"), "-o", optimised]), 0);
@@ -64,12 +30,11 @@ fn the_readme_command_optimises_a_model_and_keeps_what_it_computes() {
     let was: serde_json::Value = serde_json::from_str(&was).expect("one JSON object");
     assert_eq!(counts["form"], "ANF");
     assert!(counts["onnx_nodes"].as_u64().unwrap() * 2 < was["onnx_nodes"].as_u64().unwrap(), "{counts} {was}");
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn types_of_all_values_are_listed() {
-    let dir = scratch("types");
+    let dir = Scratch::new("types");
     let path = dir.join("types.anf");
     let text = "def @main(%x: Tensor[(n, 4), float32], %c: Tensor[(), bool]) {
       let %f = fn(%a: Tensor[(2,), int64]) { add(%a, %a) };
@@ -95,7 +60,6 @@ fn types_of_all_values_are_listed() {
     assert_eq!((&of("p")["shape"], &of("p")["op"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     let (out, _) = ends(anfora(&["check", path, "--stats=json"]), 0);
     assert!(!out.contains("values"), "{out}");
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
@@ -124,7 +88,7 @@ fn random_programs_are_reproducible_and_differ_by_seed() {
 
 #[test]
 fn diff_ignores_names_and_finds_the_first_difference() {
-    let dir = scratch("diff");
+    let dir = Scratch::new("diff");
     let write = |name: &str, text: &str| {
         let path = dir.join(name);
         std::fs::write(&path, text).unwrap();
@@ -137,12 +101,11 @@ fn diff_ignores_names_and_finds_the_first_difference() {
     assert_eq!(out, "");
     let (out, _) = ends(anfora(&["diff", &a, &c]), 1);
     assert!(out.contains("main"), "{out}");
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn a_program_is_run_on_the_inputs_that_it_is_given() {
-    let dir = scratch("run");
+    let dir = Scratch::new("run");
     let program = dir.join("double.anf");
     std::fs::write(&program, "def @main(%x: Tensor[(3,), float32]) { add(%x, %x) }").unwrap();
     let program = program.to_str().unwrap();
@@ -162,12 +125,11 @@ fn a_program_is_run_on_the_inputs_that_it_is_given() {
 
     let (_, err) = ends(anfora(&["run", program, "--input", "y=nowhere.npy"]), 1);
     assert!(err.contains('y') && err.contains('x'), "{err}");
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn mistakes_are_explained_and_leave_no_output() {
-    let dir = scratch("mistakes");
+    let dir = Scratch::new("mistakes");
     let out_file = dir.join("out.onnx");
     let cases: [(&str, &str, &[&str]); 4] = [
         ("a.anf", "def @main(%x: int32) { let %y = ad(%x, %x); %y }", &["ad", "did you mean `add`", "a.anf:1:"]),
@@ -197,7 +159,6 @@ fn mistakes_are_explained_and_leave_no_output() {
     let (_, err) = ends(anfora(&["gen", "chian", "3"]), 2);
     assert!(err.contains("did you mean `chain`"), "{err}");
     ends(anfora(&["frobnicate"]), 2);
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
@@ -282,7 +243,7 @@ fn stress_prints_a_line_an_operation() {
 
 #[test]
 fn a_limit_on_passes_is_bisected_through_what_they_leave() {
-    let dir = scratch("bisect");
+    let dir = Scratch::new("bisect");
     let folder = dir.join("dump");
     let folder = folder.to_str().unwrap();
     let program = "def @f(%x: int32) { let %a = add(1, 2); let %b = negative(%x); add(%a, %b) }";
@@ -295,5 +256,4 @@ fn a_limit_on_passes_is_bisected_through_what_they_leave() {
     assert!(read("000_input.anf").contains("add(1, 2)"));
     assert!(read("001_FoldConstant.anf").contains("add(3, %b)"));
     assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 2);
-    std::fs::remove_dir_all(&dir).expect("the folder goes");
 }

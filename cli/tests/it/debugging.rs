@@ -1,51 +1,6 @@
 //! What is said and left when a pass breaks a program.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
-fn anfora(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anfora"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts")
-}
-
-/// Asserts the exit status; gives standard output and standard error.
-#[track_caller]
-fn ends(arguments: &[&str], status: i32) -> (String, String) {
-    let output = anfora(arguments);
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
-    let (code, out, err) = (output.status.code(), text(output.stdout), text(output.stderr));
-    assert_eq!(code, Some(status), "standard output:\n{out}\nstandard error:\n{err}");
-    (out, err)
-}
-
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("anfora-debugging-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a folder for temporary files");
-        Scratch(dir)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, text).expect("a file can be written");
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::program::{Scratch, anfora, ends};
 
 const PROGRAM: &str = "def @main(%x: Tensor[(4,), float32]) { tanh(exp(%x)) }";
 const WRONG: &str = "ToANormalForm,BindParams{function=main,params=\"%y=1f\"}";
@@ -54,7 +9,7 @@ const WRONG: &str = "ToANormalForm,BindParams{function=main,params=\"%y=1f\"}";
 fn a_failing_pass_is_replayed() {
     let scratch = Scratch::new("replay");
     let (program, left) = (scratch.file("in.anf", PROGRAM), scratch.path("left.anf"));
-    let (out, err) = ends(&["opt", &program, "--passes", WRONG, "--reproducer", &left], 1);
+    let (out, err) = ends(anfora(&["opt", &program, "--passes", WRONG, "--reproducer", &left]), 1);
     assert!(out.is_empty() && err.contains("there is no parameter `%y`"), "{out}{err}");
     assert!(err.contains(&format!("wrote {left}; `anfora replay {left}` runs the pass again")), "{err}");
     let text = std::fs::read_to_string(&left).expect("a reproducer");
@@ -63,22 +18,24 @@ fn a_failing_pass_is_replayed() {
             && text.contains("let %0 = exp(%x);"),
         "{text}"
     );
-    ends(&["check", &left], 0);
+    ends(anfora(&["check", &left]), 0);
 
-    let (out, err) = ends(&["replay", &left], 1);
+    let (out, err) = ends(anfora(&["replay", &left]), 1);
     assert_eq!(out, "the pass failed as recorded\n");
     assert!(err.contains("did you mean `%x`?") && err.contains("at level 2, part of pipeline"), "{err}");
-    let (out, err) = ends(&["replay", &left, "--child", "--timeout", "60"], 1);
+    let (out, err) = ends(anfora(&["replay", &left, "--child", "--timeout", "60"]), 1);
     assert_eq!(out, "the pass failed as recorded\n");
     assert!(err.contains("did you mean `%x`?"), "{err}");
 
-    let (out, _) = ends(&["replay", &scratch.file("other.anf", &text.replace("`%y`", "`%z`"))], 1);
+    let (out, _) = ends(anfora(&["replay", &scratch.file("other.anf", &text.replace("`%y`", "`%z`"))]), 1);
     assert!(
         out.starts_with("the pass failed, but not as recorded: pass `BindParams` failed: there is no parameter `%z`"),
         "{out}"
     );
-    let (out, _) =
-        ends(&["replay", &scratch.file("fixed.anf", &text.replace("%y=1f", "%x=dense<Tensor[(4,), float32]>[1]"))], 0);
+    let (out, _) = ends(
+        anfora(&["replay", &scratch.file("fixed.anf", &text.replace("%y=1f", "%x=dense<Tensor[(4,), float32]>[1]"))]),
+        0,
+    );
     assert_eq!(out, "the pass did not fail, and changed the program\n");
 }
 
@@ -86,11 +43,11 @@ fn a_failing_pass_is_replayed() {
 fn what_goes_well_leaves_no_reproducer() {
     let scratch = Scratch::new("well");
     let (program, left) = (scratch.file("in.anf", PROGRAM), scratch.path("left.anf"));
-    let (_, err) = ends(&["opt", &program, "--reproducer", &left, "--emit", "none"], 0);
+    let (_, err) = ends(anfora(&["opt", &program, "--reproducer", &left, "--emit", "none"]), 0);
     assert!(!err.contains("replay") && !std::path::Path::new(&left).exists(), "{err}");
-    let (_, err) = ends(&["opt", &program, "--reproducer", &scratch.path("no/such/file.anf")], 1);
+    let (_, err) = ends(anfora(&["opt", &program, "--reproducer", &scratch.path("no/such/file.anf")]), 1);
     assert!(err.contains("file.anf` cannot be written"), "{err}");
-    let (_, err) = ends(&["opt", &program, "--reproducer", &program], 1);
+    let (_, err) = ends(anfora(&["opt", &program, "--reproducer", &program]), 1);
     assert!(err.contains("is not a reproducer, and is left as it is"), "{err}");
     assert_eq!(std::fs::read_to_string(&program).unwrap(), PROGRAM);
 }
@@ -99,10 +56,10 @@ fn what_goes_well_leaves_no_reproducer() {
 fn meaning_is_checked_when_asked_for() {
     let scratch = Scratch::new("meaning");
     let program = scratch.file("in.anf", PROGRAM);
-    let (_, err) = ends(&["opt", &program, "-O3", "--check-meaning", "--emit", "none"], 0);
+    let (_, err) = ends(anfora(&["opt", &program, "-O3", "--check-meaning", "--emit", "none"]), 0);
     assert!(err.contains("check-meaning: 2 runs after 1 passes that changed something, 0 notes"), "{err}");
     let text = "declare @far(%x: float32) -> float32; def @main(%x: float32) { exp(@far(%x)) }";
-    let (_, err) = ends(&["opt", &scratch.file("far.anf", text), "--check-meaning", "--emit", "none"], 0);
+    let (_, err) = ends(anfora(&["opt", &scratch.file("far.anf", text), "--check-meaning", "--emit", "none"]), 0);
     assert!(err.contains("the meaning of `@main` is not checked: `@far` is declared"), "{err}");
 }
 
@@ -122,13 +79,13 @@ fn mistakes_in_reproducers_are_explained() {
     ];
     for (text, expected) in cases {
         let path = scratch.file("wrong.anf", &text);
-        let (out, err) = ends(&["replay", &path], 1);
+        let (out, err) = ends(anfora(&["replay", &path]), 1);
         assert!(out.is_empty() && err.contains(expected) && err.contains("wrong.anf"), "{err}");
     }
-    let (_, err) = ends(&["replay", &scratch.path("absent.anf")], 1);
+    let (_, err) = ends(anfora(&["replay", &scratch.path("absent.anf")]), 1);
     assert!(err.contains("cannot read") && err.contains("absent.anf"), "{err}");
-    let (_, err) = ends(&["replay", "x.anf", "--timeout", "5"], 2);
+    let (_, err) = ends(anfora(&["replay", "x.anf", "--timeout", "5"]), 2);
     assert!(err.contains("--child"), "{err}");
-    let (_, err) = ends(&["replay", "x.anf", "--child", "--timeout", "soon"], 2);
+    let (_, err) = ends(anfora(&["replay", "x.anf", "--child", "--timeout", "soon"]), 2);
     assert!(err.contains("`soon` is not a number of seconds"), "{err}");
 }

@@ -4,4 +4,5 @@ mod commands;
 mod debugging;
 mod onnx_files;
 mod passes;
+mod program;
 mod reports;

@@ -1,46 +1,6 @@
 //! ONNX files through the program: what is kept, symbolic dimensions.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-/// Runs the program; gives standard output and standard error after a check of the exit status.
-#[track_caller]
-fn anfora(arguments: &[&str], status: i32) -> (String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_anfora")).args(arguments).output().expect("the program starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
-    let (out, err) = (text(output.stdout), text(output.stderr));
-    assert_eq!(output.status.code(), Some(status), "standard output:\n{out}\nstandard error:\n{err}");
-    (out, err)
-}
-
-/// A folder of temporary files that is removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("anfora-onnx-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a folder for temporary files");
-        Scratch(dir)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a path in UTF-8").to_string()
-    }
-
-    /// Writes a program as text, and the same as an ONNX file; the path of that.
-    fn onnx(&self, name: &str, text: &str) -> String {
-        let (anf, onnx) = (self.path(&format!("{name}.anf")), self.path(&format!("{name}.onnx")));
-        std::fs::write(&anf, text).unwrap();
-        anfora(&["convert", &anf, "-o", &onnx], 0);
-        onnx
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::program::{Scratch, anfora, ends};
 
 const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
   let %a = negative(%x);
@@ -53,31 +13,31 @@ const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
 fn what_is_kept_is_said_with_the_reason_and_the_place() {
     let dir = Scratch::new("kept");
     let model = dir.onnx("kept", KEPT);
-    let (out, _) = anfora(&["check", &model], 0);
+    let (out, _) = ends(anfora(&["check", &model]), 0);
     assert!(out.contains("kept nodes    2\n  2 nodes `com.example.Frobnicate` (version 1), the first `b`:"), "{out}");
     assert!(out.lines().all(|l| l.chars().count() <= 80), "{out}");
-    let (out, _) = anfora(&["check", &model, "--stats=json"], 0);
+    let (out, _) = ends(anfora(&["check", &model, "--stats=json"]), 0);
     let json: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
     let kept = &json["kept"][0];
     assert_eq!((&kept["op_type"], &kept["count"]), (&"Frobnicate".into(), &2.into()), "{json}");
     assert_eq!((&kept["domain"], &kept["version"]), (&"com.example".into(), &1.into()), "{json}");
     assert!(kept["reason"].as_str().is_some_and(|r| !r.is_empty()), "{json}");
 
-    let (_, err) = anfora(&["run", &model], 1);
+    let (_, err) = ends(anfora(&["run", &model]), 1);
     for part in ["onnx.com.example.Frobnicate", "no kernel", "(version 1)", kept["reason"].as_str().unwrap()] {
         assert!(err.contains(part), "no `{part}` in {err}");
     }
     assert!(err.contains("let %b"), "the place is not shown: {err}");
 
-    let (_, err) = anfora(&["opt", &model, "-o", &dir.path("out.onnx")], 0);
+    let (_, err) = ends(anfora(&["opt", &model, "-o", &dir.path("out.onnx")]), 0);
     assert!(err.contains("nodes kept as they are               2 (`anfora check` says why)"), "{err}");
-    let (_, err) = anfora(&["run", &dir.path("kept.anf")], 1);
+    let (_, err) = ends(anfora(&["run", &dir.path("kept.anf")]), 1);
     assert!(err.contains("has no kernel") && err.contains("`anfora check` on the ONNX file"), "{err}");
 
     let plain = dir.onnx("plain", "def @main(%x: Tensor[(2,), float32]) { negative(%x) }");
-    let (out, _) = anfora(&["check", &plain, "--stats=json"], 0);
+    let (out, _) = ends(anfora(&["check", &plain, "--stats=json"]), 0);
     assert!(out.contains("\"kept\":[]"), "{out}");
-    let (_, err) = anfora(&["opt", &plain, "-o", &dir.path("out.onnx")], 0);
+    let (_, err) = ends(anfora(&["opt", &plain, "-o", &dir.path("out.onnx")]), 0);
     assert!(!err.contains("nodes kept"), "{err}");
 }
 
@@ -89,7 +49,7 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
 }";
     let model = dir.onnx("dims", text);
     let shape = |arguments: &[&str]| {
-        let (out, _) = anfora(&[&["run", &model][..], arguments].concat(), 0);
+        let (out, _) = ends(anfora(&[&["run", &model][..], arguments].concat()), 0);
         out.split_once("float32 ").and_then(|(_, s)| s.split_once(']')).expect("a shape").0.to_string() + "]"
     };
     assert_eq!(shape(&[]), "[2, 5]");
@@ -98,13 +58,13 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
 
     // An output is an input of the next run: one of 6 x 3.
     let row = dir.onnx("row", "def @main(%x: Tensor[(n, 3), float32]) { negative(%x) }");
-    anfora(&["run", &row, "--dim", "n=6", "-o", &dir.path("given")], 0);
+    ends(anfora(&["run", &row, "--dim", "n=6", "-o", &dir.path("given")]), 0);
     let given = format!("x={}", dir.path("given/output_0.npy"));
     assert_eq!(shape(&["--input", &given]), "[6, 5]");
     assert_eq!(shape(&["--input", &given, "--dim", "batch=6", "--dim", "n=1"]), "[6, 4]");
 
     let fails = |arguments: &[&str], status: i32, expected: &str| {
-        let (_, err) = anfora(&[&["run", &model][..], arguments].concat(), status);
+        let (_, err) = ends(anfora(&[&["run", &model][..], arguments].concat()), status);
         assert!(err.contains(expected), "no `{expected}` in {err}");
     };
     fails(&["--input", &given, "--dim", "batch=5"], 1, "the input `x` that is given has 6 there");
@@ -114,7 +74,7 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
     fails(&["--dim", "n=1", "--dim", "n=2"], 2, "1 before");
     // Two inputs that do not agree.
     let other = format!("y={}", dir.path("given/output_0.npy"));
-    anfora(&["run", &row, "--dim", "n=5", "-o", &dir.path("five")], 0);
+    ends(anfora(&["run", &row, "--dim", "n=5", "-o", &dir.path("five")]), 0);
     let five = format!("x={}", dir.path("five/output_0.npy"));
     fails(&["--input", &five, "--input", &other], 1, "argument 1");
 }
@@ -127,39 +87,39 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
   multiply(%a, dense<Tensor[(3,), float32]>[7, 8, 9])
 }";
     let model = dir.onnx("model", text);
-    let (expected, _) = anfora(&["run", &model], 0);
+    let (expected, _) = ends(anfora(&["run", &model]), 0);
     let output = dir.path("out.onnx");
-    let (_, err) = anfora(&["opt", &model, "-o", &output, "--external-data=16"], 0);
+    let (_, err) = ends(anfora(&["opt", &model, "-o", &output, "--external-data=16"]), 0);
     assert!(err.ends_with(&format!("wrote {output}\nwrote {output}.data\n")), "{err}");
     assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 24);
-    assert_eq!(anfora(&["run", &output], 0).0, expected);
+    assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
 
     // Over the files that are read, and back into one.
-    anfora(&["convert", &output, "-o", &output, "--external-data=1"], 0);
+    ends(anfora(&["convert", &output, "-o", &output, "--external-data=1"]), 0);
     assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 64 + 12);
-    assert_eq!(anfora(&["run", &output], 0).0, expected);
+    assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
     let whole = dir.path("whole.onnx");
-    anfora(&["convert", &output, "-o", &whole], 0);
-    assert_eq!(anfora(&["run", &whole], 0).0, expected);
+    ends(anfora(&["convert", &output, "-o", &whole]), 0);
+    assert_eq!(ends(anfora(&["run", &whole]), 0).0, expected);
     // From 1024 bytes on there are none.
-    anfora(&["convert", &output, "-o", &dir.path("default.onnx"), "--external-data"], 0);
+    ends(anfora(&["convert", &output, "-o", &dir.path("default.onnx"), "--external-data"]), 0);
 
     let names = |dir: &Scratch| {
         let mut names: Vec<String> =
-            std::fs::read_dir(&dir.0).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            dir.read_dir().unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     };
     assert_eq!(names(&dir), ["default.onnx", "model.anf", "model.onnx", "out.onnx", "out.onnx.data", "whole.onnx"]);
     // What cannot be written leaves nothing.
     std::fs::create_dir(dir.path("bad.onnx.data")).unwrap();
-    let (_, err) = anfora(&["convert", &model, "-o", &dir.path("bad.onnx"), "--external-data=1"], 1);
+    let (_, err) = ends(anfora(&["convert", &model, "-o", &dir.path("bad.onnx"), "--external-data=1"]), 1);
     assert!(err.contains("cannot write") && err.contains("bad.onnx.data"), "{err}");
     assert!(!names(&dir).iter().any(|n| n == "bad.onnx" || n.ends_with(".part")), "{:?}", names(&dir));
-    let (_, err) = anfora(&["convert", &model, "--to", "onnx", "--external-data"], 2);
+    let (_, err) = ends(anfora(&["convert", &model, "--to", "onnx", "--external-data"]), 2);
     assert!(err.contains("not a file that another can be beside"), "{err}");
 
     std::fs::remove_file(dir.path("out.onnx.data")).unwrap();
-    let (_, err) = anfora(&["check", &output], 1);
+    let (_, err) = ends(anfora(&["check", &output]), 1);
     assert!(err.contains("`out.onnx.data`, which cannot be read"), "{err}");
 }

@@ -1,14 +1,11 @@
 //! `anfora passes` and `docs/passes.md` are one list.
 
-use std::process::Command;
-
 use serde_json::Value;
 
+use crate::program::{anfora, ends};
+
 fn passes(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_anfora")).arg("passes").args(arguments).output();
-    let output = output.expect("the program starts");
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).expect("the program prints text")
+    ends(anfora(&[&["passes"], arguments].concat()), 0).0
 }
 
 /// The rows of the first table of the page: name, level, doc, options, settings.

@@ -1,54 +1,25 @@
 //! What `anfora opt` says of the passes that it runs, and of names that are misspelt.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use expect_test::expect;
 
+use crate::program::{Scratch, said, with_input};
+
 /// Runs the program on an input; exit status, standard output and standard error.
 fn anfora(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
-    use std::io::Write;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // A program that does not read its input closes it.
-    let _ = child.stdin.take().expect("it was piped").write_all(input.as_bytes());
-    let output = child.wait_with_output().expect("the program ends");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    let output = with_input(arguments, input);
+    let status = output.status.code();
+    let (out, err) = said(output);
+    (status, out, err)
 }
 
-/// A folder of its own, which goes with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("anfora-cli-reports-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).expect("it is there");
-        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The names of the files in a folder, sorted.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("it is there");
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 /// Leaves out figures with a fraction, which differ from run to run, and the space around them.
@@ -190,7 +161,7 @@ const FAILING: &str = "FoldConstant,BindParams{function=nowhere,params=\"%x=1\"}
 
 #[test]
 fn a_failing_pass_leaves_every_report() {
-    let folder = Folder::new("failing");
+    let folder = Scratch::new("failing");
     let (dump, trace) = (folder.path("dump"), folder.path("trace.json"));
     let arguments = [
         "opt",
@@ -222,7 +193,7 @@ fn a_failing_pass_leaves_every_report() {
     ] {
         assert!(err.contains(part), "`{part}` is not in\n{err}");
     }
-    let files = Folder(PathBuf::from(&dump)).files();
+    let files = files(Path::new(&dump));
     assert_eq!(files, ["000_input.anf", "001_FoldConstant.anf", "002_BindParams.error.txt"]);
     let trace: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&trace).unwrap()).expect("JSON");
     let outcomes: Vec<_> = trace["traceEvents"].as_array().unwrap().iter().map(|e| &e["args"]["outcome"]).collect();
@@ -231,8 +202,8 @@ fn a_failing_pass_leaves_every_report() {
 
 #[test]
 fn dumps_take_the_place_of_those_of_an_earlier_run() {
-    let folder = Folder::new("dumps");
-    let dump = folder.0.display().to_string();
+    let folder = Scratch::new("dumps");
+    let dump = folder.display().to_string();
     std::fs::write(folder.path("notes.txt"), "mine").unwrap();
     let run = |passes: &str| {
         let (status, _, err) =
@@ -240,9 +211,9 @@ fn dumps_take_the_place_of_those_of_an_earlier_run() {
         assert_eq!(status, Some(0), "{err}");
     };
     run("ToANormalForm,FoldConstant,DeadCodeElimination");
-    assert_eq!(folder.files().len(), 5);
+    assert_eq!(files(&folder).len(), 5);
     run("DeadCodeElimination");
-    assert_eq!(folder.files(), ["000_input.anf", "001_DeadCodeElimination.anf", "notes.txt"]);
+    assert_eq!(files(&folder), ["000_input.anf", "001_DeadCodeElimination.anf", "notes.txt"]);
     // What is dumped is a program again.
     let dumped = Path::new(&dump).join("001_DeadCodeElimination.anf");
     let (status, _, err) = anfora(&["check", dumped.to_str().unwrap()], "");
@@ -332,12 +303,12 @@ fn passes_that_do_not_run_cannot_be_printed_around() {
 
 #[test]
 fn a_trace_that_cannot_be_written_takes_nothing_with_it() {
-    let folder = Folder::new("trace");
+    let folder = Scratch::new("trace");
     let (trace, output) = (folder.path("no/such/trace.json"), folder.path("out.anf"));
     let (status, _, err) = anfora(&["opt", "-", "--from", "anf", "--trace", &trace, "-o", &output], PROGRAM);
     assert_eq!(status, Some(1), "{err}");
     assert!(err.contains("the trace cannot be written") && err.contains("wrote "), "{err}");
-    assert_eq!(folder.files(), ["out.anf"]);
+    assert_eq!(files(&folder), ["out.anf"]);
 }
 
 #[test]

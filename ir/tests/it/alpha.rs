@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::tiny;
-use crate::tiny::{SHAPES, Shape, add_deep, deep, flag, module, vector};
+use crate::tiny::{SHAPES, Shape, add_deep, deep, deep_type_and_attribute, flag, module, vector};
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Attr, Cursor, DType, DimOp, Expr, ExprId, FunctionBuilder, LetFlags, Literal,
     MetaPolicy, Module, Step, Visibility, alpha_equal, alpha_equal_exprs, first_difference, first_difference_with,
@@ -252,22 +252,8 @@ fn deep_programs_types_and_attributes_need_no_stack() {
             assert_equal(&a, &b);
             assert_differ(&a, &deep(shape, depth(100_000), "a", "subtract"), "`add`");
         }
-        let nested = |innermost: i64| {
-            let mut m = module();
-            let mut ty = m.cx.types.static_tensor(DType::Float32, &[innermost as usize]);
-            let mut attr = m.cx.int_attr(innermost);
-            for _ in 0..100_000 {
-                ty = m.cx.types.tuple(&[ty, ty]);
-                attr = m.cx.attr(Attr::List([attr, attr].into()));
-            }
-            let mut b = FunctionBuilder::new(&mut m, "main");
-            b.attr("deep", attr);
-            let x = b.param("x", ty);
-            b.finish(x).unwrap();
-            m
-        };
-        assert_equal(&nested(1), &nested(1));
-        assert_differ(&nested(1), &nested(2), "");
+        assert_equal(&deep_type_and_attribute(1), &deep_type_and_attribute(1));
+        assert_differ(&deep_type_and_attribute(1), &deep_type_and_attribute(2), "");
     });
 }
 

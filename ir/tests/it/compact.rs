@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tiny::{SHAPES, Shape, add_deep, deep, module, vector};
+use crate::tiny::{SHAPES, Shape, add_deep, deep, deep_type_and_attribute, module, vector};
 use anfora_ir::{
     Attr, CompactError, DType, DimOp, Expr, ExprId, FunctionBuilder, Literal, Module, alpha_equal, compact_body,
     first_difference, is_sparse, live_nodes, module_hash,
@@ -227,17 +227,7 @@ fn deep_programs_need_no_stack() {
             let body = &after.get(main).unwrap().body;
             assert_eq!(live_nodes(body), body.len());
         }
-        let mut m = module();
-        let mut ty = vector(&mut m);
-        let mut attr = m.cx.int_attr(1);
-        for _ in 0..100_000 {
-            ty = m.cx.types.tuple(&[ty, ty]);
-            attr = m.cx.attr(Attr::List([attr, attr].into()));
-        }
-        let mut b = FunctionBuilder::new(&mut m, "main");
-        b.attr("deep", attr);
-        let x = b.param("x", ty);
-        b.finish(x).unwrap();
+        let mut m = deep_type_and_attribute(8);
         let before = m.clone();
         m.compact().unwrap();
         assert!(alpha_equal(&before, &m));

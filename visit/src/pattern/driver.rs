@@ -344,7 +344,7 @@ impl Driver {
         }
         let mut changed: SmallVec<[Link; 8]> = SmallVec::new();
         for link in links {
-            match (link, Binding::of(editor.body, link_owner(link).unwrap_or(node))) {
+            match (link, Binding::of(editor.body, link.holder().unwrap_or(node))) {
                 (Link::Value(_), Some(binding)) if is_atom => {
                     let uses: SmallVec<[Link; 8]> = self.facts.def_use.uses(editor.body, binding.var.expr()).collect();
                     for &link in &uses {
@@ -371,7 +371,7 @@ impl Driver {
                 }
             }
         }
-        self.next.extend(changed.iter().take(REACH).filter_map(|&link| link_owner(link)));
+        self.next.extend(changed.iter().take(REACH).filter_map(|&link| link.holder()));
         let is_constant = matches!(editor.body.expr(new), Expr::Literal(_) | Expr::None);
         if retyped || is_constant {
             self.pass_on(editor, changed)?;
@@ -597,17 +597,4 @@ fn check_parts(
         }
     }
     Ok(())
-}
-
-fn link_owner(link: Link) -> Option<ExprId> {
-    match link {
-        Link::Root => None,
-        Link::Rest(id)
-        | Link::Value(id)
-        | Link::Cond(id)
-        | Link::Then(id)
-        | Link::Else(id)
-        | Link::Lambda(id)
-        | Link::Operand(id, _) => Some(id),
-    }
 }

@@ -19,19 +19,6 @@ fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
     links
 }
 
-fn owner(link: Link) -> Option<ExprId> {
-    match link {
-        Link::Root => None,
-        Link::Rest(id)
-        | Link::Value(id)
-        | Link::Cond(id)
-        | Link::Then(id)
-        | Link::Else(id)
-        | Link::Lambda(id)
-        | Link::Operand(id, _) => Some(id),
-    }
-}
-
 #[test]
 fn what_binds_hangs_at_one_link() {
     let module = parse(
@@ -171,7 +158,7 @@ fn nesting(body: &Body) -> HashMap<ExprId, Vec<Link>> {
             if body.expr(target).is_atom() {
                 continue;
             }
-            let mut path = match owner(link) {
+            let mut path = match link.holder() {
                 None => Vec::new(),
                 Some(owner) => match found.get(&owner) {
                     Some(path) => path.clone(),

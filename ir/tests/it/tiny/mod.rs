@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, ExprId, FunctionBuilder, FusionPattern, Literal, Module, OpDef,
+    Arity, Attr, AttrDef, AttrDefault, AttrKind, DType, ExprId, FunctionBuilder, FusionPattern, Literal, Module, OpDef,
     OpRegistry, TypeCall, TypeError, TypeId,
 };
 
@@ -81,6 +81,23 @@ pub(crate) fn vector(m: &mut Module) -> TypeId {
 /// `bool`
 pub(crate) fn flag(m: &mut Module) -> TypeId {
     m.cx.types.scalar(DType::Bool)
+}
+
+/// `@main` of one parameter whose type nests 100,000 deep, with an attribute that does, each of both twice in the next. In the innermost place stand a
+/// tensor of so many elements, and that number.
+pub(crate) fn deep_type_and_attribute(innermost: usize) -> Module {
+    let mut m = module();
+    let mut ty = m.cx.types.static_tensor(DType::Float32, &[innermost]);
+    let mut attr = m.cx.int_attr(innermost as i64);
+    for _ in 0..100_000 {
+        ty = m.cx.types.tuple(&[ty, ty]);
+        attr = m.cx.attr(Attr::List([attr, attr].into()));
+    }
+    let mut b = FunctionBuilder::new(&mut m, "main");
+    b.attr("deep", attr);
+    let x = b.param("x", ty);
+    b.finish(x).unwrap();
+    m
 }
 
 /// A shape of program.

@@ -5,7 +5,7 @@ use anfora_testing::{depth, on_small_stack};
 
 use super::assert_breaks;
 use super::programs::{CHAIN, assert_fine, edit_main, edited, find, link, parse, parts, var};
-use crate::tiny::{self, SHAPES, Shape, deep, module, vector};
+use crate::tiny::{self, SHAPES, Shape, deep, deep_type_and_attribute, module, vector};
 
 #[test]
 fn errors_have_places_and_a_limit() {
@@ -97,17 +97,7 @@ fn deep_programs_need_no_stack() {
         let choice = b.if_(p, nodes[n], nodes[n / 2]).unwrap();
         b.finish(choice).unwrap();
         assert_fine(&m, Form::Graph);
-        let mut m = module();
-        let mut ty = vector(&mut m);
-        let mut attr = m.cx.int_attr(1);
-        for _ in 0..100_000 {
-            ty = m.cx.types.tuple(&[ty, ty]);
-            attr = m.cx.attr(Attr::List([attr, attr].into()));
-        }
-        let mut b = FunctionBuilder::new(&mut m, "main");
-        b.attr("deep", attr);
-        let x = b.param("x", ty);
-        b.finish(x).unwrap();
+        let mut m = deep_type_and_attribute(8);
         assert_fine(&m, Form::Anf);
         // What is wrong with such a type is said in few words.
         let main = m.find("main").unwrap();
