@@ -85,6 +85,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Body::lambda_symbols",
             "ir::Body::len",
             "ir::Body::literal",
+            "ir::Body::literal_in_place",
             "ir::Body::meta",
             "ir::Body::new",
             "ir::Body::new_watch",

@@ -139,8 +139,11 @@ impl Body {
         id
     }
 
-    /// Where an expression starts in the source.
+    /// Where an expression starts in the source. A constant, which stands for all that use it, starts nowhere.
     pub fn span(&self, id: ExprId) -> Span {
+        if let Some(Expr::Literal(_)) = self.exprs.get(id) {
+            return None;
+        }
         self.spans.get(id.index()).copied().filter(|&s| s != NO_SPAN)
     }
 
@@ -384,6 +387,22 @@ impl Body {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
+    /// The node of a constant of the type `ty`, which a node that is evaluated to it becomes, unless the body has one already: nothing is appended, and
+    /// a body without room does not grow. What else links to `node` has the constant then.
+    pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
+        let leaf = Leaf::Literal(literal);
+        if let Some(&id) = self.leaves.get(&leaf) {
+            return id;
+        }
+        self.set_expr(node, Expr::Literal(literal));
+        self.set_type(node, ty);
+        if self.meta(node).is_some() {
+            self.set_meta(node, None);
+        }
+        self.enter_leaf(leaf, node);
+        node
+    }
+
     /// The node of a global. `ty` is its signature, which a node that the body has already takes on: it may be left over from a function that is
     /// gone, and whose name another one has now.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
@@ -409,12 +428,16 @@ impl Body {
             return id;
         }
         let id = self.push(expr, ty, None);
+        self.enter_leaf(leaf, id);
+        id
+    }
+
+    fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
         if self.leaves.capacity() == 0 {
             // Seldom is it only one.
             self.leaves.reserve(4);
         }
         self.leaves.insert(leaf, id);
-        id
     }
 
     // ---- Overwriting ----
@@ -716,7 +739,12 @@ impl Body {
             params,
         } = *journal;
         for (id, old) in exprs.into_iter().rev() {
-            self.exprs[id] = old;
+            if let Expr::Literal(literal) = std::mem::replace(&mut self.exprs[id], old)
+                && self.exprs[id] != Expr::Literal(literal)
+                && self.leaves.get(&Leaf::Literal(literal)) == Some(&id)
+            {
+                self.leaves.remove(&Leaf::Literal(literal));
+            }
         }
         for (id, old) in types.into_iter().rev() {
             self.types[id.index()] = old;

@@ -199,29 +199,29 @@ impl Pass {
     fn replace(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, mut results: Vec<Literal>) -> Outcome {
         let wanted = s.body.ty(value);
         let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();
-        let is_tuple = s.cx.types.as_tuple(wanted).is_some();
-        let new = if is_tuple {
+        let outcome = if s.cx.types.as_tuple(wanted).is_some() {
             let mut ed = s.editor();
             let fields: SmallVec<[ExprId; 4]> = results.into_iter().map(|l| ed.literal(l)).collect();
-            ed.tuple(&fields)
-        } else {
-            match (results.pop(), results.is_empty()) {
-                (Some(literal), true) => s.editor().literal(literal),
-                _ => return Outcome::Keep,
+            let new = ed.tuple(&fields);
+            if !s.cx.types.accepts(wanted, s.body.ty(new)) {
+                return Outcome::Keep;
             }
+            if let Some(var) = site.var {
+                self.definitions.set(var, new);
+            }
+            Outcome::Become(new)
+        } else {
+            let (Some(literal), true) = (results.pop(), results.is_empty()) else { return Outcome::Keep };
+            let literal = s.cx.literals.intern(literal);
+            let ty = s.cx.literal_type(literal);
+            if !s.cx.types.accepts(wanted, ty) {
+                return Outcome::Keep;
+            }
+            Outcome::Replace(s.body.literal_in_place(value, literal, ty))
         };
-        if !s.cx.types.accepts(wanted, s.body.ty(new)) {
-            return Outcome::Keep;
-        }
         self.result.growth += bytes;
         self.result.folded += 1;
-        if !is_tuple {
-            return Outcome::Replace(new);
-        }
-        if let Some(var) = site.var {
-            self.definitions.set(var, new);
-        }
-        Outcome::Become(new)
+        outcome
     }
 
     #[cold]

@@ -476,10 +476,11 @@ impl Sweep<'_> {
     fn finish<R: Rewrite>(&mut self, r: &mut R, f: &mut Frame, value: ExprId) -> Result<bool, Failure> {
         let at = f.at;
         let Expr::Let { var, body: rest, flags, .. } = self.body.expr(at) else {
+            let old = self.body.ty(value);
             match r.value(self, Site { at, var: None }, value)? {
                 Outcome::Keep | Outcome::Drop => self.hang(f),
                 Outcome::Replace(new) | Outcome::Become(new) => {
-                    if self.body.ty(new) != self.body.ty(value) {
+                    if self.body.ty(new) != old {
                         self.retypes += 1;
                     }
                     f.last.set(self.body, new);

@@ -4,6 +4,7 @@ mod bind_params;
 mod check_meaning;
 mod dataflow_blocks;
 mod fold_batch_norm;
+mod folding;
 mod fusion;
 mod long;
 mod modules;
