@@ -30,20 +30,33 @@ pub struct Body {
     types: Vec<TypeId>,
     spans: Vec<u32>,
     operands: Vec<ExprId>,
-    lambdas: Arena<LambdaId, LambdaData>,
     params: Vec<VarId>,
     root: ExprId,
-    /// The one node of each atom that many others use.
-    leaves: FxHashMap<Leaf, ExprId>,
-    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its node).
-    meta: FxHashMap<ExprId, AttrsId>,
-    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
-    lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
     generation: u32,
+    /// The one node of each atom that many others use. A body of few nodes has no such table: it is searched.
+    leaves: Option<Box<FxHashMap<Leaf, ExprId>>>,
+    /// What few bodies have.
+    extras: Option<Box<Extras>>,
     revisions: Revisions,
     journal: Option<Box<Journal>>,
     watch: LinkWatch,
 }
+
+/// `fn`s and metadata.
+#[derive(Clone, Default)]
+struct Extras {
+    lambdas: Arena<LambdaId, LambdaData>,
+    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
+    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its node).
+    meta: FxHashMap<ExprId, AttrsId>,
+}
+
+/// A body of up to so many nodes is searched for an atom: small functions, of which there may be many, take no memory for a table.
+const SEARCHED: usize = 32;
+
+/// Of the id of a `fn`.
+const HAS_LAMBDA: &str = "an id is of what the body has";
 
 /// How much there is going to be in a body.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -62,6 +75,19 @@ enum Leaf {
     Global(GlobalId),
     Op(OpId),
     None,
+}
+
+impl Leaf {
+    #[inline]
+    fn of(expr: Expr) -> Option<Leaf> {
+        match expr {
+            Expr::Literal(l) => Some(Leaf::Literal(l)),
+            Expr::Global(g) => Some(Leaf::Global(g)),
+            Expr::Op(op) => Some(Leaf::Op(op)),
+            Expr::None => Some(Leaf::None),
+            _ => None,
+        }
+    }
 }
 
 /// In a line: how much there is of it.
@@ -96,13 +122,11 @@ impl Body {
             types: Vec::with_capacity(nodes),
             spans: Vec::with_capacity(nodes),
             operands: Vec::with_capacity(operands),
-            lambdas: Arena::new(),
             params: Vec::new(),
             root: ExprId::from_index(0),
-            leaves: FxHashMap::default(),
-            meta: FxHashMap::default(),
-            lambda_symbols: FxHashMap::default(),
             generation: 0,
+            leaves: None,
+            extras: None,
             revisions: Revisions::default(),
             journal: None,
             watch: LinkWatch::default(),
@@ -208,7 +232,7 @@ impl Body {
     /// What a `fn` says besides its block.
     #[inline]
     pub fn lambda(&self, id: LambdaId) -> LambdaData {
-        self.lambdas[id]
+        self.extras.as_ref().expect(HAS_LAMBDA).lambdas[id]
     }
 
     /// The parameters of a `fn`.
@@ -218,7 +242,7 @@ impl Body {
 
     /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
     pub fn lambda_symbols(&self, id: LambdaId) -> &[SymbolId] {
-        self.lambda_symbols.get(&id).map_or(&[], |s| s)
+        self.extras.as_ref().and_then(|e| e.lambda_symbols.get(&id)).map_or(&[], |s| s)
     }
 
     /// The parameters of the function.
@@ -234,21 +258,21 @@ impl Body {
 
     /// The globals that the body names, with their nodes, in the order of the nodes.
     pub fn global_leaves(&self) -> Vec<(ExprId, GlobalId)> {
-        let mut leaves: Vec<(ExprId, GlobalId)> = self
-            .leaves
-            .iter()
-            .filter_map(|(&leaf, &id)| match leaf {
-                Leaf::Global(g) => Some((id, g)),
-                _ => None,
-            })
-            .collect();
+        let global = |id: ExprId, leaf: Leaf| match leaf {
+            Leaf::Global(g) => Some((id, g)),
+            _ => None,
+        };
+        let Some(leaves) = &self.leaves else {
+            return self.exprs().filter_map(|(id, expr)| global(id, Leaf::of(expr)?)).collect();
+        };
+        let mut leaves: Vec<(ExprId, GlobalId)> = leaves.iter().filter_map(|(&leaf, &id)| global(id, leaf)).collect();
         leaves.sort_unstable_by_key(|&(id, _)| id.index());
         leaves
     }
 
     /// What tools carry along with a binding (by its variable) or a graph node (by itself).
     pub fn meta(&self, id: ExprId) -> Option<AttrsId> {
-        if self.meta.is_empty() { None } else { self.meta.get(&id).copied() }
+        self.extras.as_ref().and_then(|e| if e.meta.is_empty() { None } else { e.meta.get(&id).copied() })
     }
 
     /// The number of nodes, those that nothing links to included: one past the largest index.
@@ -269,7 +293,7 @@ impl Body {
 
     /// The number of `fn`s, those that nothing links to included.
     pub fn lambda_count(&self) -> usize {
-        self.lambdas.len()
+        self.extras.as_ref().map_or(0, |e| e.lambdas.len())
     }
 
     /// The number of entries in the pool of operands.
@@ -280,7 +304,7 @@ impl Body {
     /// Bytes held by the arenas.
     pub fn capacity_bytes(&self) -> usize {
         self.exprs.capacity_bytes()
-            + self.lambdas.capacity_bytes()
+            + self.extras.as_ref().map_or(0, |e| e.lambdas.capacity_bytes())
             + (self.types.capacity() + self.spans.capacity() + self.operands.capacity()) * 4
     }
 
@@ -363,7 +387,7 @@ impl Body {
         let params: smallvec::SmallVec<[ExprId; 8]> = params.iter().map(|p| p.expr()).collect();
         let params = self.push_operands(&params);
         self.revisions.bump();
-        self.lambdas.push(LambdaData { params, ret, attrs })
+        self.extras_mut().lambdas.push(LambdaData { params, ret, attrs })
     }
 
     /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
@@ -373,9 +397,10 @@ impl Body {
             return;
         }
         self.revisions.bump();
+        let of = &mut self.extras_mut().lambda_symbols;
         let old = match symbols.is_empty() {
-            true => self.lambda_symbols.remove(&id),
-            false => self.lambda_symbols.insert(id, symbols),
+            true => of.remove(&id),
+            false => of.insert(id, symbols),
         };
         if let Some(j) = &mut self.journal {
             j.lambda_symbols(id, old);
@@ -391,7 +416,7 @@ impl Body {
     /// a body without room does not grow. What else links to `node` has the constant then.
     pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
         let leaf = Leaf::Literal(literal);
-        if let Some(&id) = self.leaves.get(&leaf) {
+        if let Some(id) = self.find_leaf(leaf) {
             return id;
         }
         self.set_expr(node, Expr::Literal(literal));
@@ -424,7 +449,7 @@ impl Body {
     }
 
     fn leaf(&mut self, leaf: Leaf, expr: Expr, ty: TypeId) -> ExprId {
-        if let Some(&id) = self.leaves.get(&leaf) {
+        if let Some(id) = self.find_leaf(leaf) {
             return id;
         }
         let id = self.push(expr, ty, None);
@@ -432,12 +457,38 @@ impl Body {
         id
     }
 
-    fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
-        if self.leaves.capacity() == 0 {
-            // Seldom is it only one.
-            self.leaves.reserve(4);
+    #[inline]
+    fn find_leaf(&mut self, leaf: Leaf) -> Option<ExprId> {
+        if self.leaves.is_none() && self.len() > SEARCHED {
+            self.tabulate_leaves();
         }
-        self.leaves.insert(leaf, id);
+        match &self.leaves {
+            Some(leaves) => leaves.get(&leaf).copied(),
+            None => self.exprs().find_map(|(id, expr)| (Leaf::of(expr) == Some(leaf)).then_some(id)),
+        }
+    }
+
+    /// Makes the table of a body that is not searched any more. Linear, once.
+    #[cold]
+    fn tabulate_leaves(&mut self) {
+        let mut leaves = FxHashMap::default();
+        for (id, expr) in self.exprs() {
+            if let Some(leaf) = Leaf::of(expr) {
+                leaves.entry(leaf).or_insert(id);
+            }
+        }
+        self.leaves = Some(Box::new(leaves));
+    }
+
+    /// Notes the node of an atom that had none.
+    fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
+        if let Some(leaves) = &mut self.leaves {
+            leaves.insert(leaf, id);
+        }
+    }
+
+    fn extras_mut(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
     }
 
     // ---- Overwriting ----
@@ -532,7 +583,7 @@ impl Body {
 
     /// Overwrites what a `fn` says besides its block.
     pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
-        let old = self.lambdas[id];
+        let old = self.lambda(id);
         if old == data {
             return;
         }
@@ -540,18 +591,19 @@ impl Body {
             j.lambda(id, old);
         }
         self.revisions.bump();
-        self.lambdas[id] = data;
+        self.extras_mut().lambdas[id] = data;
     }
 
     /// Sets or removes what tools carry along with a binding or graph node.
     pub fn set_meta(&mut self, id: ExprId, meta: Option<AttrsId>) {
-        let old = match meta {
-            Some(m) => self.meta.insert(id, m),
-            None => self.meta.remove(&id),
-        };
-        if old == meta {
+        if self.meta(id) == meta {
             return;
         }
+        let of = &mut self.extras_mut().meta;
+        let old = match meta {
+            Some(m) => of.insert(id, m),
+            None => of.remove(&id),
+        };
         self.revisions.bump();
         if let Some(j) = &mut self.journal {
             j.meta(id, old);
@@ -655,7 +707,7 @@ impl Body {
     }
 
     fn new_journal(&self) -> Journal {
-        Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambdas.len())
+        Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambda_count())
     }
 
     /// Puts another body in the place of this one. While a journal is open this one is kept, so that the edit can be taken back (assigning to
@@ -739,11 +791,13 @@ impl Body {
             params,
         } = *journal;
         for (id, old) in exprs.into_iter().rev() {
-            if let Expr::Literal(literal) = std::mem::replace(&mut self.exprs[id], old)
-                && self.exprs[id] != Expr::Literal(literal)
-                && self.leaves.get(&Leaf::Literal(literal)) == Some(&id)
+            let new = std::mem::replace(&mut self.exprs[id], old);
+            // What became a constant in its place is that no longer.
+            if let Some(leaves) = &mut self.leaves
+                && let Some(leaf) = Leaf::of(new)
+                && leaves.get(&leaf) == Some(&id)
             {
-                self.leaves.remove(&Leaf::Literal(literal));
+                leaves.remove(&leaf);
             }
         }
         for (id, old) in types.into_iter().rev() {
@@ -752,38 +806,42 @@ impl Body {
         for (at, old) in operands.into_iter().rev() {
             self.operands[at as usize] = old;
         }
-        for (id, old) in lambdas.into_iter().rev() {
-            self.lambdas[id] = old;
-        }
-        for (id, old) in meta.into_iter().rev() {
-            match old {
-                Some(m) => self.meta.insert(id, m),
-                None => self.meta.remove(&id),
-            };
-        }
         if let Some(root) = root {
             self.root = root;
         }
         if let Some(params) = params {
             self.params = params;
         }
-        for (id, old) in lambda_symbols.into_iter().rev() {
-            match old {
-                Some(symbols) => self.lambda_symbols.insert(id, symbols),
-                None => self.lambda_symbols.remove(&id),
-            };
+        if self.exprs.len() > exprs_len
+            && let Some(leaves) = &mut self.leaves
+        {
+            leaves.retain(|_, id| id.index() < exprs_len);
         }
-        if self.exprs.len() > exprs_len {
-            self.leaves.retain(|_, id| id.index() < exprs_len);
-        }
-        if self.lambdas.len() > lambdas_len {
-            self.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+        if let Some(extras) = &mut self.extras {
+            for (id, old) in lambdas.into_iter().rev() {
+                extras.lambdas[id] = old;
+            }
+            for (id, old) in meta.into_iter().rev() {
+                match old {
+                    Some(m) => extras.meta.insert(id, m),
+                    None => extras.meta.remove(&id),
+                };
+            }
+            for (id, old) in lambda_symbols.into_iter().rev() {
+                match old {
+                    Some(symbols) => extras.lambda_symbols.insert(id, symbols),
+                    None => extras.lambda_symbols.remove(&id),
+                };
+            }
+            if extras.lambdas.len() > lambdas_len {
+                extras.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+                extras.lambdas.truncate(lambdas_len);
+            }
         }
         self.exprs.truncate(exprs_len);
         self.types.truncate(exprs_len);
         self.spans.truncate(exprs_len);
         self.operands.truncate(operands_len);
-        self.lambdas.truncate(lambdas_len);
         self.revisions.back_to(revision);
         self.journal = outer;
     }

@@ -15,18 +15,20 @@ impl Body {
         for ty in &mut self.types {
             *ty = tables.ty(*ty);
         }
-        for data in self.lambdas.values_mut() {
-            *data = translate_lambda(*data, tables);
+        if let Some(extras) = &mut self.extras {
+            for data in extras.lambdas.values_mut() {
+                *data = translate_lambda(*data, tables);
+            }
+            for symbols in extras.lambda_symbols.values_mut() {
+                symbols.iter_mut().for_each(|s| *s = tables.symbol(*s));
+            }
+            for meta in extras.meta.values_mut() {
+                *meta = tables.attrs(*meta);
+            }
         }
-        for symbols in self.lambda_symbols.values_mut() {
-            symbols.iter_mut().for_each(|s| *s = tables.symbol(*s));
-        }
-        for meta in self.meta.values_mut() {
-            *meta = tables.attrs(*meta);
-        }
+        let Some(leaves) = &mut self.leaves else { return };
         // Other ids are other keys.
-        self.leaves = self
-            .leaves
+        **leaves = leaves
             .drain()
             .map(|(leaf, id)| {
                 let leaf = match leaf {
@@ -38,6 +40,6 @@ impl Body {
                 (leaf, id)
             })
             .collect();
-        debug_assert!(self.leaves.values().all(|id| id.index() < self.exprs.len()), "leaves are nodes of the body");
+        debug_assert!(leaves.values().all(|id| id.index() < self.exprs.len()), "leaves are nodes of the body");
     }
 }
