@@ -198,8 +198,10 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(cx: &'a Context, body: &'a Body) -> Walk<'a> {
         let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, 0);
+        let mut lambdas = Vec::with_capacity(body.lambda_count() + 1);
+        lambdas.push(host);
         let found = Captures {
-            lambdas: vec![host],
+            lambdas,
             owner: vec![NOWHERE; body.len()],
             lambda_of: vec![HOST; body.len()],
             aliases: FxHashMap::default(),
