@@ -202,6 +202,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "manager::BlockEdit::error_at",
             "manager::FunctionEdit::binding_name",
             "manager::ModuleView::purity",
+            "visit::Link::holder",
             "visit::Rewriter::attrs",
             "visit::Rewriter::call",
             "visit::Rewriter::call_op",
