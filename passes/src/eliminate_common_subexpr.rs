@@ -27,7 +27,7 @@ use std::hash::Hasher;
 
 use anfora_ir::{AlphaHasher, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
 use anfora_manager::register_pass;
-use hashbrown::HashTable;
+use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::effects::{Effects, OpFlags};
@@ -82,8 +82,8 @@ pub fn eliminate_common_subexpr(
         flags,
         effects: Effects::before_rewriting(cx, body, purity),
         seen: HashTable::with_capacity(body.len() / 4),
-        added: Vec::new(),
-        scopes: Vec::new(),
+        scopes: vec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
+        here: 0,
         lambda: 0,
         lambdas: 0,
         param_symbols: None,
@@ -98,18 +98,21 @@ pub fn eliminate_common_subexpr(
 #[derive(Copy, Clone)]
 struct Entry {
     hash: u32,
-    /// The lambda in whose block it is, numbered as they come; 0 for the function's own block.
-    lambda: u32,
+    /// The scope that it is in, by its number.
+    scope: u32,
     value: ExprId,
     var: VarId,
 }
 
-struct OpenScope {
-    kind: Scope,
-    /// Where its entries begin in `added`.
-    added: usize,
-    /// The lambda outside.
+/// A scope that was entered. What is seen in it stays in the table when it is left, and is passed over until an equal value takes its place: most programs
+/// end with the scope that has nearly all of their values.
+struct SeenScope {
+    /// The scope around it.
+    around: u32,
+    /// The lambda in whose block it is, numbered as they come; 0 for the function's own block.
     lambda: u32,
+    is_region: bool,
+    is_open: bool,
 }
 
 struct Pass<'a> {
@@ -117,9 +120,10 @@ struct Pass<'a> {
     flags: OpFlags,
     effects: Effects<'a>,
     seen: HashTable<Entry>,
-    /// What was added in the open scopes, oldest first.
-    added: Vec<(u32, VarId)>,
-    scopes: Vec<OpenScope>,
+    /// All scopes, as they come; the function's own block first.
+    scopes: Vec<SeenScope>,
+    /// The innermost scope that is open, and its lambda.
+    here: u32,
     lambda: u32,
     lambdas: u32,
     /// The symbols that parameters of the function bind, once they are asked for.
@@ -216,34 +220,46 @@ impl Pass<'_> {
         types.for_each_symbol(ty, |d| all &= bound.contains(&d));
         all
     }
+}
 
-    /// Whether two values with one hash are the same.
-    #[inline]
-    fn same(&self, s: &Sweep<'_>, a: ExprId, b: ExprId) -> bool {
-        if a == b {
-            return true;
+/// Whether a value that was seen is visible: its scope is open, or was a region whose output it is.
+#[inline]
+fn is_visible(s: &Sweep<'_>, scopes: &[SeenScope], entry: &Entry) -> bool {
+    let scope = &scopes[entry.scope as usize];
+    scope.is_open || (scope.is_region && scopes[scope.around as usize].is_open && !s.body.is_dataflow_var(entry.var))
+}
+
+/// Whether two values with one hash are the same; `same_blocks` says it of two branches or lambdas.
+#[inline]
+fn same(
+    s: &Sweep<'_>,
+    flags: &OpFlags,
+    order: OperandOrder,
+    a: ExprId,
+    b: ExprId,
+    same_blocks: impl Fn(ExprId, ExprId) -> bool,
+) -> bool {
+    if a == b {
+        return true;
+    }
+    match (s.body.expr(a), s.body.expr(b)) {
+        (Expr::CallOp { op, operands: x, attrs }, Expr::CallOp { op: op2, operands: y, attrs: attrs2 }) => {
+            if op != op2 || attrs != attrs2 {
+                return false;
+            }
+            let (x, y) = (s.body.operands(x), s.body.operands(y));
+            (x == y
+                || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
+                    && order == OperandOrder::Commutative && flags.is_commutative(s.cx, op)))
+                && (!s.cx.ops.is_opaque(op) || s.body.ty(a) == s.body.ty(b))
         }
-        match (s.body.expr(a), s.body.expr(b)) {
-            (Expr::CallOp { op, operands: x, attrs }, Expr::CallOp { op: op2, operands: y, attrs: attrs2 }) => {
-                if op != op2 || attrs != attrs2 {
-                    return false;
-                }
-                let (x, y) = (s.body.operands(x), s.body.operands(y));
-                (x == y
-                    || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
-                        && self.order == OperandOrder::Commutative && self.flags.is_commutative(s.cx, op)))
-                    && (!s.cx.ops.is_opaque(op) || s.body.ty(a) == s.body.ty(b))
-            }
-            (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
-                attrs == attrs2 && s.body.operands(x) == s.body.operands(y)
-            }
-            (Expr::Tuple(x), Expr::Tuple(y)) => s.body.operands(x) == s.body.operands(y),
-            (Expr::Proj { tuple, index }, Expr::Proj { tuple: t, index: i }) => tuple == t && index == i,
-            (Expr::If { .. }, Expr::If { .. }) | (Expr::Lambda { .. }, Expr::Lambda { .. }) => {
-                alpha_equal_exprs(s.cx, s.body, a, b)
-            }
-            _ => false,
+        (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
+            attrs == attrs2 && s.body.operands(x) == s.body.operands(y)
         }
+        (Expr::Tuple(x), Expr::Tuple(y)) => s.body.operands(x) == s.body.operands(y),
+        (Expr::Proj { tuple, index }, Expr::Proj { tuple: t, index: i }) => tuple == t && index == i,
+        (Expr::If { .. }, Expr::If { .. }) | (Expr::Lambda { .. }, Expr::Lambda { .. }) => same_blocks(a, b),
+        _ => false,
     }
 }
 
@@ -251,55 +267,47 @@ impl Rewrite for Pass<'_> {
     #[inline]
     fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
         let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
-        let found = self
-            .seen
-            .find(spread(hash), |e| e.hash == hash && e.lambda == self.lambda && self.same(s, e.value, value))
-            .copied();
-        let Some(var) = site.var else {
-            return Ok(match found {
-                Some(e) if s.cx.types.accepts(s.body.ty(value), s.body.ty(e.var.expr())) => {
-                    self.merged += 1;
-                    Outcome::Replace(e.var.expr())
-                }
-                _ => Outcome::Keep,
-            });
+        let Pass { order, flags, seen, scopes, here, lambda, merged, .. } = self;
+        let is_same = |e: &Entry| {
+            e.hash == hash
+                && scopes[e.scope as usize].lambda == *lambda
+                // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
+                && same(s, flags, *order, e.value, value, |a, b| {
+                    !is_visible(s, scopes, e) || alpha_equal_exprs(s.cx, s.body, a, b)
+                })
         };
-        if let Some(e) = found {
-            let (first, second) = (s.body.ty(e.var.expr()), s.body.ty(var.expr()));
-            if first == second || s.cx.types.accepts(second, first) {
-                self.merged += 1;
-                return Ok(Outcome::Replace(e.var.expr()));
+        let slot = seen.entry(spread(hash), is_same, |e| spread(e.hash));
+        if let hash_table::Entry::Occupied(slot) = &slot
+            && is_visible(s, scopes, slot.get())
+        {
+            let by = slot.get().var.expr();
+            let (ty, wanted) = (s.body.ty(by), s.body.ty(site.var.map_or(value, VarId::expr)));
+            if ty != wanted && !s.cx.types.accepts(wanted, ty) {
+                return Ok(Outcome::Keep);
             }
-            return Ok(Outcome::Keep);
+            *merged += 1;
+            return Ok(Outcome::Replace(by));
         }
-        self.seen.insert_unique(spread(hash), Entry { hash, lambda: self.lambda, value, var }, |e| spread(e.hash));
-        if !self.scopes.is_empty() {
-            self.added.push((hash, var));
+        if let Some(var) = site.var {
+            slot.insert(Entry { hash, scope: *here, value, var });
         }
         Ok(Outcome::Keep)
     }
 
     fn enter(&mut self, _: &Sweep<'_>, kind: Scope) {
-        self.scopes.push(OpenScope { kind, added: self.added.len(), lambda: self.lambda });
         if kind == Scope::Lambda {
             self.lambdas += 1;
             self.lambda = self.lambdas;
         }
+        let (around, lambda, is_region) = (self.here, self.lambda, kind == Scope::Region);
+        self.here = self.scopes.len() as u32;
+        self.scopes.push(SeenScope { around, lambda, is_region, is_open: true });
     }
 
-    fn exit(&mut self, s: &Sweep<'_>, _: Scope) {
-        let scope = self.scopes.pop().expect("scopes are left in the order in which they were entered");
-        self.lambda = scope.lambda;
-        let mut stay = scope.added;
-        for i in scope.added..self.added.len() {
-            let (hash, var) = self.added[i];
-            if scope.kind == Scope::Region && !s.body.is_dataflow_var(var) {
-                self.added[stay] = (hash, var);
-                stay += 1;
-            } else if let Ok(entry) = self.seen.find_entry(spread(hash), |e| e.var == var) {
-                entry.remove();
-            }
-        }
-        self.added.truncate(if self.scopes.is_empty() { 0 } else { stay });
+    fn exit(&mut self, _: &Sweep<'_>, _: Scope) {
+        let scope = &mut self.scopes[self.here as usize];
+        scope.is_open = false;
+        self.here = scope.around;
+        self.lambda = self.scopes[self.here as usize].lambda;
     }
 }

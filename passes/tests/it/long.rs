@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use anfora_ir::{Literal, Module, Source, parse_module, verify_module};
-use anfora_passes::{bind_params, canonicalize_bindings, inline_functions};
+use anfora_ir::{Literal, Module, Purity, Source, parse_module, verify_module};
+use anfora_passes::{OperandOrder, bind_params, canonicalize_bindings, eliminate_common_subexpr, inline_functions};
 use anfora_testing::on_small_stack;
 
 const N: usize = 100_000;
@@ -91,6 +91,28 @@ fn a_tuple_of_many_functions() {
         assert_eq!((done.uses, done.functions), (N, N));
         // A lambda for each function, the tuple and the projection.
         assert_eq!(bindings(&module), N + 2);
+        verify_module(&module).unwrap();
+    });
+}
+
+/// What is equal in branches side by side is not visible from one to the other; the table keeps one value of each kind.
+#[test]
+fn equal_values_in_many_branches_stay_in_them() {
+    on_small_stack(|| {
+        let mut text = String::from("def @f(%x: float32, %c: bool) {\nlet %r0 = %x;\n");
+        for i in 1..=N {
+            let branch =
+                format!("let %a = exp(%x); let %b = if (%c) {{ exp(%x) }} else {{ %x }}; add(%b, %r{})", i - 1);
+            writeln!(text, "let %r{i} = if (%c) {{ {branch} }} else {{ %x }};").unwrap();
+        }
+        writeln!(text, "%r{N} }}").unwrap();
+        let mut module = parse(text);
+        let purity = Purity::of_module(&module);
+        let key = module.find("f").unwrap();
+        let (f, cx) = module.get_mut(key).unwrap();
+        // In each branch `exp` of the inner one is that of the outer one.
+        let merged = eliminate_common_subexpr(cx, f, &purity, OperandOrder::Exact).unwrap();
+        assert_eq!(merged, N);
         verify_module(&module).unwrap();
     });
 }
