@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anfora::interp::{Draw, EvalError, EvalErrorKind, Interpreter, Value, ValueId, Values};
+use anfora::interp::{Draw, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values};
 use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
 use anfora::onnx::KeptNodes;
 use clap::Args;
@@ -56,7 +56,9 @@ impl Run {
         };
         let inputs = self.read_inputs(&module, function)?;
         let dims = dims::read(&self.dims, &module, function, &inputs)?;
-        let draw = dims.into_iter().fold(Draw::new(self.random), |draw, (name, extent)| draw.dim(name, extent));
+        // What is drawn leaves room for what is computed.
+        let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
+        let draw = dims.into_iter().fold(draw, |draw, (name, extent)| draw.dim(name, extent));
         let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
         let arguments = draw
             .arguments(&module.cx, function)
@@ -78,6 +80,9 @@ impl Run {
             }
         }
         if let Some(dir) = &self.output {
+            for (i, &output) in outputs.iter().enumerate() {
+                outcome.values.as_tensor(output).map_or(Ok(()), |tensor| check_size(i, tensor))?;
+            }
             std::fs::create_dir_all(dir).map_err(|e| cannot_write(dir, &e))?;
             for (i, output) in outputs.iter().enumerate() {
                 if let Some(tensor) = outcome.values.as_tensor(*output) {
@@ -161,13 +166,18 @@ fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
     outputs
 }
 
-/// A digest of a tensor's bytes, and its first elements where there are few.
+/// A digest of a tensor's bytes, and the range and the mean of floats. Of a splat, which may be larger than any memory, it is made from the one
+/// element and how often it is there.
 fn digest(tensor: &Literal) -> String {
+    let (tensor, repeats) = match tensor.as_splat() {
+        Some(element) => (&Literal::splat_bytes(tensor.dtype(), &[1], element), Some(tensor.element_count() as u64)),
+        None => (tensor, None),
+    };
     let bytes = tensor.to_bytes();
-    let hash = bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325u64, |h, c| {
-        let word = c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
-        (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    });
+    let words = bytes.chunks(8).map(|c| c.iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b)));
+    let hash = words
+        .chain(repeats)
+        .fold(0xcbf2_9ce4_8422_2325u64, |h, word| (h ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23));
     let finite = tensor.elements::<f32>().map(|e| {
         let (min, max) = e.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &v| (a.min(v), b.max(v)));
         let sum: f64 = e.iter().map(|&v| f64::from(v)).sum();
@@ -185,6 +195,18 @@ fn read_tensor(path: &Path) -> Result<Literal, String> {
         }
         _ => Err("inputs are .npy files or ONNX .pb files".to_string()),
     }
+}
+
+/// That a tensor, all of its elements written out, is no larger than what a program may hold.
+fn check_size(i: usize, tensor: &Literal) -> Result<(), Failure> {
+    let limit = Limits::default().bytes;
+    if tensor.as_splat().is_none() || tensor.expanded_bytes().is_some_and(|bytes| bytes <= limit) {
+        return Ok(());
+    }
+    let (dtype, shape, gib) = (tensor.dtype(), tensor.shape(), limit >> 30);
+    Err(Failure::Message(format!(
+        "output {i}, {dtype} {shape:?}, is one number so often that it is more than {gib} GiB in a file; run without --output"
+    )))
 }
 
 fn save(dir: &Path, i: usize, tensor: &Literal) -> Result<(), Failure> {

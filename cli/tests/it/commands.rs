@@ -128,6 +128,38 @@ fn a_program_is_run_on_the_inputs_that_it_is_given() {
 }
 
 #[test]
+fn a_result_that_no_memory_holds_is_shown_if_it_is_one_number() {
+    let dir = Scratch::new("splat");
+    for body in [
+        "dense<Tensor[(4000000000, 4000000000), float32]>[1]",
+        "nn.softmax(dense<Tensor[(4000000000, 2), float32]>[0.1])",
+    ] {
+        let program = format!("def @main() {{ {body} }}");
+        let (out, _) = ends(with_input(&["run", "-"], &program), 0);
+        assert!(out.starts_with("output 0: float32 [4000000000, "), "{out}");
+        let folder = dir.path("outputs");
+        let (_, err) = ends(with_input(&["run", "-", "-o", &folder], &program), 1);
+        assert!(err.contains("output 0") && err.contains("8 GiB") && err.contains("--output"), "{err}");
+        assert!(!Path::new(&folder).exists());
+    }
+    let shown = |body: &str| ends(with_input(&["run", "-"], &format!("def @main() {{ {body} }}")), 0).0;
+    let half = shown("dense<Tensor[(4000000000,), float32]>[0.5]");
+    assert!(half.ends_with("min 0.5 max 0.5 mean 0.500000\n"), "{half}");
+    let digest = |elements: &str| shown(&format!("dense<Tensor[(2,), int64]>[{elements}]"));
+    assert_eq!(digest("3"), digest("3, 3"));
+    assert_ne!(digest("3"), digest("4"));
+    assert_ne!(digest("3").rsplit(' ').next(), shown("dense<Tensor[(3,), int64]>[3]").rsplit(' ').next());
+}
+
+#[test]
+fn a_large_input_is_not_drawn() {
+    for ty in ["Tensor[(4000000000,), int8]", "Tensor[(8000000000,), bool]", "Tensor[(1000000000,), float32]"] {
+        let (_, err) = ends(with_input(&["run", "-"], &format!("def @main(%x: {ty}) {{ 1f }}")), 1);
+        assert!(err.contains("cannot be drawn: it is too large; give it with --input x=FILE"), "{err}");
+    }
+}
+
+#[test]
 fn mistakes_are_explained_and_leave_no_output() {
     let dir = Scratch::new("mistakes");
     let out_file = dir.join("out.onnx");
