@@ -1,6 +1,6 @@
 //! Arguments for test runs.
 
-use anfora_ir::{Context, DType, Dim, DimId, Dims, Function, Literal, SymbolId, Type, TypeId, element_count};
+use anfora_ir::{Context, DType, Dim, DimId, Dims, Element, Function, Literal, SymbolId, Type, TypeId, element_count};
 use rustc_hash::FxHashMap;
 
 use crate::check::evaluate_dim;
@@ -240,7 +240,8 @@ impl Drawing<'_> {
 
     /// A tensor with the elements that its type says.
     fn with_known(&self, ty: TypeId, drawn: Literal) -> Result<Literal, String> {
-        let (Some(known), Some(elements)) = (self.cx.types.elements(ty), drawn.to_i128s()) else { return Ok(drawn) };
+        let Some(known) = self.cx.types.elements(ty) else { return Ok(drawn) };
+        let Some(elements) = drawn.to_i128s() else { return Ok(drawn) };
         // Of each the lowest bits are taken.
         let mut elements: Vec<i64> = elements.into_iter().map(|e| e as i64).collect();
         let dims = &self.cx.types.dims;
@@ -270,17 +271,17 @@ impl Drawing<'_> {
     }
 
     fn tensor(&mut self, dtype: DType, shape: &[usize], seed: u64) -> Result<Literal, String> {
-        let no_kernels = || format!("{} has no kernels", dtype.name());
         if !dtype.has_kernels() {
-            return Err(no_kernels());
+            return Err(format!("{} has no kernels", dtype.name()));
         }
+        let too_large = || "it is too large".to_string();
         let bytes = element_count(shape).and_then(|n| dtype.byte_len(n)).filter(|&b| b <= self.bytes_left);
-        let bytes = bytes.ok_or_else(|| "it is too large".to_string())?;
+        let bytes = bytes.ok_or_else(too_large)?;
         let drawn = match self.draw.numbers {
             Numbers::Ordinary => random_tensor(dtype, shape, seed),
             Numbers::Extreme => extreme_tensor(dtype, shape, seed),
         };
-        let drawn = drawn.ok_or_else(no_kernels)?;
+        let drawn = drawn.ok_or_else(too_large)?;
         self.bytes_left -= bytes;
         Ok(drawn)
     }
@@ -295,16 +296,18 @@ fn extreme_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal> {
     let ends = |min: i64, max: i64| [min, -1, 0, max, 1][pick(5)];
     let unsigned = |max: u64| [0, max, 1][pick(3)];
     match dtype {
-        DType::Float32 => {
+        DType::Float32 | DType::Float64 => {
             let count = element_count(shape)?;
-            let elements: Vec<f32> =
-                (0..count).map(|n| f32::from_bits(FLOATS[(pick(FLOATS.len()) + n) % FLOATS.len()])).collect();
-            Literal::from_elements(shape, &elements).ok()
-        }
-        DType::Float64 => {
-            let count = element_count(shape)?;
-            let at = |n: usize| f64::from(f32::from_bits(FLOATS[(pick(FLOATS.len()) + n) % FLOATS.len()]));
-            Literal::from_elements(shape, &(0..count).map(at).collect::<Vec<f64>>()).ok()
+            let mut bytes = Vec::new();
+            bytes.try_reserve_exact(dtype.byte_len(count)?).ok()?;
+            for &float in FLOATS.iter().cycle().skip(pick(FLOATS.len())).take(count) {
+                let float = f32::from_bits(float);
+                match dtype {
+                    DType::Float32 => float.write(&mut bytes),
+                    _ => f64::from(float).write(&mut bytes),
+                }
+            }
+            Literal::from_bytes(dtype, shape, bytes.into()).ok()
         }
         DType::Bool => {
             let ordinary = random_tensor(dtype, &[1], seed)?;

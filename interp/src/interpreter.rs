@@ -1,6 +1,6 @@
 //! Running a function of a module.
 
-use anfora_ir::{DType, Element, Literal, Module, element_count};
+use anfora_ir::{DType, Literal, Module, element_count};
 use anfora_ops::{RandomStream, draw_uniform};
 
 use crate::effect::Effect;
@@ -110,25 +110,23 @@ pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal
     if dtype.is_float() {
         return draw_uniform(shape, dtype, -1.0, 1.0, &mut stream).ok();
     }
-    let count = element_count(shape)?;
-    dtype.byte_len(count).filter(|&bytes| bytes <= isize::MAX as usize)?;
+    if !dtype.is_integer() && dtype != DType::Bool {
+        return None;
+    }
+    /// So many numbers are drawn before they become elements.
+    const PART: usize = 1 << 16;
+    let (count, size) = (element_count(shape)?, dtype.bits() / 8);
     let range = if dtype == DType::Bool { 2.0 } else { 8.0 };
-    let drawn = draw_uniform(shape, DType::Float32, 0.0, range, &mut stream).ok()?;
-    let numbers = drawn.elements::<f32>()?;
-    fn make<T: Element>(shape: &[usize], numbers: &[f32], f: impl Fn(u8) -> T) -> Option<Literal> {
-        let elements: Vec<T> = numbers.iter().map(|&n| f(n as u8)).collect();
-        Literal::from_elements(shape, &elements).ok()
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(dtype.byte_len(count)?).ok()?;
+    for first in (0..count).step_by(PART) {
+        let part = PART.min(count - first);
+        let drawn = draw_uniform(&[part], DType::Float32, 0.0, range, &mut stream).ok()?;
+        for &number in drawn.elements::<f32>()?.iter() {
+            // The lowest byte comes first, and the others are zero.
+            bytes.push(number as u8);
+            bytes.resize(bytes.len() + size - 1, 0);
+        }
     }
-    match dtype {
-        DType::Bool => make(shape, &numbers, |n| n != 0),
-        DType::Int8 => make(shape, &numbers, |n| n as i8),
-        DType::Int16 => make(shape, &numbers, i16::from),
-        DType::Int32 => make(shape, &numbers, i32::from),
-        DType::Int64 => make(shape, &numbers, i64::from),
-        DType::UInt8 => make(shape, &numbers, |n| n),
-        DType::UInt16 => make(shape, &numbers, u16::from),
-        DType::UInt32 => make(shape, &numbers, u32::from),
-        DType::UInt64 => make(shape, &numbers, u64::from),
-        _ => None,
-    }
+    Literal::from_bytes(dtype, shape, bytes.into()).ok()
 }

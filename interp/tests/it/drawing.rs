@@ -74,6 +74,13 @@ fn what_cannot_be_drawn_says_why() {
     );
     assert!(why("Tensor[(1048576,), float32]").ends_with("it is too large"));
     assert!(why("Tensor[(2,), string]").ends_with("string has no kernels"));
+    // Without a limit, what no memory holds.
+    for dtype in ["int8", "bool", "int64", "float16", "float64"] {
+        let text = format!("def @main(%p: Tensor[(1152921504606846975,), {dtype}]) {{ 1 }}");
+        assert!(drawn(&text, &Draw::new(0)).unwrap_err().ends_with("it is too large"));
+    }
+    let text = "def @main(%p: Tensor[(1152921504606846975,), float32]) { 1 }";
+    assert!(drawn(text, &Draw::new(0).numbers(Numbers::Extreme)).unwrap_err().ends_with("it is too large"));
 }
 
 fn run(text: &str) -> Outcome {
