@@ -62,19 +62,11 @@ fn write(reduction: Option<&str>) -> Result<Write, Failure> {
     })
 }
 
-/// The elements that the attribute `reduction` computes with.
-fn written(call: &TypeCall<'_>) -> Result<Elements, TypeError> {
-    Ok(match write(call.attrs().str("reduction"))? {
-        Write::Update | Write::Maximum | Write::Minimum => Elements::Any,
-        Write::Add | Write::Multiply => Elements::Number,
-    })
-}
-
 fn scatter_elements(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let elements = written(call)?;
-    let x = tensor(call, 0, elements)?;
+    write(call.attrs().str("reduction"))?;
+    let x = tensor(call, 0, Elements::Any)?;
     let indices = tensor(call, 1, Elements::Integer)?;
-    let updates = tensor(call, 2, elements)?;
+    let updates = tensor(call, 2, Elements::Any)?;
     same_elements(&x, &updates, 2)?;
     along(call, &x, &indices, 1)?;
     along(call, &x, &updates, 2)?;
@@ -90,9 +82,9 @@ fn scatter_elements(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 }
 
 fn scatter_nd(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
-    let elements = written(call)?;
-    let x = tensor(call, 0, elements)?;
-    let updates = tensor(call, 2, elements)?;
+    write(call.attrs().str("reduction"))?;
+    let x = tensor(call, 0, Elements::Any)?;
+    let updates = tensor(call, 2, Elements::Any)?;
     same_elements(&x, &updates, 2)?;
     if let Some(wanted) = slices(call, 0)?
         && let Some(found) = &updates.shape

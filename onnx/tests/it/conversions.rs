@@ -756,6 +756,13 @@ fn writing_and_padding_come_back() {
         let (back, original) = (again(&m).graph.unwrap(), m.graph.unwrap());
         assert_eq!((back.node, back.initializer), (original.node, original.initializer), "{op} {opset}");
     }
+    for (op, extents) in [("ScatterElements", &[2i64][..]), ("ScatterND", &[2, 1])] {
+        let inputs = vec![info("x", BOOL, &[4]), info("i", INT64, extents), info("u", BOOL, &[2])];
+        let scatter = node(op, &["x", "i", "u"], &["y"], vec![text("reduction", "add")]);
+        let m = model(18, graph("g", vec![scatter], inputs, vec![info("y", BOOL, &[4])]));
+        assert_eq!(again(&m).graph.unwrap().node, m.graph.clone().unwrap().node);
+        assert!(calls(&m).starts_with("scatter_"));
+    }
     let pad = with_constants(18, "Pad", x, &[ints(&[1, 2]), value(), ints(&[-1])], vec![]);
     assert_eq!(shape_of_result(&pad), [3, 7]);
     let crop = with_constants(18, "CenterCropPad", x, &[ints(&[2])], vec![ints_attribute("axes", &[1])]);

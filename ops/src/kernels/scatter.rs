@@ -1,6 +1,6 @@
 //! Writing elements at places that an operand says: the other direction of an index map.
 
-use anfora_ir::Literal;
+use anfora_ir::{DType, Literal};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::gather::{Slices, check_along};
@@ -70,6 +70,12 @@ fn written(
         Write::Maximum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::larger))),
         Write::Minimum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::smaller))),
     }
+    // The sum of booleans is whether one of them holds, their product whether all do.
+    let write = match write {
+        Write::Add if dtype == DType::Bool => Write::Maximum,
+        Write::Multiply if dtype == DType::Bool => Write::Minimum,
+        write => write,
+    };
 }
 
 /// A copy of `x` in which each element of `updates` is written at the index along the axis, and at its own place along the others.
