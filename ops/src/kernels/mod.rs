@@ -102,6 +102,9 @@ pub enum Failure {
     Empty,
 }
 
+/// The most steps where an operand is a splat, so that no time of its own went into making it.
+const MOST_STEPS: u128 = 1 << 26;
+
 /// A shape for a message.
 pub(crate) fn shape_text(shape: &[impl ToString]) -> String {
     let extents: Vec<String> = shape.iter().map(|e| e.to_string()).collect();

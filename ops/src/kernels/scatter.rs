@@ -8,7 +8,7 @@ use super::index::{dense, elements};
 use super::number::{Calc, Number};
 use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
-use super::{Failure, shape_text};
+use super::{Failure, MOST_STEPS, shape_text};
 
 /// What becomes of an element and of what is written there.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -25,9 +25,11 @@ pub(crate) enum Write {
     Minimum,
 }
 
-/// Writes elements of `updates` into a copy of `x`. `visit` names the places, in order: (position in x, position in updates, length).
+/// Writes elements of `updates` into a copy of `x`. `visit` names the places that the indices say, in order: (position in x, position in
+/// updates, length).
 fn written(
     x: &Literal,
+    indices: &Literal,
     updates: &Literal,
     write: Write,
     visit: impl Fn(&mut dyn FnMut(usize, usize, usize)),
@@ -38,6 +40,11 @@ fn written(
     }
     if write == Write::Update && x.as_splat().is_some() && x.as_splat() == updates.as_splat() {
         return Ok(x.clone());
+    }
+    // The time of a splat is not bounded by the memory that it takes; that of the result is.
+    let paid = if indices.as_splat().is_some() { 0 } else { indices.element_count() }.max(x.element_count());
+    if updates.as_splat().is_some() && updates.element_count() as u128 > MOST_STEPS.max(paid as u128) {
+        return Err(Failure::TooLong);
     }
     fn combine<T: Number>(
         x: &Literal,
@@ -63,6 +70,12 @@ fn written(
     fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(T::Raw, T::Raw) -> T::Raw {
         move |a, b| T::narrow(f(T::load(a).widen(), T::load(b).widen())).store()
     }
+    // The sum of booleans is whether one of them holds, their product whether all do.
+    let write = match write {
+        Write::Add if dtype == DType::Bool => Write::Maximum,
+        Write::Multiply if dtype == DType::Bool => Write::Minimum,
+        write => write,
+    };
     match write {
         Write::Update => dispatch!(size dtype, T => combine::<T>(x, updates, visit, |_, new| new)),
         Write::Add => dispatch!(number dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::add))),
@@ -70,12 +83,6 @@ fn written(
         Write::Maximum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::larger))),
         Write::Minimum => dispatch!(any dtype, T => combine::<T>(x, updates, visit, calc::<T>(Calc::smaller))),
     }
-    // The sum of booleans is whether one of them holds, their product whether all do.
-    let write = match write {
-        Write::Add if dtype == DType::Bool => Write::Maximum,
-        Write::Multiply if dtype == DType::Bool => Write::Minimum,
-        write => write,
-    };
 }
 
 /// A copy of `x` in which each element of `updates` is written at the index along the axis, and at its own place along the others.
@@ -100,7 +107,7 @@ pub(crate) fn scatter_elements(
     let mut strides = row_major(x.shape());
     let along = strides[axis] as usize;
     strides[axis] = 0;
-    written(x, updates, write, |put| {
+    written(x, indices, updates, write, |put| {
         let walk = Walk::new(indices.shape(), [&strides]);
         let [step] = walk.run_strides();
         let mut done = 0;
@@ -122,7 +129,7 @@ pub(crate) fn scatter_nd(x: &Literal, indices: &Literal, updates: &Literal, writ
         let (wanted, found) = (shape_text(&slices.shape), shape_text(updates.shape()));
         return Err(Failure::Mismatch(format!("updates of shape {found} where {wanted} is indexed")));
     }
-    written(x, updates, write, |put| {
+    written(x, indices, updates, write, |put| {
         for list in 0..slices.count {
             put(slices.start(list), list * slices.inner, slices.inner);
         }
@@ -166,6 +173,27 @@ mod tests {
         let nan = Literal::from_elements(&[1], &[f32::NAN]).unwrap();
         let max = scatter_elements(&Literal::splat(&[1], 1f32), &ints(&[1], &[0]), &nan, 0, Write::Maximum).unwrap();
         assert!(max.as_scalar::<f32>().unwrap_or(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn booleans_are_added_as_or_and_multiplied_as_and() {
+        let bools = |values: &[bool]| Literal::from_elements(&[values.len()], values).unwrap();
+        let (x, updates) = (bools(&[false, false, true, true]), bools(&[false, true, false, true]));
+        let s = |write| scatter_elements(&x, &ints(&[4], &[0, 1, 2, 3]), &updates, 0, write);
+        assert_eq!(s(Write::Add), Ok(bools(&[false, true, true, true])));
+        assert_eq!(s(Write::Multiply), Ok(bools(&[false, false, false, true])));
+    }
+
+    #[test]
+    fn updates_without_end_are_refused() {
+        let many = 1usize << 40;
+        let (x, zeros, ones) =
+            (ints(&[4], &[1, 2, 3, 4]), Literal::splat(&[many], 0i64), Literal::splat(&[many], 1i64));
+        assert_eq!(scatter_elements(&x, &zeros, &ones, 0, Write::Add), Err(Failure::TooLong));
+        let lists = Literal::splat(&[many, 1], 0i64);
+        assert_eq!(scatter_nd(&x, &lists, &ones, Write::Add), Err(Failure::TooLong));
+        let (none, slices) = (Literal::splat(&[many, 0], 0i64), Literal::splat(&[many, 4], 1i64));
+        assert_eq!(scatter_nd(&x, &none, &slices, Write::Add), Err(Failure::TooLong));
     }
 
     #[test]

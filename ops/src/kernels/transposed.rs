@@ -10,12 +10,10 @@ use super::matmul::{Extents, Strided, accumulate};
 use super::number::{Calc, FloatNumber, Number};
 use super::view::{Output, View, filled};
 use super::window::{MAX_SPATIAL, Sliding, Windows};
-use super::{Failure, shape_text};
+use super::{Failure, MOST_STEPS, shape_text};
 
 /// How many terms are computed before they are added to the result, unless one tap has more.
 const TERMS: usize = 1 << 14;
-/// The most additions where an operand is a splat, so that no time of its own went into making it.
-const MOST_STEPS: u128 = 1 << 26;
 
 /// How positions of one spatial axis meet those of the result: window `i` has its tap `t` at `i * stride + t * dilation - begin`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
