@@ -5,7 +5,9 @@ use anfora_ir::{Arity, AttrDef, AttrKind, DimId, Literal, OpDef, Splat, TensorTy
 
 use crate::kernels::einsum::{self, Equation, Label};
 use crate::row::row;
-use crate::typing::{Elements, Extents, broadcast, differ, given, one, result, same_elements, tensor, unify};
+use crate::typing::{
+    Elements, Extents, broadcast, broadcast_dims, differ, given, one, result, same_elements, tensor, unify,
+};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
@@ -46,16 +48,27 @@ fn einsum_type(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
         };
         let labels = term.labels_of(shape.len()).map_err(|e| TypeError::operand(i, e.to_string()))?;
         let mut rest = Extents::new();
+        let mut own: Vec<(Label, DimId)> = Vec::new();
         for (&label, &dim) in labels.iter().zip(shape) {
             if let Label::Unnamed(_) = label {
                 rest.push(dim);
                 continue;
             }
-            match named.iter().position(|&(l, _)| l == label) {
+            // The axes of a diagonal are equal; those of different operands broadcast.
+            match own.iter_mut().find(|(l, _)| *l == label) {
+                None => own.push((label, dim)),
+                Some((_, before)) => match unify(call.cx, *before, dim) {
+                    Some(both) => *before = both,
+                    None => return Err(differ(call.cx, i, "an extent of one name", dim, *before)),
+                },
+            }
+        }
+        for (label, dim) in own {
+            match named.iter_mut().find(|(l, _)| *l == label) {
                 None => named.push((label, dim)),
-                Some(at) => match unify(call.cx, named[at].1, dim) {
-                    Some(both) => named[at].1 = both,
-                    None => return Err(differ(call.cx, i, "an extent of one name", dim, named[at].1)),
+                Some((_, before)) => match broadcast_dims(call.cx, *before, dim) {
+                    Some(both) => *before = both,
+                    None => return Err(differ(call.cx, i, "an extent of one name", dim, *before)),
                 },
             }
         }

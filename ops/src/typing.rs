@@ -158,7 +158,7 @@ pub fn unify(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
 }
 
 /// The dimension that two broadcast to; `None` if they are known not to.
-fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
+pub(crate) fn broadcast_dims(cx: &mut Context, a: DimId, b: DimId) -> Option<DimId> {
     let dims = &cx.types.dims;
     if a == b {
         return Some(a);

@@ -109,6 +109,9 @@ fn sums_of_products() {
     let [a, b]: [Input; 2] = [(FLOAT, &[2, 3]), (FLOAT, &[3, 4])];
     let einsum = one(12, "Einsum", &[a, b], &["y"], vec![str_attribute("equation", "ij, jk -> ki")]);
     assert_eq!(both_ways(&einsum), "einsum");
+    let one_by_one = [(FLOAT, &[2, 3][..]), (FLOAT, &[1])];
+    let broadcast = one(12, "Einsum", &one_by_one, &["y"], vec![str_attribute("equation", "ij,j->i")]);
+    assert_eq!(both_ways(&broadcast), "einsum");
     assert_eq!(both_ways(&one(11, "Det", &[(FLOAT, &[5, 3, 3])], &["y"], vec![])), "det");
 }
 

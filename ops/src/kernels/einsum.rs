@@ -199,11 +199,10 @@ impl Named {
     /// The product with another, summed over the axes that are not kept.
     fn times(self, other: Named, keep: impl Fn(Label) -> bool, most: usize) -> Result<Named, Failure> {
         let both = |label| self.extent(label).zip(other.extent(label));
-        let broadcast = |label: Label, (a, b): (usize, usize)| match (a, b) {
+        let broadcast = |extents: (usize, usize)| match extents {
             (a, b) if a == b => Ok(a),
-            // Only what the ellipsis stands for broadcasts.
-            (1, b) if matches!(label, Label::Unnamed(_)) => Ok(b),
-            (a, 1) if matches!(label, Label::Unnamed(_)) => Ok(a),
+            (1, b) => Ok(b),
+            (a, 1) => Ok(a),
             (a, b) => Err(Failure::Mismatch(format!("axes of one name have the extents {a} and {b}"))),
         };
         let (mut batch, mut rows, mut depth, mut columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -211,7 +210,7 @@ impl Named {
             match both(label) {
                 Some(extents) => {
                     let group = if keep(label) { &mut batch } else { &mut depth };
-                    group.push((label, broadcast(label, extents)?));
+                    group.push((label, broadcast(extents)?));
                 }
                 None => rows.push((label, self.extent(label).unwrap_or(1))),
             }
@@ -309,12 +308,24 @@ mod tests {
     }
 
     #[test]
+    fn an_extent_of_one_broadcasts_under_a_letter() {
+        let x = counting(&[2, 3]);
+        let v = ints(&x);
+        let five = Literal::splat(&[1], 5i32);
+        assert_eq!(ints(&of("ij,j->i", &[&x, &five]).unwrap()), [5 * (v[0] + v[1] + v[2]), 5 * (v[3] + v[4] + v[5])]);
+        assert_eq!(of("j,ij->i", &[&five, &x]).unwrap(), of("ij,j->i", &[&x, &five]).unwrap());
+        assert_eq!(ints(&of("i,i,i->", &[&five, &five, &counting(&[3])]).unwrap()), [25 * (v[0] + v[1] + v[2])]);
+        assert_eq!(of("bi,bi->bi", &[&counting(&[1, 3]), &counting(&[4, 1])]).unwrap().shape(), &[4, 3]);
+        assert_eq!(of("i,i->i", &[&five, &counting(&[0])]).unwrap().shape(), &[0]);
+    }
+
+    #[test]
     fn what_is_no_equation() {
         let x = counting(&[2, 3]);
         for bad in ["i", "ij,jk", "ij->k", "ij->ii", "i1", "i..j", "......", "ij->...", "ii", "ijk", "->", "ij->i->j"] {
             assert!(of(bad, &[&x]).is_err(), "{bad}");
         }
         assert!(of("ij,j", &[&x, &counting(&[2])]).is_err());
-        assert!(of("ij,j", &[&x, &counting(&[1])]).is_err(), "letters do not broadcast");
+        assert!(of("ii", &[&counting(&[1, 3])]).is_err(), "a diagonal does not broadcast");
     }
 }

@@ -410,6 +410,8 @@ fn cases(op: &str) -> Option<Vec<Case>> {
             by_row(&[0], vec![X(&[2, 3]), X(&[3, 4])], vec![("subscripts", Str("ij,jk->ik"))]),
             by_row(&[0], vec![X(&[2, 3, 3])], vec![("subscripts", Str("bii->bi"))]),
             case(vec![X(&[2, 1, 3]), X(&[4, 3]), X(&[3])], vec![("subscripts", Str("...i,ki,i"))]),
+            case(vec![X(&[2, 3]), X(&[1])], vec![("subscripts", Str("ij,j->i"))]),
+            case(vec![X(&[1, 3]), X(&[4, 1])], vec![("subscripts", Str("bi,bi->bi"))]),
             case(vec![X(&[])], vec![("subscripts", Str("->"))]),
         ],
         "det" => vec![by_row(&[0], vec![X(&[2, 3, 3])], vec![]), case(vec![X(&[0, 0])], vec![])],
@@ -848,6 +850,16 @@ fn symbolic_dimensions() {
     );
     check("matmul", &[&[n, three], &[three, m]], &[], "Tensor[(n, m), float32]");
     check("matmul", &[&[n, three], &[four, m]], &[], "the summed extent of operand 1 is 4, but 3 is wanted");
+    let batch = [("subscripts", A::Str("bij,bjk->bik"))];
+    check("einsum", &[&[n, m, three], &[n, three, four]], &batch, "Tensor[(n, m, 4), float32]");
+    check("einsum", &[&[n, m, three], &[one, one, four]], &batch, "Tensor[(n, m, 4), float32]");
+    check("einsum", &[&[n, m, m], &[m, three, four]], &batch, "Tensor[(?, m, 4), float32]");
+    check(
+        "einsum",
+        &[&[n, m, three], &[n, four, m]],
+        &batch,
+        "an extent of one name of operand 1 is 4, but 3 is wanted",
+    );
     check("concat", &[&[n, three], &[m, three]], &[], "Tensor[(n + m, 3), float32]");
     check("concat", &[&[n, n], &[m, m]], &[("axis", A::Int(1))], "Tensor[(n, n + m), float32]");
     check(
