@@ -115,7 +115,27 @@ impl Window {
             }
             _ => return Err(Kept::because("it has both `auto_pad` and `pads`")),
         }
+        window.check_number(n)?;
         Ok(window)
+    }
+
+    /// That the format and the runtimes agree on how many windows there are. Where a window is larger than what it slides over, some round
+    /// towards zero.
+    fn check_number(&self, n: &mut NodeImport<'_, '_>) -> Result<(), Kept> {
+        let is_rounded_up = n.int("ceil_mode").unwrap_or(0) != 0;
+        let extents = n.extents(0)?;
+        let axes = self.kernel.len();
+        for axis in 0..axes {
+            let Some(extent) = extents[axis + 2] else { continue };
+            let padded = extent.saturating_add(self.pads[axis] + self.pads[axes + axis]);
+            let room = padded.saturating_sub(self.reach(axis));
+            if room < 0 && (room % self.strides[axis] == 0) == is_rounded_up {
+                return Err(Kept::because(
+                    "a window is larger than what it slides over; how many there are is not agreed on",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Pads so that there is one window for each stride that begins in the input; the odd element goes to the end or to the beginning.
@@ -147,7 +167,7 @@ impl Window {
             let inside = extents[axis + 2]?.checked_add(self.pads[axis])?;
             let free = inside.checked_add(self.pads[axes + axis])?.checked_sub(self.reach(axis))?;
             let last = free.checked_add(self.strides[axis] - 1)? / self.strides[axis];
-            if free < 0 || last.checked_mul(self.strides[axis])? >= inside {
+            if last.checked_mul(self.strides[axis])? >= inside {
                 return Some(false);
             }
         }

@@ -150,6 +150,23 @@ fn pools_by_version() {
 }
 
 #[test]
+fn windows_larger_than_what_they_slide_over() {
+    let pool = |opset: i64, op: &str, kernel: i64, stride: i64, ceil: i64| {
+        let lists = vec![ints_attribute("kernel_shape", &[kernel]), ints_attribute("strides", &[stride])];
+        one(opset, op, &[(FLOAT, &[1, 1, 2])], &["y"], [lists, vec![int_attribute("ceil_mode", ceil)]].concat())
+    };
+    for (op, native) in [("MaxPool", "nn.max_pool1d"), ("AveragePool", "nn.avg_pool1d"), ("LpPool", "nn.lp_pool1d")] {
+        for opset in [19, 22] {
+            assert_eq!(becomes(&pool(opset, op, 3, 2, 1)), native);
+            assert_eq!(becomes(&pool(opset, op, 3, 1, 0)), native);
+            assert_eq!(becomes(&pool(opset, op, 4, 2, 0)), native);
+            // Rounded towards zero there is one window, rounded down there is none.
+            assert_eq!(becomes(&pool(opset, op, 3, 2, 0)), format!("onnx.{op}"));
+        }
+    }
+}
+
+#[test]
 fn transposed_convolutions() {
     let [x, w]: [Input; 2] = [(FLOAT, &[1, 2, 4, 5]), (FLOAT, &[2, 3, 3, 3])];
     let convolve = |attribute: Vec<AttributeProto>| {

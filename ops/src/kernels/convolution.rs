@@ -384,9 +384,11 @@ mod tests {
         let w = Literal::splat(&[1, 2, 1 << 20, 1 << 20], 1f32);
         let r = convolve(&x, &w, None, 1, sliding(&[1 << 19, 1 << 19], &far, &[1, 1])).unwrap();
         assert_eq!(r.shape(), &[1, 1, 3, 3]);
-        for bad in [noise(&[1, 1, 2, 2], 1), noise(&[1, 2, 5, 1], 1), noise(&[1, 2, 2], 1), noise(&[1], 1)] {
+        for bad in [noise(&[1, 1, 2, 2], 1), noise(&[1, 2, 6, 1], 1), noise(&[1, 2, 2], 1), noise(&[1], 1)] {
             assert!(convolve(&x, &bad, None, 1, sliding(&[1, 1], &[0; 4], &[1, 1])).is_err());
         }
+        let none = convolve(&x, &noise(&[3, 2, 5, 1], 1), None, 1, sliding(&[1, 1], &[0; 4], &[1, 1])).unwrap();
+        assert_eq!(none.shape(), &[1, 3, 0, 4]);
         let w = noise(&[3, 1, 1, 1], 1);
         assert!(convolve(&x, &w, None, 2, sliding(&[1, 1], &[0; 4], &[1, 1])).is_err());
         assert!(convolve(&x, &w, None, 0, sliding(&[1, 1], &[0; 4], &[1, 1])).is_err());

@@ -286,7 +286,7 @@ pub(crate) fn images_of_patches(x: &Literal, image: &[usize], sliding: Sliding<'
     fn run<T: Number>(layout: &Layout, x: &Literal, shape: &[usize]) -> Result<Literal, Failure> {
         let view = View::<T>::new(x);
         let mut out = Output::<T>::new(shape)?;
-        if shape.contains(&0) {
+        if shape.contains(&0) || layout.windows == 0 {
             return out.finish();
         }
         let planes = element_count(&shape[..2]).ok_or(Failure::TooLarge)?;
@@ -419,5 +419,8 @@ mod tests {
         let ones = images_of_patches(&Literal::splat(&[1, 4, 4], 1f32), &[3, 3], s).unwrap();
         assert_eq!(ones, f32s(&[1, 1, 3, 3], &[1., 2., 1., 2., 4., 2., 1., 2., 1.]));
         assert!(images_of_patches(&x, &[3, 4], s).is_err());
+        let wide = sliding(&[1 << 30, 1 << 30], &[1 << 30, 1 << 30], &[0; 4], &[1, 1]);
+        let nothing = Literal::splat(&[1, 1 << 60, 0], 1f32);
+        assert_eq!(images_of_patches(&nothing, &[3, 3], wide).unwrap(), Literal::splat(&[1, 1, 3, 3], 0f32));
     }
 }

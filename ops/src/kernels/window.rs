@@ -83,7 +83,7 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// # Errors
-    /// If the lists do not have one entry an axis, if one is out of range, or if no window fits.
+    /// If the lists do not have one entry an axis, if one is out of range, or if a window is larger than an extent by more than a stride.
     pub(crate) fn new(input: &[usize], sliding: Sliding<'_>) -> Result<Windows, Failure> {
         let spatial = input.len();
         let Sliding { kernel, strides, padding, dilation, rounding } = sliding;
@@ -119,19 +119,21 @@ impl Windows {
             };
             let padded = axis.begin + axis.input + axis.end;
             let reach = (axis.kernel - 1) * axis.dilation + 1;
-            let Some(room) = padded.checked_sub(reach) else {
-                return Err(Failure::Mismatch(format!(
-                    "a window of {reach} does not fit in {padded}, the padded extent of spatial axis {i}"
-                )));
-            };
-            axis.output = 1 + match rounding {
-                Rounding::Floor => room / axis.stride,
+            // A window may reach beyond the end, and the number of windows is rounded all the same. Nothing here is 2^63 or more.
+            let (room, stride) = (padded as i64 - reach as i64, axis.stride as i64);
+            let windows = match rounding {
+                Rounding::Floor => room.div_euclid(stride) + 1,
                 Rounding::Ceil => {
-                    let steps = room.div_ceil(axis.stride);
+                    let steps = -(-room).div_euclid(stride);
                     // The last window must start before the padding at the end.
-                    if steps * axis.stride >= axis.begin + axis.input { steps.saturating_sub(1) } else { steps }
+                    if steps * stride >= (axis.begin + axis.input) as i64 { steps } else { steps + 1 }
                 }
             };
+            axis.output = usize::try_from(windows).map_err(|_| {
+                Failure::Mismatch(format!(
+                    "a window of {reach} does not fit in {padded}, the padded extent of spatial axis {i}"
+                ))
+            })?;
             axes[MAX_SPATIAL - spatial + i] = axis;
         }
         Ok(Windows { axes, spatial })
@@ -198,20 +200,24 @@ mod tests {
         // The fourth window would start in the padding.
         assert_eq!(windows(5, 2, 2, [1, 1], 1, Rounding::Ceil).output, 3);
         assert_eq!(windows(1, 1, 2, [0, 1], 1, Rounding::Ceil).output, 1);
-        assert!(
-            Windows::new(
-                &[2],
-                Sliding { kernel: &[3], strides: &[1], padding: &[0, 0], dilation: &[1], rounding: Rounding::Floor }
-            )
-            .is_err()
-        );
-        assert!(
-            Windows::new(
-                &[2],
-                Sliding { kernel: &[1], strides: &[0], padding: &[0, 0], dilation: &[1], rounding: Rounding::Floor }
-            )
-            .is_err()
-        );
+        assert_eq!(windows(0, 1, 2, [0, 2], 1, Rounding::Ceil).output, 1);
+        assert_eq!(windows(0, 1, 2, [0, 0], 1, Rounding::Ceil).output, 0);
+        let refused = |input: usize, kernel: i64, stride: i64, rounding: Rounding| {
+            let sliding = Sliding { kernel: &[kernel], strides: &[stride], padding: &[0, 0], dilation: &[1], rounding };
+            Windows::new(&[input], sliding).is_err()
+        };
+        assert!(refused(2, 1, 0, Rounding::Floor));
+        // A window that is larger than the extent, by a stride at most.
+        for (kernel, stride, floor, ceil) in
+            [(3, 1, Some(0), Some(0)), (3, 2, Some(0), Some(1)), (4, 2, Some(0), Some(0)), (4, 1, None, None)]
+        {
+            for (rounding, expected) in [(Rounding::Floor, floor), (Rounding::Ceil, ceil)] {
+                match expected {
+                    Some(n) => assert_eq!(windows(2, kernel, stride, [0, 0], 1, rounding).output, n),
+                    None => assert!(refused(2, kernel, stride, rounding)),
+                }
+            }
+        }
     }
 
     #[test]

@@ -876,6 +876,16 @@ fn symbolic_dimensions() {
         "Tensor[(n, 4, m, floordiv(m - 1, 2) + 1), float32]",
     );
     check("nn.max_pool1d", &[&[n, three, unknown]], &[("pool_size", A::Ints(&[2]))], "Tensor[(n, 3, ?), float32]");
+    let (size, ceil) = (("pool_size", A::Ints(&[4])), ("ceil_mode", A::Bool(true)));
+    let by_two = ("strides", A::Ints(&[2]));
+    check("nn.max_pool1d", &[&[n, m, three]], std::slice::from_ref(&size), "Tensor[(n, m, 0), float32]");
+    check("nn.max_pool1d", &[&[n, m, three]], &[size.clone(), by_two.clone(), ceil], "Tensor[(n, m, 1), float32]");
+    check(
+        "nn.max_pool1d",
+        &[&[n, m, one]],
+        &[size, by_two],
+        "a window of 4 does not fit in 1, the padded extent of spatial axis 0",
+    );
     check("squeeze", &[&[n, one]], &[], "Tensor[?, float32]");
     check(
         "strided_slice",
