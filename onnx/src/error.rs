@@ -174,6 +174,21 @@ pub enum ExportProblem {
         /// The element type.
         dtype: DType,
     },
+    /// A float of a call on elements of float64 that would be rounded.
+    #[error(
+        "`{name}` of `{operator}` is {value:?}, and the format would round it to float32; on elements of float64 it is to be \
+         one that float32 holds, such as {held:?}"
+    )]
+    Rounded {
+        /// The operator, as the module calls it.
+        operator: String,
+        /// The attribute of the counterpart.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// The nearest one that the format holds.
+        held: f64,
+    },
     /// The training information that is carried along is about an initializer that a pass has removed.
     #[error(
         "the training information is about `{0}`, which is not there any more; without the module's attribute `onnx_training` the model can be written"

@@ -1,6 +1,6 @@
 //! Activation functions.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, export_direct, float_attribute, import_direct, str_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, exact_float, export_direct, import_direct, str_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -92,8 +92,9 @@ fn export_activation(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut attributes = Vec::new();
     for (name, default) in attributes_of(n.native()) {
         let value = n.attrs().float(name).unwrap_or(f64::from(default));
+        let attribute = exact_float(n, name, value)?;
         if (value as f32).to_bits() != default.to_bits() {
-            attributes.push(float_attribute(name, value));
+            attributes.push(attribute);
         }
     }
     let inputs = n.operands()?;

@@ -3,7 +3,7 @@
 use anfora_ir::{AttrId, DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, float_attribute, floats_attribute, int_attribute, ints_attribute,
+    Conversion, Conversions, Lowered, NEWEST, exact_float, floats_attribute, int_attribute, ints_attribute,
     str_attribute,
 };
 use crate::error::ExportProblem;
@@ -281,7 +281,7 @@ fn common_attributes(n: &NodeExport<'_>) -> Result<Vec<AttributeProto>, ExportPr
         attributes.push(ints_attribute("axes", &axes));
     }
     if let Some(alpha) = attrs.float("cubic_alpha").filter(|_| attrs.raw("cubic_alpha").is_some()) {
-        attributes.push(float_attribute("cubic_coeff_a", alpha));
+        attributes.push(exact_float(n, "cubic_coeff_a", alpha)?);
     }
     for choice in [METHOD, ROUNDING, ASPECT_RATIO] {
         attributes.extend(choice.export(n)?);
@@ -326,7 +326,7 @@ fn export_crop(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     attributes.push(str_attribute(COORDINATES.onnx, CROP));
     let attrs = n.attrs();
     if let Some(value) = attrs.float("extrapolation_value").filter(|_| attrs.raw("extrapolation_value").is_some()) {
-        attributes.push(float_attribute("extrapolation_value", value));
+        attributes.push(exact_float(n, "extrapolation_value", value)?);
     }
     let mut inputs = vec![n.operand(0)?, n.operand_as(2, 1)?];
     push_size(n, &mut inputs)?;

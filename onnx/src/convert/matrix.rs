@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, float_attribute, import_direct, int_attribute,
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, exact_float, export_direct, import_direct, int_attribute,
     str_attribute,
 };
 use crate::error::ExportProblem;
@@ -74,7 +74,7 @@ pub(super) fn export_gemm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>
     for name in ["alpha", "beta"] {
         let value = n.attrs().float(name).unwrap_or(1.0);
         if value != 1.0 {
-            attributes.push(float_attribute(name, value));
+            attributes.push(exact_float(n, name, value)?);
         }
     }
     for (ours, theirs) in [("trans_a", "transA"), ("trans_b", "transB")] {

@@ -344,6 +344,15 @@ fn with_rank(n: &mut NodeExport<'_>, i: usize, name: String, rank: usize) -> Res
     Ok(n.step("Reshape", vec![name, shape], Vec::new()))
 }
 
+/// An attribute of a call that is a float. The format has float32 for it: among elements of float64 that has to be the very number.
+fn exact_float(n: &NodeExport<'_>, name: &'static str, value: f64) -> Result<AttributeProto, ExportProblem> {
+    let held = f64::from(value as f32);
+    if n.dtype(0) == Some(DType::Float64) && held.to_bits() != value.to_bits() && !value.is_nan() {
+        return Err(ExportProblem::Rounded { operator: n.native().to_owned(), name, value, held });
+    }
+    Ok(float_attribute(name, value))
+}
+
 /// An attribute that is an integer.
 pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), i: Some(value), ..AttributeProto::default() };

@@ -2,7 +2,9 @@
 
 use anfora_ir::{DType, Literal};
 
-use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, float_attribute, int_attribute, ints_attribute};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, OPSETS, exact_float, float_attribute, int_attribute, ints_attribute,
+};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -109,8 +111,8 @@ fn stash(n: &NodeExport<'_>) -> Option<AttributeProto> {
     (stash != 1).then(|| int_attribute("stash_type", stash))
 }
 
-fn epsilon(n: &NodeExport<'_>) -> AttributeProto {
-    float_attribute("epsilon", n.attrs().float("epsilon").unwrap_or(1e-5))
+fn epsilon(n: &NodeExport<'_>) -> Result<AttributeProto, ExportProblem> {
+    exact_float(n, "epsilon", n.attrs().float("epsilon").unwrap_or(1e-5))
 }
 
 /// That the first operand is not known to have no axis of channels.
@@ -159,7 +161,7 @@ fn export_batch_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 pub(super) fn export_batch_norm_with(n: &mut NodeExport<'_>, more: Vec<AttributeProto>) -> Result<(), ExportProblem> {
     has_channels_in_axis_1(n)?;
     let inputs = n.operands()?;
-    let mut attributes = vec![epsilon(n)];
+    let mut attributes = vec![epsilon(n)?];
     attributes.extend(more);
     n.emit("BatchNormalization", inputs, attributes);
     Ok(())
@@ -169,7 +171,7 @@ fn export_batch_norm_training(n: &mut NodeExport<'_>) -> Result<(), ExportProble
     has_channels_in_axis_1(n)?;
     let momentum = n.attrs().float("momentum").unwrap_or(0.9);
     let inputs = n.operands()?;
-    let attributes = vec![epsilon(n), float_attribute("momentum", momentum), int_attribute("training_mode", 1)];
+    let attributes = vec![epsilon(n)?, exact_float(n, "momentum", momentum)?, int_attribute("training_mode", 1)];
     n.drop_unused_outputs(1);
     n.emit("BatchNormalization", inputs, attributes);
     Ok(())
@@ -220,7 +222,7 @@ fn over_last_axes(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         return Err(ExportProblem::Unsupported(format!("`{}` over no axes", n.native())));
     }
     let inputs = n.operands()?;
-    let mut attributes = vec![first_of_axes(n), epsilon(n)];
+    let mut attributes = vec![first_of_axes(n), epsilon(n)?];
     attributes.extend(stash(n));
     n.emit(n.onnx(), inputs, attributes);
     Ok(())
@@ -250,7 +252,8 @@ fn import_instance_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 
 fn export_instance_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let inputs = n.operands()?;
-    n.emit("InstanceNormalization", inputs, vec![epsilon(n)]);
+    let attributes = vec![epsilon(n)?];
+    n.emit("InstanceNormalization", inputs, attributes);
     Ok(())
 }
 
@@ -272,24 +275,45 @@ fn import_group_norm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.call(operands, attrs)
 }
 
+/// The name of a list of `groups` elements, each of which stands there `each` times.
+fn repeated(n: &mut NodeExport<'_>, name: String, groups: i64, each: i64) -> Result<String, ExportProblem> {
+    let column = n.ints_constant(&[groups, 1], usize::MAX)?;
+    let column = n.step("Reshape", vec![name, column], Vec::new());
+    let shape = n.ints_constant(&[groups, each], usize::MAX)?;
+    let rows = n.step("Expand", vec![column, shape], Vec::new());
+    let whole = n.ints_constant(&[groups.saturating_mul(each)], usize::MAX)?;
+    Ok(n.step("Reshape", vec![rows, whole], Vec::new()))
+}
+
 fn export_group_norm(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let groups = n.attrs().int("num_groups").unwrap_or(1);
-    let extent = |i: usize, axis: usize| n.partial_extents(i).and_then(|e| e.get(axis).copied().flatten());
+    let extent =
+        |n: &NodeExport<'_>, i, axis| n.partial_extents(i).and_then(|e: Vec<_>| e.get(axis).copied().flatten());
+    // The form before is deprecated: only files that have it already get it.
+    if !n.states_versions() {
+        n.needs_opset(BY_CHANNEL_SINCE)?;
+    }
     let by_channel = n.opset() >= BY_CHANNEL_SINCE;
-    let wanted = if by_channel { extent(0, 1) } else { Some(groups) };
-    for i in [1, 2] {
-        if let (Some(found), Some(wanted)) = (extent(i, 0), wanted)
-            && found != wanted
-        {
-            if !by_channel {
-                n.needs_opset(BY_CHANNEL_SINCE)?;
+    let channels = extent(n, 0, 1);
+    let mut inputs = n.operands()?;
+    for (i, input) in inputs.iter_mut().enumerate().skip(1) {
+        let Some(found) = extent(n, i, 0) else { continue };
+        match channels {
+            _ if !by_channel && found != groups => n.needs_opset(BY_CHANNEL_SINCE)?,
+            _ if !by_channel => {}
+            Some(channels) if found == channels => {}
+            Some(channels) => {
+                let each = channels.checked_div(found).unwrap_or(0);
+                *input = repeated(n, std::mem::take(input), found, each)?;
             }
-            let what = "`nn.group_norm` with a scale or bias by group, in versions from 21 on";
-            return Err(ExportProblem::Unsupported(what.to_owned()));
+            None if found == groups && !n.states_versions() => {
+                let what = "`nn.group_norm` with a scale or bias by group and an unknown number of channels";
+                return Err(ExportProblem::Unsupported(what.to_owned()));
+            }
+            None => {}
         }
     }
-    let inputs = n.operands()?;
-    let mut attributes = vec![int_attribute("num_groups", groups), epsilon(n)];
+    let mut attributes = vec![int_attribute("num_groups", groups), epsilon(n)?];
     attributes.extend(stash(n).filter(|_| by_channel));
     n.emit("GroupNormalization", inputs, attributes);
     Ok(())
@@ -349,7 +373,7 @@ fn import_lrn(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 fn export_lrn(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut attributes = vec![int_attribute("size", n.attrs().int("size").unwrap_or(1))];
     for (name, default) in LRN_FLOATS {
-        attributes.push(float_attribute(name, n.attrs().float(name).unwrap_or(f64::from(default))));
+        attributes.push(exact_float(n, name, n.attrs().float(name).unwrap_or(f64::from(default)))?);
     }
     let inputs = n.operands()?;
     n.emit("LRN", inputs, attributes);

@@ -48,8 +48,8 @@ pub(super) struct Versions {
     opsets: FxHashMap<String, i64>,
     /// Before version 4 of the format every initializer is an input.
     pub(super) initializers_are_inputs: bool,
-    /// Whether operators have to have the element types of a call. What was read from a file comes out as it is.
-    pub(super) are_ours: bool,
+    /// Whether the module says them, as one that was read from a file does.
+    pub(super) are_stated: bool,
 }
 
 impl Versions {
@@ -58,7 +58,7 @@ impl Versions {
         Versions {
             opsets: model.opset_import.iter().map(|o| (domain(o.domain()), o.version())).collect(),
             initializers_are_inputs: model.ir_version.is_some_and(|v| v < 4),
-            are_ours: module.cx.find_attr(module.attrs(), keys::OPSETS).is_none(),
+            are_stated: module.cx.find_attr(module.attrs(), keys::OPSETS).is_some(),
         }
     }
 

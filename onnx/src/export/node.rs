@@ -45,6 +45,7 @@ trait Writer {
     fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem>;
     fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem>;
     fn fresh_name(&mut self, wish: &str) -> String;
+    fn states_versions(&self) -> bool;
 }
 
 impl Writer for Exporter<'_> {
@@ -58,6 +59,10 @@ impl Writer for Exporter<'_> {
 
     fn fresh_name(&mut self, wish: &str) -> String {
         self.names.claim(wish).to_string()
+    }
+
+    fn states_versions(&self) -> bool {
+        self.versions.are_stated
     }
 }
 
@@ -85,6 +90,11 @@ impl<'a> NodeExport<'a> {
     /// The version of the ONNX operator's domain.
     pub fn opset(&self) -> i64 {
         self.opset
+    }
+
+    /// Whether the module says itself which versions it is of, as one that was read from a file does.
+    pub fn states_versions(&self) -> bool {
+        self.exporter.states_versions()
     }
 
     /// Asks for a version of the operators.
@@ -303,7 +313,7 @@ impl<'m> Exporter<'m> {
             NodeExport { exporter: self, row, cx, call: &view, opset, outputs, used, nodes: Vec::with_capacity(1) };
         rule(&mut export)?;
         let mut nodes = export.nodes;
-        if self.versions.are_ours && row.domain.is_empty() {
+        if row.domain.is_empty() {
             for node in &nodes {
                 self.check_elements(node, &view, result.as_deref())?;
             }

@@ -9,6 +9,7 @@ mod errors;
 mod exporting;
 mod external;
 mod file_functions;
+mod forms;
 mod functions;
 mod models;
 mod mutations;
