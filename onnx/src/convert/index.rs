@@ -1,8 +1,10 @@
 //! Operators that choose elements by what is in operands: indices, conditions, diagonals.
 
+use anfora_ir::DType;
+
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute, str_attribute,
-    with_indices, with_int64, with_rank,
+    Conversion, Conversions, FLOAT, Lowered, NEWEST, OPSETS, export_direct, import_direct, int_attribute,
+    str_attribute, with_indices, with_int64, with_rank,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -115,7 +117,13 @@ fn import_one_hot(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_one_hot(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let inputs = n.operands()?;
+    let mut inputs = n.operands()?;
+    for (i, input) in inputs.iter_mut().enumerate().take(2) {
+        if n.dtype(i) == Some(DType::BFloat16) {
+            let to = int_attribute("to", i64::from(FLOAT));
+            *input = n.step("Cast", vec![std::mem::take(input)], vec![to]);
+        }
+    }
     export_with_int(n, inputs, "axis", -1)
 }
 

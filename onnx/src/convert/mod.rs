@@ -180,6 +180,8 @@ pub(crate) const BRANCHES: &str = "if";
 /// ([`version_6`]).
 pub(crate) const OPSETS: RangeInclusive<i64> = 7..=NEWEST;
 const NEWEST: i64 = 28;
+/// The format's number of float32.
+const FLOAT: i32 = 1;
 /// The format's number of int64.
 const INT64: i32 = 7;
 

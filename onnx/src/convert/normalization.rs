@@ -422,6 +422,10 @@ fn export_dropout(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     if inputs.len() > 1 {
         n.needs_opset(12)?;
     }
+    if n.opset() < 10 && n.is_output_used(1) {
+        // Before, the mask was not boolean.
+        n.needs_opset(10)?;
+    }
     n.drop_unused_outputs(1);
     n.emit("Dropout", inputs, vec![float_attribute("ratio", ratio)]);
     Ok(())

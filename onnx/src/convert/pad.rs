@@ -2,7 +2,10 @@
 
 use anfora_ir::{DType, Literal};
 
-use super::{Conversion, Conversions, Lowered, NEWEST, export_direct, float_attribute, ints_attribute, str_attribute};
+use super::{
+    Conversion, Conversions, Lowered, NEWEST, as_indices, float_attribute, ints_attribute, str_attribute, with_indices,
+    with_int64,
+};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -133,7 +136,10 @@ fn export_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.needs_opset(18)?;
     }
     let attributes = mode_attribute(n)?.into_iter().collect();
-    let inputs = n.operands()?;
+    let mut inputs = with_int64(n)?;
+    if let Some(axes) = inputs.get_mut(3) {
+        *axes = as_indices(n, 3)?;
+    }
     n.emit("Pad", inputs, attributes);
     Ok(())
 }
@@ -146,12 +152,8 @@ fn import_center(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_center(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    match n.attrs().ints("axes") {
-        None => export_direct(n),
-        Some(axes) => {
-            let inputs = n.operands()?;
-            n.emit("CenterCropPad", inputs, vec![ints_attribute("axes", &axes)]);
-            Ok(())
-        }
-    }
+    let attributes = n.attrs().ints("axes").map(|axes| ints_attribute("axes", &axes)).into_iter().collect();
+    let inputs = with_indices(n)?;
+    n.emit("CenterCropPad", inputs, attributes);
+    Ok(())
 }

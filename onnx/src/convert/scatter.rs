@@ -1,6 +1,6 @@
 //! Operators that write elements at places that an operand says.
 
-use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute};
+use super::{Conversion, Conversions, Lowered, NEWEST, int_attribute, str_attribute, with_indices, with_int64};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
 use crate::import::{Kept, NodeImport};
@@ -76,7 +76,7 @@ fn export_scatter(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.needs_opset(reduction_since(reduction))?;
         attributes.push(str_attribute("reduction", reduction));
     }
-    let inputs = n.operands()?;
+    let inputs = if n.native() == "scatter_nd" { with_int64(n)? } else { with_indices(n)? };
     n.emit(n.onnx(), inputs, attributes);
     Ok(())
 }

@@ -117,7 +117,13 @@ fn import_transpose(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
 }
 
 fn export_transpose(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
-    let attributes = n.attrs().ints("axes").map(|a| ints_attribute("perm", &a)).into_iter().collect();
+    // The format does not count these axes from the end.
+    let from_start = |axes: Vec<i64>| {
+        let rank = axes.len() as i64;
+        axes.into_iter().map(|a| if a < 0 { a + rank } else { a }).collect::<Vec<_>>()
+    };
+    let axes = n.attrs().ints("axes").map(from_start);
+    let attributes = axes.map(|a| ints_attribute("perm", &a)).into_iter().collect();
     let inputs = n.operands()?;
     n.emit("Transpose", inputs, attributes);
     Ok(())
@@ -135,6 +141,10 @@ fn import_axes_operand(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if n.operand(1).is_some() && n.literal(1).is_err() {
         if n.dtype(1)? != DType::Int64 {
             return n.unknown_elements(1);
+        }
+        let is_empty_excluded = matches!(n.extents(1).as_deref(), Ok([Some(1..)]));
+        if n.native() == "squeeze" && !is_empty_excluded {
+            return Err(Kept::because("its list of axes may be empty"));
         }
         let operands = n.all_operands()?;
         return n.call(operands, Vec::new());
@@ -163,17 +173,35 @@ fn export_axes_attribute(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.needs_opset(13)?;
     }
     let axes = n.attrs().ints("axis").or(listed);
-    let attributes = axes.map(|a| ints_attribute("axes", &a)).into_iter().collect();
     let x = n.operand(0)?;
+    if axes.as_ref().is_some_and(Vec::is_empty) {
+        return export_no_axes(n, x);
+    }
+    let attributes = axes.map(|a| ints_attribute("axes", &a)).into_iter().collect();
     n.emit(n.onnx(), vec![x], attributes);
+    Ok(())
+}
+
+/// No axes to our operators; to readers of the format an empty list is any, as if there were none.
+fn export_no_axes(n: &mut NodeExport<'_>, x: String) -> Result<(), ExportProblem> {
+    n.emit("Identity", vec![x], Vec::new());
     Ok(())
 }
 
 fn export_axes_operand(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let mut inputs = vec![n.operand(0)?];
-    if let Some(axes) = n.attrs().ints("axis") {
+    let axes = n.attrs().ints("axis");
+    let listed = axes.clone().or_else(|| n.literal(1).and_then(Literal::to_i64s));
+    if listed.as_ref().is_some_and(Vec::is_empty) {
+        return export_no_axes(n, inputs.remove(0));
+    }
+    if let Some(axes) = axes {
         inputs.push(n.ints_constant(&axes, 1)?);
     } else if !n.is_left_out(1) {
+        let is_empty_excluded = listed.is_some() || matches!(n.partial_extents(1).as_deref(), Some([Some(1..)]));
+        if n.native() == "squeeze" && !is_empty_excluded {
+            return Err(ExportProblem::Unsupported("`squeeze` by a list of axes that may be empty".to_owned()));
+        }
         inputs.push(as_int64(n, 1)?);
     }
     n.emit(n.onnx(), inputs, Vec::new());
@@ -285,11 +313,15 @@ fn export_split(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
         n.emit("Split", inputs, attributes);
         return Ok(());
     }
+    // Of a number of parts the format makes parts of one size, and a last one of what is left.
+    let only_last_differs = |sizes: &[i64]| sizes[..sizes.len().saturating_sub(1)].windows(2).all(|w| w[0] == w[1]);
     match n.result_extents(axis) {
         // Equal parts are what the format makes of no sizes.
         Some(sizes) if n.opset() < 18 && sections.is_some() && sizes.windows(2).all(|w| w[0] == w[1]) => {}
         Some(sizes) if n.opset() < 13 => attributes.push(ints_attribute("split", &sizes)),
-        Some(sizes) if n.opset() < 18 || sections.is_none() => inputs.push(n.ints_constant(&sizes, 1)?),
+        Some(sizes) if n.opset() < 18 || sections.is_none() || !only_last_differs(&sizes) => {
+            inputs.push(n.ints_constant(&sizes, 1)?)
+        }
         _ => match sections {
             Some(parts) => {
                 n.needs_opset(18)?;

@@ -154,6 +154,20 @@ impl Window {
         Some(())
     }
 
+    /// The windows of a call; `None` if its lists do not fit an operand of which so many extents are there.
+    fn of_call(n: &NodeExport<'_>, extents: usize) -> Option<Window> {
+        let kernel = n.attrs().ints("pool_size")?;
+        let axes = kernel.len();
+        let list = |name: &str, default: i64, len: usize| {
+            let list = n.attrs().ints(name).unwrap_or_else(|| vec![default; len]);
+            (list.len() == len).then_some(list)
+        };
+        let strides = list("strides", 1, axes)?;
+        let dilations = list("dilation", 1, axes)?;
+        let pads = list("padding", 0, 2 * axes)?;
+        (extents == axes + 2 && strides.iter().all(|&s| s > 0)).then_some(Window { kernel, strides, dilations, pads })
+    }
+
     /// The extent of a window, with the holes that a dilation makes.
     pub(super) fn reach(&self, axis: usize) -> i64 {
         (self.kernel[axis] - 1).saturating_mul(self.dilations[axis]).saturating_add(1)
@@ -264,8 +278,10 @@ fn import_pool(n: &mut NodeImport<'_, '_>, names: [&'static str; 3]) -> Result<L
     call(op, operands, attrs)
 }
 
-/// Adds `ceil_mode`, if the node has it and means by it what our operators do: since version 22 the format says, as we do, that windows which would begin
-/// in the padding at the end do not count.
+/// Since this version the format says, as we do, that windows which would begin in the padding at the end do not count.
+const CEIL_SINCE: i64 = 22;
+
+/// Adds `ceil_mode`, if the node has it and means by it what our operators do.
 pub(super) fn add_ceil_mode(
     n: &mut NodeImport<'_, '_>,
     window: &Window,
@@ -274,7 +290,7 @@ pub(super) fn add_ceil_mode(
     if n.int("ceil_mode").unwrap_or(0) == 0 {
         return Ok(());
     }
-    if n.opset() < 22 {
+    if n.opset() < CEIL_SINCE {
         let count = n.int("count_include_pad").unwrap_or(0) != 0;
         if count || window.all_begin_inside(&n.extents(0)?) != Some(true) {
             return Err(Kept::because("`ceil_mode` may make windows of padding alone"));
@@ -350,6 +366,12 @@ pub(super) fn pool_attributes(n: &mut NodeExport<'_>) -> Result<Vec<AttributePro
     attributes.extend(n.attrs().ints("pool_size").map(|k| ints_attribute("kernel_shape", &k)));
     if n.attrs().bool("ceil_mode").unwrap_or(false) {
         n.needs_opset(10)?;
+        let extents = n.partial_extents(0).unwrap_or_default();
+        let window = Window::of_call(n, extents.len());
+        let all_begin_inside = window.and_then(|w| w.all_begin_inside(&extents)) == Some(true);
+        if !all_begin_inside || n.attrs().bool("count_include_pad").unwrap_or(false) {
+            n.needs_opset(CEIL_SINCE)?;
+        }
         attributes.push(int_attribute("ceil_mode", 1));
     }
     Ok(attributes)

@@ -1,5 +1,6 @@
 //! Blocks to graphs, from an explicit stack of graphs that are not finished.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use anfora_ir::{
@@ -91,6 +92,8 @@ pub(super) struct Exporter<'m> {
     pub(super) given: Vec<FunctionConstant>,
     pub(super) options: &'m ExportOptions,
     pub(super) slots: Slots<'m>,
+    /// For each value, whether anything takes it, once that was asked.
+    pub(super) consumed: OnceCell<Vec<bool>>,
     pub(super) conditions: Conditions,
     pub(super) names: Names,
     pub(super) constants: Constants,
@@ -192,6 +195,7 @@ pub(super) fn export_graph<'m>(
         options,
         value_names: vec![None; slots.len()],
         slots,
+        consumed: OnceCell::new(),
         conditions: Conditions::of(cx, body),
         names: Names::default(),
         constants: Constants::new(options, versions, kind).map_err(|p| (None, p))?,

@@ -31,6 +31,7 @@ pub struct NodeExport<'a> {
 struct CallView<'a> {
     operands: Vec<OperandView>,
     attrs: AttrReader<'a>,
+    expr: ExprId,
     ty: TypeId,
     hints: Vec<&'a str>,
 }
@@ -46,6 +47,7 @@ trait Writer {
     fn own_constant(&mut self, literal: &Literal, wish: &str) -> Result<String, ExportProblem>;
     fn fresh_name(&mut self, wish: &str) -> String;
     fn states_versions(&self) -> bool;
+    fn is_consumed(&self, call: ExprId, output: usize) -> bool;
 }
 
 impl Writer for Exporter<'_> {
@@ -63,6 +65,13 @@ impl Writer for Exporter<'_> {
 
     fn states_versions(&self) -> bool {
         self.versions.are_stated
+    }
+
+    fn is_consumed(&self, call: ExprId, output: usize) -> bool {
+        match self.slots.fields(self.slots.of_call(call)).get(output) {
+            Some(Slot::Value(v)) => self.consumed.get_or_init(|| self.slots.consumed())[v.index()],
+            _ => false,
+        }
     }
 }
 
@@ -241,6 +250,11 @@ impl<'a> NodeExport<'a> {
         self.named_constant(&literal, i)
     }
 
+    /// Whether a node takes an output, or a graph returns it. That it has a name does not count.
+    pub fn is_output_used(&self, i: usize) -> bool {
+        self.exporter.is_consumed(self.call.expr, i)
+    }
+
     /// Leaves out outputs at the end that nothing uses, all but the first `keep`.
     pub fn drop_unused_outputs(&mut self, keep: usize) {
         while self.outputs.len() > keep && self.used.last() == Some(&false) {
@@ -305,7 +319,7 @@ impl<'m> Exporter<'m> {
             operands.push(OperandView { slot: self.slots.of_atom(o)?, ty: self.body.ty(o) });
         }
         let attrs = AttrReader { cx, op: call.op, attrs: call.attrs };
-        let view = CallView { operands, attrs, ty: call.ty, hints: self.hints(call.meta)? };
+        let view = CallView { operands, attrs, expr: call.expr, ty: call.ty, hints: self.hints(call.meta)? };
         let (outputs, used) = self.results(call.expr)?;
         let result = outputs.first().cloned();
         let opset = self.versions.opset(&row.domain);

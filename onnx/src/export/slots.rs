@@ -285,6 +285,29 @@ impl<'m> Slots<'m> {
         }
     }
 
+    /// For each value, whether an operand or a result is it, or a tuple with it. An alias counts.
+    pub(super) fn consumed(&self) -> Vec<bool> {
+        let mut consumed = vec![false; self.values.len()];
+        let mut mark = |slot: Slot| {
+            for field in self.fields(slot) {
+                if let Slot::Value(v) = field {
+                    consumed[v.index()] = true;
+                }
+            }
+        };
+        self.of_tail.values().for_each(|&tail| mark(tail));
+        for (id, expr) in self.body.exprs() {
+            let atoms = match expr {
+                Expr::Proj { .. } => continue,
+                Expr::Let { value: atom, .. } | Expr::If { cond: atom, .. } => vec![atom],
+                _ => self.body.operands_of(id).to_vec(),
+            };
+            let variables = atoms.into_iter().filter(|&a| self.body.as_var(a).is_some());
+            variables.filter_map(|a| self.of_atom(a).ok()).for_each(&mut mark);
+        }
+        consumed
+    }
+
     /// What an atom stands for.
     pub(super) fn of_atom(&self, atom: ExprId) -> Result<Slot, ExportProblem> {
         match self.body.expr(atom) {
