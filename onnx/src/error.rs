@@ -194,6 +194,12 @@ pub enum ExportProblem {
         "the training information is about `{0}`, which is not there any more; without the module's attribute `onnx_training` the model can be written"
     )]
     Training(String),
+    /// A function that is the subgraph of several nodes, with more in it than can be written for each.
+    #[error(
+        "`{0}` is the subgraph of several nodes, and with the subgraphs in it, written for each, it makes the file many times as \
+         large as the module; let it call a function of the module, which is written once"
+    )]
+    Repeated(String),
     /// A type that ONNX does not have.
     #[error("the type {0} cannot be written")]
     Type(String),

@@ -6,6 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{ExportError, ExportProblem};
 
+/// By how many nodes for each that it has a module may grow when functions are put where their values are needed, and by how many in any case.
+const MAX_GROWTH: usize = 8;
+const LEAST_GROWTH: usize = 1 << 16;
+
 /// The module with the functions that it makes closures of, or gives to others as values, put where their values are needed; `None` if it has none.
 /// LambdaLifting makes such functions of the graphs of control-flow nodes, and a file has no other place for these than the node.
 ///
@@ -18,11 +22,20 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
     }
     let mut module = module.clone();
     call_known_closures(&mut module);
-    inline_functions(&mut module, &names, None).map_err(|(function, failure)| ExportError {
-        function: function.unwrap_or_else(|| entry.to_owned()),
-        binding: None,
-        problem: ExportProblem::Unsupported(format!("functions as values: {failure}")),
-    })?;
+    let nodes: usize = module.functions().map(|(_, function)| function.body.len()).sum();
+    let max_growth = nodes.saturating_mul(MAX_GROWTH).max(LEAST_GROWTH);
+    let inlined =
+        inline_functions(&mut module, &names, Some(max_growth)).map_err(|(function, failure)| ExportError {
+            function: function.unwrap_or_else(|| entry.to_owned()),
+            binding: None,
+            problem: ExportProblem::Unsupported(format!("functions as values: {failure}")),
+        })?;
+    if inlined.is_limited
+        && let Some(function) = functions_as_values(&module).into_iter().next()
+    {
+        let problem = ExportProblem::Repeated(format!("@{function}"));
+        return Err(ExportError { function: entry.to_owned(), binding: None, problem });
+    }
     Ok(Some(module))
 }
 

@@ -27,6 +27,9 @@ use crate::types::SymbolNames;
 
 /// Readers take no deeper nesting of graphs in nodes.
 const MAX_GRAPHS: usize = 33;
+/// How many bytes graphs may take that are written again, since several nodes have them: for each node of the function, and in any case.
+const REPEATED_BY_NODE: u64 = 1 << 10;
+const REPEATED: u64 = 64 << 20;
 
 /// A graph that is written.
 pub(super) struct ExportedGraph {
@@ -106,6 +109,10 @@ pub(super) struct Exporter<'m> {
     pub(super) seen_domains: FxHashSet<String>,
     /// Bytes written so far, about.
     pub(super) size: u64,
+    /// Inner graphs that are written.
+    pub(super) written: FxHashSet<Block>,
+    /// Bytes of graphs that were written already.
+    pub(super) repeated_bytes: u64,
     /// Nodes of finished graphs.
     pub(super) nodes: usize,
 }
@@ -205,6 +212,8 @@ pub(super) fn export_graph<'m>(
         domains: Vec::new(),
         seen_domains: FxHashSet::default(),
         size: 0,
+        written: FxHashSet::default(),
+        repeated_bytes: 0,
         nodes: 0,
     };
     exporter.run(function)
@@ -265,6 +274,7 @@ impl<'m> Exporter<'m> {
                 }
                 _ => {
                     let finished = stack.pop().expect("it is the last one");
+                    let block = finished.block;
                     let finished = self.close(finished).map_err(|p| (None, p))?;
                     let Some(outer) = stack.last_mut() else {
                         let domains = std::mem::take(&mut self.domains);
@@ -274,6 +284,9 @@ impl<'m> Exporter<'m> {
                     };
                     self.grow(finished.encoded_len()).map_err(|p| (None, p))?;
                     let pending = outer.pending.as_mut().expect("the call around a graph waits for it");
+                    if self.is_repeated_too_often(block, finished.encoded_len()) {
+                        return Err((pending.var, self.too_many_repetitions(block, &stack)));
+                    }
                     pending.graphs.push(Bytes::from(finished.encode_to_vec()));
                     continue;
                 }
@@ -350,6 +363,30 @@ impl<'m> Exporter<'m> {
     fn grow(&mut self, bytes: usize) -> Result<(), ExportProblem> {
         self.size += bytes as u64;
         if self.size > MAX_FILE { Err(ExportProblem::TooLarge) } else { Ok(()) }
+    }
+
+    /// Whether this graph, which takes so many bytes, makes those that were written already too many.
+    fn is_repeated_too_often(&mut self, block: Block, bytes: usize) -> bool {
+        if self.written.insert(block) {
+            return false;
+        }
+        self.repeated_bytes += bytes as u64;
+        self.repeated_bytes > REPEATED_BY_NODE.saturating_mul(self.body.len() as u64).max(REPEATED)
+    }
+
+    /// That a graph, or the `fn` around it, is written too often.
+    fn too_many_repetitions(&self, block: Block, around: &[OpenGraph]) -> ExportProblem {
+        let mut blocks = std::iter::once(block).chain(around.iter().rev().map(|g| g.block));
+        let lambda = blocks.find_map(|b| match b {
+            Block::Lambda(lambda) => Some(lambda),
+            _ => None,
+        });
+        let bindings = self.body.exprs().filter_map(|(_, expr)| match expr {
+            Expr::Let { var, value, .. } if Some(value) == lambda => Some(var),
+            _ => None,
+        });
+        let name = bindings.filter_map(|var| self.body.var_name(var)).next();
+        ExportProblem::Repeated(name.map_or_else(|| "fn".to_owned(), |n| format!("%{}", self.cx.names.get(n))))
     }
 
     /// Whether a graph is that of the model.

@@ -383,6 +383,36 @@ fn a_fn_that_is_its_own_subgraph() {
     );
 }
 
+/// Functions of which each has the one before as the subgraph of two nodes.
+#[test]
+fn a_subgraph_is_not_written_over_and_over_without_end() {
+    let parameters = "%i: int64, %c: bool, %a: Tensor[(1,), float32]";
+    let node = |name: &str, of: &str, body: &str| {
+        format!("let %{name}: Tensor[(1,), float32] = onnx.Loop(%i, %c, %{of}, {body}, onnx_subgraphs=[\"body\"]);")
+    };
+    let twice = |body: &str| format!("{{ {} {} (%c, %z) }}", node("y", "a", body), node("z", "y", body));
+    let globals = |depth: usize| {
+        let mut text = format!("def private @f0({parameters}) {{ let %r = nn.relu(%a); (%c, %r) }}\n");
+        for i in 1..depth {
+            text.push_str(&format!("def private @f{i}({parameters}) {}\n", twice(&format!("@f{}", i - 1))));
+        }
+        format!("{text}def @main({parameters}) {}", twice(&format!("@f{}", depth - 1)))
+    };
+    let lambdas = |depth: usize| {
+        let mut text = format!("let %f0 = fn ({parameters}) {{ let %r = nn.relu(%a); (%c, %r) }};\n");
+        for i in 1..depth {
+            text.push_str(&format!("let %f{i} = fn ({parameters}) {};\n", twice(&format!("%f{}", i - 1))));
+        }
+        let body = format!("%f{}", depth - 1);
+        format!("def @main({parameters}) {{ {text} {} {} %z }}", node("y", "a", &body), node("z", "y", &body))
+    };
+    for text in [globals(8), lambdas(8)] {
+        assert!(written(&text).encoded_len() > 1 << 8);
+    }
+    refused(&globals(30), &["`@f", "is the subgraph of several nodes", "let it call a function"]);
+    refused(&lambdas(30), &["`%f", "is the subgraph of several nodes", "let it call a function"]);
+}
+
 #[test]
 fn one_fn_may_be_several_subgraphs() {
     let g = written_graph(

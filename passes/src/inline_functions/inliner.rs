@@ -34,6 +34,8 @@ pub(super) struct Inliner<'a> {
     pub(super) uses: usize,
     /// By how many nodes the module may still grow.
     pub(super) left: Option<usize>,
+    /// Whether something was not inlined because of that.
+    pub(super) is_limited: bool,
 }
 
 impl<'a> Inliner<'a> {
@@ -59,6 +61,7 @@ impl<'a> Inliner<'a> {
             new_symbols: FxHashMap::default(),
             uses: 0,
             left,
+            is_limited: false,
         }
     }
 
@@ -82,7 +85,10 @@ impl<'a> Inliner<'a> {
         {
             match left.checked_sub(callee.full_size()) {
                 Some(rest) => *left = rest,
-                None => return operand,
+                None => {
+                    self.is_limited = true;
+                    return operand;
+                }
             }
         }
         atom

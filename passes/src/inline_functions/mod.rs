@@ -87,6 +87,8 @@ pub struct Inlined {
     pub uses: usize,
     /// How many functions were removed.
     pub functions: usize,
+    /// Whether some use stays because the module would have grown by more than it may.
+    pub is_limited: bool,
     /// Why functions were not inlined.
     pub remarks: Vec<Diagnostic>,
 }
@@ -142,6 +144,7 @@ pub fn inline_functions(
         let growth = callee.full_size().saturating_mul(if goes { count - 1 } else { count });
         match left {
             Some(limit) if growth > limit => {
+                result.is_limited = true;
                 if result.remarks.len() < Inlined::MAX_REMARKS {
                     let message = format!(
                         "`@{}` stays: with it in the {count} places that use it, the module would grow by {growth} nodes, and {limit} are left",
@@ -177,7 +180,7 @@ pub fn inline_functions(
         if !graph.mentions(key).iter().any(|m| callees.contains_key(&m.global)) {
             continue;
         }
-        result.uses += inline_into(module, key, &callees, &mut left)?;
+        result.uses += inline_into(module, key, &callees, &mut left, &mut result.is_limited)?;
         let Some(function) = module.get(key) else { continue };
         for global in named_in(&function.body, |global| callees.contains_key(&global)) {
             if let Some(named) = module.cx.globals.get(global).target.function()
@@ -221,12 +224,14 @@ fn inline_into(
     key: FunctionKey,
     callees: &FxHashMap<GlobalId, Callee>,
     left: &mut Option<usize>,
+    is_limited: &mut bool,
 ) -> Result<usize, (Option<String>, Failure)> {
     let name = module.name(key).to_string();
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
     let mut inliner = Inliner::new(cx, &function.body, callees, *left);
     sweep(cx, function, &mut inliner).map_err(|failure| (Some(name), failure))?;
     *left = inliner.left;
+    *is_limited |= inliner.is_limited;
     Ok(inliner.uses)
 }
 
