@@ -3,8 +3,8 @@
 use anfora_ir::{DType, Literal};
 
 use super::{
-    Conversion, Conversions, Lowered, NEWEST, as_indices, float_attribute, ints_attribute, str_attribute, with_indices,
-    with_int64,
+    Conversion, Conversions, Lowered, NEWEST, as_indices, as_int64, float_attribute, ints_attribute, str_attribute,
+    with_indices, with_int64,
 };
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -138,7 +138,8 @@ fn export_operands(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
     let attributes = mode_attribute(n)?.into_iter().collect();
     let mut inputs = with_int64(n)?;
     if let Some(axes) = inputs.get_mut(3) {
-        *axes = as_indices(n, 3)?;
+        // Checkers read constant axes as int64, although the format has int32 too.
+        *axes = if n.literal(3).is_some() { as_int64(n, 3)? } else { as_indices(n, 3)? };
     }
     n.emit("Pad", inputs, attributes);
     Ok(())

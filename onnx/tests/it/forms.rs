@@ -123,6 +123,8 @@ fn indices_and_sizes_are_of_types_that_the_format_takes() {
         assert_eq!(nodes(&of(dtype, "(2,)"), "nn.pad(%x, %i)", None), format!("{scatter_nd}Pad"), "{dtype}");
         let some = "nn.pad(%x, dense<Tensor[(2,), int64]>[1, 1], none, %i)";
         assert_eq!(nodes(&of(dtype, "(1,)"), some, None), format!("{other}Pad"), "{dtype}");
+        let known = format!("nn.pad(%x, dense<Tensor[(2,), int64]>[1, 1], none, dense<Tensor[(1,), {dtype}]>[0])");
+        assert_eq!(nodes(&of(dtype, "(1,)"), &known, None), format!("{scatter_nd}Pad"), "{dtype}");
         let crop = "center_crop_pad(%x, %i)";
         assert_eq!(nodes(&of(dtype, "(1,)"), crop, None), format!("{other}CenterCropPad"), "{dtype}");
     }
