@@ -43,6 +43,11 @@ pub enum ImportProblem {
     /// A function of the model calls itself, maybe through others.
     #[error("the function `{0}` calls itself, maybe through others, which a function of a model cannot")]
     Recursion(String),
+    /// Nodes of functions refer to attributes so often that the values would take a multiple of the file in their places.
+    #[error(
+        "its nodes refer so often to attributes of functions that these would take many times the bytes of the file"
+    )]
+    References,
     /// Something that is not supported, and cannot be kept unseen.
     #[error("{0} is not supported yet")]
     Unsupported(&'static str),

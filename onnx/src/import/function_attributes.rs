@@ -3,16 +3,33 @@
 use prost::Message;
 use rustc_hash::FxHashMap;
 
+use crate::error::ImportProblem;
 use crate::proto::{AttributeProto, FunctionProto, NodeProto};
 
 /// The attributes that a function declares, each with its value; `None` if it has neither a value nor a default.
-pub(super) type Arguments = FxHashMap<String, Option<AttributeProto>>;
+///
+/// Values in place of references are bounded by [`room_for`], as each is decoded wherever it stands.
+pub(super) type Arguments = FxHashMap<String, Option<Argument>>;
+
+/// A value of an attribute.
+#[derive(Clone)]
+pub(super) struct Argument {
+    value: AttributeProto,
+    /// In bytes.
+    size: usize,
+}
+
+impl Argument {
+    fn new(value: &AttributeProto) -> Argument {
+        Argument { value: value.clone(), size: value.encoded_len() }
+    }
+}
 
 /// The attributes that a function declares, with their defaults.
 pub(super) fn declared(function: &FunctionProto) -> Arguments {
     let mut declared = Arguments::default();
     declared.extend(function.attribute.iter().map(|name| (name.clone(), None)));
-    declared.extend(function.attribute_proto.iter().map(|a| (a.name().to_owned(), Some(a.clone()))));
+    declared.extend(function.attribute_proto.iter().map(|a| (a.name().to_owned(), Some(Argument::new(a)))));
     declared
 }
 
@@ -22,7 +39,7 @@ pub(super) fn given_attributes<'a>(declared: &Arguments, call: &'a NodeProto) ->
     for attribute in &call.attribute {
         let is_plain = attribute.g.is_none() && attribute.graphs.is_empty() && attribute.ref_attr_name.is_none();
         let default = declared.get(attribute.name())?;
-        let fits = default.as_ref().is_none_or(|default| default.r#type() == attribute.r#type());
+        let fits = default.as_ref().is_none_or(|default| default.value.r#type() == attribute.r#type());
         if !is_plain || !fits {
             return None;
         }
@@ -40,23 +57,40 @@ pub(super) fn key_of(given: &[&AttributeProto]) -> Vec<u8> {
 /// The attributes of a function for a call.
 pub(super) fn arguments(declared: &Arguments, given: &[&AttributeProto]) -> Arguments {
     let mut arguments = declared.clone();
-    arguments.extend(given.iter().map(|&a| (a.name().to_owned(), Some(a.clone()))));
+    arguments.extend(given.iter().map(|&a| (a.name().to_owned(), Some(Argument::new(a)))));
     arguments
 }
 
-/// A node of a function, with the attributes that it takes from the function's.
-pub(super) fn with_arguments(mut node: NodeProto, arguments: &Arguments) -> NodeProto {
+/// How many bytes of values may stand in place of references to them, in a file of so many bytes: time stays linear in it.
+pub(super) fn room_for(file: usize) -> usize {
+    const AT_LEAST: usize = 1 << 24;
+    file.saturating_mul(64).max(AT_LEAST)
+}
+
+/// A node of a function, with the attributes that it takes from the function's. What they take is taken from `room`.
+///
+/// # Errors
+/// If there is less room.
+pub(super) fn with_arguments(
+    mut node: NodeProto,
+    arguments: &Arguments,
+    room: &mut usize,
+) -> Result<NodeProto, ImportProblem> {
     if arguments.is_empty() || node.attribute.iter().all(|a| a.ref_attr_name.is_none()) {
-        return node;
+        return Ok(node);
     }
-    let attributes = std::mem::take(&mut node.attribute).into_iter();
-    let resolved = attributes.filter_map(|attribute| match arguments.get(attribute.ref_attr_name()) {
-        Some(value) => {
-            let value = value.clone()?;
-            Some(AttributeProto { name: attribute.name, doc_string: attribute.doc_string, ..value })
+    let mut resolved = Vec::with_capacity(node.attribute.len());
+    for attribute in std::mem::take(&mut node.attribute) {
+        let Some(argument) = arguments.get(attribute.ref_attr_name()) else {
+            resolved.push(attribute);
+            continue;
+        };
+        if let Some(Argument { value, size }) = argument {
+            *room = room.checked_sub(*size).ok_or(ImportProblem::References)?;
+            let AttributeProto { name, doc_string, .. } = attribute;
+            resolved.push(AttributeProto { name, doc_string, ..value.clone() });
         }
-        None => Some(attribute),
-    });
-    node.attribute = resolved.collect();
-    node
+    }
+    node.attribute = resolved;
+    Ok(node)
 }

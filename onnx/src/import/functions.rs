@@ -12,7 +12,7 @@ use anfora_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of};
+use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of, room_for};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
 use super::kept::Kept;
@@ -37,6 +37,8 @@ pub(super) struct FunctionTable {
     opsets: Vec<(String, i64)>,
     names: FxHashSet<String>,
     counters: FxHashMap<String, u64>,
+    /// See [`room_for`].
+    pub(super) room: usize,
 }
 
 /// Domain, name and overload.
@@ -118,8 +120,10 @@ pub(super) enum FunctionNode {
 impl FunctionTable {
     /// Those functions of a model that may be imported. Those of the standard domain are not among them: whether one of these
     /// or the operator of its name is meant is not said.
-    pub(super) fn of_model(model: &ModelProto, of_model: &FxHashMap<String, i64>) -> FunctionTable {
-        let mut table = FunctionTable::default();
+    ///
+    /// `size` is that of the file, in bytes.
+    pub(super) fn of_model(model: &ModelProto, of_model: &FxHashMap<String, i64>, size: usize) -> FunctionTable {
+        let mut table = FunctionTable { room: room_for(size), ..FunctionTable::default() };
         table.names.insert("main".to_owned());
         let mut versions = of_model.clone();
         let mut twice = FxHashSet::default();

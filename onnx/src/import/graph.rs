@@ -290,7 +290,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                     Some(node) => {
                         graph.taken += 1;
                         self.nodes += usize::from(graph.taken > graph.sparse_initializers);
-                        let node = with_arguments(node, &self.arguments);
+                        let node = with_arguments(node, &self.arguments, &mut self.functions.room)
+                            .map_err(|p| ImportError::new(&graph.place, p))?;
                         match has_graphs(&node) {
                             true => {
                                 let branches = self.may_be_if(&node);

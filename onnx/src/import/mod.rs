@@ -79,6 +79,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         return Err(at_file(ImportProblem::Empty));
     }
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
+    let size = bytes.len();
     let mut model = with_room(&summary);
     model.merge(bytes).map_err(|e| at_file(e.into()))?;
     let at_model = |p: ImportProblem| ImportError::new("the model", p);
@@ -109,7 +110,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
         kept: &kept,
         files: summary.external_data.map(|_| &files),
     };
-    let mut functions = FunctionTable::of_model(&model, &settings.opsets);
+    let mut functions = FunctionTable::of_model(&model, &settings.opsets, size);
     let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
     functions.take_imported(&mut model).map_err(at_model)?;
     if summary.external_data.is_some() {

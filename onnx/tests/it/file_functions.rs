@@ -1,7 +1,7 @@
 //! Functions of a file, of any domain: functions of the module when they are called, and again functions of their domain when they are written.
 
 use anfora_ir::{Module, Visibility, alpha_equal};
-use anfora_onnx::convert::{float_attribute, int_attribute};
+use anfora_onnx::convert::{float_attribute, int_attribute, ints_attribute};
 use anfora_onnx::proto::{AttributeProto, AttributeType, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto};
 use anfora_onnx::{ImportOptions, import};
 use bytes::Bytes;
@@ -76,8 +76,6 @@ fn it_is_one_of_the_module_and_comes_back() {
         vec![call("inner", &["a"], &["b"], vec![]), node("Add", &["b", "k"], &["s"], vec![])],
     );
     let mut m = with(vec![inner, outer], vec![call("outer", &["x", "x"], &["u", "v"], vec![])], &[("u", 4), ("v", 4)]);
-    m.functions[1].opset_import.reverse();
-    m.functions[1].opset_import.reverse();
     m.functions[0].opset_import.truncate(1);
     let module = assert_comes_back(&m);
     let inner = module.get(module.find("inner").unwrap()).unwrap();
@@ -128,6 +126,24 @@ fn attributes_are_those_of_the_call() {
     assert_eq!(names, ["f", "f_1", "f_2"]);
     assert!(back.functions.iter().all(|f| f.domain() == DOMAIN && f.attribute.is_empty()));
     assert!(alpha_equal(&module, &read(&back)), "{module}");
+}
+
+/// Each place decodes its value for itself: a file of a few megabytes could ask for hours of that.
+#[test]
+fn attributes_that_stand_in_too_many_places_keep_the_calls_as_they_are() {
+    let of_references = |count: usize| {
+        let constant =
+            |i| node("Constant", &[], &[&format!("k{i}")], vec![referring("value_ints", AttributeType::Ints, "table")]);
+        let mut nodes: Vec<NodeProto> = (0..count).map(constant).collect();
+        nodes.push(node("Relu", &["a"], &["b"], vec![]));
+        let mut f = function("f", &["a"], &["b"], nodes);
+        f.attribute_proto = vec![ints_attribute("table", &(0..10_000).collect::<Vec<i64>>())];
+        with(vec![f], vec![call("f", &["x"], &["u"], vec![])], &[("u", 4)])
+    };
+    assert_eq!(reasons(&of_references(20)), [""; 0]);
+    let reasons = reasons(&of_references(2_000));
+    let [reason] = reasons.as_slice() else { panic!("{reasons:?}") };
+    assert!(reason.contains("its function cannot be one of the module") && reason.contains("refer"), "{reason}");
 }
 
 #[test]
