@@ -4,11 +4,12 @@
 //! 64,000; `ANFORA_LINEAR=1000000` compares 125,000 with 1,000,000, and `ANFORA_SHAPES=chain,nested-if` does so for these shapes only. The factor is a power of two, so that vectors and tables that double when they grow
 //! are equally full in both.
 //!
-//! What one thread allocates cannot be told from what another does, so each processor is given a process of its own, with a share of the shapes.
+//! What one thread allocates cannot be told from what another does, so each shape is given a process of its own.
 
 use std::alloc::System;
-use std::process::{Child, Command, Stdio};
-use std::thread::available_parallelism;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 use anfora::ir::work;
 use anfora::programs::Shape;
@@ -51,31 +52,37 @@ fn work_a_binding_does_not_grow_with_the_program() {
     }
 }
 
-/// Runs this test in other processes, each for some of the shapes.
+/// Runs this test in other processes, one for each of the shapes, as many at a time as there are processors.
 fn share_out(shapes: &[Shape]) {
-    let processes = available_parallelism().map_or(1, usize::from).min(shapes.len());
-    let start = |share: usize| -> Child {
-        let names: Vec<&str> = shapes.iter().skip(share).step_by(processes).map(|s| s.name()).collect();
-        let test = std::env::current_exe().expect("this program has a path");
-        Command::new(test)
-            .args(["--exact", "work_a_binding_does_not_grow_with_the_program"])
-            .env("ANFORA_SHAPES", names.join(","))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a process starts")
-    };
-    let children: Vec<Child> = (0..processes).map(start).collect();
-    let mut failures = String::new();
-    for child in children {
-        let output = child.wait_with_output().expect("the process ends");
-        let said = String::from_utf8_lossy(&output.stdout);
-        if !output.status.success() || !said.contains("1 passed") {
-            failures.push_str(&said);
-            failures.push_str(&String::from_utf8_lossy(&output.stderr));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut failures = String::new();
+        while let Some(shape) = shapes.get(next.fetch_add(1, Relaxed)) {
+            failures.push_str(&failures_of(shape));
         }
-    }
+        failures
+    };
+    let failures: String = thread::scope(|scope| {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|w| w.join().expect("it does not panic")).collect()
+    });
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// What this test says of a shape, in another process, if it fails.
+fn failures_of(shape: &Shape) -> String {
+    let test = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(test)
+        .args(["--exact", "work_a_binding_does_not_grow_with_the_program"])
+        .env("ANFORA_SHAPES", shape.name())
+        .output()
+        .expect("a process starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    match output.status.success() && said.contains("1 passed") {
+        true => String::new(),
+        false => format!("{said}{}", String::from_utf8_lossy(&output.stderr)),
+    }
 }
 
 fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
