@@ -200,21 +200,17 @@ fn can_work(registry: &PassRegistry, names: &[&str]) -> bool {
 fn orders_are_refused_just_where_they_cannot_work() {
     let registry = anfora::passes::registry();
     let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).collect();
-    let mut state = 7u64;
-    let mut draw = move |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = fastrand::Rng::with_seed(7);
     let cx = context(&registry);
     let (mut refused, mut fine) = (0, 0);
     for _ in 0..2000 {
-        let row: Vec<&str> = (0..1 + draw(6)).map(|_| names[draw(names.len())]).collect();
+        let row: Vec<&str> = (0..1 + random.usize(..6)).map(|_| names[random.usize(..names.len())]).collect();
         let text = row.join(",");
-        let nested = match draw(3) {
+        let nested = match random.usize(..3) {
             0 => text.clone(),
             1 => format!("fixpoint<1>({text})"),
             _ => {
-                let at = draw(row.len() + 1);
+                let at = random.usize(..row.len() + 1);
                 format!("fixpoint<1>({}),fixpoint<1>({})", row[..at].join(","), row[at..].join(","))
             }
         };

@@ -7,18 +7,9 @@ use anfora::ir::{Literal, Module, Source, first_difference, parse_module, verify
 use anfora::manager::{PassContext, parse_pipeline, run_pass};
 use anfora::onnx::{ExportOptions, ImportOptions, export, import};
 use anfora::passes::{FusionLimits, fuse_ops, is_primitive, registry};
+use fastrand::Rng;
 
 const PROGRAMS: u64 = 400;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed ^ (mixed >> 29)) % n as u64) as usize
-    }
-}
 
 /// What a variable holds: tensors of float32.
 #[derive(Copy, Clone, PartialEq)]
@@ -38,7 +29,7 @@ use Type::{Half, Row, Sized, Square, Tall};
 
 /// Regions of operators that ONNX has, one after the other.
 struct Generator {
-    random: Random,
+    random: Rng,
     text: String,
     /// Those that are visible, with what they hold.
     visible: Vec<(String, Type)>,
@@ -49,7 +40,7 @@ impl Generator {
     /// One of the last few of a type; a half is there once a square was split.
     fn pick(&mut self, ty: Type) -> Option<String> {
         let all: Vec<&String> = self.visible.iter().filter(|v| v.1 == ty).map(|v| &v.0).collect();
-        let back = self.random.below(all.len().clamp(1, 4));
+        let back = self.random.usize(..all.len().clamp(1, 4));
         Some(all.get(all.len().checked_sub(back + 1)?)?.to_string())
     }
 
@@ -61,15 +52,15 @@ impl Generator {
     }
 
     fn literal(&mut self, shape: &str, elements: usize) -> String {
-        let elements: Vec<String> = (0..elements).map(|i| format!("{}", i + self.random.below(3))).collect();
+        let elements: Vec<String> = (0..elements).map(|i| format!("{}", i + self.random.usize(..3))).collect();
         format!("dense<Tensor[{shape}, float32]>[{}]", elements.join(", "))
     }
 
     fn binding(&mut self) -> Option<()> {
-        let any = [Square, Square, Row, Half, Tall, Sized][self.random.below(6)];
+        let any = [Square, Square, Row, Half, Tall, Sized][self.random.usize(..6)];
         let (a, b) = (self.pick(any)?, self.pick(any)?);
         let (s, r) = (self.pick(Square)?, self.pick(Row)?);
-        match self.random.below(16) {
+        match self.random.usize(..16) {
             0 => self.bind(&format!("exp({a})"), any),
             1 => self.bind(&format!("negative({a})"), any),
             2 => self.bind(&format!("tanh({a})"), any),
@@ -85,7 +76,7 @@ impl Generator {
                 self.bind(&value, Tall);
             }
             9 => {
-                let value = format!("sum({s}, axis=[{}])", self.random.below(2));
+                let value = format!("sum({s}, axis=[{}])", self.random.usize(..2));
                 self.bind(&value, Row);
             }
             10 => self.bind(&format!("matmul({a}, {s})"), any),
@@ -110,13 +101,13 @@ impl Generator {
     fn region(&mut self) {
         let before = self.visible.len();
         self.text.push_str("  dataflow {\n");
-        let wanted = self.count + 2 + self.random.below(20);
+        let wanted = self.count + 2 + self.random.usize(..20);
         while self.count < wanted {
             let _ = self.binding();
         }
         let inside = self.visible.split_off(before);
         let last = inside.len() - 1;
-        let outputs = inside.into_iter().enumerate().filter(|(i, _)| *i == last || self.random.below(8) == 0);
+        let outputs = inside.into_iter().enumerate().filter(|(i, _)| *i == last || self.random.usize(..8) == 0);
         let outputs: Vec<(String, Type)> = outputs.map(|p| p.1).collect();
         let names: Vec<&str> = outputs.iter().map(|(n, _)| n.as_str()).collect();
         writeln!(self.text, "  output({})\n  }}", names.join(", ")).unwrap();
@@ -126,14 +117,14 @@ impl Generator {
     fn program(seed: u64) -> String {
         let params = [("%s", Square), ("%r", Row), ("%t", Tall), ("%n", Sized)];
         let mut g = Generator {
-            random: Random(seed),
+            random: Rng::with_seed(seed),
             text: "def @main(%s: Tensor[(4, 4), float32], %r: Tensor[(4,), float32], %t: Tensor[(5, 4), float32], \
                    %n: Tensor[(n, 4), float32]) {\n"
                 .to_string(),
             visible: params.map(|(name, ty)| (name.to_string(), ty)).to_vec(),
             count: 0,
         };
-        for _ in 0..2 + g.random.below(2) {
+        for _ in 0..2 + g.random.usize(..2) {
             g.region();
         }
         let results: Vec<&str> = g.visible[params.len()..].iter().map(|(n, _)| n.as_str()).collect();

@@ -10,6 +10,7 @@ use anfora_ir::{
     module_hash,
 };
 use anfora_testing::{depth, on_small_stack};
+use fastrand::Rng;
 
 fn assert_equal(a: &Module, b: &Module) {
     assert_eq!(first_difference(a, b).map(|d| d.to_string()), None);
@@ -277,20 +278,10 @@ fn hashes(m: &Module, ids: &[ExprId]) -> Vec<u64> {
     ids.iter().map(|&id| hasher.hash(&m.cx, body, id)).collect()
 }
 
-/// A deterministic source of small numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.0 >> 33) % n as u64) as usize
-    }
-}
-
 /// A random `fn` of few operators and variables, so that many pairs of them are alpha-equal.
 fn random_fn(
     b: &mut FunctionBuilder<'_>,
-    random: &mut Random,
+    random: &mut Rng,
     scope: &mut Vec<ExprId>,
     p: ExprId,
     depth: usize,
@@ -299,9 +290,9 @@ fn random_fn(
     let outer = scope.len();
     let params = b.open_lambda(&[("u", v), ("v", v)], None, &[]);
     scope.extend(params);
-    for _ in 0..random.below(3) {
-        let pick = |r: &mut Random, scope: &[ExprId]| scope[r.below(scope.len())];
-        let value = match random.below(4) {
+    for _ in 0..random.usize(..3) {
+        let pick = |r: &mut Rng, scope: &[ExprId]| scope[r.usize(..scope.len())];
+        let value = match random.usize(..4) {
             0 if depth > 0 => random_fn(b, random, scope, p, depth - 1),
             1 if depth > 0 => {
                 b.open_block();
@@ -320,7 +311,7 @@ fn random_fn(
             scope.push(bound);
         }
     }
-    let tail = scope[random.below(scope.len())];
+    let tail = scope[random.usize(..scope.len())];
     scope.truncate(outer);
     b.close_lambda(tail).unwrap()
 }
@@ -332,7 +323,7 @@ fn hashes_within_a_body_agree_with_equality() {
     let mut b = FunctionBuilder::new(&mut m, "main");
     let mut scope = vec![b.param("x", v), b.param("y", v)];
     let p = b.param("p", c);
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     let fns: Vec<ExprId> = (0..400).map(|_| random_fn(&mut b, &mut random, &mut scope, p, 2)).collect();
     for &f in &fns {
         b.bind("f", f);

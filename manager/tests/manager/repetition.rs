@@ -6,6 +6,7 @@ use anfora_ir::{Body, DType, Expr, FunctionBuilder, Module};
 use anfora_manager::{
     FunctionPass, ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind, Repeat, Sequential,
 };
+use fastrand::Rng;
 
 use crate::support::{Log, add_function, bump, empty_module, module, set_bumps, snapshot};
 
@@ -318,16 +319,16 @@ fn a_body_that_was_assigned_is_another() {
 }
 
 /// A module of functions that call each other at random, with marks in their attributes.
-fn random_module(random: &mut impl FnMut(usize) -> usize) -> Module {
+fn random_module(random: &mut Rng) -> Module {
     let mut module = empty_module();
     let ty = module.cx.types.static_tensor(DType::Float32, &[8]);
-    let n = 2 + random(8);
+    let n = 2 + random.usize(..8);
     for i in 0..n {
         let mut f = FunctionBuilder::new(&mut module, &format!("f{i}"));
         let x = f.param("x", ty);
         let mut value = f.call_op("negate", &[x], &[]).unwrap();
-        for _ in 0..random(3) {
-            let callee = f.global(&format!("f{}", random(i + 1)));
+        for _ in 0..random.usize(..3) {
+            let callee = f.global(&format!("f{}", random.usize(..i + 1)));
             if let Ok(call) = f.call(callee, &[x]) {
                 f.bind("c", call);
             }
@@ -336,7 +337,7 @@ fn random_module(random: &mut impl FnMut(usize) -> usize) -> Module {
         f.finish(value).unwrap();
     }
     for key in module.order().to_vec() {
-        let level = module.cx.int_attr(random(4) as i64);
+        let level = module.cx.int_attr(random.usize(..4) as i64);
         let (f, cx) = module.get_mut(key).unwrap();
         f.attrs = cx.with_attr(f.attrs, "level", Some(level));
     }
@@ -431,16 +432,11 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
         })
     };
     for seed in 1..=200_u64 {
-        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let mut random = move |n: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % n as u64) as usize
-        };
+        let mut random = Rng::with_seed(seed);
         let start = random_module(&mut random);
-        let plan: Vec<(usize, usize)> = (0..2 + random(5)).map(|_| (random(9), random(3))).collect();
-        let nested = random(3);
+        let plan: Vec<(usize, usize)> =
+            (0..2 + random.usize(..5)).map(|_| (random.usize(..9), random.usize(..3))).collect();
+        let nested = random.usize(..3);
         let run = |all: bool, threads: usize| {
             let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
             let make = |&(kind, after): &(usize, usize)| -> Arc<dyn Pass> {

@@ -553,12 +553,11 @@ mod tests {
         fn slow<C: Calc>(x: C, n: u32) -> C {
             (0..n).fold(C::ZERO, |acc, _| acc.add(x))
         }
-        let mut seed = 1u64;
+        let mut random = fastrand::Rng::with_seed(1);
         for case in 0..400 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let bits = (seed >> 32) as u32;
+            let bits = random.u32(..);
             let x = if case % 3 == 0 { f32::from_bits(bits) } else { (bits as f32) / 3.0e9 - 0.5 };
-            let n = (seed >> 8) as u32 % 300_000;
+            let n = random.u32(..300_000);
             assert_eq!(f32::narrow(x.repeat_add(n.into())).to_bits(), f32::narrow(slow(x, n)).to_bits(), "{x} {n}");
         }
         for n in [1u32, 2, 3, 1000, 123_457] {

@@ -10,12 +10,9 @@ pub(super) fn counting(shape: &[usize]) -> Literal {
 
 /// A float32 tensor of numbers between -1 and 1.
 pub(super) fn noise(shape: &[usize], seed: u64) -> Literal {
-    let mut state = seed;
+    let mut random = fastrand::Rng::with_seed(seed);
     let n = element_count(shape).expect("a small shape");
-    let numbers = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    });
+    let numbers = std::iter::repeat_with(|| 2.0 * random.f32() - 1.0);
     Literal::from_elements(shape, &numbers.take(n).collect::<Vec<_>>()).expect("one element each")
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anfora_ir::{Body, Context, OpRegistry};
+use fastrand::Rng;
 
 use super::FusionLimits;
 use super::dominators::{Dominators, NONE};
@@ -15,12 +16,11 @@ struct Plain {
     edges: Vec<(u32, u32, u8)>,
 }
 
-struct Random(u64);
+struct Random(Rng);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
+        self.0.u64(..n)
     }
 
     fn graph(&mut self) -> Plain {
@@ -120,7 +120,7 @@ fn by_definition(plain: &Plain, max_depth: usize) -> Vec<u32> {
 fn groups_are_those_that_walking_every_path_finds() {
     let cx = Context::new(std::sync::Arc::new(OpRegistry::new()));
     let body = Body::new(&cx.types);
-    let mut random = Random(7);
+    let mut random = Random(Rng::with_seed(7));
     let mut merged = 0;
     for _ in 0..20_000 {
         let plain = random.graph();

@@ -5,28 +5,23 @@ use std::fmt::Write as _;
 use anfora_interp::Interpreter;
 use anfora_ir::{DType, Element, Literal, Module, Source, parse_module, verify_module};
 use anfora_passes::{FoldBudget, FoldedIntoWeights, fold_batch_norm};
+use fastrand::Rng;
 use half::{bf16, f16};
 
 const PROGRAMS: u64 = 512;
 
-/// A small generator of numbers, so that a failing program is found again by its seed.
-struct Random(u64);
+/// A failing program is found again by its seed.
+struct Random(Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 29)
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.usize(..n)
     }
 
     /// Between 0.5 and 2, of either sign.
     fn factor(&mut self) -> f64 {
-        let size = 0.5 + 1.5 * (self.next() % 1000) as f64 / 1000.0;
-        if self.next().is_multiple_of(2) { size } else { -size }
+        let size = 0.5 + 1.5 * f64::from(self.0.u32(..1000)) / 1000.0;
+        if self.0.bool() { size } else { -size }
     }
 
     fn list(&mut self, count: usize, mut number: impl FnMut(&mut Random) -> f64) -> String {
@@ -39,6 +34,8 @@ impl Random {
 
 struct Program {
     text: String,
+    /// The same, with what every step computes as the result.
+    with_steps: String,
     input: Vec<usize>,
     dtype: DType,
     /// How many steps can be folded, and how many calls there are in all.
@@ -51,7 +48,7 @@ fn shape(extents: &[usize]) -> String {
 }
 
 fn program(seed: u64) -> Program {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::with_seed(seed));
     let dtype = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16][random.below(4)];
     let name = dtype.name();
     let axes = 1 + random.below(3);
@@ -120,11 +117,11 @@ fn program(seed: u64) -> Program {
             last = bind(&mut text, format!("subtract({more}, {last})"));
         }
     }
-    if region {
-        writeln!(text, "  output({last}) }}").unwrap();
-    }
-    writeln!(text, "  {last}\n}}").unwrap();
-    Program { text, input, dtype, steps }
+    let every = (1..=at).map(|i| format!("%v{i}")).collect::<Vec<_>>().join(", ");
+    let output = |list: &str| if region { format!("  output({list}) }}\n") } else { String::new() };
+    let with_steps = format!("{text}{}  ({every})\n}}\n", output(&every));
+    write!(text, "{}  {last}\n}}\n", output(&last)).unwrap();
+    Program { text, with_steps, input, dtype, steps }
 }
 
 fn tensor(random: &mut Random, dtype: DType, shape: &[usize]) -> Literal {
@@ -172,19 +169,25 @@ fn random_chains_compute_what_they_did() {
     for seed in 0..PROGRAMS {
         let program = program(seed);
         let text = &program.text;
-        let mut module = parse_module(Source::new("random", text.clone()), anfora_ops::standard())
-            .unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e[0]));
-        let x = tensor(&mut Random(!seed), program.dtype, &program.input);
+        let parse = |text: &str| {
+            parse_module(Source::new("random", text.to_owned()), anfora_ops::standard())
+                .unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e[0]))
+        };
+        let mut module = parse(text);
+        let x = tensor(&mut Random(Rng::with_seed(!seed)), program.dtype, &program.input);
         let before = Interpreter::new(&module).run("main", std::slice::from_ref(&x)).unwrap().tensor().unwrap().clone();
         let result = folded(&mut module);
         verify_module(&module).unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}\n{module}", e[0]));
         assert_eq!(result.folded, program.steps, "seed {seed}: {:?}\n{text}\n{module}", result.remarks);
         let calls = module.to_string().matches("let %").count() + program.steps;
         assert_eq!(calls, text.matches("let %").count(), "seed {seed}:\n{text}\n{module}");
-        let after = Interpreter::new(&module).run("main", &[x]).unwrap().tensor().unwrap().clone();
+        let after = Interpreter::new(&module).run("main", std::slice::from_ref(&x)).unwrap().tensor().unwrap().clone();
         assert_eq!((before.dtype(), before.shape()), (after.dtype(), after.shape()));
         let (before, after) = (numbers(&before), numbers(&after));
-        let largest = before.iter().fold(1.0f64, |m, e| m.max(e.abs()));
+        let with_steps = parse(&program.with_steps);
+        let steps = Interpreter::new(&with_steps).run("main", &[x]).unwrap();
+        let steps = steps.values.tensors(steps.result, usize::MAX);
+        let largest = steps.into_iter().flat_map(numbers).fold(1.0f64, |m, e| m.max(e.abs()));
         let worst = before.iter().zip(&after).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst <= tolerance(program.dtype) * largest, "seed {seed}: {worst} of {largest}\n{text}\n{module}");
         done += result.folded;

@@ -7,18 +7,9 @@ use anfora_interp::{Interpreter, Outcome};
 use anfora_ir::{Literal, Module, Source, first_difference, parse_module, verify_module};
 use anfora_manager::{PassContext, parse_pipeline, run_pass};
 use anfora_passes::{FusionLimits, fuse_ops, registry};
+use fastrand::Rng;
 
 const PROGRAMS: u64 = 1000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed ^ (mixed >> 29)) % n as u64) as usize
-    }
-}
 
 /// What a variable holds.
 #[derive(Copy, Clone, PartialEq)]
@@ -37,7 +28,7 @@ enum Type {
 
 /// Regions, one after the other and in branches, of operators of all patterns.
 struct Generator {
-    random: Random,
+    random: Rng,
     text: String,
     /// Those that are visible, with what they hold.
     visible: Vec<(String, Type)>,
@@ -48,10 +39,10 @@ impl Generator {
     fn pick(&mut self, ty: Type) -> Option<String> {
         let all: Vec<usize> = (0..self.visible.len()).filter(|&i| self.visible[i].1 == ty).collect();
         // Rather a late one, so that chains, skips and joins come about.
-        let back = self.random.below(all.len().clamp(1, 4));
-        let far = self.random.below(5) == 0;
+        let back = self.random.usize(..all.len().clamp(1, 4));
+        let far = self.random.usize(..5) == 0;
         let i = match far {
-            true => *all.get(self.random.below(all.len().max(1)))?,
+            true => *all.get(self.random.usize(..all.len().max(1)))?,
             false => *all.get(all.len().checked_sub(back + 1)?)?,
         };
         Some(self.visible[i].0.clone())
@@ -62,19 +53,19 @@ impl Generator {
         let s = self.pick(Type::Square)?;
         let t = self.pick(Type::Square)?;
         let r = self.pick(Type::Row)?;
-        Some(match self.random.below(22) {
+        Some(match self.random.usize(..22) {
             0 => (format!("exp({s})"), Type::Square),
             1 => (format!("negative({s})"), Type::Square),
             2 | 3 => (format!("add({s}, {t})"), Type::Square),
             4 => (format!("multiply({s}, {r})"), Type::Square),
             5 => (format!("add({r}, {})", self.pick(Type::Row)?), Type::Row),
             6 => (format!("tanh({r})"), Type::Row),
-            7 => (format!("sum({s}, axis=[{}])", self.random.below(2)), Type::Row),
+            7 => (format!("sum({s}, axis=[{}])", self.random.usize(..2)), Type::Row),
             8 => (format!("matmul({s}, {t})"), Type::Square),
             9 => (format!("matmul({s}, {r})"), Type::Row),
             10 => (format!("permute_dims({s})"), Type::Square),
             11 => (format!("split({s}, sections=2)"), Type::Halves),
-            12 => (format!("{}.{}", self.pick(Type::Halves)?, self.random.below(2)), Type::Half),
+            12 => (format!("{}.{}", self.pick(Type::Halves)?, self.random.usize(..2)), Type::Half),
             13 => (format!("concat({}, {})", self.pick(Type::Half)?, self.pick(Type::Half)?), Type::Square),
             14 => (format!("exp({})", self.pick(Type::Half)?), Type::Half),
             15 => (format!("({s}, {r})"), Type::Pair),
@@ -88,14 +79,14 @@ impl Generator {
     }
 
     fn numbers(&mut self, n: usize) -> String {
-        (0..n).map(|_| format!("{}", self.random.below(3))).collect::<Vec<_>>().join(", ")
+        (0..n).map(|_| format!("{}", self.random.usize(..3))).collect::<Vec<_>>().join(", ")
     }
 
     /// A region; what it puts out is visible afterwards.
     fn region(&mut self, indent: &str) {
         let before = self.visible.len();
         writeln!(self.text, "{indent}dataflow {{").unwrap();
-        for _ in 0..2 + self.random.below(16) {
+        for _ in 0..2 + self.random.usize(..16) {
             let Some((value, ty)) = self.value() else { continue };
             self.count += 1;
             let name = format!("%v{}", self.count);
@@ -107,7 +98,7 @@ impl Generator {
         let outputs: Vec<(String, Type)> = inside
             .into_iter()
             .enumerate()
-            .filter(|(i, _)| *i == last || self.random.below(8) == 0)
+            .filter(|(i, _)| *i == last || self.random.usize(..8) == 0)
             .map(|p| p.1)
             .collect();
         let names: Vec<&str> = outputs.iter().map(|(n, _)| n.as_str()).collect();
@@ -116,11 +107,11 @@ impl Generator {
     }
 
     fn program(seed: u64) -> String {
-        let mut g = Generator { random: Random(seed), text: String::new(), visible: Vec::new(), count: 0 };
+        let mut g = Generator { random: Rng::with_seed(seed), text: String::new(), visible: Vec::new(), count: 0 };
         g.text.push_str("def @main(%x: Tensor[(4, 4), float32], %r: Tensor[(4,), float32], %flag: bool) {\n");
         g.visible = vec![("%x".to_string(), Type::Square), ("%r".to_string(), Type::Row)];
-        for _ in 0..1 + g.random.below(3) {
-            if g.random.below(3) > 0 {
+        for _ in 0..1 + g.random.usize(..3) {
+            if g.random.usize(..3) > 0 {
                 g.region("  ");
                 continue;
             }

@@ -121,11 +121,10 @@ fn a_compacted_body_is_refused() {
 #[test]
 fn ancestors_agree_with_walking_up() {
     let mut tree = AncestorTree::new();
-    let mut state = 7u64;
+    let mut random = fastrand::Rng::with_seed(7);
     for i in 1..3000u64 {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         // Deep on the whole, with forks.
-        let parent = i - 1 - (state >> 33) % i.min(3);
+        let parent = i - 1 - random.u64(..i.min(3));
         assert_eq!(tree.add(parent as u32), i as u32);
     }
     let up = |mut a: u32, mut b: u32| {

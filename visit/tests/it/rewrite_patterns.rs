@@ -13,6 +13,7 @@ use anfora_visit::pattern::{
     StopReason, any, any_literal, any_of, call, capture, literal, op, op_in, rest, rewrite_patterns, tuple,
 };
 use expect_test::expect;
+use fastrand::Rng;
 
 /// The standard operators, and a fused one.
 fn registry() -> Arc<OpRegistry> {
@@ -701,28 +702,28 @@ fn a_deep_replacement_is_taken_apart_without_recursion() {
 }
 
 /// A program of random choices over integers, in which every rule below is exact: chains, branches, regions, and nested operands in every other round.
-fn random_program(random: &mut impl FnMut(usize) -> usize, nested: bool) -> String {
-    struct Writer<'r, R> {
+fn random_program(random: &mut Rng, nested: bool) -> String {
+    struct Writer<'r> {
         text: String,
         scopes: Vec<Vec<usize>>,
         next: usize,
         nested: bool,
-        random: &'r mut R,
+        random: &'r mut Rng,
     }
-    impl<R: FnMut(usize) -> usize> Writer<'_, R> {
+    impl Writer<'_> {
         fn atom(&mut self) -> String {
-            match (self.random)(6) {
-                0 => ["1", "0", "2"][(self.random)(3)].to_string(),
+            match self.random.usize(..6) {
+                0 => ["1", "0", "2"][self.random.usize(..3)].to_string(),
                 _ => {
                     let visible: Vec<usize> = self.scopes.iter().flatten().copied().collect();
-                    format!("%v{}", visible[(self.random)(visible.len())])
+                    format!("%v{}", visible[self.random.usize(..visible.len())])
                 }
             }
         }
 
         fn line(&mut self) -> usize {
             let (a, b) = (self.atom(), self.atom());
-            let value = match (self.random)(5) {
+            let value = match self.random.usize(..5) {
                 0 => format!("negative({a})"),
                 1 | 2 => format!("add({a}, {b})"),
                 3 if self.nested => format!("multiply({a}, negative({b}))"),
@@ -751,7 +752,7 @@ fn random_program(random: &mut impl FnMut(usize) -> usize, nested: bool) -> Stri
     let mut w = Writer { text: String::new(), scopes: vec![vec![0]], next: 1, nested, random };
     w.text.push_str("def @main(%v0: int32, %c: bool) {\n");
     for _ in 0..12 {
-        match (w.random)(6) {
+        match w.random.usize(..6) {
             0 => {
                 let number = w.next;
                 w.next += 1;
@@ -809,11 +810,7 @@ fn random_programs_stay_whole_and_mean_the_same() {
             .map(|&(v, c)| interpreter.run("main", &[Literal::scalar(v), Literal::scalar(c)]).unwrap())
             .collect()
     };
-    let mut state = 7u32;
-    let mut random = move |n: usize| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 16) as usize % n
-    };
+    let mut random = Rng::with_seed(7);
     let mut rewrites = 0;
     for round in 0..400 {
         let text = random_program(&mut random, round % 2 == 1);
