@@ -1,6 +1,6 @@
 //! No shape of program overflows the stack: every operation, on every shape, on a thread with a 64 KiB stack. An overflow ends the process.
 //!
-//! The ordinary run goes 20,000 deep; `ANFORA_DEEP=1000000` sets another depth.
+//! The ordinary run goes 10,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 //!
 //! An optimiser makes loops of some recursions, and who embeds anfora may build it without one: `ANFORA_STACK_KIB=256 cargo test --profile test-unoptimised --workspace
 //! --test deep` shows that there are none. The stack is larger then because frames are, not because they are more.
@@ -12,7 +12,7 @@ use anfora::stress::{Operation, Subject};
 use anfora_testing::{depth, on_small_stack};
 
 fn every_operation(shape: Shape) {
-    let subject = Arc::new(on_small_stack(move || Subject::new(shape, depth(20_000))).expect("a shape builds"));
+    let subject = Arc::new(on_small_stack(move || Subject::new(shape, depth(10_000))).expect("a shape builds"));
     let mut failures = Vec::new();
     for operation in Operation::all() {
         let subject = Arc::clone(&subject);
