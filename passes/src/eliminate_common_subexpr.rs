@@ -82,6 +82,7 @@ pub fn eliminate_common_subexpr(
         flags,
         effects: Effects::before_rewriting(cx, body, purity),
         seen: HashTable::with_capacity(body.len() / 4),
+        values: Vec::with_capacity(body.len() / 4),
         scopes: vec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
         here: 0,
         lambda: 0,
@@ -96,7 +97,7 @@ pub fn eliminate_common_subexpr(
 
 /// A value that was seen. Its hash is kept, so that a probe seldom reads the arena, and growing never does.
 #[derive(Copy, Clone)]
-struct Entry {
+struct Seen {
     hash: u32,
     /// The scope that it is in, by its number.
     scope: u32,
@@ -119,7 +120,10 @@ struct Pass<'a> {
     order: OperandOrder,
     flags: OpFlags,
     effects: Effects<'a>,
-    seen: HashTable<Entry>,
+    /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a cache.
+    seen: HashTable<u32>,
+    /// The values that were seen, as they come.
+    values: Vec<Seen>,
     /// All scopes, as they come; the function's own block first.
     scopes: Vec<SeenScope>,
     /// The innermost scope that is open, and its lambda.
@@ -224,7 +228,7 @@ impl Pass<'_> {
 
 /// Whether a value that was seen is visible: its scope is open, or was a region whose output it is.
 #[inline]
-fn is_visible(s: &Sweep<'_>, scopes: &[SeenScope], entry: &Entry) -> bool {
+fn is_visible(s: &Sweep<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
     let scope = &scopes[entry.scope as usize];
     scope.is_open || (scope.is_region && scopes[scope.around as usize].is_open && !s.body.is_dataflow_var(entry.var))
 }
@@ -267,8 +271,9 @@ impl Rewrite for Pass<'_> {
     #[inline]
     fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
         let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
-        let Pass { order, flags, seen, scopes, here, lambda, merged, .. } = self;
-        let is_same = |e: &Entry| {
+        let Pass { order, flags, seen, values, scopes, here, lambda, merged, .. } = self;
+        let is_same = |&i: &u32| {
+            let e = &values[i as usize];
             e.hash == hash
                 && scopes[e.scope as usize].lambda == *lambda
                 // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
@@ -276,11 +281,12 @@ impl Rewrite for Pass<'_> {
                     !is_visible(s, scopes, e) || alpha_equal_exprs(s.cx, s.body, a, b)
                 })
         };
-        let slot = seen.entry(spread(hash), is_same, |e| spread(e.hash));
+        let slot = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
         if let hash_table::Entry::Occupied(slot) = &slot
-            && is_visible(s, scopes, slot.get())
+            && let entry = &values[*slot.get() as usize]
+            && is_visible(s, scopes, entry)
         {
-            let by = slot.get().var.expr();
+            let by = entry.var.expr();
             let (ty, wanted) = (s.body.ty(by), s.body.ty(site.var.map_or(value, VarId::expr)));
             if ty != wanted && !s.cx.types.accepts(wanted, ty) {
                 return Ok(Outcome::Keep);
@@ -289,7 +295,8 @@ impl Rewrite for Pass<'_> {
             return Ok(Outcome::Replace(by));
         }
         if let Some(var) = site.var {
-            slot.insert(Entry { hash, scope: *here, value, var });
+            slot.insert(values.len() as u32);
+            values.push(Seen { hash, scope: *here, value, var });
         }
         Ok(Outcome::Keep)
     }
