@@ -39,7 +39,7 @@ impl Program {
     }
 }
 
-/// Programs for all: as many as `ANFORA_CASES` says (256), or the one of `ANFORA_SEED` and `ANFORA_SIZE`.
+/// Programs for all: as many as `ANFORA_CASES` says (160), or the one of `ANFORA_SEED` and `ANFORA_SIZE`.
 pub(crate) fn pool() -> &'static [Program] {
     static POOL: OnceLock<Vec<Program>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -47,7 +47,7 @@ pub(crate) fn pool() -> &'static [Program] {
         if let Some(seed) = number("ANFORA_SEED") {
             return vec![Program::new(number("ANFORA_SIZE").unwrap_or(60) as usize, seed)];
         }
-        (0..number("ANFORA_CASES").unwrap_or(256)).map(|seed| Program::new(size_of(seed), seed)).collect()
+        (0..number("ANFORA_CASES").unwrap_or(160)).map(|seed| Program::new(size_of(seed), seed)).collect()
     })
 }
 
