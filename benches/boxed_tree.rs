@@ -31,6 +31,12 @@ pub enum Tree {
 /// A tree that is let go of level by level.
 pub struct Program(pub Tree);
 
+// A derived one would recurse.
+anfora::ir::brief_debug! {
+    Program;
+    Tree;
+}
+
 impl Drop for Program {
     fn drop(&mut self) {
         dismantle(std::mem::replace(&mut self.0, Tree::Var(0)));

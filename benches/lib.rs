@@ -8,7 +8,7 @@ pub mod sizes;
 use std::sync::Arc;
 
 use anfora::ir::{Module, Source, parse_module, verify_module};
-use anfora::manager::{Outcome, Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::manager::{Outcome, Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 
 /// Folding, elimination of common subexpressions, elimination of dead code: the pipeline that every compared system runs.
 pub const PIPELINE: &str = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
@@ -47,7 +47,11 @@ pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) ->
 /// # Panics
 /// Never: nothing is asked of it that could be wrong.
 pub fn context(registry: &Arc<PassRegistry>, threads: usize) -> PassContext {
-    let builder = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).threads(threads);
+    let builder = PassContext::builder()
+        .registry(Arc::clone(registry))
+        .opt_level(3)
+        .threads(threads)
+        .verification(Verification::Off);
     builder.build().expect("an empty context is valid")
 }
 

@@ -9,7 +9,7 @@ use anfora::programs::Shape;
 use crate::{parse, run};
 
 /// A program of any size.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub struct Program {
     /// Its name in the names of benches.
     pub name: &'static str,
@@ -81,6 +81,9 @@ pub const LIFTED: Program = Program::new("nested-fn-lifted", |n| after("LambdaLi
 /// Convolutions, each normalised.
 pub const CONVOLUTIONS: Program = Program::new("convolutions", |n| convolutions(n / 2));
 
+/// Operators on a tensor of a symbolic extent, `n`.
+pub const SYMBOLIC: Program = Program::new("symbolic", symbolic);
+
 /// A module of so many functions, each the benchmark program of `n` bindings.
 ///
 /// # Panics
@@ -99,6 +102,15 @@ fn shape(name: &str, size: usize) -> Module {
 fn after(pipeline: &str, mut module: Module) -> Module {
     run(&registry(), pipeline, &mut module);
     module
+}
+
+fn symbolic(n: usize) -> Module {
+    let mut text = "def @main(%x0: Tensor[(n, 8), float32]) {\n".to_string();
+    for i in 1..=n {
+        writeln!(text, "let %x{i} = tanh(%x{});", i - 1).expect("writing to a string succeeds");
+    }
+    writeln!(text, "%x{n}\n}}").expect("writing to a string succeeds");
+    parse(&text)
 }
 
 /// `nn.conv2d` of what the one before gave, and `nn.batch_norm` of that; two channels.

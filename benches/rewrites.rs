@@ -9,6 +9,7 @@ use anfora::visit::{Binding, ExprFunctor, HoldsBody, Link, Memo, Mutator, Rewrit
 use crate::programs::CHAIN;
 
 /// A program with multiplications by one.
+#[derive(Debug)]
 pub struct Subject {
     /// Its module.
     pub module: Module,

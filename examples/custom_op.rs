@@ -76,7 +76,7 @@ const PROGRAM: &str = "def @main(%x: Tensor[(n, 3), float32]) -> Tensor[(n, 3), 
 
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registry = registry()?;
-    let mut module = parse_module(Source::new("custom_op.anf", PROGRAM), registry.clone()).map_err(|e| e[0].clone())?;
+    let mut module = parse_module(Source::new("custom_op.anf", PROGRAM), registry.clone())?;
 
     // What is constant is folded by the kernel, and an attribute that is the default is not printed.
     println!("As it is read:\n{module}");

@@ -52,11 +52,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let %u = permute_dims(%t, axes=[0, 3, 1, 2]);
         tanh(%u)
     }";
-    let mut module =
-        parse_module(Source::new("example.anf", text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
+    let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
     let pass = FunctionPass::new("Patterns", 1, |function, _module, _cx| {
-        let outcome = rewrite_patterns(&mut function.editor(), &mut rules(), &PatternOptions::default())
-            .map_err(PassError::from_error)?;
+        let outcome = rewrite_patterns(&mut function.editor(), &mut rules(), &PatternOptions::default())?;
         for rule in &outcome.rules {
             println!("{}: {}", rule.name, rule.rewrites);
         }
@@ -64,6 +62,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     pass.apply(&mut module, &PassContext::new())?;
     print!("\n{module}");
-    verify_module(&module).map_err(|errors| errors[0].clone())?;
+    verify_module(&module)?;
     Ok(())
 }

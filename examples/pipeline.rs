@@ -30,8 +30,7 @@ impl Instrument for CountBindings {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "examples/mlp.anf".to_string());
     let text = std::fs::read_to_string(&path)?;
-    let mut module =
-        parse_module(Source::new(path, text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
+    let mut module = parse_module(Source::new(path, text), anfora::ops::standard())?;
 
     let registry = anfora::passes::registry();
     let passes =

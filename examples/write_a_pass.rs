@@ -1,22 +1,24 @@
 //! A pass in a page: `x * 1` becomes `x`, wherever it stands.
 //!
-//! `cargo run --release -p anfora --example write_a_pass`
+//! `cargo run --release -p anfora --example write_a_pass`, `cargo test -p anfora --example write_a_pass`
 
 use anfora::prelude::*;
 
 /// Rewrites one node; the mutator sees to the walk, the operands, the types and what no longer changes.
-struct MultiplyByOne;
+struct MultiplyByOne {
+    /// Looked up once, so that nodes are compared by number.
+    multiply: OpId,
+}
 
 impl Mutator for MultiplyByOne {
     type Error = RewriteError;
 
     fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let Editor { cx, body } = &site.editor;
-        if let Expr::CallOp { op, .. } = body.expr(id)
-            && cx.ops.get(op).name == "multiply"
-            && let &[x, one] = body.operands_of(id)
-            && let Some(one) = body.as_literal(one)
-            && cx.literals.get(one).as_splat() == Some(&1f32.to_le_bytes())
+        if let Some(call) = body.call_of(id)
+            && call.op == self.multiply
+            && let &[x, one] = call.operands
+            && body.is_splat(cx, one, 1)
             && body.type_of(x) == body.ty(id)
         {
             return Ok(Rewrite::Replace(x));
@@ -28,7 +30,8 @@ impl Mutator for MultiplyByOne {
 /// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled back like any other.
 fn multiply_by_one() -> FunctionPass {
     FunctionPass::new("MultiplyByOne", 1, |function, _module, _cx| {
-        mutate(&mut function.editor(), &mut MultiplyByOne).map_err(PassError::from_error)
+        let multiply = function.cx.ops.resolve("multiply")?;
+        Ok(mutate(&mut function.editor(), &mut MultiplyByOne { multiply })?)
     })
 }
 
@@ -38,9 +41,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let %b = if (%c) { let %t = multiply(%a, 1f); tanh(%t) } else { multiply(%x, 2f) };
         add(%a, multiply(%b, 1f))
     }";
-    let mut module =
-        parse_module(Source::new("example.anf", text), anfora::ops::standard()).map_err(|errors| errors[0].clone())?;
+    let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
     let outcome = multiply_by_one().apply(&mut module, &PassContext::new())?;
     print!("{outcome:?}\n\n{module}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use anfora::check::check_pass;
+
+    use super::multiply_by_one;
+
+    #[test]
+    fn products_with_one_disappear() {
+        check_pass(
+            &multiply_by_one(),
+            "def @main(%x: Tensor[(n,), float32]) { let %a = multiply(%x, 1f); tanh(%a) }",
+            "def @main(%x: Tensor[(n,), float32]) { tanh(%x) }",
+        );
+    }
+
+    #[test]
+    fn other_products_stay() {
+        let text = "def @main(%x: int32) { add(multiply(%x, 2), multiply(1, %x)) }";
+        check_pass(&multiply_by_one(), text, text);
+    }
 }

@@ -74,7 +74,7 @@ def run_command(command, *arguments):
 def check_fusion(command, source, fused, work):
     """Whether what fusing does can be undone, and whether the fused model is written as it is read."""
     prepared, before, after = (os.path.join(work, name) for name in ["prepared.anf", "before.anf", "after.anf"])
-    optimise(command, source, prepared, ["-O3", "--passes", "O2,FoldBatchNorm,ConvertToDataflow,DeadCodeElimination"])
+    optimise(command, source, prepared, ["-O3", "--passes", "O2,FoldBatchNorm,Normalize,ConvertToDataflow,DeadCodeElimination"])
     # In graph normal form, in which the order of bindings is none.
     order = "ToNonDataflow,ToGraphNormalForm"
     optimise(command, prepared, before, ["-O3", "--passes", order])

@@ -7,8 +7,7 @@
 use std::error::Error;
 
 use anfora_ir::{
-    Editor, Module, RenderOptions, Source, parse_module, render_diagnostics, render_module_diagnostics, signature_type,
-    verify_module,
+    Editor, Module, RenderOptions, Source, parse_module, render_module_diagnostics, signature_type, verify_module,
 };
 
 /// The module of a text on the standard operators, for examples: [`parse_module`] with all errors in one.
@@ -16,9 +15,7 @@ use anfora_ir::{
 /// # Errors
 /// If the text is no program: what is wrong, as its reader sees it.
 pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
-    let source = Source::new("guide.anf", text);
-    parse_module(source.clone(), anfora_ops::standard())
-        .map_err(|errors| render_diagnostics(&errors, Some(&source), &RenderOptions::default()).into())
+    Ok(parse_module(Source::new("guide.anf", text), anfora_ops::standard())?)
 }
 
 /// What an edit of its `@main` makes of the text of a program on the standard operators; verified, and printed.
@@ -65,6 +62,17 @@ macro_rules! pages {
             /// [rewrite]: crate::guide::rewrite
             /// [patterns]: crate::guide::patterns
             /// [edit]: crate::guide::edit
+            /// [signature]: crate::guide::signature
+            /// [`check_pass`]: crate::check::check_pass
+            /// [`PassCheck`]: crate::check::PassCheck
+            /// [`same_meaning`]: crate::check::same_meaning
+            /// [`IntoDiagnostics`]: crate::ir::IntoDiagnostics
+            /// [`change_signature`]: crate::ir::change_signature
+            /// [`change_signatures`]: crate::ir::change_signatures
+            /// [`update_signatures`]: crate::ir::update_signatures
+            /// [`calls_of`]: crate::ir::calls_of
+            /// [`SignatureChange`]: crate::ir::SignatureChange
+            /// [`NewParameter::new`]: crate::ir::NewParameter::new
             /// [expand]: crate::guide::expand
             /// [pass]: crate::guide::pass
             /// [phase]: crate::guide::phase
@@ -131,6 +139,7 @@ macro_rules! pages {
             /// [`expand_a_normal_form`]: crate::visit::expand_a_normal_form
             /// [`expand_every_chain`]: crate::visit::expand_every_chain
             /// [`Editor`]: crate::ir::Editor
+            /// [`Editor::op`]: crate::ir::Editor::op
             /// [`FunctionBuilder`]: crate::ir::FunctionBuilder
             /// [`Cursor`]: crate::ir::Cursor
             /// [`Expr`]: crate::ir::Expr
@@ -170,6 +179,8 @@ pages! {
     patterns;
     #[doc = include_str!("../docs/guide/edit.md")]
     edit;
+    #[doc = include_str!("../docs/guide/signature.md")]
+    signature;
     #[doc = include_str!("../docs/guide/expand.md")]
     expand;
     #[doc = include_str!("../docs/guide/pass.md")]

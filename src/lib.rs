@@ -10,8 +10,20 @@
 //! - [`ops`] and [`interp`]: the standard operators and what they compute;
 //! - [`onnx`]: models in, models out;
 //! - [`programs`]: programs of any size and shape, for benches and stress tests;
+//! - [`check`]: tests of passes, on text;
 //! - [`stress`]: all that is done with programs, on all of those;
 //! - [`guide`]: how to write a pass, page by page.
+//!
+//! Features choose what a build takes; `onnx` is on by default. Without any there are the
+//! representation, the visitors, the manager, the passes but for those that evaluate programs, and
+//! the operators without what they compute:
+//!
+//! | feature | by default | what it adds |
+//! |---|---|---|
+//! | `interp` | on, with `onnx` | kernels, [`interp`], the pass FoldConstant and the instrument [`CheckMeaning`](passes::CheckMeaning) |
+//! | `onnx` | on | [`onnx`], [`stress`] and [`guide`]; has `interp` in it |
+//! | `npz` | off | `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz` |
+//! | `count-work` | off | counts of accesses to arenas and tables, for tests of linear work |
 //!
 //! Text in, the standard pipeline, text out:
 //!
@@ -25,7 +37,7 @@
 //!     let %unused = exp(%c);
 //!     add(%b, %c)
 //! }";
-//! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard()).map_err(|e| e[0].clone())?;
+//! let mut module = parse_module(Source::new("example.anf", text), anfora::ops::standard())?;
 //! let registry = anfora::passes::registry();
 //! let pipeline = parse_pipeline(&registry, "O2")?;
 //! let context = PassContext::with_registry(registry);
@@ -41,27 +53,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "interp")]
 pub use anfora_interp as interp;
 pub use anfora_ir as ir;
 pub use anfora_manager as manager;
+#[cfg(feature = "onnx")]
 pub use anfora_onnx as onnx;
 pub use anfora_ops as ops;
 pub use anfora_passes as passes;
 pub use anfora_visit as visit;
 
+pub mod check;
+#[cfg(feature = "onnx")]
 pub mod guide;
 pub mod programs;
+#[cfg(feature = "onnx")]
 pub mod stress;
 
-/// What most programs that use anfora name.
+/// The items that most programs use.
 pub mod prelude {
     pub use anfora_ir::{
         Body, Context, Cursor, DType, Diagnostic, Editor, Expr, ExprId, FunctionBuilder, LetFlags, Literal, Module,
-        Source, Step, VarFlags, VarId, parse_module, print_module, verify_module,
+        OpId, Source, Step, VarFlags, VarId, parse_module, print_module, verify_module,
     };
     pub use anfora_manager::{
         FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential, parse_pipeline,
     };
+    pub use anfora_passes::{CheckedContext, CheckedContextBuilder, install_default_registry};
     pub use anfora_visit::{
         Binding, BindingRewrite, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, chain,
         expand_a_normal_form, mutate, post_order_rewrite, walk,

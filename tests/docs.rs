@@ -1,7 +1,9 @@
-//! `docs/passes.md` says what the registry, the heads of the passes' files and the tables in `docs/peer-cases` say, and these name tests that are there.
+//! `docs/passes.md` says what the registry, the heads of the passes' files and the tables in `docs/peer-cases` say, and each row
+//! of these names tests that are there, or says why there is none. README.md counts the operators.
 //!
 //! `ANFORA_BLESS=1` writes the page anew.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,10 @@ else is said) test it on are tested here. This page is made from these by `tests
 [peer-cases](peer-cases).
 
 A pass runs under contexts whose level is at least its own (`-O1` is level 1). Options are written after its name in a pipeline, `Name{key=value}`; settings are made in the context,
-`--config KEY=VALUE`. What is in functions with the attribute `Primitive=1`, which FuseOps makes, only InlineFunctions changes. Functions with `SkipOptimization=1` are skipped by the
-passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, AttachGlobalSymbol and EnterPhase.
+`--config KEY=VALUE`. What functions with the attribute `Primitive=1` compute, which FuseOps makes, no pass optimises: InlineFunctions inlines them, and
+ToANormalForm, LambdaLifting and ToNonDataflow bring them into the form that they bring all functions into. No pass removes an external function, one that is public or has a
+`global_symbol`. Functions with `SkipOptimization=1` are skipped by the
+passes that work function by function: all but DeadCodeElimination, LambdaLifting, InlineFunctions, FuseOps, BindParams, BindSymbols, AttachGlobalSymbol, PrintIR and EnterPhase.
 ";
 
 const PROPERTIES: &str = "
@@ -68,11 +72,12 @@ fn options(pass: &RegisteredPass) -> Vec<String> {
         .collect()
 }
 
-/// What the file of each pass says at its head, without the title.
+/// The title of each file of a pass, and the rest of its head.
 fn heads() -> Vec<(String, String)> {
     let mut heads = Vec::new();
-    let enter_phase = root().join("manager/src/enter_phase.rs");
-    for path in files(&root().join("passes/src"), ".rs").into_iter().chain([enter_phase]) {
+    // The passes of the manager itself.
+    let own = ["enter_phase", "print_module"].map(|name| root().join(format!("manager/src/{name}.rs")));
+    for path in files(&root().join("passes/src"), ".rs").into_iter().chain(own) {
         let text = read(&path);
         let Some(title) = text.lines().next().and_then(|l| l.strip_prefix("//! # ")) else { continue };
         let head: Vec<&str> = text
@@ -111,7 +116,7 @@ fn without_links(lines: &[&str]) -> String {
     text.trim().to_string()
 }
 
-/// What a pass needs, establishes and breaks.
+/// The properties that a pass needs, establishes and breaks.
 fn properties(registry: &PassRegistry, pass: &RegisteredPass) -> [String; 3] {
     let made = registry.make(pass.name()).expect("a registered pass");
     let info = made.info();
@@ -203,40 +208,129 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
+/// A row of a table or a paragraph of a page of peers' cases.
+struct Line {
+    /// The place of its first line, as `path:number`.
+    place: String,
+    text: String,
+    /// The texts between the bars, if it is a row and not the head of its table.
+    cells: Vec<String>,
+}
+
+/// The rows and paragraphs of the pages of peers' cases, page by page.
+fn pages() -> Vec<Vec<Line>> {
+    files(&root().join("docs/peer-cases"), ".md").iter().map(|path| lines_of(path)).collect()
+}
+
+fn lines_of(path: &Path) -> Vec<Line> {
+    let text = read(path);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found: Vec<Line> = Vec::new();
+    // Whether the line goes on with the paragraph of the one before it.
+    let mut goes_on = false;
+    for (i, line) in lines.iter().enumerate() {
+        let is_rule = |line: &str| line.starts_with("|--");
+        let is_head = lines.get(i + 1).is_some_and(|next| is_rule(next));
+        let row = line.strip_prefix('|').filter(|_| !is_head && !is_rule(line));
+        if goes_on && !line.starts_with(['|', '-', '#']) && !line.is_empty() {
+            let paragraph = found.last_mut().expect("the line that it goes on with");
+            paragraph.text = format!("{} {line}", paragraph.text);
+            continue;
+        }
+        let cells = row.map_or_else(Vec::new, |row| {
+            row.trim_end().trim_end_matches('|').split('|').map(|c| c.trim().to_string()).collect()
+        });
+        found.push(Line { place: format!("{}:{}", path.display(), i + 1), text: (*line).to_string(), cells });
+        goes_on = !line.starts_with(['|', '#']) && !line.is_empty();
+    }
+    found
+}
+
+/// Returns the text of a test's file, or an empty one if the path is that of a folder.
+fn test_file(path: &str) -> Result<String, String> {
+    let path = root().join(path);
+    if path.is_dir() {
+        return Ok(String::new());
+    }
+    fs::read_to_string(&path).map_err(|e| e.to_string())
+}
+
+/// Returns true if a file of tests defines `name`: a function of a program, or a test in Rust.
+fn defines(file: &str, text: &str, name: &str) -> bool {
+    let ways: &[&str] = if file.ends_with(".rs") { &["fn "] } else { &["def ", "def private ", "declare "] };
+    ways.iter().any(|way| {
+        text.match_indices(&format!("{way}{name}")).any(|(at, found)| text[at + found.len()..].starts_with(['(', '<']))
+    })
+}
+
+fn is_test_path(word: &str) -> bool {
+    word.starts_with("tests/") || word.contains("/tests/")
+}
+
 #[test]
 fn the_tests_that_tables_name_are_there() {
     let mut problems = String::new();
     let mut named = 0;
-    for path in files(&root().join("docs/peer-cases"), ".md") {
-        for line in read(&path).lines() {
-            // The file that was named last in the line, which functions and tests that follow are in.
-            let mut file: Option<(String, String)> = None;
-            for word in quoted(line) {
-                let beside = file.as_ref().and_then(|(name, _)| Some(format!("{}/{word}", name.rsplit_once('/')?.0)));
-                let word = match beside {
-                    Some(path) if !word.contains('/') && word.ends_with(".anf") => path,
-                    _ => word.to_string(),
-                };
-                let word = word.as_str();
-                if word.starts_with("tests/") || word.contains("/tests/") {
-                    named += 1;
-                    if root().join(word).is_dir() {
-                        continue;
-                    }
-                    match fs::read_to_string(root().join(word)) {
-                        Ok(text) => file = Some((word.to_string(), text)),
-                        Err(e) => writeln!(problems, "{}: `{word}`: {e}", path.display()).unwrap(),
-                    }
-                } else if let Some((name, text)) = &file
-                    && (word.starts_with('@') && name.ends_with(".anf") || word.contains('_') && name.ends_with(".rs"))
-                    && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@'))
-                    && !text.contains(word)
-                {
-                    writeln!(problems, "{}: `{word}` is not in `{name}`", path.display()).unwrap();
+    for line in pages().iter().flatten() {
+        // The file that was named last in the line, which functions and tests that follow are in.
+        let mut file: Option<(String, String)> = None;
+        for word in quoted(&line.text) {
+            let beside = file.as_ref().and_then(|(name, _)| Some(format!("{}/{word}", name.rsplit_once('/')?.0)));
+            let word = match beside {
+                Some(path) if !word.contains('/') && word.ends_with(".anf") => path,
+                _ => word.to_string(),
+            };
+            if is_test_path(&word) {
+                named += 1;
+                match test_file(&word) {
+                    Ok(text) => file = Some((word, text)),
+                    Err(e) => writeln!(problems, "{}: `{word}`: {e}", line.place).unwrap(),
                 }
+            } else if let Some((name, text)) = &file
+                && (word.starts_with('@') && name.ends_with(".anf") || word.contains('_') && name.ends_with(".rs"))
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@'))
+                && !defines(name, text, &word)
+            {
+                writeln!(problems, "{}: `{name}` does not define `{word}`", line.place).unwrap();
             }
+        }
+        let unquoted = line.text.split('`').step_by(2).flat_map(str::split_whitespace);
+        for word in unquoted.filter(|w| w.contains(".anf") || w.contains(".rs")) {
+            writeln!(problems, "{}: {word} is not between backticks", line.place).unwrap();
         }
     }
     assert!(problems.is_empty(), "{problems}");
     assert!(named > 100, "only {named} tests are named");
+}
+
+#[test]
+fn every_case_has_one_row_that_names_a_test_or_says_why_there_is_none() {
+    let mut problems = String::new();
+    let mut rows = 0;
+    for page in pages() {
+        let mut cases = HashSet::new();
+        for line in page.iter().filter(|line| !line.cells.is_empty()) {
+            rows += 1;
+            let [case, ours] = &line.cells[..] else {
+                writeln!(problems, "{}: a row has two cells", line.place).unwrap();
+                continue;
+            };
+            if !cases.insert(case.clone()) {
+                writeln!(problems, "{}: `{case}` has two rows", line.place).unwrap();
+            }
+            let reasons = ["does not apply", "do not apply", "held by", "cannot arise"];
+            if !quoted(ours).any(is_test_path) && !reasons.iter().any(|r| ours.starts_with(r)) {
+                writeln!(problems, "{}: `{case}` names no test, and does not say why", line.place).unwrap();
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+    assert!(rows > 200, "there are only {rows} rows");
+}
+
+#[test]
+fn the_readme_counts_the_operators() {
+    let readme = read(&root().join("README.md"));
+    let count = anfora::ops::standard().rows().len();
+    assert!(readme.contains(&format!(" {count} operators")), "README.md: there are {count} operators");
 }

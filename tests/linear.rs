@@ -11,7 +11,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use anfora::ir::work;
+use anfora::interp::{Draw, Interpreter, Value};
+use anfora::ir::{Source, parse_module, work};
 use anfora::programs::Shape;
 use anfora::stress::{Operation, Subject};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -108,4 +109,28 @@ fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
         }
     }
     assert!(failures.is_empty(), "work grows faster than the program:\n{}", failures.join("\n"));
+}
+
+/// Returns the accesses of a run of a program with so many parameters, each of a symbolic dimension
+/// of its own: it is read, and its arguments are drawn.
+fn counted_run_with_symbols(n: usize) -> u64 {
+    let each = |f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<Vec<_>>().join(", ");
+    let params = each(&|i| format!("%x{i}: Tensor[(n{i}, 2), float32]"));
+    let text = format!("def @main({params}) {{ ({},) }}", each(&|i| format!("%x{i}")));
+    let before = work::count();
+    let module = parse_module(Source::new("symbols", text), anfora::onnx::registry()).expect("a program");
+    let function = module.get(module.find("main").expect("it is there")).expect("it is there");
+    let draw = (0..n).fold(Draw::new(1), |draw, i| draw.dim(format!("n{i}"), 3));
+    let arguments = draw.arguments(&module.cx, function).expect("tensors can be drawn");
+    let outcome = Interpreter::new(&module).call("main", arguments.values, &arguments.list).expect("a result");
+    assert!(matches!(outcome.values.get(outcome.result), Value::Tuple(fields) if fields.len() == n));
+    work::count() - before
+}
+
+#[test]
+fn work_a_symbolic_dimension_does_not_grow_with_their_number() {
+    let (small, large) = (counted_run_with_symbols(500), counted_run_with_symbols(500 * FACTOR));
+    let growth = (large as f64 / FACTOR as f64) / small as f64;
+    assert!(small > 500, "accesses are counted: {small}");
+    assert!(growth <= GROWTH, "{small} accesses of 500 symbols, {large} of {FACTOR} times as many: {growth:.2}x");
 }

@@ -10,21 +10,25 @@ use std::sync::Arc;
 
 use anfora::interp::Agreement;
 use anfora::ir::{Form, Module, alpha_equal, module_hash, verify_module};
-use anfora::manager::{FailureKind, ModulePass, Pass, PassContext, PassError, parse_pipeline};
+use anfora::manager::{FailureKind, ModulePass, Pass, PassContext, PassError, Verification, parse_pipeline};
 use anfora::passes::CheckMeaning;
 use broken_passes::Broken;
 use proptest::prelude::*;
-use random_programs::checking::{Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, pool};
+use random_programs::checking::{
+    Again, Needs, Program, Promise, Why, check_pass, check_pass_and_shrink, context, pool,
+};
 use random_programs::{check, config, meaning, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
-const ANY_FORM: [&str; 7] = [
+const ANY_FORM: [&str; 9] = [
+    "PrintIR",
     "ToANormalForm",
     "ToGraphNormalForm",
     "Normalize",
     "ToNonDataflow",
     "AttachGlobalSymbol",
     "BindParams",
+    "BindSymbols",
     "EnterPhase",
 ];
 
@@ -32,7 +36,7 @@ const ANY_FORM: [&str; 7] = [
 const CHANGES_AGAIN: [(&str, &str); 0] = [];
 
 /// Passes that do nothing unless they are told what to do.
-const DOES_NOTHING: [&str; 1] = ["BindParams"];
+const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
 
 /// How the results of a pass have to agree. Random programs let nothing else depend on what a pass that rounds rewrites.
 fn agreement(name: &str) -> Agreement {
@@ -201,8 +205,14 @@ fn broken_passes_are_caught() {
 /// What one program and one pass come to under CheckMeaning: whether that says no.
 fn is_rejected(pass: &dyn Pass, module: &Module, check: &Arc<CheckMeaning>) -> Option<String> {
     let registry = anfora::passes::registry();
-    let cx =
-        PassContext::builder().registry(registry).opt_level(3).instrument(check.clone()).build().expect("a context");
+    let cx = PassContext::builder()
+        .registry(registry)
+        .opt_level(3)
+        .instrument(check.clone())
+        .verification(Verification::Off)
+        .print_to(std::io::sink())
+        .build()
+        .expect("a context");
     let failure = pass.apply(&mut module.clone(), &cx).err()?;
     let instrument = FailureKind::Instrument { instrument: "CheckMeaning".to_string(), hook: "run_after" };
     (*failure.kind() == instrument).then(|| failure.to_string())
@@ -365,7 +375,7 @@ proptest! {
         run(&registry, &format!("fixpoint<5>({drawn})"), &mut repeated);
         let mut module = random.module();
         let passes = parse_pipeline(&registry, &drawn).expect("a pipeline of registered passes");
-        let context = PassContext::builder().registry(Arc::clone(&registry)).opt_level(3).build().expect("an empty context");
+        let context = context(&registry);
         for _ in 0..5 {
             let mut changed = false;
             for pass in passes.passes() {
@@ -388,7 +398,7 @@ proptest! {
             let Ok(passes) = parse_pipeline(&registry, &pipeline) else { continue };
             let run = |threads: usize| {
                 let context = PassContext::builder().registry(Arc::clone(&registry)).opt_level(3).threads(threads).worth_sharing(0);
-                let context = context.build().expect("an empty context");
+                let context = context.print_to(std::io::sink()).build().expect("an empty context");
                 let mut module = random.module();
                 let result = passes.apply(&mut module, &context).map_err(|f| f.to_string());
                 (result, module.to_text(), context.take_remarks(), context.statistics())
@@ -398,6 +408,39 @@ proptest! {
             prop_assert_eq!(&one.1, &four.1, "the text after {}", &pipeline);
             prop_assert_eq!(&one.2, &four.2, "the messages of {}", &pipeline);
             prop_assert_eq!(&one.3, &four.3, "the counts of {}", &pipeline);
+        }
+    }
+
+    /// Functions that another module takes over are the same program there. A module takes the place of another, whatever that was, and one
+    /// that says the same changes nothing.
+    #[test]
+    fn modules_take_over_functions(random in programs(1..150), other in programs(1..60)) {
+        let module = random.module();
+        let text = module.to_text();
+        let mut taken = Module::new(module.cx.ops.registry().clone());
+        for &key in module.order() {
+            taken.take_function(&module, key, module.name(key)).expect("the names are free");
+        }
+        check(&taken, "taken over");
+        let mut plain = module.clone();
+        plain.set_attrs(plain.cx.attrs.empty());
+        prop_assert_eq!(taken.to_text(), plain.to_text());
+        prop_assert!(alpha_equal(&taken, &plain));
+        for given in [Module::new(module.cx.ops.registry().clone()), other.module(), random.normal()] {
+            let mut given = given;
+            let before = given.to_text();
+            given.begin_edit();
+            given.replace_with(&module).expect("the operators are the same");
+            prop_assert_eq!(given.to_text(), text.as_str());
+            check(&given, "in another's place");
+            prop_assert!(alpha_equal(&given, &module));
+            given.begin_edit();
+            given.replace_with(&module.clone()).expect("the operators are the same");
+            prop_assert!(!given.has_changes(), "what is the same changes nothing:\n{}", text);
+            given.commit();
+            given.rollback();
+            prop_assert_eq!(given.to_text(), before);
+            check(&given, "rolled back");
         }
     }
 

@@ -14,7 +14,9 @@ use crate::types;
 
 /// Parses, infers types and verifies a program; prints what form it is in and how much there is of it.
 ///
-/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and why: they are kept as they are, and cannot be run.
+/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and why: they
+/// are kept as they are, and cannot be run. Faults of the file that do not keep it from being read
+/// are printed to standard error.
 #[derive(Args)]
 pub(crate) struct Check {
     /// The program: a `.anf` or `.onnx` file, or `-`
@@ -67,6 +69,7 @@ impl Check {
                 let mut object = json!({ "form": form, "phase": phase, "onnx_nodes": loaded.onnx_nodes });
                 if loaded.onnx_nodes.is_some() {
                     object["kept"] = loaded.kept.iter().map(kept_json).collect();
+                    object["warnings"] = loaded.warnings.iter().map(|w| json!(w.message)).collect();
                 }
                 for (name, count) in rows {
                     object[name] = json!(count);

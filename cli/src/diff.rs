@@ -1,7 +1,7 @@
 //! `anfora diff`
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -22,6 +22,9 @@ pub(crate) struct Diff {
 
 impl Diff {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.a == Path::new("-") && self.b == self.a {
+            return Err(Failure::Usage("standard input has one program; give a file for the other one".to_string()));
+        }
         let a = file::load(&self.a, self.from)?.module;
         let b = file::load(&self.b, self.from)?.module;
         match anfora::ir::first_difference(&a, &b) {

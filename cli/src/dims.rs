@@ -1,29 +1,58 @@
 //! Extents of symbolic dimensions, as the command line gives them.
 
-use anfora::ir::{Dim, Function, Literal, Module, SymbolId, did_you_mean};
-use rustc_hash::FxHashMap;
+use std::hash::Hash;
 
+use anfora::ir::{Dim, Function, Literal, Module, SymbolId, did_you_mean};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use crate::by_name::ByName;
 use crate::report::Failure;
 
-/// Reads `NAME=EXTENT`s of the dimensions that a function's parameters name.
+/// Parses `NAME=EXTENT`s. The same may be given more than once.
 ///
 /// # Errors
-/// If one is not written so, no parameter names it, or an input that is given says something else.
-pub(crate) fn read(
-    given: &[String],
+/// If one is not written so, or a dimension is given two extents.
+pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
+    let mut by_name = ByName::default();
+    let mut dims = Vec::with_capacity(given.len());
+    for text in given {
+        // An extent has no sign, and is at most what a program can say.
+        let extent = |text: &str| text.parse::<i64>().ok().filter(|_| !text.starts_with('+'));
+        let parts = text.rsplit_once('=').and_then(|(name, number)| Some((name.trim(), extent(number.trim())?)));
+        let Some((name, extent)) = parts.and_then(|(name, extent)| Some((name, usize::try_from(extent).ok()?))) else {
+            return Err(Failure::Usage(format!("--dim {text}: write it as NAME=EXTENT, with a number from 0")));
+        };
+        match by_name.insert(name, extent) {
+            Some(&before) if before != extent => {
+                return Err(Failure::Usage(format!("--dim {text}: `{name}` was already given as {before}")));
+            }
+            Some(_) => {}
+            None => dims.push((name, extent)),
+        }
+    }
+    Ok(dims)
+}
+
+/// Checks extents of dimensions against a function's parameters and the inputs that are given for
+/// them.
+///
+/// # Errors
+/// If no parameter names a dimension, or an input says something else of it.
+pub(crate) fn check(
+    dims: &[(&str, usize)],
     module: &Module,
     function: &Function,
     inputs: &FxHashMap<usize, Literal>,
-) -> Result<Vec<(String, usize)>, Failure> {
+) -> Result<(), Failure> {
+    if dims.is_empty() {
+        return Ok(());
+    }
     let symbols = symbols_of(module, function);
     let name_of = |s: SymbolId| module.cx.names.get(module.cx.types.dims.symbol_name(s));
-    let mut dims: Vec<(String, usize)> = Vec::with_capacity(given.len());
-    for text in given {
-        let parts = text.split_once('=').and_then(|(name, extent)| Some((name.trim(), extent.trim().parse().ok()?)));
-        let Some((name, extent)) = parts else {
-            return Err(Failure::Usage(format!("--dim {text}: write it as NAME=EXTENT, with a number from 0")));
-        };
-        let Some(&symbol) = symbols.iter().find(|&&s| name_of(s) == name) else {
+    let by_name: ByName<'_, SymbolId> = symbols.iter().map(|&s| (name_of(s), s)).collect();
+    let mut extents: FxHashMap<SymbolId, usize> = FxHashMap::default();
+    for &(name, extent) in dims {
+        let Some(&symbol) = by_name.get(name) else {
             let names = symbols.iter().map(|&s| name_of(s));
             let help = match did_you_mean(name, names.clone()) {
                 _ if symbols.is_empty() => "they have none".to_string(),
@@ -32,53 +61,102 @@ pub(crate) fn read(
             };
             return Err(Failure::Message(format!("the inputs have no symbolic dimension `{name}`; {help}")));
         };
-        if let Some(&(_, before)) = dims.iter().find(|d| d.0 == name)
-            && before != extent
-        {
-            return Err(Failure::Usage(format!("--dim {text}: the same dimension is {before} before")));
-        }
-        if let Some((parameter, found)) = contradiction(module, function, inputs, symbol, extent) {
-            let message = format!("--dim {text}: the input `{parameter}` that is given has {found} there");
-            return Err(Failure::Message(message));
-        }
-        dims.push((name.to_string(), extent));
+        extents.insert(symbol, extent);
     }
-    Ok(dims)
+    match contradiction(module, function, inputs, &extents) {
+        None => Ok(()),
+        Some((symbol, parameter, found)) => {
+            let name = name_of(symbol);
+            let extent = extents[&symbol];
+            let message = format!("--dim {name}={extent}: the input `{parameter}` that is given has {found} there");
+            Err(Failure::Message(message))
+        }
+    }
 }
 
-/// The symbols that the types of parameters name, in order.
+/// Returns the symbols that the types of parameters name, in order.
 fn symbols_of(module: &Module, function: &Function) -> Vec<SymbolId> {
     let types = &module.cx.types;
     let mut symbols = Vec::new();
     for &param in function.body.params() {
         types.for_each_symbol(function.body.ty(param.expr()), |dim| {
-            if let Dim::Symbol(s) = *types.dims.get(dim)
-                && !symbols.contains(&s)
-            {
+            if let Dim::Symbol(s) = *types.dims.get(dim) {
                 symbols.push(s);
             }
         });
     }
-    symbols
+    distinct(symbols)
 }
 
-/// A given input that says something else of a dimension than it is to come to, and what.
+/// Removes duplicates, keeping the first. Linear.
+fn distinct<T: Copy + Eq + Hash>(mut list: Vec<T>) -> Vec<T> {
+    let mut seen: FxHashSet<T> = FxHashSet::with_capacity_and_hasher(list.len(), FxBuildHasher);
+    list.retain(|item| seen.insert(*item));
+    list
+}
+
+/// Returns a dimension of which a given input says something else, that input, and what it says.
 fn contradiction(
     module: &Module,
     function: &Function,
     inputs: &FxHashMap<usize, Literal>,
-    symbol: SymbolId,
-    extent: usize,
-) -> Option<(String, usize)> {
+    extents: &FxHashMap<SymbolId, usize>,
+) -> Option<(SymbolId, String, usize)> {
     let (cx, body) = (&module.cx, &function.body);
     for (i, &param) in body.params().iter().enumerate() {
         let Some((tensor, input)) = cx.types.as_tensor(body.ty(param.expr())).zip(inputs.get(&i)) else { continue };
-        let mut dims = tensor.shape.iter().flatten().zip(input.shape());
-        let is_symbol = |d| matches!(*cx.types.dims.get(d), Dim::Symbol(s) if s == symbol);
-        if let Some((_, &found)) = dims.find(|&(&d, &e)| is_symbol(d) && e != extent) {
-            let name = body.var_name(param).map_or_else(|| i.to_string(), |n| cx.names.get(n).to_string());
-            return Some((name, found));
+        for (&dim, &found) in tensor.shape.iter().flatten().zip(input.shape()) {
+            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
+                && extents.get(&symbol).is_some_and(|&extent| extent != found)
+            {
+                let name = body.var_name(param).map_or_else(|| i.to_string(), |n| cx.names.get(n).to_string());
+                return Some((symbol, name, found));
+            }
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    use super::*;
+
+    thread_local! {
+        static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A number that counts how often it is compared.
+    #[derive(Copy, Clone, Debug)]
+    struct Counted(u32);
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Counted) -> bool {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted {}
+
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            state.write_u32(self.0);
+        }
+    }
+
+    #[test]
+    fn symbols_are_told_apart_with_few_comparisons() {
+        let comparisons = |n: u32| {
+            COMPARISONS.set(0);
+            let list = (0..n).chain(0..n).map(Counted).collect();
+            let found: Vec<u32> = distinct(list).iter().map(|c| c.0).collect();
+            assert!(found.into_iter().eq(0..n), "each is there once, in order");
+            COMPARISONS.get()
+        };
+        let (small, large) = (comparisons(1000), comparisons(8000));
+        assert!(large <= small * 12, "{small} comparisons of 1000 symbols, {large} of 8000");
+    }
 }

@@ -1,17 +1,20 @@
 //! Modules in files: the kind goes by suffix, `-` is standard input or output.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anfora::ir::{Module, PrintOptions, Source};
-use anfora::onnx::{DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, KeptNodes, WhenExternal};
+use anfora::ir::{Diagnostic, Module, PrintOptions, Source};
+use anfora::manager::{self, UnfinishedFile};
+use anfora::onnx::{
+    DataFiles, DataFolder, ExportOptions, ExternalData, ImportOptions, Imported, KeptNodes, WhenExternal,
+};
 use clap::{Args, ValueEnum};
 
-use crate::report::Failure;
+use crate::report::{self, Failure};
 
-/// How a module is written down.
+/// The way in which a module is written down.
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum, Debug)]
 pub(crate) enum Format {
     /// The text format
@@ -25,7 +28,7 @@ fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     if let Some(format) = given {
         return Ok(format);
     }
-    if path == Path::new("-") {
+    if path == Path::new("-") || is_standard_output(path) {
         return Ok(Format::Anf);
     }
     match path.extension().and_then(|e| e.to_str()) {
@@ -38,7 +41,13 @@ fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     }
 }
 
-/// Sources up to this many bytes are kept, so that diagnostics of passes show them. Those of programs from larger ones show the printed module.
+/// Returns true for a path that stands for standard output. Redirected output is written in place.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// Sources up to this many bytes are kept, so that diagnostics of passes show them. Those of
+/// programs from larger ones show the printed module.
 const KEPT_SOURCE: usize = 64 << 20;
 
 /// A module as it was read.
@@ -49,9 +58,11 @@ pub(crate) struct Loaded {
     pub(crate) onnx_nodes: Option<usize>,
     /// The nodes of the ONNX file that have no meaning in operators of ours.
     pub(crate) kept: Vec<KeptNodes>,
+    /// Warnings about the ONNX file; they are printed already.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
-/// Reads a module.
+/// Reads a module. Prints what is wrong in it and does not keep it from being read.
 ///
 /// # Errors
 /// If it cannot be read, or is not a program.
@@ -74,26 +85,32 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
             let source = Arc::new(Source::new(name, text));
             let mut module = match anfora::ir::parse_module(Arc::clone(&source), anfora::onnx::registry()) {
                 Ok(module) => module,
-                Err(errors) => return Err(Failure::Diagnostics(errors, Some(source))),
+                Err(errors) => return Err(Failure::Diagnostics(errors)),
             };
             if source.text().len() > KEPT_SOURCE {
                 module.set_source(None);
             }
-            Ok(Loaded { module, onnx_nodes: None, kept: Vec::new() })
+            Ok(Loaded { module, onnx_nodes: None, kept: Vec::new(), warnings: Vec::new() })
         }
         Format::Onnx => {
             // Beside standard input there are no files.
-            let folder = (path != Path::new("-")).then(|| DataFolder::beside(path));
+            let folder = match path == Path::new("-") {
+                true => None,
+                // Those of a model that a link leads to are beside the model.
+                false => Some(DataFolder::beside(&manager::follow_links(path).map_err(unreadable)?)),
+            };
             let data_files = folder.map(|f| Arc::new(f) as Arc<dyn DataFiles>);
             let imported =
                 anfora::onnx::import(bytes.into(), &ImportOptions { data_files, ..ImportOptions::default() })
                     .map_err(|e| Failure::Message(format!("{name}: {e}")))?;
-            Ok(Loaded { module: imported.module, onnx_nodes: Some(imported.nodes), kept: imported.kept })
+            let Imported { module, nodes, kept, warnings } = imported;
+            report::print_warnings(&name, &warnings);
+            Ok(Loaded { module, onnx_nodes: Some(nodes), kept, warnings })
         }
     }
 }
 
-/// Where the constants of an ONNX file go.
+/// The place where the constants of an ONNX file go.
 #[derive(Args, Default)]
 pub(crate) struct Constants {
     /// Writes constants of at least BYTES to OUTPUT.data, beside the ONNX file. Without it that is done, from 1024 bytes on, where the
@@ -103,14 +120,24 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// The same for the library. Only a regular file has another one beside it.
-    fn external_data(&self, output: &Path) -> Result<Option<ExternalData>, Failure> {
-        let is_file = output != Path::new("-") && fs::metadata(output).map_or(true, |m| m.is_file());
-        let name = output.file_name().and_then(|n| n.to_str()).filter(|_| is_file);
-        let external = name.map(|n| ExternalData::new(format!("{n}.data")));
+    /// Returns the same for the library, with the path of the data file. Only a regular file has
+    /// another one beside it. If the output is a symbolic link, that is beside the file that it
+    /// leads to: whoever reads that one finds it there.
+    fn external_data(&self, output: &Path) -> Result<Option<(PathBuf, ExternalData)>, Failure> {
+        let is_file = !is_standard_output(output) && fs::metadata(output).map_or(true, |m| m.is_file());
+        let external = match is_file {
+            true => {
+                let target = manager::follow_links(output).map_err(|e| cannot_write(output, &e))?;
+                let location = target.file_name().and_then(|n| n.to_str()).map(|n| format!("{n}.data"));
+                location.map(|l| (target.with_file_name(&l), ExternalData::new(l)))
+            }
+            false => None,
+        };
         match (self.external_data, external) {
             (None, external) => Ok(external),
-            (Some(min_bytes), Some(e)) => Ok(Some(ExternalData { min_bytes, when: WhenExternal::Always, ..e })),
+            (Some(min_bytes), Some((path, e))) => {
+                Ok(Some((path, ExternalData { min_bytes, when: WhenExternal::Always, ..e })))
+            }
             (Some(_), None) => {
                 let output = output.display();
                 Err(Failure::Usage(format!("--external-data: {output} is not a file that another can be beside")))
@@ -119,7 +146,7 @@ impl Constants {
     }
 }
 
-/// What was written.
+/// The outcome of writing a module.
 #[derive(Default)]
 pub(crate) struct Stored {
     /// Nodes of the ONNX file, those of subgraphs included.
@@ -145,15 +172,17 @@ pub(crate) fn store(
             Ok(Stored::default())
         }
         Format::Onnx => {
-            let options = ExportOptions { external_data: constants.external_data(path)?, ..options };
-            let exported = anfora::onnx::export(module, &options).map_err(|e| Failure::Message(e.to_string()))?;
-            let data = match &exported.data {
-                Some(data) => {
-                    let beside = path.with_file_name(data.location());
-                    let written = Unfinished::write(&beside, |out| data.write_to(out))?;
-                    let model = Unfinished::write(path, |out| out.write_all(&exported.bytes))?;
-                    written.finish()?;
-                    model.finish()?;
+            let (beside, external_data) = constants.external_data(path)?.unzip();
+            let options = ExportOptions { external_data, ..options };
+            let exported =
+                anfora::onnx::export(module, &options).map_err(|e| Failure::Diagnostics(e.diagnostic().into()))?;
+            let data = match exported.data.as_ref().zip(beside) {
+                Some((data, beside)) => {
+                    let written = UnfinishedFile::write(&beside, |out| data.write_to(out));
+                    let written = written.map_err(|e| cannot_write(&beside, &e))?;
+                    let model = UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))
+                        .map_err(|e| cannot_write(path, &e))?;
+                    UnfinishedFile::finish_all([written, model]).map_err(|e| cannot_write(path, &e))?;
                     Some(beside)
                 }
                 None => {
@@ -166,56 +195,20 @@ pub(crate) fn store(
     }
 }
 
-/// A file that is written, under a temporary name beside the one that it is to have. Removed if it does not get that.
-struct Unfinished<'a> {
-    temporary: PathBuf,
-    path: &'a Path,
-}
-
-impl<'a> Unfinished<'a> {
-    fn write(path: &'a Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Unfinished<'a>, Failure> {
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}.part", std::process::id()));
-        let file = Unfinished { temporary: PathBuf::from(temporary), path };
-        let written = (|| {
-            let mut out = BufWriter::with_capacity(1 << 16, File::create(&file.temporary)?);
-            write(&mut out)?;
-            out.flush()
-        })();
-        written.map_err(|e| cannot_write(path, &e))?;
-        Ok(file)
-    }
-
-    /// Gives the file its name.
-    fn finish(self) -> Result<(), Failure> {
-        fs::rename(&self.temporary, self.path).map_err(|e| cannot_write(self.path, &e))
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        // It is not there any more if it got its name.
-        let _ = fs::remove_file(&self.temporary);
-    }
-}
-
-fn cannot_write(path: &Path, e: &io::Error) -> Failure {
+/// Returns the failure to write a file.
+pub(crate) fn cannot_write(path: &Path, e: &dyn std::fmt::Display) -> Failure {
     Failure::Message(format!("cannot write {}: {e}", path.display()))
 }
 
-/// Writes a file through a temporary one beside it, so that a failure leaves no half of it. What is not a regular file (standard
-/// output, a device) is written as it is.
-fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    if path == Path::new("-") {
+/// Writes a file that appears only when all of it is written, or to standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    if is_standard_output(path) {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write(&mut out)?;
         return Ok(out.flush()?);
     }
-    if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-        let failed = |e: io::Error| cannot_write(path, &e);
-        let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-        write(&mut out).map_err(failed)?;
-        return out.flush().map_err(failed);
-    }
-    Unfinished::write(path, write)?.finish()
+    manager::write_file(path, write).map_err(|e| cannot_write(path, &e))
 }

@@ -9,14 +9,19 @@ use clap::Args;
 use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
+/// The largest size of a program that is asked for. Each shape takes up to 500 bytes for each of
+/// its bindings or levels while it is built and written, so that this is at most 5 GB.
+pub(crate) const LARGEST_SIZE: u64 = 10_000_000;
+
 /// Writes a program of a given shape and size.
 #[derive(Args)]
 #[command(after_help = shapes_help())]
 pub(crate) struct Gen {
     /// The shape of the program; see below
     shape: Shape,
-    /// How many bindings, or how deep
-    size: usize,
+    /// The number of bindings, or the depth
+    #[arg(value_parser = clap::value_parser!(u64).range(..=LARGEST_SIZE))]
+    size: u64,
     /// The seed of a random program
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -38,8 +43,47 @@ fn shapes_help() -> String {
 
 impl Gen {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let module = self.shape.build(self.size, self.seed).map_err(|e| Failure::Message(e.to_string()))?;
+        let module = self.shape.build(self.size as usize, self.seed).map_err(|e| Failure::Message(e.to_string()))?;
         file::store(&module, &self.output, self.to, &Constants::default(), ExportOptions::default())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anfora::ir::{Counts, Module, PrintOptions, work, write_module};
+
+    use super::*;
+
+    /// Returns the nodes of a program of some size, the bytes of its text, and the accesses to it
+    /// while it was built and written.
+    fn counted(shape: Shape, size: usize) -> [usize; 3] {
+        let before = work::count();
+        let module: Module = shape.build(size, 7).expect("a shape builds");
+        let mut text = Vec::new();
+        write_module(&module, &PrintOptions::default(), &mut text).expect("a vector grows");
+        let accesses = usize::try_from(work::count() - before).expect("a small number");
+        let Counts { bindings, calls, ifs, lambdas, regions, .. } = Counts::of_module(&module);
+        [bindings + calls + ifs + lambdas + regions, text.len(), accesses]
+    }
+
+    #[test]
+    fn programs_grow_in_proportion_to_their_size() {
+        for shape in Shape::all() {
+            for size in [1000, 4000] {
+                let (once, twice) = (counted(shape, size), counted(shape, 2 * size));
+                for (what, once, twice) in [
+                    ("nodes", once[0], twice[0]),
+                    ("bytes of text", once[1], twice[1]),
+                    ("accesses", once[2], twice[2]),
+                ] {
+                    // The random program of one size is another program than that of another size.
+                    let factor = if shape.name() == "random" { 4.0 } else { 2.1 };
+                    let most = once as f64 * factor + 1000.0;
+                    let shape = shape.name();
+                    assert!((twice as f64) < most, "{shape} of {size}: {once} {what}, {twice} of twice that size");
+                }
+            }
+        }
     }
 }

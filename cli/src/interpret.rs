@@ -1,17 +1,18 @@
 //! `anfora run`
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anfora::interp::{Draw, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values};
+use anfora::interp::{Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Value, ValueId, Values};
 use anfora::ir::{Diagnostic, Function, Literal, Module, did_you_mean};
 use anfora::onnx::KeptNodes;
+use anfora::passes;
 use clap::Args;
 use rustc_hash::FxHashMap;
 
+use crate::by_name::ByName;
 use crate::dims;
-use crate::file::{self, Format, Loaded};
-use crate::npy;
+use crate::file::{self, Format, Loaded, cannot_write};
 use crate::report::{self, Failure};
 
 /// Interprets a program and prints shape, element type and a digest of each output.
@@ -44,7 +45,11 @@ const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Loaded { module, onnx_nodes: _, kept } = file::load(&self.program, self.from)?;
+        let dims = dims::parse(&self.dims)?;
+        if self.output.as_deref() == Some(Path::new("-")) {
+            return Err(Failure::Usage("--output -: this does not go to standard output; give a folder".to_string()));
+        }
+        let Loaded { module, onnx_nodes: _, kept, warnings: _ } = file::load(&self.program, self.from)?;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
@@ -54,15 +59,7 @@ impl Run {
             let help = did_you_mean(entry, names).map(|n| format!("; did you mean `@{n}`?")).unwrap_or_default();
             return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
         };
-        let inputs = self.read_inputs(&module, function)?;
-        let dims = dims::read(&self.dims, &module, function, &inputs)?;
-        // What is drawn leaves room for what is computed.
-        let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
-        let draw = dims.into_iter().fold(draw, |draw, (name, extent)| draw.dim(name, extent));
-        let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
-        let arguments = draw
-            .arguments(&module.cx, function)
-            .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))?;
+        let arguments = self.arguments(&dims, &module, function)?;
         let outcome = Interpreter::new(&module)
             .seed(self.random)
             .call(entry, arguments.values, &arguments.list)
@@ -95,7 +92,19 @@ impl Run {
         Ok(())
     }
 
-    /// The inputs that are given, by the number of their parameter.
+    /// Returns the arguments of the function: the inputs that are given, and others that are drawn.
+    fn arguments(&self, dims: &[(&str, usize)], module: &Module, function: &Function) -> Result<Arguments, Failure> {
+        let inputs = self.read_inputs(module, function)?;
+        dims::check(dims, module, function, &inputs)?;
+        // What is drawn leaves room for what is computed.
+        let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
+        let draw = dims.iter().fold(draw, |draw, &(name, extent)| draw.dim(name, extent));
+        let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
+        draw.arguments(&module.cx, function)
+            .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))
+    }
+
+    /// Returns the inputs that are given, by the number of their parameter.
     fn read_inputs(&self, module: &Module, function: &Function) -> Result<FxHashMap<usize, Literal>, Failure> {
         let names: Vec<&str> = function
             .body
@@ -103,13 +112,14 @@ impl Run {
             .iter()
             .map(|&p| function.body.var_name(p).map_or("", |n| module.cx.names.get(n)))
             .collect();
+        let by_name: ByName<'_, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut inputs = FxHashMap::default();
         for given in &self.input {
             let Some((name, path)) = given.split_once('=') else {
                 return Err(Failure::Usage(format!("--input {given}: write it as NAME=FILE")));
             };
             let name = name.trim_start_matches('%');
-            let Some(i) = names.iter().position(|n| *n == name) else {
+            let Some(&i) = by_name.get(name) else {
                 let help = match did_you_mean(name, names.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("its inputs are {}", names.join(", ")),
@@ -188,7 +198,7 @@ fn digest(tensor: &Literal) -> String {
 
 fn read_tensor(path: &Path) -> Result<Literal, String> {
     match path.extension().and_then(|e| e.to_str()) {
-        Some("npy") => npy::read(path),
+        Some("npy") => passes::read_npy(path).map_err(|e| e.to_string()),
         Some("pb") => {
             let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
             anfora::onnx::read_tensor(bytes.into()).map_err(|e| e.to_string())
@@ -197,7 +207,7 @@ fn read_tensor(path: &Path) -> Result<Literal, String> {
     }
 }
 
-/// That a tensor, all of its elements written out, is no larger than what a program may hold.
+/// Fails if a tensor, all of its elements written out, is larger than what a program may hold.
 fn check_size(i: usize, tensor: &Literal) -> Result<(), Failure> {
     let limit = Limits::default().bytes;
     if tensor.as_splat().is_none() || tensor.expanded_bytes().is_some_and(|bytes| bytes <= limit) {
@@ -210,16 +220,62 @@ fn check_size(i: usize, tensor: &Literal) -> Result<(), Failure> {
 }
 
 fn save(dir: &Path, i: usize, tensor: &Literal) -> Result<(), Failure> {
-    if npy::can_write(tensor.dtype()) {
+    if passes::has_npy_type(tensor.dtype()) {
         let path = dir.join(format!("output_{i}.npy"));
-        return npy::write(&path, tensor).map_err(|e| cannot_write(&path, &e));
+        let write = |out: &mut dyn Write| passes::write_npy(out, tensor).map_err(io::Error::other);
+        return file::write_file(&path, write);
     }
     // NumPy has no such element type; ONNX has.
     let path = dir.join(format!("output_{i}.pb"));
     let bytes = anfora::onnx::write_tensor(tensor).map_err(|e| cannot_write(&path, &e))?;
-    std::fs::write(&path, bytes).map_err(|e| cannot_write(&path, &e))
+    file::write_file(&path, |out| out.write_all(&bytes))
 }
 
-fn cannot_write(path: &Path, e: &dyn std::fmt::Display) -> Failure {
-    Failure::Message(format!("cannot write {}: {e}", path.display()))
+#[cfg(test)]
+mod tests {
+    use anfora::ir::{Source, parse_module, work};
+
+    use super::*;
+    use crate::by_name::comparisons;
+
+    /// Returns the accesses to the program and the comparisons of names of a run with so many
+    /// parameters, each with a symbolic dimension of its own that is given an extent. Every other
+    /// parameter is given a tensor.
+    fn counted(n: usize, file: &Path) -> (u64, usize) {
+        let each = |f: &dyn Fn(usize) -> String, between: &str| (0..n).map(f).collect::<Vec<_>>().join(between);
+        let params = each(&|i| format!("%x{i}: Tensor[(n{i},), float32]"), ", ");
+        let text = format!("def @main({params}) {{ ({},) }}", each(&|i| format!("%x{i}"), ", "));
+        let module = parse_module(Source::new("test", text), anfora::onnx::registry()).expect("a program");
+        let function = module.get(module.find("main").expect("it is there")).expect("it is there");
+        let run = Run {
+            program: PathBuf::from("-"),
+            from: None,
+            input: (0..n).step_by(2).map(|i| format!("x{i}={}", file.display())).collect(),
+            random: 0,
+            dims: (0..n).map(|i| format!("n{i}=3")).collect(),
+            entry: "@main".to_string(),
+            output: None,
+        };
+        let (work_before, comparisons_before) = (work::count(), comparisons::counted());
+        let dims = dims::parse(&run.dims).expect("extents");
+        let arguments = run.arguments(&dims, &module, function).expect("inputs that fit");
+        let outcome = Interpreter::new(&module).call("main", arguments.values, &arguments.list).expect("a result");
+        let outputs = outputs_of(&outcome.values, outcome.result);
+        assert_eq!(outputs.len(), n);
+        assert!(outputs.iter().all(|&o| outcome.values.as_tensor(o).is_some_and(|t| t.shape() == [3])));
+        (work::count() - work_before, comparisons::counted() - comparisons_before)
+    }
+
+    #[test]
+    fn work_a_symbolic_dimension_does_not_grow_with_their_number() {
+        let file = std::env::temp_dir().join(format!("anfora-run-{}.npy", std::process::id()));
+        let tensor = Literal::from_elements(&[3], &[1.0f32, 2.0, 3.0]).expect("three elements");
+        passes::write_npy(&mut std::fs::File::create(&file).expect("a file"), &tensor).expect("it can be written");
+        let (small, large) = (counted(250, &file), counted(2000, &file));
+        let _ = std::fs::remove_file(&file);
+        assert!(small.0 > 250 && small.1 > 250, "both are counted: {small:?}");
+        let grows = |small: f64, large: f64| large > small * 8.0 * 1.2;
+        assert!(!grows(small.0 as f64, large.0 as f64), "accesses of 250 and of 2000: {} and {}", small.0, large.0);
+        assert!(!grows(small.1 as f64, large.1 as f64), "comparisons of 250 and of 2000: {} and {}", small.1, large.1);
+    }
 }

@@ -35,8 +35,37 @@ fn setting(def: &ConfigDef) -> Value {
             json["values"] = words.into();
         }
         ConfigKind::Bytes => json["type"] = "bytes".into(),
+        ConfigKind::Float { min, max } => {
+            json["type"] = "float".into();
+            json["min"] = min.into();
+            json["max"] = max.into();
+        }
+        ConfigKind::IntList { min, max } => {
+            json["type"] = "int list".into();
+            json["min"] = min.into();
+            json["max"] = max.into();
+        }
+        ConfigKind::TextList { words } => {
+            json["type"] = "text list".into();
+            if let Some(words) = words {
+                json["values"] = words.into();
+            }
+        }
+        ConfigKind::Numbers { min, max } => {
+            json["type"] = "numbers".into();
+            json["min"] = min.into();
+            json["max"] = max.into();
+        }
     }
     json
+}
+
+/// An option with its default, as pipelines write it.
+fn written(option: &ConfigDef) -> String {
+    match option.kind {
+        ConfigKind::Numbers { .. } => "{NAME=NUMBER}".to_string(),
+        _ => format!("{{{}={}}}", option.key, option.default),
+    }
 }
 
 /// What a row of a list shows, and the same as JSON.
@@ -130,7 +159,8 @@ fn facts(op: &OpDef) -> String {
         (min, None) => format!("{min} operands or more"),
     };
     let mut facts = vec![operands, if op.purity == OpPurity::Pure { "pure" } else { "impure" }.to_owned()];
-    facts.push(format!("fused as {:?}", op.fusion));
+    let by_attributes = if op.fusion_rule.is_some() { ", or as its attributes say" } else { "" };
+    facts.push(format!("fused as {:?}{by_attributes}", op.fusion));
     facts.push(if op.kernel.is_some() { "has a kernel" } else { "has no kernel" }.to_owned());
     facts.extend(op.may_fail.then(|| "may fail".to_owned()));
     facts.extend(op.commutative.then(|| "commutative".to_owned()));
@@ -158,7 +188,7 @@ impl List {
             let own = format!("{}.", p.name());
             let settings: Vec<_> = registry.configs().iter().filter(|c| c.key.starts_with(&own)).collect();
             let mut details: Vec<String> =
-                p.options().iter().map(|o| format!("{{{}={}}}  {}: {}", o.key, o.default, o.kind, o.doc)).collect();
+                p.options().iter().map(|o| format!("{}  {}: {}", written(o), o.kind, o.doc)).collect();
             details.extend(settings.iter().map(|c| format!("{}={}  {}: {}", c.key, c.default, c.kind, c.doc)));
             let [needs, establishes, breaks] = properties(&registry, p);
             let said = [("needs", &needs), ("establishes", &establishes), ("breaks", &breaks)];

@@ -1,5 +1,6 @@
 //! The `anfora` program: reads a module, runs passes over it, writes it back.
 
+mod by_name;
 mod check;
 mod convert;
 mod diff;
@@ -8,17 +9,19 @@ mod file;
 mod generate;
 mod interpret;
 mod list;
-mod npy;
 mod optimize;
 mod remarks;
 mod replay;
 mod report;
+mod signals;
 mod stress;
 mod summary;
 mod types;
 mod watch;
 
+use std::io::Write;
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -64,30 +67,59 @@ enum Command {
     Pipelines(list::List),
 }
 
+/// The stack of the thread that runs a command. That of the main thread is as large as whoever
+/// starts the program says.
+const STACK_BYTES: usize = 8 << 20;
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Opt(c) => c.run(),
-        Command::Check(c) => c.run(),
-        Command::Convert(c) => c.run(),
-        Command::Replay(c) => c.run(),
-        Command::Run(c) => c.run(),
-        Command::Diff(c) => c.run(),
-        Command::Gen(c) => c.run(),
-        Command::Stress(c) => c.run(),
-        Command::Passes(c) => c.passes(),
-        Command::Ops(c) => c.ops(),
-        Command::Configs(c) => c.configs(),
-        Command::Pipelines(c) => c.pipelines(),
+    let command = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES).spawn(run);
+    match command.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        // The message of the panic is printed.
+        Ok(Err(_)) => ExitCode::from(101),
+        Err(e) => {
+            report::say(&format!("error: cannot start a thread: {e}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Opt(c) => c.run(),
+            Command::Check(c) => c.run(),
+            Command::Convert(c) => c.run(),
+            Command::Replay(c) => c.run(),
+            Command::Run(c) => c.run(),
+            Command::Diff(c) => c.run(),
+            Command::Gen(c) => c.run(),
+            Command::Stress(c) => c.run(),
+            Command::Passes(c) => c.passes(),
+            Command::Ops(c) => c.ops(),
+            Command::Configs(c) => c.configs(),
+            Command::Pipelines(c) => c.pipelines(),
+        }
+    }
+}
+
+/// Runs the command that the arguments say.
+fn run() -> ExitCode {
+    signals::remove_files_on_signals();
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command.run(),
+        Err(usage) => report::print_usage(&usage),
     };
-    match done {
+    // The end of a text without a line end is written only now.
+    let flushed = std::io::stdout().flush().map_err(Failure::Output);
+    match done.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Reported) => ExitCode::FAILURE,
         // Who reads our output has seen enough.
         Err(Failure::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             report::print_failure(&failure);
-            ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(failure.exit_code())
         }
     }
 }

@@ -9,6 +9,7 @@ use anfora::manager::{Pass, PassContext, PassContextBuilder, PassRegistry, parse
 use anfora::onnx::ExportOptions;
 use clap::{Args, ValueEnum};
 
+use crate::dims;
 use crate::file::{self, Constants, Format, Stored};
 use crate::remarks::Remarks;
 use crate::report::{self, Failure};
@@ -35,6 +36,10 @@ pub(crate) struct Opt {
     /// the name of a pipeline
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
+    /// Gives a symbolic dimension its extent, before the passes run, in all functions that have it
+    /// (see the pass BindSymbols)
+    #[arg(long = "dim", value_name = "NAME=EXTENT")]
+    dims: Vec<String>,
     /// Sets the level of the context, 0 to 3, and without --passes runs that pipeline
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     level: u8,
@@ -73,16 +78,18 @@ enum Emit {
 impl Opt {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let registry = anfora::passes::registry();
-        let pipeline = match &self.passes {
+        let passes = match &self.passes {
             Some(text) => text.clone(),
             None => format!("O{}", self.level),
         };
+        let dims = dims::parse(&self.dims)?;
+        let pipeline = if dims.is_empty() { passes } else { with_dims(&dims, &passes) };
         let passes =
             parse_pipeline(&registry, &pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))?;
         let settings = self.settings(&registry);
         // What is wrong in the call is said before the program is read.
         settings().build().map_err(|e| Failure::Usage(e.to_string()))?;
-        self.watch.check(&registry)?;
+        self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
         let loaded = file::load(&self.input, self.from)?;
         let mut module = loaded.module;
@@ -132,7 +139,12 @@ impl Opt {
         reported
     }
 
-    /// What makes a context of what was said, but for the instruments.
+    /// Returns the path that the result is written to.
+    fn output_path(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new("-"))
+    }
+
+    /// Returns the maker of contexts as they were asked for, but for the instruments.
     fn settings<'a>(&'a self, registry: &'a Arc<PassRegistry>) -> impl Fn() -> PassContextBuilder + 'a {
         || {
             let mut builder = PassContext::builder()
@@ -169,7 +181,24 @@ impl Opt {
             max_total_splat_bytes: budget("FoldConstant.max_total_growth_bytes")?,
             ..ExportOptions::default()
         };
-        let output = self.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        file::store(module, &output, self.to, &self.constants, options)
+        file::store(module, self.output_path(), self.to, &self.constants, options)
     }
+}
+
+/// Returns a pipeline that gives dimensions their extents, and then runs `passes`.
+fn with_dims(dims: &[(&str, usize)], passes: &str) -> String {
+    let dims: Vec<String> = dims
+        .iter()
+        .map(|&(name, extent)| {
+            let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            // The pass has an option of this name.
+            match is_word && name != "function" {
+                true => format!("{name}={extent}"),
+                false => format!("\"{}\"={extent}", name.replace('\\', "\\\\").replace('"', "\\\"")),
+            }
+        })
+        .collect();
+    let comma = if passes.trim().is_empty() { "" } else { "," };
+    format!("BindSymbols{{{}}}{comma}{passes}", dims.join(","))
 }

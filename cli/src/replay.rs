@@ -40,8 +40,7 @@ impl Replay {
         let text =
             std::fs::read_to_string(&self.file).map_err(|e| Failure::Message(format!("cannot read {name}: {e}")))?;
         let source = Arc::new(Source::new(name, text));
-        let in_file = |errors| Failure::Diagnostics(errors, Some(Arc::clone(&source)));
-        let reproducer = ReproducerFile::parse(Arc::clone(&source)).map_err(in_file)?;
+        let reproducer = ReproducerFile::parse(Arc::clone(&source)).map_err(Failure::Diagnostics)?;
         if self.child {
             return in_child(&self.file, self.timeout);
         }
@@ -50,8 +49,9 @@ impl Replay {
             instruments.push(Arc::new(CheckMeaning::new()));
         }
         report::say(&headline(&reproducer));
-        let replay =
-            reproducer.run(&anfora::passes::registry(), anfora::onnx::registry(), &instruments).map_err(in_file)?;
+        let replay = reproducer
+            .run(&anfora::passes::registry(), anfora::onnx::registry(), &instruments)
+            .map_err(Failure::Diagnostics)?;
         for remark in replay.context.take_remarks() {
             report::say(&format!("  {}: {}", remark.pass, remark.diagnostic));
         }

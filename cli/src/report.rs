@@ -1,28 +1,39 @@
 //! How a command fails, and what the user sees of it.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 
-use anfora::ir::{Color, Diagnostic, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics};
+use anfora::ir::{
+    Color, Diagnostic, Diagnostics, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics,
+};
 
-/// Why a command did not do what it was asked for.
+/// The reason for which a command did not do as it was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The program has errors, each with a place.
-    Diagnostics(Vec<Diagnostic>, Option<Arc<Source>>),
+    Diagnostics(Diagnostics),
     /// A module has errors, or a pass over it had; the text shows where.
     Shown(String),
     /// Something else is wrong with the input, a pass or a check.
     Message(String),
     /// The command was not called rightly.
     Usage(String),
-    /// What is wrong has been printed.
+    /// Printed already.
     Reported,
+    /// A wrong call, and printed already.
+    Called,
     /// The result could not be written.
     Output(std::io::Error),
 }
 
 impl Failure {
+    /// The exit status that says what is wrong: 2 the call, 1 anything else.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) | Failure::Called => 2,
+            _ => 1,
+        }
+    }
+
     /// Errors of a module, shown in its source if there is one, else in its printed text.
     pub(crate) fn in_module(list: &[Diagnostic], module: &Module) -> Failure {
         Failure::Shown(render_module_diagnostics(list, module, &render_options()))
@@ -49,11 +60,42 @@ impl From<std::io::Error> for Failure {
 /// Prints why a command failed to standard error.
 pub(crate) fn print_failure(failure: &Failure) {
     match failure {
-        Failure::Diagnostics(list, source) => print_diagnostics(list, source.as_deref()),
+        Failure::Diagnostics(list) => print_diagnostics(list, list.source().map(|s| &**s)),
         Failure::Shown(text) => say(text),
         Failure::Message(m) | Failure::Usage(m) => say(&format!("error: {m}")),
         Failure::Output(e) => say(&format!("error: cannot write the result: {e}")),
-        Failure::Reported => {}
+        Failure::Reported | Failure::Called => {}
+    }
+}
+
+/// Prints the help or the version that was asked for, or what is wrong with the arguments.
+///
+/// # Errors
+/// If that cannot be written, or something is wrong with the arguments.
+pub(crate) fn print_usage(usage: &clap::Error) -> Result<(), Failure> {
+    let printed = usage.print().and_then(|()| std::io::stdout().flush());
+    match usage.use_stderr() {
+        true => Err(Failure::Called),
+        false => Ok(printed?),
+    }
+}
+
+/// Warnings past this many are counted.
+const MOST_WARNINGS: usize = 20;
+
+/// Prints warnings about a file to standard error.
+pub(crate) fn print_warnings(file: &str, warnings: &[Diagnostic]) {
+    let shown = warnings.iter().take(MOST_WARNINGS).map(|w| {
+        let message = format!("{file}: {}", w.message);
+        Diagnostic { message, ..w.clone() }
+    });
+    let mut shown: Vec<Diagnostic> = shown.collect();
+    if let Some(more) = warnings.len().checked_sub(MOST_WARNINGS).filter(|&n| n > 0) {
+        let help = "`anfora check --stats json` lists all of them";
+        shown.push(Diagnostic::warning(format!("{file}: {more} more warnings")).with_help(help));
+    }
+    if !shown.is_empty() {
+        print_diagnostics(&shown, None);
     }
 }
 
@@ -75,7 +117,8 @@ pub(crate) fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
-/// A text in lines of at most 80 columns where its words allow: the first indented by `first` columns, the others by `others`.
+/// Returns a text in lines of at most 80 columns where its words allow: the first indented by
+/// `first` columns, the others by `others`.
 pub(crate) fn wrapped(text: &str, first: usize, others: usize) -> String {
     const COLUMNS: usize = 80;
     let mut lines = " ".repeat(first);

@@ -13,13 +13,14 @@ use anfora::stress::{Operation, Subject, on_stack};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::generate::LARGEST_SIZE;
 use crate::report::{Failure, say};
 
 /// Runs every entry point and every registered pass over every shape of program, on a small stack.
 #[derive(Args)]
 pub(crate) struct Stress {
     /// How deep the nests are, and how long the chains
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=LARGEST_SIZE))]
     depth: u64,
     /// The stack, in KiB
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]

@@ -20,8 +20,13 @@ pub(crate) struct Sizes {
     pub(crate) kept_nodes: usize,
 }
 
-/// The first line, and how often each pass ran, changed the program and failed, and how long that took.
+/// Returns the first line, and how often each pass ran, changed the program and failed, and how
+/// long that took.
 pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration) -> String {
+    if pipeline.trim().is_empty() {
+        const NO_PASSES: &str = ": no passes (the pipeline is empty)";
+        return format!("{}{NO_PASSES}\n", clipped(&input.display().to_string(), COLUMNS - NO_PASSES.len()));
+    }
     struct Row {
         pass: String,
         runs: usize,

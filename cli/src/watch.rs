@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anfora::ir::{Module, PrintLiterals, PrintOptions};
@@ -13,6 +13,7 @@ use anfora::manager::{
 use anfora::passes::{CheckMeaning, Checked};
 use clap::{Args, ValueEnum};
 
+use crate::file;
 use crate::report::{self, Failure};
 
 /// What is printed, written and checked around passes.
@@ -112,11 +113,30 @@ fn interval(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 impl Watch {
-    /// Checks what can be checked before the program is read.
+    /// Checks what can be checked before the program is read. `result` is the path that the
+    /// optimised program goes to, if it is written.
     ///
     /// # Errors
-    /// If there is no pass or pipeline of a name.
-    pub(crate) fn check(&self, registry: &PassRegistry) -> Result<(), Failure> {
+    /// If there is no pass or pipeline of a name, standard output is to be a reproducer or a
+    /// folder, or both the trace and the program are to go there.
+    pub(crate) fn check(&self, registry: &PassRegistry, result: Option<&Path>) -> Result<(), Failure> {
+        let to_standard_output = |path: &Option<PathBuf>| path.clone().filter(|p| file::is_standard_output(p));
+        for (option, path) in [("--reproducer", &self.reproducer), ("--dump-dir", &self.dump_dir)] {
+            if let Some(path) = to_standard_output(path) {
+                let path = path.display();
+                return Err(Failure::Usage(format!(
+                    "{option} {path}: this does not go to standard output; give a path"
+                )));
+            }
+        }
+        if let Some(trace) = to_standard_output(&self.trace)
+            && result.is_some_and(file::is_standard_output)
+        {
+            let trace = trace.display();
+            return Err(Failure::Usage(format!(
+                "--trace {trace}: the program goes to standard output too; give one of them a path, or --emit none"
+            )));
+        }
         for name in self.print_ir_before.iter().chain(&self.print_ir_after).filter(|n| *n != ANY) {
             if !registry.contains(name) {
                 let passes = registry.passes().iter().map(|p| p.name());
@@ -282,8 +302,10 @@ impl Watching<'_> {
             report::say(&format!("wrote {file}; `anfora replay {file}` runs the pass again"));
         }
         match (&self.asked.trace, &self.timing) {
-            (Some(file), Some(timing)) => std::fs::write(file, timing.to_chrome_trace().to_string())
-                .map_err(|e| Failure::Message(format!("the trace cannot be written to `{}`: {e}", file.display()))),
+            (Some(file), Some(timing)) => {
+                let trace = timing.to_chrome_trace().to_string();
+                file::write_file(file, |out| out.write_all(trace.as_bytes()))
+            }
             _ => Ok(()),
         }
     }

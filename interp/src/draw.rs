@@ -1,6 +1,9 @@
 //! Arguments for test runs.
 
-use anfora_ir::{Context, DType, Dim, DimId, Dims, Element, Function, Literal, SymbolId, Type, TypeId, element_count};
+use anfora_ir::{
+    Context, DType, Diagnostic, Diagnostics, Dim, DimId, Dims, Element, Function, IntoDiagnostics, Literal, SymbolId,
+    Type, TypeId, element_count,
+};
 use rustc_hash::FxHashMap;
 
 use crate::check::evaluate_dim;
@@ -8,7 +11,7 @@ use crate::interpreter::random_tensor;
 use crate::value::{ValueId, Values};
 
 /// Arguments of a function, in an arena.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Arguments {
     /// The arena.
     pub values: Values,
@@ -37,6 +40,12 @@ pub struct CannotDraw {
     pub ty: String,
     /// The part of its type that cannot be drawn, if that is not all of it.
     pub found: Option<String>,
+}
+
+impl IntoDiagnostics for CannotDraw {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
 }
 
 fn why(found: &Option<String>) -> String {

@@ -1,6 +1,6 @@
 //! Why a program did not come to its end.
 
-use anfora_ir::Diagnostic;
+use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics};
 
 /// What went wrong.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -55,6 +55,9 @@ pub enum EvalErrorKind {
     /// More steps than allowed.
     #[error("the program takes more than {0} steps")]
     Steps(u64),
+    /// More steps of kernels than allowed.
+    #[error("the operators of the program take more than {0} steps")]
+    Work(u64),
     /// More memory than allowed.
     #[error("the program takes more than {0} bytes")]
     Memory(usize),
@@ -99,5 +102,11 @@ impl EvalError {
         diagnostic.binding = self.binding.clone();
         diagnostic.span = self.span.map(|s| s as usize..s as usize);
         diagnostic
+    }
+}
+
+impl IntoDiagnostics for EvalError {
+    fn into_diagnostics(self) -> Diagnostics {
+        self.diagnostic().into()
     }
 }

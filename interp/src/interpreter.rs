@@ -1,5 +1,7 @@
 //! Running a function of a module.
 
+use std::fmt;
+
 use anfora_ir::{DType, Literal, Module, element_count};
 use anfora_ops::{RandomStream, draw_uniform};
 
@@ -13,14 +15,17 @@ use crate::value::{ValueId, Values};
 pub struct Limits {
     /// Expressions evaluated, atoms not counted.
     pub steps: u64,
+    /// Steps of kernels, all together: elements that they read, write or compute with, as
+    /// [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them. A kernel that would take more is not begun.
+    pub work: u64,
     /// Bytes of values, variables and pending work, garbage not counted. What is counted is an estimate, the same on every machine.
     pub bytes: usize,
 }
 
 impl Default for Limits {
-    /// 2^40 steps and 8 GiB.
+    /// 2^40 steps, 2^38 steps of kernels, and 8 GiB.
     fn default() -> Limits {
-        Limits { steps: 1 << 40, bytes: 8 << 30 }
+        Limits { steps: 1 << 40, work: 1 << 38, bytes: 8 << 30 }
     }
 }
 
@@ -35,6 +40,20 @@ pub struct Outcome {
     pub trace: Vec<Effect>,
     /// Expressions that were evaluated, atoms not counted.
     pub steps: u64,
+}
+
+/// In a line: the result and the effects as text, cut short, and the steps.
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 200;
+        let effects: Vec<&str> = self.trace.iter().take(16).map(|effect| effect.op.as_str()).collect();
+        f.debug_struct("Outcome")
+            .field("result", &format_args!("{}", self.values.text(self.result, SHOWN)))
+            .field("effects", &effects)
+            .field("more_effects", &self.trace.len().saturating_sub(effects.len()))
+            .field("steps", &self.steps)
+            .finish()
+    }
 }
 
 impl Outcome {
@@ -130,3 +149,5 @@ pub fn random_tensor(dtype: DType, shape: &[usize], seed: u64) -> Option<Literal
     }
     Literal::from_bytes(dtype, shape, bytes.into()).ok()
 }
+
+anfora_ir::brief_debug! { Interpreter<'_>; }

@@ -39,5 +39,5 @@ pub use draw::{Arguments, CannotDraw, Draw, Numbers};
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
 pub use interpreter::{Interpreter, Limits, Outcome, random_tensor};
-pub use operator::{OpError, evaluate_op};
+pub use operator::{Evaluated, OpError, OpLimits, evaluate_op};
 pub use value::{Value, ValueId, Values};

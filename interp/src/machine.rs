@@ -110,6 +110,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) used: usize,
     /// When to look for garbage.
     pub(crate) collect_at: usize,
+    /// Steps of kernels so far.
+    pub(crate) work: u64,
     /// Tables in which types of known extents are made; a copy of the module's, made when it is first needed.
     pub(crate) scratch: Option<Box<Scratch>>,
 }
@@ -139,6 +141,7 @@ impl<'m> Machine<'m> {
             values,
             trace: Vec::new(),
             steps: 0,
+            work: 0,
             codes: Vec::new(),
             code_of: FxHashMap::default(),
             activations: Vec::new(),

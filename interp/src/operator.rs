@@ -1,8 +1,8 @@
 //! Calls of operators: by their kernels, or, for what is not a function of tensors, by the machine.
 
 use anfora_ir::{
-    Attr, AttrReader, AttrsId, Context, DType, ExprId, KernelCall, Literal, OpId, OpPurity, Operand, Shape, TypeId,
-    element_count, infer_op,
+    Attr, AttrKind, AttrReader, AttrsId, Context, DType, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, KernelCall,
+    Literal, OpDef, OpId, OpPurity, Operand, Shape, TypeId, element_count, infer_op,
 };
 use anfora_ops::{draw_normal, draw_uniform};
 use smallvec::SmallVec;
@@ -37,6 +37,9 @@ pub enum OpError {
     /// There is nothing that evaluates it.
     #[error("the operator has no kernel")]
     NoKernel,
+    /// An attribute is computed from symbolic dimensions, which stand for no numbers yet.
+    #[error("a symbolic dimension is not known")]
+    Symbolic,
     /// Neither the type nor the operator's row says how large the result is.
     #[error("the size of the result is not known")]
     UnknownSize,
@@ -48,24 +51,56 @@ pub enum OpError {
         /// Bytes allowed.
         allowed: usize,
     },
+    /// The kernel takes more steps than allowed.
+    #[error("the kernel takes {steps} steps, and {allowed} are allowed")]
+    TooLong {
+        /// Steps, as [`KernelCall::steps`] counts them.
+        steps: u64,
+        /// Steps allowed.
+        allowed: u64,
+    },
     /// It fails on these operands.
     #[error(transparent)]
     Kernel(#[from] anfora_ir::KernelError),
 }
 
-/// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. Gives the result, or the
-/// fields of the tuple that is the result. A result of more than `max_bytes` is not computed; a splat takes one element.
+impl IntoDiagnostics for OpError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}
+
+/// How much the evaluation of one call may take.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OpLimits {
+    /// Bytes of the results. A splat takes one element.
+    pub bytes: usize,
+    /// Steps of the kernel, as [`KernelCall::steps`] counts them.
+    pub steps: u64,
+}
+
+/// What a call of an operator on constants comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Evaluated {
+    /// The result, or the fields of the tuple that is the result.
+    pub results: Vec<Literal>,
+    /// Steps of the kernel, as [`KernelCall::steps`] counts them.
+    pub steps: u64,
+}
+
+/// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. What would take
+/// more than `limits` allow is not computed.
 ///
 /// # Errors
-/// If the operator cannot be evaluated, the result would be too large, the call fails, or the kernel is faulty ([`KernelCall::evaluate`]).
+/// If the operator cannot be evaluated, the call would take too much, it fails, or the kernel is faulty ([`KernelCall::evaluate`]).
 pub fn evaluate_op(
     cx: &Context,
     op: OpId,
     attrs: AttrsId,
     operands: &[Option<&Literal>],
     ty: TypeId,
-    max_bytes: usize,
-) -> Result<Vec<Literal>, OpError> {
+    limits: OpLimits,
+) -> Result<Evaluated, OpError> {
     let row = cx.ops.get(op);
     if row.purity == OpPurity::Impure {
         return Err(OpError::Impure);
@@ -73,17 +108,38 @@ pub fn evaluate_op(
     if row.kernel.is_none() {
         return Err(OpError::NoKernel);
     }
+    if has_shape_attr(row) && !has_constant_shapes(cx, attrs) {
+        return Err(OpError::Symbolic);
+    }
     let call = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty };
     let bytes = row.result_bytes(&call).ok_or(OpError::UnknownSize)?;
-    if bytes > max_bytes && !row.gives_splat(operands) {
-        return Err(OpError::TooLarge { bytes, allowed: max_bytes });
+    let too_large = |bytes: usize| Err(OpError::TooLarge { bytes, allowed: limits.bytes });
+    if bytes > limits.bytes && !row.gives_splat(operands) {
+        return too_large(bytes);
+    }
+    let steps = call.steps();
+    if steps > limits.steps {
+        return Err(OpError::TooLong { steps, allowed: limits.steps });
     }
     let results = call.evaluate()?;
     let bytes = results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes()));
-    if bytes > max_bytes {
-        return Err(OpError::TooLarge { bytes, allowed: max_bytes });
+    if bytes > limits.bytes {
+        return too_large(bytes);
     }
-    Ok(results)
+    Ok(Evaluated { results, steps })
+}
+
+/// Returns true if an attribute of the operator lists extents.
+fn has_shape_attr(row: &OpDef) -> bool {
+    row.attrs.iter().any(|attr| attr.kind == AttrKind::Shape)
+}
+
+/// Returns true if the extents that attributes list are all constants.
+fn has_constant_shapes(cx: &Context, attrs: AttrsId) -> bool {
+    cx.attrs.list(attrs).iter().all(|&(_, value)| match cx.attrs.get(value) {
+        Attr::Shape(dims) => dims.iter().all(|&d| cx.types.dims.as_constant(d).is_some()),
+        _ => true,
+    })
 }
 
 impl Machine<'_> {
@@ -114,6 +170,9 @@ impl Machine<'_> {
         }
         let failed = |message: String| EvalErrorKind::Operator { op: row.name.to_string(), message };
 
+        if self.scratch.as_ref().is_some_and(|scratch| scratch.weight >= MAX_SCRATCH) {
+            self.scratch = None;
+        }
         let stated = self.body().ty(id);
         let (is_splat, mut size) = {
             let operands = self.operand_tensors(base)?;
@@ -136,15 +195,54 @@ impl Machine<'_> {
                 None => return Err(failed("the size of the result is not known".into())),
             }
         }
+        let bound = if has_shape_attr(row) && !has_constant_shapes(self.cx, attrs) {
+            Some(self.bind_shapes(attrs).map_err(failed)?)
+        } else {
+            None
+        };
         let cx = match &self.scratch {
-            Some(scratch) if concrete => &scratch.cx,
+            Some(scratch) if concrete || bound.is_some() => &scratch.cx,
             _ => self.cx,
         };
-        let results = {
+        let attrs = bound.unwrap_or(attrs);
+        let (steps, results) = {
             let operands = self.operand_tensors(base)?;
-            KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty }.evaluate()
+            let call = KernelCall { operands: &operands, attrs: AttrReader { cx, op, attrs }, ty };
+            let steps = self.work.saturating_add(call.steps());
+            if steps > self.limits.work {
+                return Err(EvalErrorKind::Work(self.limits.work));
+            }
+            (steps, call.evaluate())
         };
+        self.work = steps;
         self.insert_results(id, results.map_err(|e| failed(e.message))?)
+    }
+
+    /// Returns attributes in which the extents are the numbers that they come to here. They are in the tables of
+    /// [`Machine::scratch`], which are there afterwards.
+    fn bind_shapes(&mut self, attrs: AttrsId) -> Result<AttrsId, String> {
+        let mut scratch = self.scratch.take().unwrap_or_else(|| self.new_scratch());
+        let mut list = self.cx.attrs.list(attrs).to_vec();
+        let mut failed = None;
+        for (_, value) in &mut list {
+            let Attr::Shape(dims) = self.cx.attrs.get(*value) else { continue };
+            scratch.weight += OPERAND_WEIGHT + dims.len();
+            let mut extents = Vec::with_capacity(dims.len());
+            for &dim in dims {
+                match self.extent(dim).and_then(|e| i64::try_from(e).ok()) {
+                    Some(extent) => extents.push(scratch.cx.types.dims.constant(extent)),
+                    None => failed = Some(format!("its extent {} is not known", self.cx.dim_text(dim))),
+                }
+            }
+            *value = scratch.cx.attr(Attr::Shape(extents.into()));
+        }
+        let bound = scratch.cx.attrs(&list);
+        self.scratch = Some(scratch);
+        failed.map_or(Ok(bound), Err)
+    }
+
+    fn new_scratch(&self) -> Box<Scratch> {
+        Box::new(Scratch { cx: self.cx.clone(), weight: 0 })
     }
 
     /// The operands from `base` on, as a kernel takes them.
@@ -161,8 +259,7 @@ impl Machine<'_> {
 
     /// The type of a call on the operands that there are.
     fn concrete_type(&mut self, op: OpId, attrs: AttrsId, stated: TypeId, base: usize) -> Result<TypeId, String> {
-        let small = self.scratch.take().filter(|scratch| scratch.weight < MAX_SCRATCH);
-        let mut scratch = small.unwrap_or_else(|| Box::new(Scratch { cx: self.cx.clone(), weight: 0 }));
+        let mut scratch = self.scratch.take().unwrap_or_else(|| self.new_scratch());
         let result = self.concrete_type_in(&mut scratch, op, attrs, stated, base);
         self.scratch = Some(scratch);
         result

@@ -403,6 +403,8 @@ fn float16_text(bits: u16) -> String {
     (value as f32).to_string()
 }
 
+anfora_ir::brief_debug! { Values; }
+
 #[cfg(test)]
 mod tests {
     use super::*;

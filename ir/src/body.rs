@@ -1,9 +1,17 @@
 //! The body of a function: its expressions, in typed arenas, behind one door.
 
+mod copies;
+mod ids;
+mod shared_edits;
+mod taking_back;
 mod translate;
+
+pub(crate) use shared_edits::EditedByHand;
+pub use shared_edits::SharedEdits;
 
 use rustc_hash::FxHashMap;
 
+use crate::context::Context;
 use crate::entity::{
     Arena, AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId,
 };
@@ -139,7 +147,9 @@ impl Body {
 
     /// The expression behind an id.
     #[inline(always)]
+    #[track_caller]
     pub fn expr(&self, id: ExprId) -> Expr {
+        self.check_id(id);
         self.exprs[id]
     }
 
@@ -222,6 +232,16 @@ impl Body {
             Expr::Var { name, .. } => name,
             _ => None,
         }
+    }
+
+    /// Returns the name of the variable that a Let binds, or of a variable itself, as `cx` spells it; `None`
+    /// if it has no name, and for anything else.
+    pub fn binding_name<'c>(&self, cx: &'c Context, id: ExprId) -> Option<&'c str> {
+        let var = match self.expr(id) {
+            Expr::Let { var, .. } => var,
+            _ => self.as_var(id)?,
+        };
+        self.var_name(var).map(|name| cx.names.get(name))
     }
 
     /// Whether a variable is visible only in its dataflow region.
@@ -358,8 +378,13 @@ impl Body {
     // ---- Appending ----
 
     /// Appends a node of a known type. The editor and the builder infer the type; see [`Editor`](crate::Editor).
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if an id in it is not of this body.
     #[inline]
+    #[track_caller]
     pub fn push(&mut self, expr: Expr, ty: TypeId, span: Span) -> ExprId {
+        self.check_parts(expr);
         self.revisions.bump();
         let id = self.exprs.push(expr);
         self.types.push(ty);
@@ -368,8 +393,13 @@ impl Body {
     }
 
     /// Appends operands to the pool.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if one is not of this body.
     #[inline]
+    #[track_caller]
     pub fn push_operands(&mut self, operands: &[ExprId]) -> OperandList {
+        self.check_ids(operands);
         work::tick_n(operands.len());
         self.revisions.bump();
         let start = u32::try_from(self.operands.len()).expect("a pool holds fewer than 2^32 operands");
@@ -383,7 +413,12 @@ impl Body {
     }
 
     /// Appends what a `fn` says besides its block.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of this body.
+    #[track_caller]
     pub fn push_lambda(&mut self, params: &[VarId], ret: Option<TypeId>, attrs: AttrsId) -> LambdaId {
+        self.check_vars(params);
         let params: smallvec::SmallVec<[ExprId; 8]> = params.iter().map(|p| p.expr()).collect();
         let params = self.push_operands(&params);
         self.revisions.bump();
@@ -419,7 +454,9 @@ impl Body {
         if let Some(id) = self.find_leaf(leaf) {
             return id;
         }
+        let before = self.shared_edits(SharedEdits::Meant);
         self.set_expr(node, Expr::Literal(literal));
+        self.shared_edits(before);
         self.set_type(node, ty);
         if self.meta(node).is_some() {
             self.set_meta(node, None);
@@ -493,15 +530,24 @@ impl Body {
 
     // ---- Overwriting ----
 
-    /// Overwrites a node. Its type stays; see [`Body::set_type`].
+    /// Overwrites a node. Its type stays; see [`Body::set_type`]. What else uses the node has what it becomes: see [`SharedEdits`].
+    ///
+    /// # Panics
+    /// If there is no such node; while an edit is open in a build with debug assertions, also if an id in it is not of this body.
     #[inline]
+    #[track_caller]
     pub fn set_expr(&mut self, id: ExprId, expr: Expr) {
+        self.check_id(id);
+        self.check_parts(expr);
         let old = self.exprs[id];
         if old == expr {
             return;
         }
         if let Some(j) = &mut self.journal {
             j.expr(id, old);
+            if cfg!(debug_assertions) && id.index() < j.exprs_len {
+                j.by_hand.expr(id, old, expr);
+            }
         }
         if !matches!(old, Expr::Var { .. }) {
             self.watch.expr(id.index());
@@ -510,13 +556,15 @@ impl Body {
         self.exprs[id] = expr;
     }
 
-    /// Overwrites one operand of a list.
+    /// Overwrites one operand of a list. What else uses the node that it is an operand of has the new operand too: see [`SharedEdits`].
     ///
     /// # Panics
-    /// If the list has no operand of that number.
+    /// If the list has no operand of that number; while an edit is open in a build with debug assertions, also if the operand is not of this body.
     #[inline]
+    #[track_caller]
     pub fn set_operand(&mut self, list: OperandList, i: usize, operand: ExprId) {
         assert!(i < list.len(), "operand {i} of a list of {}", list.len());
+        self.check_ids(&[operand]);
         work::tick();
         let at = list.start as usize + i;
         let old = self.operands[at];
@@ -525,6 +573,9 @@ impl Body {
         }
         if let Some(j) = &mut self.journal {
             j.operand(at, old);
+            if cfg!(debug_assertions) && at < j.operands_len {
+                j.by_hand.operand(at);
+            }
         }
         self.watch.operand(at);
         self.revisions.bump();
@@ -546,7 +597,12 @@ impl Body {
     }
 
     /// Overwrites what the body evaluates to.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if it is not of this body.
+    #[track_caller]
     pub fn set_root(&mut self, root: ExprId) {
+        self.check_ids(&[root]);
         if self.root == root {
             return;
         }
@@ -559,7 +615,12 @@ impl Body {
     }
 
     /// Overwrites the parameters.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if one is not a variable of this body.
+    #[track_caller]
     pub fn set_params(&mut self, params: Vec<VarId>) {
+        self.check_vars(&params);
         if self.params == params {
             return;
         }
@@ -571,7 +632,12 @@ impl Body {
     }
 
     /// Appends a parameter of the function.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if it is not a variable of this body.
+    #[track_caller]
     pub fn push_param(&mut self, param: VarId) {
+        self.check_vars(&[param]);
         if let Some(j) = &mut self.journal
             && j.params.is_none()
         {
@@ -613,9 +679,12 @@ impl Body {
     /// Overwrites the body of a Let: how links are taken out of and put into a chain.
     ///
     /// # Panics
-    /// If it is not a Let.
+    /// If it is not a Let; while an edit is open in a build with debug assertions, also if the rest is not of this body.
     #[inline]
+    #[track_caller]
     pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
+        self.check_id(id);
+        self.check_ids(&[new_body]);
         let Expr::Let { body: old, .. } = self.exprs[id] else { panic!("{id:?} is {:?}, not a Let", self.exprs[id]) };
         if old == new_body {
             return;
@@ -654,196 +723,6 @@ impl Body {
         outer.hear_of(&inner);
         self.watch = outer;
         inner.has_seen()
-    }
-
-    // ---- Taking back ----
-
-    /// From here on, notes what is overwritten. A journal that is open already waits until this one is closed.
-    pub fn begin_journal(&mut self) {
-        let mut journal = self.new_journal();
-        journal.outer = self.journal.take();
-        self.journal = Some(Box::new(journal));
-    }
-
-    /// The same, for an edit of the module that the body is in. Journals that are opened since are closed with it.
-    pub(crate) fn begin_module_journal(&mut self) {
-        self.begin_journal();
-        if let Some(journal) = &mut self.journal {
-            journal.of_module = true;
-        }
-    }
-
-    /// Whether a journal is open that the innermost edit of the module did not open.
-    fn has_own_journal(&self) -> bool {
-        self.journal.as_ref().is_some_and(|j| !j.of_module)
-    }
-
-    /// Keeps what was changed in the innermost edit of the module.
-    pub(crate) fn commit_module_journal(&mut self) {
-        while self.has_own_journal() {
-            self.commit_journal();
-        }
-        self.commit_journal();
-    }
-
-    /// Takes back what was changed in the innermost edit of the module.
-    pub(crate) fn rollback_module_journal(&mut self) {
-        while self.has_own_journal() {
-            self.rollback_journal();
-        }
-        self.rollback_journal();
-    }
-
-    /// Whether anything was overwritten in the innermost edit of the module. A body that has no journal in an edit was assigned.
-    pub(crate) fn is_edited_in_module(&self) -> bool {
-        let mut journal = self.journal.as_deref();
-        while let Some(open) = journal {
-            if open.of_module || !open.is_empty() {
-                return !open.is_empty();
-            }
-            journal = open.outer.as_deref();
-        }
-        true
-    }
-
-    fn new_journal(&self) -> Journal {
-        Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambda_count())
-    }
-
-    /// Puts another body in the place of this one. While a journal is open this one is kept, so that the edit can be taken back (assigning to
-    /// the body of a function would lose it). The generation goes up, and side tables of this one are refused.
-    pub fn replace(&mut self, mut new: Body) {
-        new.journal = None;
-        new.generation = self.generation + 1;
-        let mut old = std::mem::replace(self, new);
-        let Some(journal) = &mut old.journal else { return };
-        // One that was itself put in place during the edit is not what is gone back to.
-        let (first, of_module) = (journal.replaced.take(), journal.of_module);
-        let mut journal = self.new_journal();
-        journal.of_module = of_module;
-        journal.replaced = Some(first.unwrap_or_else(|| Box::new(old)));
-        self.journal = Some(Box::new(journal));
-    }
-
-    /// Closes the journal and keeps the edit. Whether anything was overwritten; nodes that were only appended do not count, since
-    /// nothing links to them.
-    pub fn commit_journal(&mut self) -> bool {
-        let Some(mut journal) = self.journal.take() else { return false };
-        if let Some(mut old) = journal.replaced.take() {
-            old.commit_journal();
-            if let Some(open) = &old.journal {
-                let mut outer = self.new_journal();
-                outer.of_module = open.of_module;
-                outer.replaced = Some(old);
-                self.journal = Some(Box::new(outer));
-            }
-            return true;
-        }
-        let changed = !journal.is_empty();
-        if let Some(mut outer) = journal.outer.take() {
-            outer.absorb(*journal);
-            self.journal = Some(outer);
-        }
-        changed
-    }
-
-    /// Whether a journal is open.
-    pub fn has_journal(&self) -> bool {
-        self.journal.is_some()
-    }
-
-    /// Whether anything was overwritten since the journal was opened; false without one.
-    pub fn is_edited(&self) -> bool {
-        self.journal.as_ref().is_some_and(|j| !j.is_empty())
-    }
-
-    /// How much was overwritten and appended since the journal was opened; 0 without one.
-    pub fn edit_size(&self) -> usize {
-        self.journal.as_ref().map_or(0, |j| match j.replaced {
-            Some(_) => self.exprs.len(),
-            None => j.len() + self.exprs.len() - j.exprs_len,
-        })
-    }
-
-    /// Closes the journal and takes the edit back: the body is as it was when the journal was opened. Does nothing without one.
-    pub fn rollback_journal(&mut self) {
-        let Some(mut journal) = self.journal.take() else { return };
-        while let Some(old) = journal.replaced.take() {
-            *self = *old;
-            let Some(own) = self.journal.take() else { return };
-            journal = own;
-        }
-        let Journal {
-            outer,
-            replaced: _,
-            of_module: _,
-            revision,
-            exprs_len,
-            operands_len,
-            lambdas_len,
-            exprs,
-            types,
-            operands,
-            lambdas,
-            lambda_symbols,
-            meta,
-            root,
-            params,
-        } = *journal;
-        for (id, old) in exprs.into_iter().rev() {
-            let new = std::mem::replace(&mut self.exprs[id], old);
-            // What became a constant in its place is that no longer.
-            if let Some(leaves) = &mut self.leaves
-                && let Some(leaf) = Leaf::of(new)
-                && leaves.get(&leaf) == Some(&id)
-            {
-                leaves.remove(&leaf);
-            }
-        }
-        for (id, old) in types.into_iter().rev() {
-            self.types[id.index()] = old;
-        }
-        for (at, old) in operands.into_iter().rev() {
-            self.operands[at as usize] = old;
-        }
-        if let Some(root) = root {
-            self.root = root;
-        }
-        if let Some(params) = params {
-            self.params = params;
-        }
-        if self.exprs.len() > exprs_len
-            && let Some(leaves) = &mut self.leaves
-        {
-            leaves.retain(|_, id| id.index() < exprs_len);
-        }
-        if let Some(extras) = &mut self.extras {
-            for (id, old) in lambdas.into_iter().rev() {
-                extras.lambdas[id] = old;
-            }
-            for (id, old) in meta.into_iter().rev() {
-                match old {
-                    Some(m) => extras.meta.insert(id, m),
-                    None => extras.meta.remove(&id),
-                };
-            }
-            for (id, old) in lambda_symbols.into_iter().rev() {
-                match old {
-                    Some(symbols) => extras.lambda_symbols.insert(id, symbols),
-                    None => extras.lambda_symbols.remove(&id),
-                };
-            }
-            if extras.lambdas.len() > lambdas_len {
-                extras.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
-                extras.lambdas.truncate(lambdas_len);
-            }
-        }
-        self.exprs.truncate(exprs_len);
-        self.types.truncate(exprs_len);
-        self.spans.truncate(exprs_len);
-        self.operands.truncate(operands_len);
-        self.revisions.back_to(revision);
-        self.journal = outer;
     }
 
     // ---- For the parser ----

@@ -7,7 +7,6 @@ use crate::editor::Editor;
 use crate::entity::{AttrId, AttrsId, DimId, ExprId, LambdaId, SymbolId, TypeId};
 use crate::expr::{Expr, LetFlags, VarFlags, VarId};
 use crate::function::{Function, Visibility};
-use crate::infer::signature_type;
 use crate::literal::Literal;
 use crate::module::{FunctionKey, Module};
 use crate::op::TypeError;
@@ -61,6 +60,14 @@ pub enum BuildError {
     /// A block was closed that is not open, or left open.
     #[error("blocks are not closed in the order in which they were opened")]
     Unbalanced,
+    /// The program would be larger than its builder makes them.
+    #[error("a program of size {size} is too large; the largest size is {largest}")]
+    TooLarge {
+        /// The size that was asked for.
+        size: usize,
+        /// The largest one.
+        largest: usize,
+    },
 }
 
 impl<'m> FunctionBuilder<'m> {
@@ -104,8 +111,7 @@ impl<'m> FunctionBuilder<'m> {
     /// States the result type, as a recursive function must before it calls itself: its signature is known from here on.
     pub fn result(&mut self, ty: TypeId) {
         self.function.ret = Some(ty);
-        let params: Vec<TypeId> = self.function.body.params().iter().map(|p| self.function.body.ty(p.expr())).collect();
-        let signature = signature_type(&mut self.module.cx, &params, ty);
+        let signature = self.function.signature(&mut self.module.cx, ty);
         let global = self.module.cx.global(&self.name);
         self.module.set_signature(global, signature);
     }
@@ -314,6 +320,7 @@ impl<'m> FunctionBuilder<'m> {
         let root = self.pop_block(tail);
         let mut function = self.function;
         function.body.set_root(root);
+        function.body.shrink();
         let found = function.body.type_of(root);
         if let Some(stated) = function.ret
             && !self.module.cx.types.accepts(stated, found)

@@ -72,7 +72,29 @@ enum InBlock {
     End,
 }
 
-/// Walks a body; see the module's documentation.
+/// Walks a body in program order, on a stack of its own.
+///
+/// # What is yielded
+/// A Let is [`Step::Let`], then its value, then [`Step::Bound`], then the rest of its chain. A block begins with [`Step::EnterBlock`] and ends
+/// with [`Step::ExitBlock`]. A call, tuple or projection whose operands are all atoms is one [`Step::Flat`], and its operands are not yielded one by
+/// one; what nests is entered ([`Step::Enter`]), its parts are yielded, and it is left ([`Step::Exit`]). Atoms that stand elsewhere are
+/// [`Step::Atom`]s. A node that several others refer to is walked once, where it comes first; after that it is [`Step::Seen`].
+///
+/// # Which edits are legal
+/// The cursor borrows the body only during [`Cursor::next`]: between two steps every edit is legal. What it does to the walk is decided by one rule: **a
+/// link is read once, when the walk comes to it.** A link that is overwritten before that is followed to where it leads then; one that is overwritten after
+/// that has no effect on the walk.
+///
+/// | after | is still to be read | so, before the next step, you may |
+/// |---|---|---|
+/// | [`Step::EnterBlock`] | the first Let's value | skip the block |
+/// | [`Step::Let`] | the value of the Let, the link to its rest | replace the value: the new one is walked; skip the value |
+/// | [`Step::Bound`] | the link to the rest | put Lets in after it (they are walked) or take them out (they are not), replace the value (not walked again) |
+/// | [`Step::Enter`] | the operands or blocks of the node | replace them: the new ones are walked; skip the node |
+/// | [`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`] | nothing of it | overwrite it: it is not walked again |
+///
+/// Overwriting a node that several links lead to changes it for all of them. Nodes that are appended during the walk are walked if a link that is
+/// still to be read leads to them. Ids stay what they are: a body is not compacted during a walk.
 pub struct Cursor {
     stack: Vec<Frame>,
     seen: PartSet<ExprId>,
@@ -95,6 +117,14 @@ impl Cursor {
     /// How many blocks and nodes are entered and not left.
     pub fn depth(&self) -> usize {
         self.stack.len()
+    }
+
+    /// The innermost Let that the walk is at, or in whose value it is. Looks through what is entered and not left.
+    pub fn binding(&self) -> Option<ExprId> {
+        self.stack.iter().rev().find_map(|frame| match frame {
+            Frame::Block { at, next: InBlock::Value | InBlock::Bound | InBlock::Advance, .. } => Some(*at),
+            _ => None,
+        })
     }
 
     /// Leaves what the last step entered ([`Step::EnterBlock`], [`Step::Enter`]) without walking it: its exit is not yielded. After

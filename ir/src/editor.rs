@@ -4,11 +4,12 @@ use smallvec::SmallVec;
 
 use crate::body::Body;
 use crate::context::Context;
-use crate::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, TypeId};
+use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, TypeId};
 use crate::expr::{Expr, LetFlags, VarFlags, VarId};
 use crate::infer::infer_expr;
 use crate::literal::Literal;
 use crate::op::TypeError;
+use crate::value::AttrValue;
 
 /// A body with the tables that it refers to. Makes expressions whose types it infers, and rewrites links; while the body's journal is
 /// open all of it can be taken back.
@@ -46,7 +47,7 @@ impl<'a> Editor<'a> {
     }
 
     /// An operator as a value.
-    pub fn op(&mut self, op: OpId) -> ExprId {
+    pub fn op_value(&mut self, op: OpId) -> ExprId {
         let ty = self.cx.types.any();
         self.body.op(op, ty)
     }
@@ -75,14 +76,42 @@ impl<'a> Editor<'a> {
         self.push(Expr::CallOp { op, operands: list, attrs })
     }
 
+    /// A call of the operator of a name, with attributes by name.
+    ///
+    /// ```
+    /// # use anfora_ir::{DType, Editor, FunctionBuilder, Module, TypeError};
+    /// # let mut module = Module::new(anfora_ops::standard());
+    /// # let ty = module.cx.types.static_tensor(DType::Float32, &[2, 3]);
+    /// # let mut f = FunctionBuilder::new(&mut module, "main");
+    /// # let x = f.param("x", ty);
+    /// # let mut editor = f.editor();
+    /// let sum = editor.op("sum", &[x], &[("keepdims", true.into())])?;
+    /// let scaled = editor.op("multiply", &[x, sum], &[])?;
+    /// # assert_eq!(editor.body.ty(scaled), ty);
+    /// # Ok::<(), TypeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such operator, or operands or attributes do not fit it.
+    pub fn op(
+        &mut self,
+        name: &str,
+        operands: &[ExprId],
+        attributes: &[(&str, AttrValue)],
+    ) -> Result<ExprId, TypeError> {
+        let op = self.cx.ops.resolve(name)?;
+        let attributes: SmallVec<[(&str, AttrId); 4]> =
+            attributes.iter().map(|(name, value)| (*name, value.intern(self.cx))).collect();
+        let attrs = self.cx.named_attrs(&attributes);
+        self.call_op(op, operands, attrs)
+    }
+
     /// A call of the operator of a name, without attributes.
     ///
     /// # Errors
     /// If there is no such operator, or operands do not fit it.
     pub fn call_named(&mut self, op: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
-        let op = self.cx.ops.resolve(op)?;
-        let attrs = self.cx.attrs.empty();
-        self.call_op(op, operands, attrs)
+        self.op(op, operands, &[])
     }
 
     /// A call of an operator of which nothing is known, with the type that it is said to have.

@@ -113,6 +113,13 @@ pub struct Arena<K, V> {
     key: PhantomData<K>,
 }
 
+/// How many entries there are.
+impl<K, V> std::fmt::Debug for Arena<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arena").field("len", &self.items.len()).finish_non_exhaustive()
+    }
+}
+
 impl<K: EntityId, V> Arena<K, V> {
     /// An empty arena.
     pub const fn new() -> Self {

@@ -1,7 +1,10 @@
 //! A function: a body with what is known about it from outside.
 
 use crate::body::{Body, BodyRoom};
+use crate::context::Context;
 use crate::entity::{AttrsId, GlobalId, TypeId};
+use crate::infer::signature_type;
+use crate::invariant::GLOBAL_SYMBOL;
 use crate::types::Types;
 
 /// A function of a module, or a closed one that is the value of an attribute.
@@ -9,7 +12,8 @@ use crate::types::Types;
 pub struct Function {
     /// The global that names it; `None` for the value of an attribute.
     pub(crate) global: Option<GlobalId>,
-    /// Whether it may be removed, renamed and specialised.
+    /// Whether its name is seen from outside of the module. Ask [`Function::is_external`] whether it may be
+    /// removed.
     pub visibility: Visibility,
     /// The result type, where it is annotated.
     pub ret: Option<TypeId>,
@@ -30,7 +34,8 @@ pub struct Function {
 pub enum Visibility {
     /// Anyone: it is a root of the module and keeps its name and signature.
     Public,
-    /// Only this module: it may be removed, renamed and specialised.
+    /// Only this module, by its name: it may be renamed, and, unless it is external all the same
+    /// ([`Function::is_external`]), removed and specialised.
     Private,
 }
 
@@ -66,6 +71,29 @@ impl Function {
     /// The global that names it.
     pub fn global(&self) -> Option<GlobalId> {
         self.global
+    }
+
+    /// Returns true if the function can be called from outside of the module: it is public, or it has a symbol
+    /// for a linker, the attribute [`GLOBAL_SYMBOL`], private though its name may be.
+    ///
+    /// This is the linkage that passes go by. An external function is a root of its module: it keeps its
+    /// signature, and no pass removes it because the module itself does not call it. A private function with a
+    /// symbol may still be renamed, since its symbol is what others know it by.
+    pub fn is_external(&self, cx: &Context) -> bool {
+        self.visibility == Visibility::Public
+            || self.attrs != cx.attrs.empty() && cx.find_attr(self.attrs, GLOBAL_SYMBOL).is_some()
+    }
+
+    /// Returns the type of the function's name if it returns `ret`: that of its parameters and result.
+    /// Linear in the types.
+    pub fn signature(&self, cx: &mut Context, ret: TypeId) -> TypeId {
+        let params: Vec<TypeId> = self.body.params().iter().map(|p| self.body.ty(p.expr())).collect();
+        signature_type(cx, &params, ret)
+    }
+
+    /// Returns the result type: the stated one, or that of the block.
+    pub(crate) fn result_type(&self) -> TypeId {
+        self.ret.unwrap_or_else(|| self.body.type_of(self.body.root()))
     }
 
     /// Whether it has a body.

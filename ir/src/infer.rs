@@ -112,7 +112,8 @@ pub fn infer_op(
             (min, Some(max)) => format!("{min} to {max}"),
             (min, None) => format!("at least {min}"),
         };
-        return Err(TypeError::new(format!("`{}` takes {wanted} operands, not {}", row.name, operands.len())));
+        return Err(TypeError::new(format!("`{}` takes {wanted} operands, not {}", row.name, operands.len()))
+            .of_op(row.name.clone()));
     }
     let mut say_elements = false;
     for o in operands {
@@ -133,12 +134,27 @@ pub fn infer_op(
             _ => Ok(ty),
         }
     });
-    found.unwrap_or_else(|text| Err(rule_panics(cx, op, &text)))
+    said_of(cx, op, found)
+}
+
+/// What a type rule says; of an error, that it is one of a call of this operator.
+#[inline]
+fn said_of(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> Result<TypeId, TypeError> {
+    match found {
+        Ok(Ok(ty)) => Ok(ty),
+        found => Err(named(cx, op, found)),
+    }
 }
 
 #[cold]
-fn rule_panics(cx: &Context, op: OpId, text: &str) -> TypeError {
-    TypeError::new(format!("`{}` has no type: its type rule panics: {text}", cx.ops.get(op).name))
+fn named(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> TypeError {
+    let name = &cx.ops.get(op).name;
+    let error = match found {
+        Ok(Err(error)) => error,
+        Ok(Ok(_)) => TypeError::new(format!("`{name}` has no type")),
+        Err(text) => TypeError::new(format!("`{name}` has no type: its type rule panics: {text}")),
+    };
+    error.of_op(name.clone())
 }
 
 /// Whether a type is one of tensors that may have known elements, or a tuple.
@@ -161,7 +177,7 @@ fn infer_from_elements(cx: &mut Context, op: OpId, operands: &[Operand], attrs: 
         let ty = infer(&mut call)?;
         Ok(elements.map_or(ty, |rule| with_elements(&mut call, rule, ty)))
     });
-    found.unwrap_or_else(|text| Err(rule_panics(cx, op, &text)))
+    said_of(cx, op, found)
 }
 
 /// An operand as type rules see it: of a type that says no elements, and a constant if it says all of them.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::body::Body;
+use crate::call_graph::CallGraph;
 use crate::components::Components;
 use crate::context::Context;
 use crate::cursor::{Cursor, Step};
@@ -14,7 +15,7 @@ use crate::diagnostic::Diagnostic;
 use crate::entity::{EntityId, ExprId, FunctionAttrId, TypeId};
 use crate::expr::Expr;
 use crate::function::Function;
-use crate::infer::{infer_expr, lambda_type, signature_type};
+use crate::infer::{infer_expr, lambda_type};
 use crate::module::{FunctionKey, Module};
 use crate::op::TypeError;
 use crate::source::Source;
@@ -42,7 +43,6 @@ pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionK
     let components = graph.components();
     for (i, &key) in keys.iter().enumerate() {
         let Some((function, cx)) = module.get_mut(key) else { continue };
-        let params = parameter_types(&function.body);
         let mut stated = function.ret;
         if stated.is_none() && !function.is_definition() {
             let name = function.global.map_or("", |g| cx.global_name(g)).to_string();
@@ -58,7 +58,7 @@ pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionK
         }
         let global = function.global;
         if let (Some(ret), Some(global)) = (stated, global) {
-            let signature = signature_type(cx, &params, ret);
+            let signature = function.signature(cx, ret);
             module.set_signature(global, signature);
         }
     }
@@ -75,59 +75,17 @@ pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionK
                 inference.expressions(cx, function, &name);
             }
             let ret = inference.result(cx, function, &name);
-            let (params, global) = (parameter_types(&function.body), function.global);
             if function.ret.is_none()
                 && !components.is_cyclic(i)
-                && let Some(global) = global
+                && let Some(global) = function.global
             {
-                let signature = signature_type(cx, &params, ret);
+                let signature = function.signature(cx, ret);
                 module.set_signature(global, signature);
             }
         }
     }
     inference.function_attrs(&mut module.cx);
     inference.diagnostics
-}
-
-fn parameter_types(body: &Body) -> Vec<TypeId> {
-    body.params().iter().map(|p| body.ty(p.expr())).collect()
-}
-
-// ---- The order of functions ----
-
-/// Which definitions name which, by their positions in program order.
-struct CallGraph {
-    /// For each function, where its callees start in `callees`.
-    starts: Vec<u32>,
-    callees: Vec<u32>,
-}
-
-impl CallGraph {
-    fn of(module: &Module, keys: &[FunctionKey]) -> CallGraph {
-        let positions: rustc_hash::FxHashMap<FunctionKey, u32> =
-            keys.iter().enumerate().map(|(i, &k)| (k, i as u32)).collect();
-        let mut graph = CallGraph { starts: Vec::with_capacity(keys.len() + 1), callees: Vec::new() };
-        for &key in keys {
-            graph.starts.push(graph.callees.len() as u32);
-            let Some(function) = module.get(key) else { continue };
-            for (_, global) in function.body.global_leaves() {
-                let target = module.cx.globals.get(global).target.function();
-                if let Some(&i) = target.and_then(|t| positions.get(&t)) {
-                    graph.callees.push(i);
-                }
-            }
-        }
-        graph.starts.push(graph.callees.len() as u32);
-        graph
-    }
-
-    fn callees(&self, i: u32) -> &[u32] {
-        &self.callees[self.starts[i as usize] as usize..self.starts[i as usize + 1] as usize]
-    }
-
-    fn components(&self) -> Components {
-        Components::of(self.starts.len() - 1, |i| self.callees(i))
-    }
 }
 
 // ---- Inference ----
@@ -260,11 +218,11 @@ impl Inference {
                     let span = body.span(id).map(|s| s as usize);
                     let place =
                         self.text().and_then(|t| annotation_extent(t, span?).or_else(|| Some(token_extent(t, span?))));
-                    let name = body.var_name(var).map(|n| cx.names.get(n).to_string()).unwrap_or_default();
+                    let name = body.binding_name(cx, var.expr()).unwrap_or_default();
                     self.report(place, || {
                         let (stated, found) = (cx.type_text(stated), cx.type_text(found));
                         within(Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated")), function)
-                            .on_binding(&name)
+                            .on_binding(name)
                     });
                 }
                 Step::Atom(_) | Step::Enter(_) | Step::Seen(_) | Step::EnterBlock(..) | Step::ExitBlock(..) => {}
@@ -297,15 +255,11 @@ impl Inference {
         function: &str,
         binding: Option<ExprId>,
     ) {
-        let place = self.text().and_then(|text| error_place(text, body, id, e.operand));
-        let binding = binding.and_then(|b| match body.expr(b) {
-            Expr::Let { var, .. } => body.var_name(var),
-            _ => None,
-        });
+        let place = self.text().and_then(|text| error_place(text, body, id, e.operand.map(|i| i as usize)));
         self.report(place, || {
             let mut diagnostic = within(Diagnostic::error(e.message), function);
-            if let Some(name) = binding {
-                diagnostic = diagnostic.on_binding(cx.names.get(name));
+            if let Some(name) = binding.and_then(|b| body.binding_name(cx, b)) {
+                diagnostic = diagnostic.on_binding(name);
             }
             match e.help {
                 Some(help) => diagnostic.with_help(help),

@@ -9,7 +9,8 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::text::extent::token_extent;
 
-/// The attribute of functions that names what a linker sees of them.
+/// The attribute of functions that is their symbol for a linker. A function that has it is external, be it public or
+/// private ([`Function::is_external`]), and no other definition of the module has the same symbol.
 pub const GLOBAL_SYMBOL: &str = "global_symbol";
 
 /// Something that holds of every definition of a module, or does not.
@@ -143,10 +144,8 @@ impl Place {
         if let Some(global) = function.global() {
             diagnostic = diagnostic.in_function(module.cx.global_name(global));
         }
-        if let Some(Expr::Let { var, .. }) = self.link.map(|l| body.expr(l))
-            && let Some(name) = body.var_name(var)
-        {
-            diagnostic = diagnostic.on_binding(module.cx.names.get(name));
+        if let Some(name) = self.link.and_then(|link| body.binding_name(&module.cx, link)) {
+            diagnostic = diagnostic.on_binding(name);
         }
         let start = self.node.and_then(|n| body.span(n)).or_else(|| self.link.and_then(|l| body.span(l)));
         match (start, module.source()) {

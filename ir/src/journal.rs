@@ -1,6 +1,6 @@
 //! What a body was before an edit.
 
-use crate::body::Body;
+use crate::body::{Body, EditedByHand};
 use crate::entity::{AttrsId, EntityId, ExprId, LambdaId, SymbolId, TypeId};
 use crate::expr::{Expr, LambdaData, VarId};
 
@@ -26,6 +26,10 @@ pub(crate) struct Journal {
     pub(crate) meta: Vec<(ExprId, Option<AttrsId>)>,
     pub(crate) root: Option<ExprId>,
     pub(crate) params: Option<Vec<VarId>>,
+    /// Where a walk ended with an error.
+    pub(crate) stop: Option<ExprId>,
+    /// Empty in builds without debug assertions.
+    pub(crate) by_hand: EditedByHand,
 }
 
 impl Journal {
@@ -46,6 +50,8 @@ impl Journal {
             meta: Vec::new(),
             root: None,
             params: None,
+            stop: None,
+            by_hand: EditedByHand::default(),
         }
     }
 
@@ -96,7 +102,9 @@ impl Journal {
 
     /// Adds what was overwritten in an edit inside of this one.
     pub(crate) fn absorb(&mut self, inner: Journal) {
-        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = inner;
+        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, by_hand, stop, .. } = inner;
+        self.by_hand.absorb(by_hand, self.exprs_len, self.operands_len);
+        self.stop = stop;
         exprs.into_iter().for_each(|(id, old)| self.expr(id, old));
         types.into_iter().for_each(|(id, old)| self.ty(id, old));
         operands.into_iter().for_each(|(at, old)| self.operand(at as usize, old));

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::entity::TypeId;
 use crate::literal::Literal;
 use crate::op::{KernelCall, KernelError};
+use crate::op_def::FusionPattern;
 use crate::types::Type;
 
 impl KernelCall<'_> {
@@ -29,6 +30,53 @@ impl KernelCall<'_> {
             Some(why) => Err(KernelError::fault(why)),
         }
     }
+}
+
+impl KernelCall<'_> {
+    /// Returns about how many steps the kernel takes: elements that it reads, writes or computes with. It saturates.
+    ///
+    /// A splat that is made of splats takes a step for each operand, however large it is. Otherwise the row's own rule
+    /// counts ([`OpDef::steps`](crate::OpDef::steps)). Without one, an operator of which an element of the result needs
+    /// an element of each operand takes as many steps as that are; one that moves elements, one for each element of the
+    /// result; any other, one for each element of its operands and results.
+    pub fn steps(&self) -> u64 {
+        let row = self.attrs.cx.ops.get(self.attrs.op);
+        let count = self.operands.len() as u64;
+        if row.gives_splat(self.operands) {
+            return count + 1;
+        }
+        if let Some(rule) = row.steps {
+            return catch_panic(|| rule(self)).unwrap_or(u64::MAX);
+        }
+        let results = self.result_elements();
+        match row.fusion {
+            FusionPattern::ElemWise | FusionPattern::Broadcast => results.saturating_mul(count.max(1)),
+            FusionPattern::Injective => results.saturating_add(count),
+            _ => {
+                let elements = |literal: &&Literal| number_of_elements(literal.shape());
+                let operands = self.operands.iter().flatten().map(elements).fold(0, u64::saturating_add);
+                operands.saturating_add(results)
+            }
+        }
+    }
+
+    /// Returns the number of elements of all results together, or, where the type of the call does not know the extents,
+    /// a number that it is not above. It saturates.
+    pub fn result_elements(&self) -> u64 {
+        let types = &self.attrs.cx.types;
+        let fields = types.as_tuple(self.ty).unwrap_or(std::slice::from_ref(&self.ty));
+        let known = fields
+            .iter()
+            .try_fold(0u64, |n, &field| Some(n.saturating_add(number_of_elements(&types.static_shape(field)?))));
+        let row = self.attrs.cx.ops.get(self.attrs.op);
+        // An element takes half a byte at least.
+        known.unwrap_or_else(|| row.result_bytes(self).map_or(0, |bytes| (bytes as u64).saturating_mul(2)))
+    }
+}
+
+fn number_of_elements(shape: &[usize]) -> u64 {
+    // Where one extent is 0 there is no element, however large the others are.
+    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &extent| n.saturating_mul(extent as u64)) }
 }
 
 /// What a function of a row returns; `Err` with what it says if it panics.

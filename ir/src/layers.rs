@@ -33,6 +33,13 @@ pub struct LayeredArena<K, V> {
     key: PhantomData<K>,
 }
 
+/// How many entries there are.
+impl<K, V> std::fmt::Debug for LayeredArena<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LayeredArena").field("len", &(self.start + self.own.len())).finish_non_exhaustive()
+    }
+}
+
 impl<K: EntityId, V> LayeredArena<K, V> {
     /// An empty arena.
     pub const fn new() -> Self {

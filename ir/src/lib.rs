@@ -17,7 +17,7 @@
 //!     x = b.bind("", call);
 //! }
 //! b.finish(x)?;
-//! verify_module(&module).map_err(|errors| errors[0].clone())?;
+//! verify_module(&module)?;
 //!
 //! let body = &module.functions().next().expect("it was just added").1.body;
 //! let (mut cursor, mut lets) = (Cursor::new(body), 0);
@@ -31,18 +31,22 @@
 mod alpha;
 mod attrs;
 mod body;
+mod brief_debug;
 mod builder;
+mod call_graph;
 mod compact;
 mod components;
 mod context;
 mod counts;
 mod cursor;
 mod diagnostic;
+mod diagnostics;
 mod dim;
 mod dtype;
 mod editor;
 mod entity;
 mod expr;
+mod fork;
 mod function;
 mod infer;
 mod infer_module;
@@ -56,6 +60,7 @@ mod literal;
 mod module;
 mod names;
 mod op;
+mod op_call;
 mod op_def;
 mod overlay;
 mod part_set;
@@ -64,12 +69,15 @@ mod purity;
 mod register;
 mod render;
 mod retype;
+mod signature;
 mod source;
 mod stamp;
 mod suggest;
+mod take_over;
 mod text;
 mod translate;
 mod types;
+mod value;
 mod verify;
 pub mod work;
 
@@ -78,7 +86,7 @@ pub use alpha::{
     first_difference_with, module_hash,
 };
 pub use attrs::{Attr, AttrTable, attr_depths};
-pub use body::{Body, BodyRoom, Span};
+pub use body::{Body, BodyRoom, SharedEdits, Span};
 pub use builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use components::Components;
@@ -86,6 +94,7 @@ pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
 pub use counts::Counts;
 pub use cursor::{BlockKind, Cursor, Step};
 pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostics::{Diagnostics, IntoDiagnostics};
 pub use dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
 pub use dtype::{DType, DTypeClass};
 pub use editor::Editor;
@@ -94,6 +103,7 @@ pub use entity::{
     OpId, SideTable, SymbolId, TypeId,
 };
 pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
+pub use fork::EndedFork;
 pub use function::{Function, FunctionKind, Visibility};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use infer_module::infer_module;
@@ -101,12 +111,13 @@ pub use invariant::{GLOBAL_SYMBOL, Invariant};
 pub use layers::LayeredArena;
 pub use link_watch::LinkWatch;
 pub use literal::{Element, Literal, LiteralError, Shape, element_count};
-pub use module::{FunctionKey, Module};
+pub use module::{FunctionKey, Functions, Module};
 pub use names::Names;
 pub use op::{
-    AttrReader, ElementsRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable, OpaquePurity, Operand,
-    SizeBound, TypeCall, TypeError, TypeRule,
+    AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable,
+    OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
 };
+pub use op_call::OpCall;
 pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
 pub use overlay::{Additions, Translation};
 pub use part_set::PartSet;
@@ -117,12 +128,17 @@ pub use render::{
     Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
 };
 pub use retype::{Retype, RetypeError, retype_from};
+pub use signature::{
+    NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
+};
 pub use source::Source;
 pub use stamp::{FunctionStamp, ModuleStamp, Stamp};
 pub use suggest::did_you_mean;
+pub use take_over::TakeOverError;
 pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
     parse_type, print_function, print_module, write_module,
 };
 pub use types::{FunctionType, MAX_KNOWN_ELEMENTS, TensorType, Type, Types};
-pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_module};
+pub use value::{AttrValue, Number};
+pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

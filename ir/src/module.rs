@@ -8,7 +8,6 @@ use slotmap::{SecondaryMap, SlotMap};
 use crate::context::{Context, GlobalTarget};
 use crate::entity::{AttrsId, GlobalId, NameId, TypeId};
 use crate::function::{Function, FunctionKind};
-use crate::infer::signature_type;
 use crate::op::OpRegistry;
 use crate::source::Source;
 
@@ -33,6 +32,34 @@ pub struct Module {
     revision: u64,
     /// The edits that are open, each inside of the one before it.
     edits: Vec<ModuleEdit>,
+}
+
+/// The functions of a module, to read: see [`Module::functions_and_tables`].
+#[derive(Copy, Clone)]
+pub struct Functions<'a> {
+    functions: &'a SlotMap<FunctionKey, Function>,
+    removed: &'a FxHashSet<FunctionKey>,
+    order: &'a [FunctionKey],
+}
+
+impl<'a> Functions<'a> {
+    /// The function of a key, unless it was removed.
+    pub fn get(self, key: FunctionKey) -> Option<&'a Function> {
+        if !self.removed.is_empty() && self.removed.contains(&key) {
+            return None;
+        }
+        self.functions.get(key)
+    }
+
+    /// The function of a name (without `@`), defined or declared. `cx` has the tables of the module, or lies over them.
+    pub fn find(self, cx: &Context, name: &str) -> Option<&'a Function> {
+        self.get(cx.globals.get(cx.find_global(name)?).target.function()?)
+    }
+
+    /// Keys and functions in program order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = (FunctionKey, &'a Function)> + ExactSizeIterator {
+        self.order.iter().map(move |&key| (key, &self.functions[key]))
+    }
 }
 
 /// What a module was before an edit.
@@ -132,6 +159,12 @@ impl Module {
         (in_order, &mut self.cx)
     }
 
+    /// All functions, to read, beside the tables, to edit. Takes constant time.
+    pub fn functions_and_tables(&mut self) -> (Functions<'_>, &mut Context) {
+        let Module { cx, functions, removed, order, .. } = self;
+        (Functions { functions, removed, order }, cx)
+    }
+
     /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.
     pub fn get_pair(
         &mut self,
@@ -212,9 +245,7 @@ impl Module {
     /// Gives the function back if the name has one already.
     pub fn add_named(&mut self, name: &str, function: Function) -> Result<FunctionKey, Box<Function>> {
         let global = self.cx.global(name);
-        let params: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
-        let ret = function.ret.unwrap_or_else(|| function.body.type_of(function.body.root()));
-        let signature = signature_type(&mut self.cx, &params, ret);
+        let signature = function.signature(&mut self.cx, function.result_type());
         let key = self.add(global, function)?;
         self.set_signature(global, signature);
         Ok(key)
@@ -352,6 +383,21 @@ impl Module {
     /// Whether anything was changed in the body of a function since [`Module::begin_edit`]; false without an edit.
     pub fn is_edited(&self, key: FunctionKey) -> bool {
         self.has_edit() && self.get(key).is_some_and(|f| f.body.is_edited_in_module())
+    }
+
+    /// The functions of which the verifier may say something else than at [`Module::begin_edit`], in program order: those whose bodies or
+    /// heads were changed, and those that were added; all, if a global or the attributes of the module changed. None without an edit. Linear
+    /// in the number of functions.
+    pub fn affected_functions(&self) -> Vec<FunctionKey> {
+        let Some(edit) = self.edits.last() else { return Vec::new() };
+        if self.cx.globals.has_changes() || edit.attrs != self.attrs {
+            return self.order.clone();
+        }
+        let heads: SecondaryMap<FunctionKey, &Head> = edit.heads.iter().map(|(key, head)| (*key, head)).collect();
+        let has_changed = |(key, f): &(FunctionKey, &Function)| {
+            f.body.is_edited_in_module() || heads.get(*key).is_none_or(|head| **head != Head::of(f))
+        };
+        self.functions().filter(has_changed).map(|(key, _)| key).collect()
     }
 
     /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and

@@ -13,7 +13,7 @@ use crate::entity::{AttrId, AttrsId, DimId, ExprId, LiteralId, OpId, TypeId};
 use crate::expr::Expr;
 use crate::layers::Freeze;
 use crate::literal::Literal;
-use crate::op_def::{Arity, AttrDefault, AttrKind, OpDef, OpPurity};
+use crate::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity};
 use crate::register::RegisterError;
 use crate::suggest::did_you_mean;
 
@@ -31,12 +31,19 @@ pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 /// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements), through which the answer goes.
 pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
 
+/// Returns the fusion pattern of a call from its attributes, for operators whose calls differ.
+pub type FusionRule = fn(&AttrReader<'_>) -> FusionPattern;
+
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
 /// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It looks at what the operands are, not at
 /// the type of the call, and computes little compared with the kernel.
 pub type SizeBound = fn(&KernelCall<'_>) -> usize;
+
+/// About how many steps the kernel takes for a call: elements that it reads, writes or computes with. It saturates, and computes little
+/// compared with the kernel.
+pub type StepsRule = fn(&KernelCall<'_>) -> u64;
 
 /// An operand as a type rule sees it.
 #[derive(Copy, Clone, Debug)]
@@ -237,12 +244,14 @@ impl<'a> AttrReader<'a> {
 
 /// Why a call has no type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}")]
+#[error("{}{message}", prefix(.op.as_deref(), .message))]
 pub struct TypeError {
     /// What is wrong.
     pub message: String,
+    /// The operator that is called, if it is a call of one.
+    pub op: Option<Box<str>>,
     /// The operand at fault, if it is one.
-    pub operand: Option<usize>,
+    pub operand: Option<u32>,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -250,12 +259,12 @@ pub struct TypeError {
 impl TypeError {
     /// An error of the call as a whole.
     pub fn new(message: impl Into<String>) -> TypeError {
-        TypeError { message: message.into(), operand: None, help: None }
+        TypeError { message: message.into(), op: None, operand: None, help: None }
     }
 
     /// An error of one operand.
     pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
-        TypeError { message: message.into(), operand: Some(operand), help: None }
+        TypeError { message: message.into(), op: None, operand: u32::try_from(operand).ok(), help: None }
     }
 
     /// With a suggestion.
@@ -263,6 +272,21 @@ impl TypeError {
     pub fn with_help(mut self, help: impl Into<String>) -> TypeError {
         self.help = Some(help.into());
         self
+    }
+
+    /// Of a call of this operator.
+    #[must_use]
+    pub fn of_op(mut self, op: impl Into<Box<str>>) -> TypeError {
+        self.op = Some(op.into());
+        self
+    }
+}
+
+/// The operator before a message that does not name it.
+fn prefix(op: Option<&str>, message: &str) -> String {
+    match op {
+        Some(op) if !message.contains(&format!("`{op}`")) => format!("`{op}`: "),
+        _ => String::new(),
     }
 }
 

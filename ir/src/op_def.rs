@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 
 use crate::body::Body;
+use crate::context::Context;
 use crate::dtype::DType;
 use crate::entity::ExprId;
 use crate::expr::Expr;
 use crate::kernel::catch_panic;
 use crate::literal::Literal;
-use crate::op::{ElementsRule, Kernel, KernelCall, KnownByType, SizeBound, TypeRule};
+use crate::op::{
+    AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KnownByType, SizeBound, StepsRule, TypeRule,
+};
 
 /// All that the passes need to know of an operator.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct OpDef {
     pub purity: OpPurity,
     /// How FuseOps treats it.
     pub fusion: FusionPattern,
+    /// How FuseOps treats a call of it, where that depends on the attributes; see [`OpDef::fusion_of`].
+    pub fusion_rule: Option<FusionRule>,
     /// Evaluates it on constants; `None` for an operator that only compiled code can run.
     pub kernel: Option<Kernel>,
     /// Whether its (two) operands may be exchanged without changing a bit of the result.
@@ -40,12 +45,21 @@ pub struct OpDef {
     pub shape_operands: &'static [u32],
     /// How large the results are at most, for an operator of which the type rule does not say it even for constants.
     pub size_bound: Option<SizeBound>,
+    /// Counts the steps of the kernel, for operators that compute more, or less, than they read and write; see [`KernelCall::steps`].
+    pub steps: Option<StepsRule>,
     /// On which operands all results are splats, whatever their size.
     pub splat: Splat,
     /// The elements of the results as far as they are known, for an operator with which shapes are computed.
     pub elements: Option<ElementsRule>,
     /// Gives the results where the types of the operands tell them, whether or not the operands are constants.
     pub known_by_type: Option<KnownByType>,
+}
+
+/// By its name, with the number of operands.
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpDef").field("name", &self.name).field("arity", &self.arity).finish_non_exhaustive()
+    }
 }
 
 impl OpDef {
@@ -64,12 +78,14 @@ impl OpDef {
             infer,
             purity: OpPurity::Pure,
             fusion: FusionPattern::Opaque,
+            fusion_rule: None,
             kernel: None,
             commutative: false,
             may_fail: false,
             forwards: &[],
             shape_operands: &[],
             size_bound: None,
+            steps: None,
             splat: Splat::Unknown,
             elements: None,
             known_by_type: None,
@@ -92,6 +108,12 @@ impl OpDef {
     #[must_use]
     pub fn fusion(self, fusion: FusionPattern) -> OpDef {
         OpDef { fusion, ..self }
+    }
+
+    /// Treated by FuseOps as the rule says for the attributes of a call.
+    #[must_use]
+    pub fn fusion_rule(self, rule: FusionRule) -> OpDef {
+        OpDef { fusion_rule: Some(rule), ..self }
     }
 
     /// Its two operands may be exchanged without changing a bit of the result.
@@ -130,6 +152,12 @@ impl OpDef {
         OpDef { size_bound: Some(bound), ..self }
     }
 
+    /// Its kernel takes as many steps as this says, rather than about one for each element that it reads and writes.
+    #[must_use]
+    pub fn steps(self, rule: StepsRule) -> OpDef {
+        OpDef { steps: Some(rule), ..self }
+    }
+
     /// Its results are splats on such operands, and its kernel makes them as such.
     #[must_use]
     pub fn splat(self, splat: Splat) -> OpDef {
@@ -163,6 +191,21 @@ impl OpDef {
     pub fn has_known_extents(&self, body: &Body, operands: &[ExprId]) -> bool {
         let is_known = |&o: &ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
         self.shape_operands.iter().all(|&i| operands.get(i as usize).is_none_or(is_known))
+    }
+
+    /// Returns how FuseOps treats a call of this operator, the expression `call` of `body`.
+    ///
+    /// The call is opaque if it can be observed, or if its extents are found out only when it is evaluated: an operand
+    /// that says them is no constant, and the type of the call does not know them either. Symbols are known extents.
+    pub fn fusion_of(&self, cx: &Context, body: &Body, call: ExprId) -> FusionPattern {
+        let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return FusionPattern::Opaque };
+        let operands = body.operands(operands);
+        if self.purity == OpPurity::Impure
+            || !self.has_known_extents(body, operands) && !cx.types.has_known_extents(body.ty(call))
+        {
+            return FusionPattern::Opaque;
+        }
+        self.fusion_rule.map_or(self.fusion, |rule| rule(&AttrReader { cx, op, attrs }))
     }
 
     /// Whether all results of a call on these operands (`None` for one that is left out) are splats, so that they take the memory of one

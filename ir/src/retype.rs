@@ -64,6 +64,7 @@ impl Retype {
     /// # Errors
     /// If the parts of a user do not fit together any more. The users before it have their new types.
     pub fn sweep(&mut self, cx: &mut Context, body: &mut Body, from: ExprId) -> Result<usize, RetypeError> {
+        body.note_stop(None);
         if !std::mem::take(&mut self.any) {
             return Ok(0);
         }
@@ -81,6 +82,7 @@ impl Retype {
                         }
                     }
                     Err(error) => {
+                        body.note_stop(cursor.binding().or(Some(id)));
                         result = Err(RetypeError { at: id, error });
                         break;
                     }

@@ -47,6 +47,16 @@ impl Revisions {
         self.revision
     }
 
+    /// The greatest number that a state had.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Leaves out the numbers up to this one: they were given to states of a copy.
+    pub(crate) fn skip(&mut self, last: u64) {
+        self.last = self.last.max(last);
+    }
+
     /// Notes that an earlier state is there again.
     pub(crate) fn back_to(&mut self, revision: u64) {
         self.revision = revision;

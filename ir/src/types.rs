@@ -450,6 +450,16 @@ impl Types {
         shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
     }
 
+    /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known: constants, symbols and
+    /// what is computed from them.
+    pub fn has_known_extents(&self, id: TypeId) -> bool {
+        let is_known = |&ty: &TypeId| {
+            let shape = self.as_tensor(ty).and_then(|t| t.shape.as_ref());
+            shape.is_some_and(|shape| shape.iter().all(|&d| !matches!(self.dims.get(d), Dim::Unknown)))
+        };
+        self.as_tuple(id).map_or_else(|| is_known(&id), |fields| fields.iter().all(is_known))
+    }
+
     /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take written out; `None` if the type does not say,
     /// `usize::MAX` if they overflow.
     pub fn static_bytes(&self, id: TypeId) -> Option<usize> {

@@ -83,9 +83,11 @@ struct ModuleResult {
 }
 
 /// An analysis that reads the body alone, `Fn(&Body) -> T`.
+#[derive(Copy, Clone, Debug)]
 pub struct OfBody;
 
 /// An analysis that reads the tables too, `Fn(&Context, &Body) -> T`.
+#[derive(Copy, Clone, Debug)]
 pub struct OfBodyAndTables;
 
 mod form {

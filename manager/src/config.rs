@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use rustc_hash::FxHashSet;
+
+use crate::config_list::{TextList, in_quotes, parse_list, quoted, write_list};
 use crate::names::UnknownName;
+use crate::registry::is_name;
 
 /// What values a setting takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ConfigKind {
     /// A whole number between two others, both included.
     Int {
@@ -14,6 +18,13 @@ pub enum ConfigKind {
         min: i64,
         /// The greatest.
         max: i64,
+    },
+    /// A number between two others, both included.
+    Float {
+        /// The least.
+        min: f64,
+        /// The greatest.
+        max: f64,
     },
     /// `true` or `false`.
     Bool,
@@ -23,23 +34,51 @@ pub enum ConfigKind {
     OneOf(&'static [&'static str]),
     /// A number of bytes (`4096`, `16KiB`, `1MiB`, `2GiB`), or `unlimited`.
     Bytes,
+    /// A list of whole numbers (`[1,2]`), each between two others, both included.
+    IntList {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// Whole numbers, each between two others and under a name of its own: `n=4,m=8`. As an option
+    /// of a pass, it takes all names that no other option has.
+    Numbers {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// A list of texts (`[a,"b c"]`), or of some of these words.
+    TextList {
+        /// The words; absent if any text does.
+        words: Option<&'static [&'static str]>,
+    },
 }
 
 /// The value of a setting.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ConfigValue {
     /// A whole number.
     Int(i64),
+    /// A number.
+    Float(f64),
     /// True or false.
     Bool(bool),
     /// A text.
     Str(Cow<'static, str>),
     /// A number of bytes; `None` is unlimited.
     Bytes(Option<u64>),
+    /// Whole numbers.
+    IntList(Cow<'static, [i64]>),
+    /// Texts.
+    TextList(TextList),
+    /// Whole numbers by name, in the order in which they are given.
+    Numbers(Vec<(String, i64)>),
 }
 
 /// A setting that can be made: where it is declared, it has a kind, a default and a line of documentation.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ConfigDef {
     /// The name: `FoldConstant.max_growth_bytes` in a context, `commutative` for an option of a pass.
     pub key: &'static str,
@@ -94,6 +133,49 @@ impl ConfigDef {
         ConfigDef { key, kind: ConfigKind::Int { min, max }, default: ConfigValue::Int(default), doc }
     }
 
+    /// A number between two others.
+    pub const fn float(key: &'static str, min: f64, max: f64, default: f64, doc: &'static str) -> ConfigDef {
+        ConfigDef { key, kind: ConfigKind::Float { min, max }, default: ConfigValue::Float(default), doc }
+    }
+
+    /// A list of whole numbers, each between two others.
+    pub const fn int_list(
+        key: &'static str,
+        min: i64,
+        max: i64,
+        default: &'static [i64],
+        doc: &'static str,
+    ) -> ConfigDef {
+        let default = ConfigValue::IntList(Cow::Borrowed(default));
+        ConfigDef { key, kind: ConfigKind::IntList { min, max }, default, doc }
+    }
+
+    /// A list of any texts.
+    pub const fn text_list(key: &'static str, default: &'static [&'static str], doc: &'static str) -> ConfigDef {
+        let default = ConfigValue::TextList(TextList::Static(default));
+        ConfigDef { key, kind: ConfigKind::TextList { words: None }, default, doc }
+    }
+
+    /// A list of some of these words.
+    ///
+    /// ```
+    /// use anfora_manager::{ConfigDef, ConfigValue};
+    ///
+    /// static KINDS: ConfigDef = ConfigDef::words_list("kinds", &["call", "tuple"], &["call"], "what is looked at");
+    /// assert!(KINDS.parse("[tuple,call]").is_ok());
+    /// let other = KINDS.parse("[tuples]").unwrap_err();
+    /// assert!(other.to_string().contains("`tuples`"));
+    /// ```
+    pub const fn words_list(
+        key: &'static str,
+        words: &'static [&'static str],
+        default: &'static [&'static str],
+        doc: &'static str,
+    ) -> ConfigDef {
+        let default = ConfigValue::TextList(TextList::Static(default));
+        ConfigDef { key, kind: ConfigKind::TextList { words: Some(words) }, default, doc }
+    }
+
     /// `true` or `false`; false where nothing is said.
     pub const fn flag(key: &'static str, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Bool, default: ConfigValue::Bool(false), doc }
@@ -115,7 +197,7 @@ impl ConfigDef {
     /// If it is not one that the setting takes.
     pub fn parse(&self, text: &str) -> Result<ConfigValue, ConfigError> {
         let value = match &self.kind {
-            ConfigKind::Int { .. } => text.replace('_', "").parse().ok().map(ConfigValue::Int),
+            ConfigKind::Int { .. } => parse_int(text).map(ConfigValue::Int),
             ConfigKind::Bool => match text {
                 "true" | "on" | "1" => Some(ConfigValue::Bool(true)),
                 "false" | "off" | "0" => Some(ConfigValue::Bool(false)),
@@ -123,6 +205,14 @@ impl ConfigDef {
             },
             ConfigKind::Str | ConfigKind::OneOf(_) => Some(ConfigValue::Str(Cow::Owned(text.to_string()))),
             ConfigKind::Bytes => parse_bytes(text).map(ConfigValue::Bytes),
+            ConfigKind::Float { .. } => text.replace('_', "").parse().ok().map(ConfigValue::Float),
+            ConfigKind::IntList { .. } => {
+                let items = parse_list(text).unwrap_or_else(|| vec![String::new()]);
+                let numbers: Option<Vec<i64>> = items.iter().map(|i| parse_int(i)).collect();
+                numbers.map(|n| ConfigValue::IntList(n.into()))
+            }
+            ConfigKind::TextList { .. } => parse_list(text).map(|texts| ConfigValue::TextList(TextList::Owned(texts))),
+            ConfigKind::Numbers { .. } => parse_numbers(text).map(ConfigValue::Numbers),
         };
         match value {
             Some(value) => self.check(value),
@@ -130,21 +220,56 @@ impl ConfigDef {
         }
     }
 
-    /// The value itself, if it is one that the setting takes. A whole number does for a number of bytes.
+    /// The value itself, if it is one that the setting takes. A whole number does for a number of
+    /// bytes, and for one that need not be whole. Of numbers by name, each has another name.
     ///
     /// # Errors
     /// If it is not.
     pub fn check(&self, value: ConfigValue) -> Result<ConfigValue, ConfigError> {
+        if let ConfigValue::Numbers(numbers) = &value {
+            let mut names = FxHashSet::default();
+            if let Some((twice, _)) = numbers.iter().find(|(name, _)| !names.insert(name.as_str())) {
+                return Err(ConfigError::Twice(twice.clone()));
+            }
+        }
         let fitting = match (&self.kind, value) {
             (&ConfigKind::Int { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&n) => Ok(ConfigValue::Int(n)),
             (ConfigKind::Bool, v @ ConfigValue::Bool(_)) | (ConfigKind::Str, v @ ConfigValue::Str(_)) => Ok(v),
             (ConfigKind::OneOf(words), ConfigValue::Str(s)) if words.contains(&&*s) => Ok(ConfigValue::Str(s)),
             (ConfigKind::Bytes, v @ ConfigValue::Bytes(_)) => Ok(v),
             (ConfigKind::Bytes, ConfigValue::Int(n)) if n >= 0 => Ok(ConfigValue::Bytes(Some(n as u64))),
+            // There is one zero, so that what is printed is read as the same.
+            (&ConfigKind::Float { min, max }, ConfigValue::Float(x)) if (min..=max).contains(&x) => {
+                Ok(ConfigValue::Float(x + 0.0))
+            }
+            (&ConfigKind::Float { min, max }, ConfigValue::Int(n)) if (min..=max).contains(&(n as f64)) => {
+                Ok(ConfigValue::Float(n as f64))
+            }
+            (&ConfigKind::IntList { min, max }, ConfigValue::IntList(list)) => {
+                match list.iter().find(|n| !(min..=max).contains(*n)) {
+                    Some(&outside) => Err(ConfigValue::Int(outside)),
+                    None => Ok(ConfigValue::IntList(list)),
+                }
+            }
+            (ConfigKind::TextList { words: None }, v @ ConfigValue::TextList(_)) => Ok(v),
+            (ConfigKind::TextList { words: Some(words) }, ConfigValue::TextList(list)) => {
+                let other = list.iter().find(|text| !words.contains(text)).map(str::to_string);
+                match other {
+                    Some(other) => Err(ConfigValue::Str(Cow::Owned(other))),
+                    None => Ok(ConfigValue::TextList(list)),
+                }
+            }
+            (&ConfigKind::Numbers { min, max }, ConfigValue::Numbers(numbers))
+                if numbers.iter().all(|(_, n)| (min..=max).contains(n)) =>
+            {
+                Ok(ConfigValue::Numbers(numbers))
+            }
             (_, other) => Err(other),
         };
         fitting.map_err(|other| {
-            if let (ConfigKind::OneOf(words), ConfigValue::Str(s)) = (&self.kind, &other) {
+            if let (ConfigKind::OneOf(words) | ConfigKind::TextList { words: Some(words) }, ConfigValue::Str(s)) =
+                (&self.kind, &other)
+            {
                 return UnknownName::new(format!("value of `{}`", self.key), s, words.iter().copied()).into();
             }
             self.mismatch(format!("`{other}`"))
@@ -154,6 +279,20 @@ impl ConfigDef {
     fn mismatch(&self, found: String) -> ConfigError {
         ConfigError::Value { key: self.key.to_string(), expected: self.kind.to_string(), found }
     }
+}
+
+fn parse_numbers(text: &str) -> Option<Vec<(String, i64)>> {
+    let parts = text.split(',').filter(|part| !part.trim().is_empty());
+    parts
+        .map(|part| {
+            let (name, number) = part.split_once('=')?;
+            Some((name.trim().to_string(), parse_int(number.trim())?))
+        })
+        .collect()
+}
+
+fn parse_int(text: &str) -> Option<i64> {
+    text.replace('_', "").parse().ok()
 }
 
 fn parse_bytes(text: &str) -> Option<Option<u64>> {
@@ -177,10 +316,35 @@ impl fmt::Display for ConfigKind {
         match self {
             ConfigKind::Int { min, max: i64::MAX } => write!(f, "a whole number from {min}"),
             ConfigKind::Int { min, max } => write!(f, "a whole number from {min} to {max}"),
+            ConfigKind::Float { min, max } => {
+                f.write_str("a number")?;
+                if *min > f64::MIN {
+                    write!(f, " from {min:?}")?;
+                }
+                if *max < f64::MAX {
+                    write!(f, " to {max:?}")?;
+                }
+                Ok(())
+            }
+            ConfigKind::IntList { min: i64::MIN, max: i64::MAX } => {
+                f.write_str("a list of whole numbers (such as `[1,2]`)")
+            }
+            ConfigKind::IntList { min, max: i64::MAX } => {
+                write!(f, "a list of whole numbers from {min} (such as `[1,2]`)")
+            }
+            ConfigKind::IntList { min, max } => {
+                write!(f, "a list of whole numbers from {min} to {max} (such as `[1,2]`)")
+            }
+            ConfigKind::TextList { words: None } => f.write_str("a list of texts (such as `[a,b]`)"),
+            ConfigKind::TextList { words: Some(words) } => {
+                write!(f, "a list (such as `[a,b]`) of {}", words.join(", "))
+            }
             ConfigKind::Bool => f.write_str("`true` or `false`"),
             ConfigKind::Str => f.write_str("a text"),
             ConfigKind::OneOf(words) => write!(f, "one of {}", words.join(", ")),
             ConfigKind::Bytes => f.write_str("a number of bytes (such as `16KiB`) or `unlimited`"),
+            ConfigKind::Numbers { min, max: i64::MAX } => write!(f, "whole numbers from {min} by name"),
+            ConfigKind::Numbers { min, max } => write!(f, "whole numbers from {min} to {max} by name"),
         }
     }
 }
@@ -190,10 +354,18 @@ impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigValue::Int(n) => n.fmt(f),
+            // The shortest text that is read as the same number.
+            ConfigValue::Float(x) => write!(f, "{x:?}"),
+            ConfigValue::IntList(list) => write_list(f, list.iter().map(i64::to_string)),
+            ConfigValue::TextList(list) => write_list(f, list.iter().map(quoted)),
             ConfigValue::Bool(b) => b.fmt(f),
             ConfigValue::Str(s) => f.write_str(s),
             ConfigValue::Bytes(None) => f.write_str("unlimited"),
             ConfigValue::Bytes(Some(n)) => n.fmt(f),
+            ConfigValue::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(|(name, n)| format!("{name}={n}")).collect();
+                f.write_str(&numbers.join(","))
+            }
         }
     }
 }
@@ -217,6 +389,13 @@ value_from! {
     bool => |v| ConfigValue::Bool(v);
     &str => |v| ConfigValue::Str(Cow::Owned(v.to_string()));
     String => |v| ConfigValue::Str(Cow::Owned(v));
+    f64 => |v| ConfigValue::Float(v);
+    f32 => |v| ConfigValue::Float(v.into());
+    Vec<i64> => |v| ConfigValue::IntList(Cow::Owned(v));
+    Vec<String> => |v| ConfigValue::TextList(TextList::Owned(v));
+    &[&str] => |v| ConfigValue::TextList(TextList::Owned(v.iter().map(ToString::to_string).collect()));
+    &[i64] => |v| ConfigValue::IntList(Cow::Owned(v.to_vec()));
+    Vec<(String, i64)> => |v| ConfigValue::Numbers(v);
 }
 
 /// A type that a setting can be read as.
@@ -254,6 +433,13 @@ from_config! {
     i64, "i64", v => match *v { ConfigValue::Int(n) => Some(n), _ => None };
     bool, "bool", v => match *v { ConfigValue::Bool(b) => Some(b), _ => None };
     String, "String", v => match v { ConfigValue::Str(s) => Some(s.to_string()), _ => None };
+    f64, "f64", v => match *v { ConfigValue::Float(x) => Some(x), _ => None };
+    Vec<i64>, "Vec<i64>", v => match v { ConfigValue::IntList(list) => Some(list.to_vec()), _ => None };
+    Vec<String>, "Vec<String>", v => match v {
+        ConfigValue::TextList(list) => Some(list.iter().map(str::to_string).collect()),
+        _ => None,
+    };
+    Vec<(String, i64)>, "Vec<(String, i64)>", v => match v { ConfigValue::Numbers(n) => Some(n.clone()), _ => None };
     // Unlimited bytes are `None`.
     Option<u64>, "Option<u64>", v => match *v { ConfigValue::Bytes(n) => Some(n), _ => None };
 }
@@ -294,13 +480,41 @@ impl Options {
         Ok(())
     }
 
-    /// Gives an option the value that a text says.
+    /// Gives an option the value that a text says. If the pass has no option of this name, but one
+    /// of numbers by name, it is the name of a number.
     ///
     /// # Errors
     /// If the pass has no such option, or the value does not fit it.
     pub fn set_text(&mut self, key: &str, text: &str) -> Result<(), ConfigError> {
-        let i = self.index(key)?;
-        self.values[i] = self.defs[i].parse(text)?;
+        match self.index(key) {
+            Ok(i) if !matches!(self.defs[i].kind, ConfigKind::Numbers { .. }) => {
+                self.values[i] = self.defs[i].parse(text)?;
+                Ok(())
+            }
+            _ => self.set_number(key, text),
+        }
+    }
+
+    /// Adds a number by name, as a text says it, also if an option has this name.
+    ///
+    /// # Errors
+    /// If the pass takes no numbers by name, the name is taken, or the number does not fit.
+    pub(crate) fn set_number(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        let numbers = self.defs.iter().position(|d| matches!(d.kind, ConfigKind::Numbers { .. }));
+        let Some(i) = numbers else {
+            return Err(self.unknown(name).into());
+        };
+        let ConfigKind::Numbers { min, max } = self.defs[i].kind else { unreachable!("it was just found") };
+        let def = ConfigDef { kind: ConfigKind::Int { min, max }, ..self.defs[i].clone() };
+        let value = def.parse(text).and_then(|value| def.check(value));
+        let (Ok(ConfigValue::Int(number)), ConfigValue::Numbers(numbers)) = (value, &mut self.values[i]) else {
+            let (expected, found) = (def.kind.to_string(), format!("`{text}`"));
+            return Err(ConfigError::Value { key: name.to_string(), expected, found });
+        };
+        if numbers.iter().any(|(taken, _)| taken == name) {
+            return Err(ConfigError::Twice(name.to_string()));
+        }
+        numbers.push((name.to_string(), number));
         Ok(())
     }
 
@@ -314,41 +528,28 @@ impl Options {
     }
 
     fn index(&self, key: &str) -> Result<usize, ConfigError> {
-        self.defs.iter().position(|d| d.key == key).ok_or_else(|| {
-            UnknownName::new(format!("option of {}", self.pass), key, self.defs.iter().map(|d| d.key)).into()
-        })
+        self.defs.iter().position(|d| d.key == key).ok_or_else(|| self.unknown(key).into())
+    }
+
+    fn unknown(&self, key: &str) -> UnknownName {
+        UnknownName::new(format!("option of {}", self.pass), key, self.defs.iter().map(|d| d.key))
     }
 
     /// The options that are not at their defaults, as pipelines write them (`{key=value,…}`, or nothing), in the order of declaration.
     pub fn text(&self) -> String {
-        let said: Vec<String> = self
-            .defs
-            .iter()
-            .zip(&self.values)
-            .filter(|(d, v)| d.default != **v)
-            .map(|(d, v)| format!("{}={}", d.key, quoted(&v.to_string())))
-            .collect();
+        let mut said: Vec<String> = Vec::new();
+        for (def, value) in self.defs.iter().zip(&self.values).filter(|(d, v)| d.default != **v) {
+            match value {
+                ConfigValue::Numbers(numbers) => said.extend(numbers.iter().map(|(name, number)| {
+                    // The name of another option stands for that one, unless it is in quotes.
+                    let is_option = self.defs.iter().any(|d| d.key == name && d.key != def.key);
+                    let name = if is_name(name) && !is_option { name.clone() } else { in_quotes(name) };
+                    format!("{name}={number}")
+                })),
+                ConfigValue::IntList(_) | ConfigValue::TextList(_) => said.push(format!("{}={value}", def.key)),
+                _ => said.push(format!("{}={}", def.key, quoted(&value.to_string()))),
+            }
+        }
         if said.is_empty() { String::new() } else { format!("{{{}}}", said.join(",")) }
     }
-}
-
-/// A word that needs no quotes in a pipeline.
-pub(crate) fn is_bare(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '@' | '%' | '/' | ':')
-}
-
-/// A value as pipelines write it: in quotes where it is not a word.
-fn quoted(text: &str) -> String {
-    if !text.is_empty() && text.chars().all(is_bare) {
-        return text.to_string();
-    }
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
 }

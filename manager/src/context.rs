@@ -1,5 +1,6 @@
 //! The context that passes run under.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,8 @@ use anfora_ir::{Diagnostic, ExprId, FunctionKey, Module, Severity};
 
 use crate::analyses::Analyses;
 use crate::config::{ConfigDef, ConfigError, ConfigValue, FromConfig, read};
-use crate::error::PassFailure;
+use crate::default_registry::default_registry;
+use crate::error::{PassError, PassFailure};
 use crate::instrument::Instrument;
 use crate::left::Dropped;
 use crate::names::UnknownName;
@@ -16,7 +18,9 @@ use crate::place::{Place, name_bindings, name_place};
 use crate::registry::PassRegistry;
 use crate::run::{Frame, guarded};
 use crate::scope;
+use crate::sink::Sink;
 use crate::statistics::Statistics;
+use crate::verification::Verification;
 
 /// What passes run under: a level, passes that are required or disabled, settings, instruments, and a place for remarks and counts.
 ///
@@ -37,8 +41,9 @@ struct Shared {
     required: Vec<String>,
     disabled: Vec<String>,
     known: Vec<String>,
-    registry: Arc<PassRegistry>,
-    /// A value for each setting of the registry, in its order.
+    /// Absent where none was given: then it is the process's default one.
+    registry: Option<Arc<PassRegistry>>,
+    /// A value for each setting of the registry, in its order; none of a registry that became the default one later.
     config: Vec<ConfigValue>,
     /// Absent where there are none.
     instruments: Mutex<Option<Instruments>>,
@@ -46,6 +51,9 @@ struct Shared {
     is_watched: AtomicBool,
     workers: Arc<Workers>,
     worth_sharing: usize,
+    /// Where `PrintIR` prints.
+    output: Arc<Mutex<Sink>>,
+    verification: Verification,
     log: Log,
 }
 
@@ -86,15 +94,17 @@ impl Default for PassContext {
 }
 
 impl PassContext {
-    /// A context of level 2 that knows no names, and so takes any for a pass, and has no settings.
+    /// Returns a context of level 2 that knows the passes and settings of the process's default registry
+    /// ([`set_default_registry`](crate::set_default_registry)); as long as there is none, it knows no names.
     pub fn new() -> PassContext {
-        PassContextBuilder::new().assemble(Vec::new())
+        let config = default_registry().configs().iter().map(|d| d.default.clone()).collect();
+        PassContextBuilder::new().assemble(config)
     }
 
     /// A context of level 2 that knows the passes and settings of a registry.
     pub fn with_registry(registry: Arc<PassRegistry>) -> PassContext {
         let config = registry.configs().iter().map(|d| d.default.clone()).collect();
-        PassContextBuilder { registry, ..PassContextBuilder::new() }.assemble(config)
+        PassContextBuilder { registry: Some(registry), ..PassContextBuilder::new() }.assemble(config)
     }
 
     /// Begins a context.
@@ -110,18 +120,20 @@ impl PassContext {
             required: s.required.clone(),
             disabled: s.disabled.clone(),
             known: s.known.clone(),
-            config: s
-                .registry
+            config: self
+                .registry()
                 .configs()
                 .iter()
                 .zip(&s.config)
                 .map(|(d, v)| (d.key.to_string(), Given::Value(v.clone())))
                 .collect(),
             inherited: s.config.len(),
-            instruments: self.instruments().map_or_else(Vec::new, |i| i.to_vec()),
+            instruments: self.instruments(),
             registry: s.registry.clone(),
+            output: s.output.clone(),
             workers: s.workers.clone(),
             worth_sharing: s.worth_sharing,
+            verification: s.verification,
         }
     }
 
@@ -145,6 +157,11 @@ impl PassContext {
     /// Modules of at least so many nodes are shared out to threads.
     pub fn worth_sharing(&self) -> usize {
         self.shared.worth_sharing
+    }
+
+    /// Whether it verifies what passes make, besides what its instruments do.
+    pub fn verification(&self) -> Verification {
+        self.shared.verification
     }
 
     /// The threads to share out so many jobs of so many nodes to, if that pays.
@@ -174,7 +191,12 @@ impl PassContext {
 
     /// The names that the context knows.
     pub fn registry(&self) -> &Arc<PassRegistry> {
-        &self.shared.registry
+        self.shared.registry.as_ref().unwrap_or_else(|| default_registry())
+    }
+
+    /// The value of a setting, by its place in the registry.
+    fn value<'a>(&'a self, index: usize, def: &'a ConfigDef) -> &'a ConfigValue {
+        self.shared.config.get(index).unwrap_or(&def.default)
     }
 
     /// The value of a setting that the registry declares.
@@ -182,8 +204,10 @@ impl PassContext {
     /// # Errors
     /// If there is no such setting, or its values cannot be of the type.
     pub fn config<T: FromConfig>(&self, key: &str) -> Result<T, ConfigError> {
-        let i = self.shared.registry.config_index(key)?;
-        read(&self.shared.registry.configs()[i], &self.shared.config[i])
+        let registry = self.registry();
+        let i = registry.config_index(key)?;
+        let def = &registry.configs()[i];
+        read(def, self.value(i, def))
     }
 
     /// The value of a setting: the context's, or its default under a context whose registry does not declare it.
@@ -191,15 +215,15 @@ impl PassContext {
     /// # Errors
     /// If its values cannot be of the type.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
-        match self.shared.registry.config_index(def.key) {
-            Ok(i) => read(def, &self.shared.config[i]),
+        match self.registry().config_index(def.key) {
+            Ok(i) => read(def, self.value(i, def)),
             Err(_) => read(def, &def.default),
         }
     }
 
     /// The settings that are not at their defaults, in the order of their declaration.
     pub fn changed_config(&self) -> impl Iterator<Item = (&ConfigDef, &ConfigValue)> {
-        self.shared.registry.configs().iter().zip(&self.shared.config).filter(|(d, v)| d.default != **v)
+        self.registry().configs().iter().zip(&self.shared.config).filter(|(d, v)| d.default != **v)
     }
 
     // ---- What passes leave ----
@@ -335,16 +359,16 @@ impl PassContext {
         self.log.as_deref().unwrap_or(&self.shared.log)
     }
 
-    /// A handle for the same pass on another thread. What is left through it goes to the context when [`PassContext::take_over`] is told of it.
-    pub(crate) fn beside(&self) -> PassContext {
-        let frame = self.frame.as_deref().map(|f| Arc::new(f.beside()));
+    /// A handle for the same pass on another thread. What is left through it goes to the context when [`PassContext::merge`] is told of it.
+    pub(crate) fn fork(&self) -> PassContext {
+        let frame = self.frame.as_deref().map(|f| Arc::new(f.fork()));
         PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
     }
 
-    /// Leaves in this context what was left through a handle made by [`PassContext::beside`].
-    pub(crate) fn take_over(&self, other: &PassContext) {
+    /// Leaves in this context what was left through a handle made by [`PassContext::fork`].
+    pub(crate) fn merge(&self, other: &PassContext) {
         if let (Some(frame), Some(other)) = (&self.frame, &other.frame) {
-            frame.take_over(other);
+            frame.merge(other);
         }
         let Some(log) = &other.log else { return };
         let Remarks { kept, dropped } = std::mem::take(&mut *lock(&log.remarks));
@@ -359,8 +383,18 @@ impl PassContext {
 
     // ---- Instruments and scopes ----
 
+    /// Returns the instruments of the context, in their order. A context whose instruments failed to be entered or exited has none.
+    pub fn instruments(&self) -> Vec<Arc<dyn Instrument>> {
+        lock(&self.shared.instruments).as_ref().map_or_else(Vec::new, |all| all.to_vec())
+    }
+
+    /// Prints something where the context says.
+    pub(crate) fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
+        lock(&self.shared.output).print(print)
+    }
+
     /// Instruments run on the thread that runs the pass: a handle for another one has none.
-    pub(crate) fn instruments(&self) -> Option<Instruments> {
+    pub(crate) fn active_instruments(&self) -> Option<Instruments> {
         if self.log.is_some() || !self.shared.is_watched.load(Ordering::Acquire) {
             return None;
         }
@@ -408,7 +442,7 @@ impl PassContext {
     }
 
     fn enter_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.instruments() else { return Ok(()) };
+        let Some(instruments) = self.active_instruments() else { return Ok(()) };
         for (i, instrument) in instruments.iter().enumerate() {
             if let Err(failure) = guarded(&**instrument, "enter", || instrument.enter(self)) {
                 self.set_instruments(Vec::new());
@@ -424,7 +458,7 @@ impl PassContext {
     }
 
     pub(crate) fn exit_instruments(&self) -> Result<(), PassFailure> {
-        let Some(instruments) = self.instruments() else { return Ok(()) };
+        let Some(instruments) = self.active_instruments() else { return Ok(()) };
         for instrument in instruments.iter() {
             if let Err(failure) = guarded(&**instrument, "exit", || instrument.exit(self)) {
                 self.set_instruments(Vec::new());
@@ -482,9 +516,11 @@ pub struct PassContextBuilder {
     /// So many of the settings at the front came from the context that this one derives from.
     inherited: usize,
     instruments: Vec<Arc<dyn Instrument>>,
-    registry: Arc<PassRegistry>,
+    registry: Option<Arc<PassRegistry>>,
     workers: Arc<Workers>,
     worth_sharing: usize,
+    output: Arc<Mutex<Sink>>,
+    verification: Verification,
 }
 
 impl PassContextBuilder {
@@ -497,16 +533,19 @@ impl PassContextBuilder {
             config: Vec::new(),
             inherited: 0,
             instruments: Vec::new(),
-            registry: scope::empty_registry(),
+            registry: None,
             workers: Arc::new(Workers::new(1)),
             worth_sharing: WORTH_SHARING,
+            output: Arc::new(Mutex::new(Sink::new(io::stderr()))),
+            verification: Verification::default(),
         }
     }
 
-    /// The passes and settings that there are. Without one, any name of a pass is taken, and there are no settings.
+    /// The passes and settings that there are. Where nothing is said, they are those of the process's default registry
+    /// ([`set_default_registry`](crate::set_default_registry)).
     #[must_use]
     pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
-        self.registry = registry;
+        self.registry = Some(registry);
         self
     }
 
@@ -534,21 +573,37 @@ impl PassContextBuilder {
         self
     }
 
-    /// This pass runs whatever its level is, without instruments being asked.
+    /// Says where the pass `PrintIR` prints. It is standard error where nothing is said.
+    #[must_use]
+    pub fn print_to(mut self, to: impl Write + Send + 'static) -> Self {
+        self.output = Arc::new(Mutex::new(Sink::new(to)));
+        self
+    }
+
+    /// Says after which passes functions are verified. Where nothing is said, they are verified after each pass that
+    /// changed them in builds with debug assertions, and not in others. Turn it off to measure passes in such a build.
+    #[must_use]
+    pub fn verification(mut self, verification: Verification) -> Self {
+        self.verification = verification;
+        self
+    }
+
+    /// This pass runs whatever its level is, without instruments being asked. A name that is not in the registry has to be
+    /// [known](PassContextBuilder::knowing).
     #[must_use]
     pub fn require(mut self, pass: impl Into<String>) -> Self {
         self.required.push(pass.into());
         self
     }
 
-    /// This pass does not run.
+    /// This pass does not run. A name that is not in the registry has to be [known](PassContextBuilder::knowing).
     #[must_use]
     pub fn disable(mut self, pass: impl Into<String>) -> Self {
         self.disabled.push(pass.into());
         self
     }
 
-    /// There is a pass of this name, though it is not registered.
+    /// There is a pass of this name, though it is not registered: it may be required and disabled.
     #[must_use]
     pub fn knowing(mut self, pass: impl Into<String>) -> Self {
         self.known.push(pass.into());
@@ -593,20 +648,22 @@ impl PassContextBuilder {
     /// # Errors
     /// If there is no pass of a name that is required or disabled, no such setting, or a setting does not take its value or is made twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
-        let passes = self.registry.passes();
-        if !self.registry.is_empty() {
-            for name in self.required.iter().chain(&self.disabled) {
-                if !passes.iter().any(|p| p.name() == name) && !self.known.contains(name) {
-                    let known = passes.iter().map(|p| p.name()).chain(self.known.iter().map(String::as_str));
-                    return Err(UnknownName::new("pass", name, known).into());
-                }
+        let registry = self.registry.as_ref().unwrap_or_else(|| default_registry());
+        let passes = registry.passes();
+        for name in self.required.iter().chain(&self.disabled) {
+            if !passes.iter().any(|p| p.name() == name) && !self.known.contains(name) {
+                let known = passes.iter().map(|p| p.name()).chain(self.known.iter().map(String::as_str));
+                return Err(UnknownName::new("pass", name, known).into());
             }
         }
-        let mut config: Vec<ConfigValue> = self.registry.configs().iter().map(|d| d.default.clone()).collect();
+        let mut config: Vec<ConfigValue> = registry.configs().iter().map(|d| d.default.clone()).collect();
         let mut seen = vec![false; config.len()];
         for (n, (key, given)) in self.config.iter().enumerate() {
-            let i = self.registry.config_index(key).map_err(ConfigError::from)?;
-            let def = &self.registry.configs()[i];
+            let i = registry.config_index(key).map_err(|unknown| match given {
+                Given::NoValue => ConfigError::Form(key.clone()),
+                _ => unknown.into(),
+            })?;
+            let def = &registry.configs()[i];
             if n >= self.inherited && std::mem::replace(&mut seen[i], true) {
                 return Err(ConfigError::Twice(key.clone()).into());
             }
@@ -629,6 +686,8 @@ impl PassContextBuilder {
             registry,
             workers,
             worth_sharing,
+            output,
+            verification,
             ..
         } = self;
         let shared = Shared {
@@ -642,6 +701,8 @@ impl PassContextBuilder {
             instruments: Mutex::new((!instruments.is_empty()).then(|| instruments.into())),
             workers,
             worth_sharing,
+            output,
+            verification,
             log: Log::default(),
         };
         PassContext { shared: Arc::new(shared), frame: None, log: None }

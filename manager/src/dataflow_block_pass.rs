@@ -13,7 +13,7 @@ use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::function_pass::FunctionPass;
 use crate::info::{Outcome, PassInfo};
 use crate::pass::{Pass, PassKind};
-use crate::place::binding_name;
+use crate::place::at_stop;
 use crate::regions::{Region, Relink, regions_of};
 use crate::reports::Reports;
 
@@ -161,7 +161,7 @@ impl BlockEdit<'_> {
 
     /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
-        binding_name(self.cx, self.body, expr)
+        self.body.binding_name(self.cx, expr)
     }
 
     /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
@@ -240,7 +240,7 @@ fn edit_regions(
         let mut reports = block.reports;
         reports.name_bindings(func.cx, &part.body);
         func.append_reports(reports);
-        done?;
+        done.map_err(|error| at_stop(func.cx, &part.body, error))?;
         if part.body.generation() != generation || !part.body.has_journal() {
             return Err(PassError::new("another body was put in the place of that of a dataflow region")
                 .with_help("edit the bindings of the region instead")
@@ -322,13 +322,13 @@ fn put_back(
     let cx = &*func.cx;
     let Part { body: new, vars, inputs, outputs } = part;
     let body = &mut func.function.body;
-    let begins = match binding_name(cx, body, region.first) {
+    let begins = match body.binding_name(cx, region.first) {
         Some(name) => format!("the dataflow region that begins at %{name}"),
         None => "a dataflow region".to_string(),
     };
     let refuse = |message: String, at: Option<&str>| {
         let error = PassError::new(message);
-        match at.or(binding_name(cx, &func.function.body, region.first)) {
+        match at.or(func.function.body.binding_name(cx, region.first)) {
             Some(name) => error.on_binding(name),
             None => error,
         }
@@ -336,7 +336,7 @@ fn put_back(
     let given: FxHashSet<ExprId> = vars[..*inputs].iter().map(|(_, inside)| inside.expr()).collect();
     let mut bound: FxHashSet<ExprId> = FxHashSet::default();
     for (_, var) in lets(new, new.root(), None) {
-        let what = || binding_name(cx, new, var.expr()).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+        let what = || new.binding_name(cx, var.expr()).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
         if new.as_var(var.expr()).is_none() {
             return Err(refuse(format!("{begins} binds what is not a variable any more"), None));
         }
@@ -348,7 +348,7 @@ fn put_back(
         }
     }
     for &(var, inside) in outputs {
-        let name = binding_name(cx, &func.function.body, var.expr());
+        let name = func.function.body.binding_name(cx, var.expr());
         let shown = name.map_or_else(|| "an output".to_string(), |n| format!("its output %{n}"));
         if !bound.contains(&inside.expr()) {
             return Err(refuse(format!("{begins} does not bind {shown} any more"), None));
@@ -370,7 +370,7 @@ fn put_back(
     let chain: Vec<ExprId> = lets(new, new.root(), None).map(|(id, _)| id).collect();
     if let (Some(&first), Some(&last)) = (chain.first(), chain.last()) {
         copy_lets(new, [first, last], body, &mut names, |_, _| None).map_err(|Stray(id)| {
-            let what = binding_name(cx, new, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
+            let what = new.binding_name(cx, id).map_or_else(|| "something".to_string(), |n| format!("%{n}"));
             PassError::new(format!("{begins} uses {what}, which it neither binds nor is given"))
         })?;
     }

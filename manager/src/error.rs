@@ -3,10 +3,15 @@
 use std::error::Error;
 use std::fmt;
 
-use anfora_ir::{BuildError, Diagnostic, KernelError, LiteralError, Severity, TypeError};
+use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics, Severity};
 
 use crate::config::ConfigError;
+use crate::context::ContextError;
+use crate::default_registry::DefaultRegistryError;
 use crate::names::UnknownName;
+use crate::pipeline::PipelineError;
+use crate::registry::{MakeError, RegistryError};
+use crate::sequential::NestingError;
 
 /// How deep pipelines, sequences and causes of errors may nest.
 pub const MAX_NESTING: usize = 64;
@@ -29,6 +34,8 @@ struct ErrorParts {
     /// How many causes stand behind this one.
     depth: usize,
     panicked: bool,
+    /// True if it may be that of a walk, which noted where it ended.
+    of_walk: bool,
 }
 
 impl PassError {
@@ -37,7 +44,8 @@ impl PassError {
         PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
     }
 
-    /// Another error, such as one of a rewrite, in its own words: those of it and of up to [`MAX_NESTING`] causes behind it, as one message.
+    /// Another error in its own words: those of it and of up to [`MAX_NESTING`] causes behind it, as one message. Errors of the toolkit, and others that
+    /// are [`IntoDiagnostics`], need no more than `?`.
     ///
     /// ```
     /// use anfora_manager::PassError;
@@ -46,19 +54,9 @@ impl PassError {
     /// assert_eq!(number.unwrap_err().message(), "invalid digit found in string");
     /// ```
     pub fn from_error(error: impl Into<Cause>) -> PassError {
-        let error = error.into();
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        for _ in 0..MAX_NESTING {
-            let Some(behind) = cause else { break };
-            let text = behind.to_string();
-            // Many errors say in their own words what is behind them.
-            if !message.contains(&text) {
-                message = format!("{message}: {text}");
-            }
-            cause = behind.source();
-        }
-        PassError::new(message)
+        let mut error = PassError::from(Diagnostic::from_error(&*error.into()));
+        error.0.of_walk = true;
+        error
     }
 
     /// The error that stands for a panic.
@@ -79,6 +77,19 @@ impl PassError {
             Some(message) => error.with_message(message),
             None => error,
         }
+    }
+
+    /// The first of these that is an error, with all of them.
+    fn from_all(all: Vec<Diagnostic>) -> PassError {
+        let worst = all.iter().find(|d| d.severity == Severity::Error).or_else(|| all.first());
+        let Some(worst) = worst else { return PassError::new("something is wrong, and nothing says what") };
+        let mut error = PassError::new(worst.message.clone());
+        error.0.function.clone_from(&worst.function);
+        error.0.binding.clone_from(&worst.binding);
+        error.0.help.clone_from(&worst.help);
+        let says_more = all.len() > 1 || worst.span.is_some() || worst.label.is_some() || !worst.related.is_empty();
+        error.0.diagnostics = if says_more { all } else { Vec::new() };
+        error
     }
 
     /// In this function (without `@`).
@@ -155,6 +166,18 @@ impl PassError {
         self.0.panicked
     }
 
+    /// Returns true if it may be the error of a walk of a body. What a pass says in its own words is
+    /// not, whatever walk failed before it.
+    pub(crate) fn is_of_walk(&self) -> bool {
+        self.0.of_walk
+    }
+
+    /// Names the binding, unless the error does.
+    pub(crate) fn or_on_binding(mut self, name: &str) -> PassError {
+        self.0.binding.get_or_insert_with(|| name.to_string());
+        self
+    }
+
     /// Names the function, unless the pass did.
     pub(crate) fn or_in_function(mut self, name: &str) -> PassError {
         self.0.function.get_or_insert_with(|| name.to_string());
@@ -200,43 +223,12 @@ impl Error for PassError {
     }
 }
 
-impl From<&str> for PassError {
-    fn from(message: &str) -> PassError {
-        PassError::new(message)
-    }
-}
-
-impl From<String> for PassError {
-    fn from(message: String) -> PassError {
-        PassError::new(message)
-    }
-}
-
-impl From<TypeError> for PassError {
-    fn from(error: TypeError) -> PassError {
-        let made = PassError::new("an expression has no type").with_cause(error.clone());
-        match error.help {
-            Some(help) => made.with_help(help),
-            None => made,
-        }
-    }
-}
-
-impl From<KernelError> for PassError {
-    fn from(error: KernelError) -> PassError {
-        PassError::new("a kernel failed").with_cause(error)
-    }
-}
-
-impl From<LiteralError> for PassError {
-    fn from(error: LiteralError) -> PassError {
-        PassError::new("a constant cannot be made").with_cause(error)
-    }
-}
-
-impl From<BuildError> for PassError {
-    fn from(error: BuildError) -> PassError {
-        PassError::new("a function cannot be built").with_cause(error)
+/// `?` in a pass: a text, a [`Diagnostic`] or several, and every error of the toolkit.
+impl<E: IntoDiagnostics> From<E> for PassError {
+    fn from(error: E) -> PassError {
+        let mut made = PassError::from_all(error.into_diagnostics().into_vec());
+        made.0.of_walk = E::MAY_END_WALK;
+        made
     }
 }
 
@@ -246,11 +238,18 @@ impl From<ConfigError> for PassError {
     }
 }
 
-impl From<UnknownName> for PassError {
-    fn from(error: UnknownName) -> PassError {
-        PassError::new(error.to_string())
-    }
+/// Errors of the manager that are told in their own words.
+macro_rules! in_own_words {
+    ($($error:ty),+) => {
+        $(impl IntoDiagnostics for $error {
+            fn into_diagnostics(self) -> Diagnostics {
+                Diagnostic::from_error(&self).into()
+            }
+        })+
+    };
 }
+
+in_own_words!(ContextError, DefaultRegistryError, MakeError, NestingError, PipelineError, RegistryError, UnknownName);
 
 impl From<PassFailure> for PassError {
     fn from(failure: PassFailure) -> PassError {
@@ -258,27 +257,6 @@ impl From<PassFailure> for PassError {
         error.0.function = failure.error().function().map(str::to_string);
         error.0.binding = failure.error().binding().map(str::to_string);
         error.with_cause(failure)
-    }
-}
-
-impl From<Diagnostic> for PassError {
-    fn from(d: Diagnostic) -> PassError {
-        let mut error = PassError::new(d.message.clone());
-        error.0.function.clone_from(&d.function);
-        error.0.binding.clone_from(&d.binding);
-        error.0.help.clone_from(&d.help);
-        error.0.diagnostics.push(d);
-        error
-    }
-}
-
-impl From<Vec<Diagnostic>> for PassError {
-    fn from(all: Vec<Diagnostic>) -> PassError {
-        let worst = all.iter().find(|d| d.severity == Severity::Error).or_else(|| all.first()).cloned();
-        match worst {
-            Some(first) => PassError::from(first).with_diagnostics(all),
-            None => PassError::new("something is wrong, and nothing says what"),
-        }
     }
 }
 

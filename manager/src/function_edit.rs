@@ -1,10 +1,9 @@
 //! What a function pass holds in its hands.
 
-use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Purity, Severity};
+use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Functions, Purity, Severity};
 
 use crate::context::PassContext;
 use crate::error::PassError;
-use crate::place::binding_name;
 use crate::reports::Reports;
 
 /// One function, for editing, beside the tables of its module.
@@ -62,6 +61,12 @@ impl FunctionEdit<'_> {
         self.report(expr, Diagnostic::error(message));
     }
 
+    /// Leaves messages about expressions, such as what rewriting by rules has to say of the rules
+    /// (`anfora_visit::pattern::Outcome::remarks`).
+    pub fn report_all(&mut self, messages: impl IntoIterator<Item = (ExprId, Diagnostic)>) {
+        messages.into_iter().for_each(|(expr, diagnostic)| self.report(expr, diagnostic));
+    }
+
     /// Leaves any message about an expression, such as one with help or a label.
     pub fn report(&mut self, expr: ExprId, diagnostic: Diagnostic) {
         let name = self.function.global().map_or("", |g| self.cx.global_name(g));
@@ -82,7 +87,7 @@ impl FunctionEdit<'_> {
 
     /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
-        binding_name(self.cx, &self.function.body, expr)
+        self.function.body.binding_name(self.cx, expr)
     }
 
     /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
@@ -105,17 +110,34 @@ impl FunctionEdit<'_> {
 }
 
 /// What a function pass sees of the rest of the module: how it was before the pass.
+#[derive(Copy, Clone)]
 pub struct ModuleView<'a> {
     purity: &'a Purity,
+    functions: Option<Functions<'a>>,
 }
 
 impl<'a> ModuleView<'a> {
     pub(crate) fn new(purity: &'a Purity) -> ModuleView<'a> {
-        ModuleView { purity }
+        ModuleView { purity, functions: None }
+    }
+
+    /// A view that has the functions, too.
+    pub(crate) fn with_functions(self, functions: Functions<'a>) -> ModuleView<'a> {
+        ModuleView { functions: Some(functions), ..self }
     }
 
     /// Which functions are pure.
-    pub fn purity(&self) -> &Purity {
+    pub fn purity(&self) -> &'a Purity {
         self.purity
+    }
+
+    /// Returns the functions of the module as they were before the pass, the one that the pass is working on included. Their ids
+    /// mean in [`FunctionEdit::cx`] what they meant before the pass.
+    ///
+    /// # Errors
+    /// If the pass was not made [`seeing_functions`](crate::FunctionPass::seeing_functions).
+    pub fn functions(&self) -> Result<Functions<'a>, PassError> {
+        let undeclared = "it looks at other functions, and was not made with `.seeing_functions()`";
+        self.functions.ok_or_else(|| PassError::new(undeclared))
     }
 }

@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora_ir::{Additions, Attr, AttrsId, Context, EffectScan, Function, FunctionKey, Module, Purity};
+use anfora_ir::{
+    Additions, Attr, AttrsId, Context, EffectScan, EndedFork, Function, FunctionKey, GlobalId, Module, Purity,
+    Translation,
+};
 use rustc_hash::FxHashSet;
 
 use crate::context::PassContext;
@@ -12,9 +15,10 @@ use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Outcome, PassInfo};
 use crate::parallel::{FirstFailure, Job, Workers};
 use crate::pass::{Pass, PassKind};
+use crate::place::at_stop;
 use crate::rounds::Visits;
 use crate::scope;
-use crate::signatures::{WorkedOn, update_signatures};
+use crate::signatures::{Visited, update_signatures};
 
 /// The attribute of functions that function passes leave alone.
 pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
@@ -22,7 +26,8 @@ pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
 type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync;
 
 /// A pass over each function that has a body, in program order. It cannot add or remove functions, does not see what it did to other
-/// functions, and leaves those with the attribute `SkipOptimization` alone.
+/// functions, and leaves those with the attribute `SkipOptimization` alone. With [`seeing_functions`](FunctionPass::seeing_functions)
+/// it sees all functions of the module as they were before it.
 ///
 /// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time, with the same result: tables, functions, messages and
 /// counts are what they are if one function is worked on after the other, and of several that fail the first counts. The closure has to treat each
@@ -38,6 +43,14 @@ pub struct FunctionPass {
     /// Of this pass and of no other.
     id: u64,
     visits: Visiting,
+    sees: Seeing,
+}
+
+/// What a pass sees of functions besides the one that it works on.
+#[derive(Copy, Clone, PartialEq)]
+enum Seeing {
+    Purity,
+    Functions,
 }
 
 /// Which functions a repeated pass visits.
@@ -61,6 +74,7 @@ impl FunctionPass {
             work: Box::new(work),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             visits: Visiting::Changed,
+            sees: Seeing::Purity,
         }
     }
 
@@ -113,6 +127,35 @@ impl FunctionPass {
         self
     }
 
+    /// Lets the pass look at all functions of the module as they were before it, through
+    /// [`ModuleView::functions`](crate::ModuleView::functions), whatever it has done to some of them and however many threads there
+    /// are.
+    ///
+    /// The pass then works on a copy of each function, which takes the place of the function when the pass has seen them all. The copy of
+    /// a function that it left as it was is dropped at once. So this costs the time to copy each body once, and, until the
+    /// pass ends, the memory of the bodies that it changed. A [`Repeat`](crate::Repeat) runs such a pass on every function each time,
+    /// as if it were [`visiting_all`](FunctionPass::visiting_all).
+    ///
+    /// ```
+    /// use anfora_manager::FunctionPass;
+    ///
+    /// // Notes in each function how large @main was before the pass.
+    /// let pass = FunctionPass::new("NoteSize", 0, |func, view, _cx| {
+    ///     let size = view.functions()?.find(func.cx, "main").map_or(0, |main| main.body.len());
+    ///     let size = func.cx.int_attr(size as i64);
+    ///     func.function.attrs = func.cx.with_attr(func.function.attrs, "size_of_main", Some(size));
+    ///     Ok(())
+    /// })
+    /// .seeing_functions();
+    /// # let _ = pass;
+    /// ```
+    #[must_use]
+    pub fn seeing_functions(mut self) -> FunctionPass {
+        self.sees = Seeing::Functions;
+        self.visits = Visiting::All;
+        self
+    }
+
     /// The functions that a repetition around the pass lets it leave out.
     fn begin_visits(&self, module: &Module, cx: &PassContext) -> Option<Visits> {
         match self.visits {
@@ -134,69 +177,122 @@ impl FunctionPass {
     fn work_on(
         &self,
         tables: &mut Context,
+        key: FunctionKey,
         function: &mut Function,
         view: &ModuleView<'_>,
         cx: &PassContext,
-    ) -> Result<(), PassError> {
+    ) -> Result<Visited, PassError> {
         let mut edit = FunctionEdit::new(tables, function);
-        let done = scope::inherit(cx, || catch_unwind(AssertUnwindSafe(|| (self.work)(&mut edit, view, cx))));
+        // The look at the result is guarded too: a pass may have left a body whose root does not exist.
+        let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
+        let done = scope::inherit(cx, || catch_unwind(AssertUnwindSafe(work)));
         edit.leave_reports(cx);
-        done.unwrap_or_else(|payload| Err(PassError::panic(payload)))
+        let done = done.unwrap_or_else(|payload| Err(PassError::panic(payload)));
+        done.map_err(|error| at_stop(tables, &function.body, error))
     }
 
     /// Works on these functions, one after the other, on this thread; those that were edited.
-    fn one_by_one(
+    fn run_sequential(
         &self,
         module: &mut Module,
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
         cx: &PassContext,
-    ) -> Result<Vec<WorkedOn>, PassFailure> {
+    ) -> Result<Vec<Visited>, PassFailure> {
         let mut edited = Vec::new();
         for &key in keys {
             let Some((function, tables)) = module.get_mut(key) else { continue };
             if !is_for_passes(tables, function) {
                 continue;
             }
-            if let Err(error) = self.work_on(tables, function, view, cx) {
-                return Err(error.or_in_function(module.name(key)).into());
-            }
-            let worked_on = WorkedOn::new(key, function);
+            let visited = match self.work_on(tables, key, function, view, cx) {
+                Ok(visited) => visited,
+                Err(error) => return Err(error.or_in_function(module.name(key)).into()),
+            };
             if module.is_edited(key) {
-                edited.push(worked_on);
+                edited.push(visited);
             }
         }
         Ok(edited)
     }
 
+    /// Works on forks of these functions, one after the other, on this thread; those that were edited. The functions themselves stay
+    /// as they are, for all to see, until the last fork is done.
+    fn run_sequential_on_forks(
+        &self,
+        module: &mut Module,
+        keys: &[FunctionKey],
+        view: &ModuleView<'_>,
+        cx: &PassContext,
+    ) -> Result<Vec<Visited>, PassFailure> {
+        let (functions, tables) = module.functions_and_tables();
+        let view = view.with_functions(functions);
+        let mut visited = Vec::new();
+        let mut ended = Vec::new();
+        let mut failed: Option<PassError> = None;
+        for &key in keys {
+            let Some(function) = functions.get(key).filter(|f| is_for_passes(tables, f)) else { continue };
+            let mut fork = function.fork();
+            match self.work_on(tables, key, &mut fork, &view, cx) {
+                Ok(done) => visited.push(done),
+                Err(error) => failed = Some(error.or_in_function(name_of(tables, function))),
+            }
+            ended.push((key, function.end_fork(fork)));
+            if failed.is_some() {
+                break;
+            }
+        }
+        // Also after a failure: what is rolled back then is the forks.
+        join(module, ended);
+        match failed {
+            Some(error) => Err(error.into()),
+            None => {
+                visited.retain(|f| module.is_edited(f.key));
+                Ok(visited)
+            }
+        }
+    }
+
     /// Works on these functions, which are in program order, on several threads, those that a thread takes at a time under an overlay of the tables; those that
     /// were edited. Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
-    fn side_by_side(
+    fn run_parallel(
         &self,
         workers: &Workers,
         module: &mut Module,
         keys: &[FunctionKey],
         view: &ModuleView<'_>,
         cx: &PassContext,
-    ) -> Result<Vec<WorkedOn>, PassFailure> {
+    ) -> Result<Vec<Visited>, PassFailure> {
         module.cx.freeze();
-        let (functions, tables) = module.get_all_mut();
+        // Subjects are the functions themselves, or forks of functions that all threads see.
+        let (view, subjects, tables) = match self.sees {
+            Seeing::Purity => {
+                let (functions, tables) = module.get_all_mut();
+                let subjects: Vec<_> = functions.into_iter().map(|(key, f)| (key, Subject::InPlace(f))).collect();
+                (*view, subjects, tables)
+            }
+            Seeing::Functions => {
+                let (functions, tables) = module.functions_and_tables();
+                let subjects: Vec<_> = functions.iter().map(|(key, f)| (key, Subject::ToFork(f))).collect();
+                (view.with_functions(functions), subjects, tables)
+            }
+        };
         let mut keys = keys.iter().peekable();
-        let jobs: Vec<Job<(FunctionKey, &mut Function)>> = functions
+        let jobs: Vec<Job<(FunctionKey, Subject<'_>)>> = subjects
             .into_iter()
-            .filter(|(key, function)| keys.next_if_eq(&key).is_some() && is_for_passes(tables, function))
-            .map(|job| Job { size: job.1.body.len(), what: job })
+            .filter(|(key, subject)| keys.next_if_eq(&key).is_some() && is_for_passes(tables, subject.function()))
+            .map(|job| Job { size: job.1.function().body.len(), what: job })
             .collect();
         let failure = FirstFailure::none();
         let frozen = &*tables;
         let done = workers.map(
             workers.chunks(jobs),
-            || (frozen.overlay(), cx.beside()),
-            |(overlay, handle), i, functions| {
+            || (frozen.overlay(), cx.fork()),
+            |(overlay, handle), i, subjects| {
                 if failure.is_before(i) {
                     return None;
                 }
-                let done = self.work_on_chunk(overlay, functions, view, handle);
+                let done = self.work_on_chunk(overlay, subjects, &view, handle);
                 if done.failed.is_some() {
                     failure.note(i);
                 }
@@ -204,15 +300,16 @@ impl FunctionPass {
             },
         );
         tables.thaw();
-        let mut worked_on = Vec::new();
+        let mut visited = Vec::new();
         let mut translated = Vec::new();
+        let mut forks = Vec::new();
         let mut absorbed = Vec::new();
         let mut failed: Option<PassError> = None;
         for chunk in done.into_iter().flatten() {
             let translation = match chunk.additions.as_ref().map(|a| tables.absorb(a)).transpose() {
                 Ok(translation) => translation.filter(|t| !t.is_identity()),
                 Err(error) => {
-                    let first = chunk.functions.first().map_or("", |function| name_of(tables, function));
+                    let first = chunk.first.map_or("", |global| tables.global_name(global));
                     failed.get_or_insert_with(|| PassError::from(error).or_in_function(first));
                     None
                 }
@@ -220,29 +317,35 @@ impl FunctionPass {
             absorbed.extend(chunk.additions);
             // What comes after the first failure would not have been done.
             if failed.is_none() {
-                cx.take_over(&chunk.left);
+                cx.merge(&chunk.left);
                 failed = chunk.failed;
             }
             let result = |ty| translation.as_ref().map_or(ty, |t| t.ty(ty));
-            worked_on.extend(chunk.worked_on.into_iter().map(|f| WorkedOn { result: f.result.map(result), ..f }));
+            visited.extend(chunk.visited.into_iter().map(|f| Visited { result: f.result.map(result), ..f }));
             if let Some(translation) = translation {
-                let size = chunk.functions.iter().map(|f| f.body.len()).sum();
-                translated.push(Job { size, what: (chunk.functions, translation) });
+                translated.push(Job { size: chunk.size, what: (chunk.done, translation) });
+            } else {
+                forks.extend(chunk.done.into_iter().filter_map(Done::into_fork));
             }
         }
-        workers.map(
-            translated,
-            || (),
-            |(), _, (functions, translation)| {
-                functions.into_iter().for_each(|function| function.translate(&translation));
-            },
-        );
-        workers.let_go(absorbed);
+        let translate = |(done, translation): (Vec<Done<'_>>, Translation)| {
+            let mut forks = Vec::new();
+            for mut done in done {
+                if let Some(function) = done.function_mut() {
+                    function.translate(&translation);
+                }
+                forks.extend(done.into_fork());
+            }
+            forks
+        };
+        forks.extend(workers.map(translated, || (), |(), _, job| translate(job)).into_iter().flatten());
+        workers.drop_in_background(absorbed);
+        join(module, forks);
         match failed {
             Some(error) => Err(error.into()),
             None => {
-                worked_on.retain(|f| module.is_edited(f.key));
-                Ok(worked_on)
+                visited.retain(|f| module.is_edited(f.key));
+                Ok(visited)
             }
         }
     }
@@ -252,36 +355,106 @@ impl FunctionPass {
     fn work_on_chunk<'a>(
         &self,
         overlay: &mut Context,
-        functions: Vec<(FunctionKey, &'a mut Function)>,
+        subjects: Vec<(FunctionKey, Subject<'a>)>,
         view: &ModuleView<'_>,
         handle: &PassContext,
     ) -> Chunk<'a> {
-        let mut done = Chunk {
-            functions: Vec::with_capacity(functions.len()),
-            worked_on: Vec::with_capacity(functions.len()),
-            left: handle.beside(),
+        let mut chunk = Chunk {
+            done: Vec::with_capacity(subjects.len()),
+            visited: Vec::with_capacity(subjects.len()),
+            first: subjects.first().and_then(|(_, subject)| subject.function().global()),
+            size: 0,
+            left: handle.fork(),
             additions: None,
             failed: None,
         };
-        for (key, function) in functions {
-            let result = self.work_on(overlay, function, view, handle);
-            done.left.take_over(handle);
-            done.failed = result.err().map(|error| error.or_in_function(name_of(overlay, function)));
-            done.worked_on.push(WorkedOn::new(key, function));
-            done.functions.push(function);
-            if done.failed.is_some() {
+        for (key, subject) in subjects {
+            let mut work = |function: &mut Function| {
+                let result = self.work_on(overlay, key, function, view, handle);
+                chunk.left.merge(handle);
+                match result {
+                    Ok(visited) => chunk.visited.push(visited),
+                    Err(error) => chunk.failed = Some(error.or_in_function(name_of(overlay, function))),
+                }
+                chunk.size += function.body.len();
+            };
+            let done = match subject {
+                Subject::InPlace(function) => {
+                    work(function);
+                    Done::InPlace(function)
+                }
+                Subject::ToFork(function) => {
+                    let mut fork = function.fork();
+                    work(&mut fork);
+                    Done::Fork(key, function.end_fork(fork))
+                }
+            };
+            chunk.done.push(done);
+            if chunk.failed.is_some() {
                 break;
             }
         }
-        done.additions = overlay.take_additions();
-        done
+        chunk.additions = overlay.take_additions();
+        chunk
+    }
+}
+
+/// A function to work on.
+enum Subject<'a> {
+    InPlace(&'a mut Function),
+    /// A function that others see: the work is done on a fork.
+    ToFork(&'a Function),
+}
+
+impl Subject<'_> {
+    fn function(&self) -> &Function {
+        match self {
+            Subject::InPlace(function) => function,
+            Subject::ToFork(function) => function,
+        }
+    }
+}
+
+/// A function that was worked on.
+enum Done<'a> {
+    InPlace(&'a mut Function),
+    Fork(FunctionKey, EndedFork),
+}
+
+impl Done<'_> {
+    /// The function, if it may have ids of an overlay.
+    fn function_mut(&mut self) -> Option<&mut Function> {
+        match self {
+            Done::InPlace(function) => Some(function),
+            Done::Fork(_, fork) => fork.changed(),
+        }
+    }
+
+    fn into_fork(self) -> Option<(FunctionKey, EndedFork)> {
+        match self {
+            Done::InPlace(_) => None,
+            Done::Fork(key, fork) => Some((key, fork)),
+        }
+    }
+}
+
+/// Puts forks in the places of the functions that they were made of.
+fn join(module: &mut Module, forks: Vec<(FunctionKey, EndedFork)>) {
+    for (key, fork) in forks {
+        if let Some((function, _)) = module.get_mut(key) {
+            function.join(fork);
+        }
     }
 }
 
 /// Functions that one thread worked on under one overlay of the tables.
 struct Chunk<'a> {
-    functions: Vec<&'a mut Function>,
-    worked_on: Vec<WorkedOn>,
+    done: Vec<Done<'a>>,
+    visited: Vec<Visited>,
+    /// The name of the first of them.
+    first: Option<GlobalId>,
+    /// How many nodes they have.
+    size: usize,
     /// What was left of them, in their order.
     left: PassContext,
     additions: Option<Additions>,
@@ -329,9 +502,10 @@ impl Pass for FunctionPass {
             None => cx.analyses().of_module(module, Purity::of_module),
         };
         let view = ModuleView::new(&purity);
-        let edited = match workers {
-            Some(workers) => self.side_by_side(workers, module, &keys, &view, cx)?,
-            None => self.one_by_one(module, &keys, &view, cx)?,
+        let edited = match (workers, self.sees) {
+            (Some(workers), _) => self.run_parallel(workers, module, &keys, &view, cx)?,
+            (None, Seeing::Purity) => self.run_sequential(module, &keys, &view, cx)?,
+            (None, Seeing::Functions) => self.run_sequential_on_forks(module, &keys, &view, cx)?,
         };
         // What a pass did that has reported errors is taken back, and what it reported it is to report again.
         if !cx.has_errors() {

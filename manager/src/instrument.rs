@@ -24,6 +24,11 @@ pub trait Instrument: Send + Sync {
     /// What messages call it.
     fn name(&self) -> &str;
 
+    /// Whether it verifies the module after each pass itself, so that the context does not.
+    fn verifies(&self) -> bool {
+        false
+    }
+
     /// The context is about to become the current one.
     ///
     /// # Errors

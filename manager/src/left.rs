@@ -87,7 +87,7 @@ impl Left {
     }
 
     /// Adds what waits in another, after what waits here. Nothing is left of the other then.
-    pub(crate) fn take_over(&self, other: &Left) {
+    pub(crate) fn merge(&self, other: &Left) {
         if !other.any.swap(false, Ordering::AcqRel) {
             return;
         }

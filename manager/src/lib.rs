@@ -65,10 +65,13 @@
 
 mod analyses;
 mod body_part;
+mod brief_debug;
 mod compaction;
 mod config;
+mod config_list;
 mod context;
 mod dataflow_block_pass;
+mod default_registry;
 mod enter_phase;
 mod error;
 mod function_edit;
@@ -82,11 +85,13 @@ mod module_pass;
 mod names;
 mod open_runs;
 mod order;
+mod output_file;
 mod parallel;
 mod pass;
 mod phases;
 mod pipeline;
 mod place;
+mod print_module;
 mod properties;
 mod regions;
 mod register;
@@ -100,14 +105,18 @@ mod scope;
 mod sequential;
 mod session;
 mod signatures;
+mod sink;
 mod statistics;
 #[doc(hidden)]
 pub mod typed_option;
+mod verification;
 
 pub use analyses::{Analyses, FunctionAnalysis, OfBody, OfBodyAndTables, PreservedAnalysis};
 pub use config::{ConfigDef, ConfigError, ConfigKind, ConfigValue, FromConfig, OptionDef, Options};
+pub use config_list::TextList;
 pub use context::{ContextError, MAX_REMARKS, PassContext, PassContextBuilder, PassRemark};
 pub use dataflow_block_pass::{BlockEdit, DataflowBlockPass};
+pub use default_registry::{DefaultRegistryError, set_default_registry};
 pub use error::{FailureKind, MAX_NESTING, PassError, PassFailure};
 pub use function_edit::{FunctionEdit, ModuleView};
 pub use function_pass::{FunctionPass, SKIP_OPTIMIZATION};
@@ -117,13 +126,16 @@ pub use instruments::{
     AllocationCounts, Bisect, BisectRun, DumpIr, MAX_MEMORY_RUNS, MAX_TIMED_RUNS, Memory, MemoryRun, PassTiming,
     PrintIr, PrintWhen, Remarks, Reproducer, RunLog, RunRecord, TimingRow, Unchanged, VerifyEach,
 };
+pub use line_diff::unified_diff;
 pub use module_pass::ModulePass;
 pub use names::UnknownName;
 pub use open_runs::{OpenRuns, RunRole};
+pub use output_file::{UnfinishedFile, follow_links, remove_unfinished_files, write_file};
 pub use parallel::MAX_THREADS;
 pub use pass::{Pass, PassKind};
 pub use phases::PhaseEntry;
 pub use pipeline::{PipelineError, parse_pipeline};
+pub use print_module::PRINT_IR;
 pub use properties::Property;
 pub use registry::{MakeError, PassEntry, PassRegistry, PipelineEntry, RegisteredPass, RegistryError};
 pub use remarks::{remarks_json, render_remarks};
@@ -132,3 +144,4 @@ pub use run::run_pass;
 pub use scope::ScopeGuard;
 pub use sequential::{NestingError, Repeat, Sequential};
 pub use statistics::{Counter, Statistics};
+pub use verification::Verification;

@@ -25,6 +25,13 @@ struct Change {
     new: Range<usize>,
 }
 
+/// Returns how a text became another one, as a unified diff; empty if they are equal.
+pub fn unified_diff(names: [&str; 2], old: &str, new: &str) -> String {
+    let mut out = Vec::new();
+    write_unified_diff(names, old, new, &mut out).expect("writing to a vector succeeds");
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Writes how a text became another one; nothing if they are equal.
 ///
 /// # Errors

@@ -72,7 +72,7 @@ impl Workers {
     }
 
     /// Drops things on a thread of the pool, while this one goes on.
-    pub(crate) fn let_go<T: Send + 'static>(&self, things: Vec<T>) {
+    pub(crate) fn drop_in_background<T: Send + 'static>(&self, things: Vec<T>) {
         if let (false, Some(pool)) = (things.is_empty(), self.pool()) {
             pool.spawn(move || drop(things));
         }

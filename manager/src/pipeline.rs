@@ -4,14 +4,19 @@
 //! pipeline = [ item { "," item } ]
 //! item     = name [ "{" [ key "=" value { "," key "=" value } ] "}" ]
 //!          | "fixpoint" "<" rounds ">" "(" pipeline ")"
-//! value    = word | '"' { character | '\"' | '\\' } '"'
+//! key      = name | '"' { character | '\"' | '\\' } '"'
+//! value    = text | "[" [ text { "," text } ] "]"
+//! text     = word | '"' { character | '\"' | '\\' } '"'
 //! ```
 //! A name is that of a registered pass, or of a pipeline, which stands for its passes. Blanks and line ends may stand between any two parts.
+//! A key in quotes is the name of a number, for passes that take numbers by name, and never that of
+//! an option.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::{ConfigError, Options, is_bare};
+use crate::config::{ConfigError, ConfigKind, Options};
+use crate::config_list::{is_bare, quoted};
 use crate::error::MAX_NESTING;
 use crate::info::PassInfo;
 use crate::names::UnknownName;
@@ -282,26 +287,44 @@ impl<'a> Parser<'a> {
             return Ok(options);
         }
         let mut given: Vec<String> = Vec::new();
+        let mut is_first = true;
         while !self.text().take('}') {
-            if !given.is_empty() {
+            if !std::mem::take(&mut is_first) {
                 self.expect(',', "`,` or `}`")?;
             }
             let text = self.text();
             text.skip_blanks();
             let key_at = text.at + 1;
-            let key = text.take_while(is_name_char);
-            if key.is_empty() {
+            let is_quoted = text.peek() == Some('"');
+            let key = if is_quoted { self.value()? } else { text.take_while(is_name_char) };
+            let text = self.text();
+            if key.is_empty() && !is_quoted {
                 let found = text.peek();
                 return Err(self.unexpected(key_at, "the name of an option", found));
             }
-            if given.contains(&key) {
+            if !is_quoted && given.contains(&key) {
                 return Err(self.error(key_at, format!("`{key}` is given more than once")));
             }
             self.expect('=', "`=`")?;
             self.text().skip_blanks();
             let value_at = self.text().at + 1;
-            let value = self.value()?;
-            options.set_text(&key, &value).map_err(|e| match e {
+            let kind = pass.options().iter().find(|o| o.key == key).map(|o| &o.kind);
+            let takes_list = matches!(kind, Some(ConfigKind::IntList { .. } | ConfigKind::TextList { .. }));
+            let value = match self.text().peek() {
+                // A list for another option is told as an error of its kind; a text that looks like one stands in quotes.
+                Some('[') if takes_list || kind.is_none() => self.list()?,
+                Some('[') => {
+                    let (list, kind) = (self.list()?, kind.map_or(String::new(), ToString::to_string));
+                    return Err(self.error(value_at, format!("`{key}` takes {kind}, not `{list}`")));
+                }
+                _ => self.value()?,
+            };
+            let set = match is_quoted {
+                true => options.set_number(&key, &value),
+                false => options.set_text(&key, &value),
+            };
+            set.map_err(|e| match e {
+                ConfigError::Twice(_) => self.error(key_at, e.to_string()),
                 ConfigError::Unknown(unknown)
                     if unknown.name == key && !pass.options().iter().any(|o| o.key == key) =>
                 {
@@ -310,9 +333,26 @@ impl<'a> Parser<'a> {
                 ConfigError::Unknown(unknown) => self.unknown(value_at, &unknown),
                 other => self.error(value_at, other.to_string()),
             })?;
-            given.push(key);
+            // A name in quotes is that of a number, and not of an option that is called so.
+            if !is_quoted {
+                given.push(key);
+            }
         }
         Ok(options)
+    }
+
+    /// Reads a list, and gives it back as it is written without blanks.
+    fn list(&mut self) -> Result<String, PipelineError> {
+        self.expect('[', "`[`")?;
+        let mut items: Vec<String> = Vec::new();
+        while !self.text().take(']') {
+            if !items.is_empty() {
+                self.expect(',', "`,` or `]`")?;
+            }
+            self.text().skip_blanks();
+            items.push(quoted(&self.value()?));
+        }
+        Ok(format!("[{}]", items.join(",")))
     }
 
     fn value(&mut self) -> Result<String, PipelineError> {

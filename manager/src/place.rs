@@ -1,7 +1,9 @@
 //! Where expressions stand, in words that outlive them.
 
-use anfora_ir::{Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, Step};
+use anfora_ir::{Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, Module, Step};
 use rustc_hash::FxHashMap;
+
+use crate::error::PassError;
 
 /// An expression of a body as it was numbered at some time.
 #[derive(Copy, Clone)]
@@ -31,20 +33,11 @@ pub(crate) fn name_place(
     }
     match body.expr(expr) {
         Expr::Let { .. } | Expr::Var { .. } => {
-            diagnostic.binding = binding_name(cx, body, expr).map(str::to_string);
+            diagnostic.binding = body.binding_name(cx, expr).map(str::to_string);
             (diagnostic, None)
         }
         _ => (diagnostic, Some(Place { expr, generation: body.generation() })),
     }
-}
-
-/// The name of a variable, or of the variable that a Let binds.
-pub(crate) fn binding_name<'c>(cx: &'c Context, body: &Body, expr: ExprId) -> Option<&'c str> {
-    let var = match body.expr(expr) {
-        Expr::Let { var, .. } => var,
-        _ => body.as_var(expr)?,
-    };
-    Some(cx.names.get(body.var_name(var)?))
 }
 
 /// Names the bindings of places that were left over, in one walk of the body. What is not linked any more, or stands in no named binding,
@@ -63,7 +56,7 @@ pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator
     }
     let mut found = |id: ExprId, lets: &[ExprId]| {
         if let (Some(about), Some(&link)) = (wanted.remove(&id), lets.last())
-            && let Some(name) = binding_name(cx, body, link)
+            && let Some(name) = body.binding_name(cx, link)
         {
             about.into_iter().for_each(|d| d.binding = Some(name.to_string()));
         }
@@ -97,5 +90,37 @@ pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator
         if done {
             break;
         }
+    }
+}
+
+/// Returns the error of a pass over a body, with the binding at which the last walk of the body
+/// ended, if the error may be that of a walk and names no binding.
+pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError {
+    let is_open = error.is_of_walk() && error.binding().is_none();
+    let Some(stop) = body.stop().filter(|at| is_open && at.index() < body.len()) else {
+        return error;
+    };
+    let (mut found, place) = name_place(cx, body, stop, Diagnostic::error(""));
+    if let Some(place) = place {
+        name_bindings(cx, body, std::iter::once((place, &mut found)));
+    }
+    match found.binding {
+        Some(binding) => error.or_on_binding(&binding),
+        None => error,
+    }
+}
+
+/// Returns the error of a pass over a module, with the function and binding at which a walk ended,
+/// if the error may be that of a walk and does not name them. Where walks of several functions ended
+/// so, and the error does not say which, it stays without a place.
+pub(crate) fn at_stop_in_module(module: &Module, error: PassError) -> PassError {
+    if !error.is_of_walk() {
+        return error;
+    }
+    let is_meant = |key| error.function().is_none_or(|name| module.name(key) == name);
+    let mut stopped = module.functions().filter(|(key, f)| f.body.stop().is_some() && is_meant(*key));
+    match (stopped.next(), stopped.next()) {
+        (Some((key, f)), None) => at_stop(&module.cx, &f.body, error.or_in_function(module.name(key))),
+        _ => error,
     }
 }

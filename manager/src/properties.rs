@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{Diagnostic, Invariant, Module};
+use anfora_ir::{Diagnostics, IntoDiagnostics, Invariant, Module};
 
 use crate::names::UnknownName;
 use crate::phases::PhaseEntry;
 
-type Check = dyn Fn(&Module) -> Result<(), Vec<Diagnostic>> + Send + Sync;
+type Check = dyn Fn(&Module) -> Result<(), Diagnostics> + Send + Sync;
 
 /// Something that holds of a module or does not, such as `anf`. Passes name the properties that they need, establish and break
 /// ([`PassInfo::needing`](crate::PassInfo::needing)); phases, those that hold from them on.
@@ -50,19 +50,18 @@ impl Property {
 
     /// With how to see whether it holds of a well-formed module: an error for each place where it does not, with function and binding, in program order.
     #[must_use]
-    pub fn checked_by(
+    pub fn checked_by<E: IntoDiagnostics>(
         mut self,
-        check: impl Fn(&Module) -> Result<(), Vec<Diagnostic>> + Send + Sync + 'static,
+        check: impl Fn(&Module) -> Result<(), E> + Send + Sync + 'static,
     ) -> Property {
-        self.check = Some(Arc::new(check));
+        self.check = Some(Arc::new(move |module| check(module).map_err(E::into_diagnostics)));
         self
     }
 
     /// A property that the verifier knows too.
     fn of(invariant: Invariant) -> Property {
-        let check = move |module: &Module| match invariant.violations(module) {
-            none if none.is_empty() => Ok(()),
-            found => Err(found),
+        let check = move |module: &Module| {
+            Diagnostics::in_source(invariant.violations(module), module.source().cloned()).into_result()
         };
         Property { invariant: Some(invariant), ..Property::new(invariant.name(), invariant.doc()).checked_by(check) }
     }
@@ -91,7 +90,7 @@ impl Property {
     ///
     /// # Errors
     /// If it does not: where, and what to do about it.
-    pub fn check(&self, module: &Module) -> Result<(), Vec<Diagnostic>> {
+    pub fn check(&self, module: &Module) -> Result<(), Diagnostics> {
         self.check.as_ref().map_or(Ok(()), |check| check(module))
     }
 

@@ -72,8 +72,12 @@
 ///   |---|---|
 ///   | `strict: bool = false` | `true`, `false` |
 ///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range; also `u64`, `usize`, `i64`; without a range, all of the type up to `i64::MAX` |
+///   | `share: f64 [0.0..=1.0] = 0.5` | numbers in a range; without a range, all finite ones |
 ///   | `target: String = "cpu"` | any text |
+///   | `axes: Vec<i64> [0..=7] = &[0, 1]` | lists of whole numbers (`[0,1]`), each in a range |
+///   | `names: Vec<String> = &[]` | lists of texts (`[a,"b c"]`) |
 ///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
+///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each an option of its own: `{a=1,b=2}` |
 ///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
 ///
 ///   A default that its option does not take is a compile error. An option that is called as a word of the language, `r#type`, is `type` in pipelines.

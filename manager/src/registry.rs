@@ -398,11 +398,6 @@ impl PassRegistry {
         self.by_name.contains_key(name)
     }
 
-    /// Whether nothing is registered, so that no name can be told to be wrong.
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty() && self.configs.is_empty() && Arc::ptr_eq(&self.properties, &STANDARD_PROPERTIES)
-    }
-
     /// The setting of a key.
     ///
     /// # Errors
@@ -489,7 +484,7 @@ pub(crate) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(char::is_alphabetic) && name.chars().all(is_name_char)
 }
 

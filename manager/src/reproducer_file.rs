@@ -22,7 +22,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anfora_ir::{Diagnostic, Module, OpRegistry, Source, did_you_mean, parse_module};
+use anfora_ir::{Diagnostic, Diagnostics, Module, OpRegistry, Source, did_you_mean, parse_module};
 
 use crate::context::{ContextError, PassContext, PassContextBuilder};
 use crate::error::PassFailure;
@@ -83,8 +83,7 @@ pub(crate) fn header(run: &PassRun<'_>, failure: Option<&PassFailure>) -> String
     cx.required().iter().for_each(|name| line("require", name));
     cx.disabled().iter().for_each(|name| line("disable", name));
     cx.changed_config().for_each(|(def, value)| line("config", &format!("{}={value}", def.key)));
-    let instruments = cx.instruments();
-    instruments.iter().flat_map(|all| all.iter()).for_each(|i| line("instrument", i.name()));
+    cx.instruments().iter().for_each(|i| line("instrument", i.name()));
     if let Some(failure) = failure {
         line("failure", &message_of(failure));
         let place: Vec<String> = [("@", failure.function()), ("%", failure.binding())]
@@ -129,7 +128,7 @@ impl ReproducerFile {
     ///
     /// # Errors
     /// If it is not a reproducer, or one of another version; with places in the source.
-    pub fn parse(source: impl Into<Arc<Source>>) -> Result<ReproducerFile, Vec<Diagnostic>> {
+    pub fn parse(source: impl Into<Arc<Source>>) -> Result<ReproducerFile, Diagnostics> {
         let source: Arc<Source> = source.into();
         let mut values: Vec<Value> = Vec::new();
         let mut found: Vec<Diagnostic> = Vec::new();
@@ -140,11 +139,15 @@ impl ReproducerFile {
             Some(version) => {
                 let message =
                     format!("this reproducer is of version {version}, and only version {VERSION} can be read");
-                return Err(vec![Diagnostic::error(message).at(first)]);
+                return Err(Diagnostics::in_source(
+                    vec![Diagnostic::error(message).at(first)],
+                    Some(Arc::clone(&source)),
+                ));
             }
             None => {
                 let help = format!("its first line would be `{MAGIC}{VERSION}`");
-                return Err(vec![Diagnostic::error("this is not a reproducer").at(first).with_help(help)]);
+                let error = Diagnostic::error("this is not a reproducer").at(first).with_help(help);
+                return Err(Diagnostics::in_source(vec![error], Some(Arc::clone(&source))));
             }
         }
         let mut at = first;
@@ -184,7 +187,7 @@ impl ReproducerFile {
         let opt_level = number(&values, "level", 0, u8::MAX.into(), &mut found).unwrap_or(0);
         let threads = number(&values, "threads", 1, MAX_THREADS, &mut found).unwrap_or(1);
         if !found.is_empty() {
-            return Err(found);
+            return Err(Diagnostics::in_source(found, Some(source)));
         }
         let opt_level = u8::try_from(opt_level).expect("it was held against the largest level");
         Ok(ReproducerFile { source, values, opt_level, threads })
@@ -243,11 +246,16 @@ impl ReproducerFile {
         self.all(key).next().map(|v| v.text.as_str())
     }
 
+    /// Diagnostics about the file.
+    fn refused(&self, found: Vec<Diagnostic>) -> Diagnostics {
+        Diagnostics::in_source(found, Some(Arc::clone(&self.source)))
+    }
+
     /// The program.
     ///
     /// # Errors
     /// If it is none.
-    pub fn module(&self, ops: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+    pub fn module(&self, ops: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
         parse_module(Arc::clone(&self.source), ops)
     }
 
@@ -255,16 +263,16 @@ impl ReproducerFile {
     ///
     /// # Errors
     /// If it names what is not in the registry.
-    pub fn pipeline(&self, registry: &PassRegistry) -> Result<Sequential, Vec<Diagnostic>> {
+    pub fn pipeline(&self, registry: &PassRegistry) -> Result<Sequential, Diagnostics> {
         let value = self.all("pipeline").next().expect("a reproducer that was read has a pipeline");
-        parse_pipeline(registry, &value.text).map_err(|error| vec![value.pipeline_error(&error)])
+        parse_pipeline(registry, &value.text).map_err(|error| self.refused(vec![value.pipeline_error(&error)]))
     }
 
     /// Begins the context that the pass ran under, without instruments.
     ///
     /// # Errors
     /// If it names what is not in the registry, or a setting does not take its value.
-    pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Vec<Diagnostic>> {
+    pub fn context(&self, registry: &Arc<PassRegistry>) -> Result<PassContextBuilder, Diagnostics> {
         let begin = || PassContext::builder().registry(Arc::clone(registry)).opt_level(self.opt_level);
         let mut builder = begin().threads(self.threads);
         let mut found = Vec::new();
@@ -281,7 +289,7 @@ impl ReproducerFile {
             }
             builder = add(builder);
         }
-        if found.is_empty() { Ok(builder) } else { Err(found) }
+        if found.is_empty() { Ok(builder) } else { Err(self.refused(found)) }
     }
 
     /// Runs the pass again, under the context that it ran under, with these instruments, and [`VerifyEach`] before them.
@@ -296,7 +304,7 @@ impl ReproducerFile {
         registry: &Arc<PassRegistry>,
         ops: Arc<OpRegistry>,
         instruments: &[Arc<dyn Instrument>],
-    ) -> Result<Replay, Vec<Diagnostic>> {
+    ) -> Result<Replay, Diagnostics> {
         let passes = self.pipeline(registry)?;
         let mut builder = self.context(registry)?.instrument(Arc::new(VerifyEach::new()));
         for instrument in instruments {
@@ -308,7 +316,7 @@ impl ReproducerFile {
         }
         let cx = builder.build().map_err(|error| {
             // Each setting by itself was right, so one is made twice.
-            vec![context_error(&error, self.all("config").last().map_or(0..0, |v| v.span.clone()))]
+            self.refused(vec![context_error(&error, self.all("config").last().map_or(0..0, |v| v.span.clone()))])
         })?;
         let mut module = self.module(ops)?;
         let result = cx.scope(|| passes.apply(&mut module, &cx)).and_then(|done| done);

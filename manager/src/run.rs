@@ -21,6 +21,7 @@ use crate::pass::{Pass, PassKind};
 use crate::phases::lower_claim;
 use crate::scope;
 use crate::session::Session;
+use crate::verification::{Verification, check_changed, report_shared_edits};
 
 /// A pass that is running, as the handle of the context that it was given knows it.
 pub(crate) struct Frame {
@@ -74,7 +75,7 @@ impl Frame {
     }
 
     /// That of the same run of the pass, of which nothing is left yet.
-    pub(crate) fn beside(&self) -> Frame {
+    pub(crate) fn fork(&self) -> Frame {
         Frame {
             pass: self.pass.clone(),
             parent: self.parent.clone(),
@@ -88,9 +89,9 @@ impl Frame {
         }
     }
 
-    /// Adds what was left in one that was made by [`Frame::beside`].
-    pub(crate) fn take_over(&self, other: &Frame) {
-        self.left.take_over(&other.left);
+    /// Adds what was left in one that was made by [`Frame::fork`].
+    pub(crate) fn merge(&self, other: &Frame) {
+        self.left.merge(&other.left);
         if other.has_counts.swap(false, Ordering::AcqRel) {
             lock(&other.counts).drain(..).for_each(|(counter, n)| self.count(counter, n));
         }
@@ -114,7 +115,8 @@ impl Frame {
 ///    which the phase that the module claims rules out, is refused before anything runs.
 /// 3. What it depends on is run, unless that has finished, with the same options, in the sequence that is running, and nothing was changed
 ///    since. Dependencies run whatever their level is.
-/// 4. The instruments' `run_before` are called, the pass runs, and their `run_after` are called. The phase that the module claims is lowered
+/// 4. The instruments' `run_before` are called, the pass runs, what it made is verified if the context [says so](Verification), and their
+///    `run_after` are called. The phase that the module claims is lowered
 ///    before those, if the pass changed the module and breaks what holds from that phase on.
 ///
 /// What is left of these steps is skipped as soon as something fails or panics. A pass that failed has left the module as it was before step 4; a
@@ -133,7 +135,7 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
         Ok(forced) => forced,
         Err(reason) => return Ok(skip(info, cx, reason)),
     };
-    let instruments = cx.instruments();
+    let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, None, forced);
     if let (false, Some(instruments)) = (forced, &instruments) {
         let vetoes = ask(instruments, module, &run)?;
@@ -233,7 +235,12 @@ pub(crate) fn dependencies(info: &PassInfo, cx: &PassContext) -> Result<Vec<Depe
             None => {
                 let by = top.info.name.clone();
                 let pass = cx.registry().make(&name).map_err(|e| {
-                    PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e)
+                    let error =
+                        PassError::new(format!("`{by}` depends on `{name}`, which cannot be made")).with_cause(e);
+                    if !cx.registry().passes().is_empty() {
+                        return error;
+                    }
+                    error.with_help("no pass is registered: give the context a registry, or the process a default one")
                 })?;
                 seen.insert(name, false);
                 open.push(Open { info: pass.info().clone(), made: Some(Dependency { pass, by }), next: 0 });
@@ -258,7 +265,7 @@ fn run_dependency(pass: &dyn Pass, by: &str, module: &mut Module, cx: &PassConte
     {
         return Ok(false);
     }
-    let instruments = cx.instruments();
+    let instruments = cx.active_instruments();
     let run = PassRun::new(pass, cx, Some(by), cx.is_required(name));
     if let (false, Some(instruments)) = (run.forced, &instruments) {
         let vetoes = ask(instruments, module, &run)?;
@@ -336,6 +343,10 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             run.note_time(RunTime { began, wall, own: wall.saturating_sub(inside) });
             in_hooks += inside;
         }
+        let verifies = leaf && cx.verification() == Verification::AfterEachPass;
+        if verifies && result.is_ok() {
+            report_shared_edits(module, &inner);
+        }
         result = running.left.settle(module, result);
         if leaf {
             end_edits_inside(module, edits + 1, result.is_ok());
@@ -349,6 +360,13 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         if let Ok(Outcome::Changed) = result {
             lower_claim(module, pass.info(), &inner);
+        }
+        if let (true, Ok(Outcome::Changed)) = (verifies && !instruments.iter().any(|i| i.verifies()), &result) {
+            let hooks = now();
+            if let Err(error) = check_changed(module, cx.registry()) {
+                result = Err(error.into());
+            }
+            in_hooks += since(hooks);
         }
         if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed()) {
             let carry = || analyses.carry(module, before, &pass.info().preserved);

@@ -2,11 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
 
 use crate::context::PassContext;
 use crate::error::{MAX_NESTING, PassError, PassFailure};
-use crate::registry::PassRegistry;
 
 struct Scopes {
     /// What is current outside all scopes.
@@ -43,12 +41,6 @@ impl Drop for OpenRun {
     fn drop(&mut self) {
         RUNS.set(RUNS.get().saturating_sub(1));
     }
-}
-
-/// Registries are not changed once they are shared, so contexts without one share the empty one.
-pub(crate) fn empty_registry() -> Arc<PassRegistry> {
-    static EMPTY: OnceLock<Arc<PassRegistry>> = OnceLock::new();
-    EMPTY.get_or_init(Arc::default).clone()
 }
 
 pub(crate) fn current() -> PassContext {

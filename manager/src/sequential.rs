@@ -145,7 +145,10 @@ impl Pass for Repeat {
         let mut changed = false;
         // So many passes in a row have left the module as it is now.
         let mut quiet = 0;
+        // The passes that changed something in the last round.
+        let mut still: Vec<&str> = Vec::new();
         for _ in 0..self.max_rounds {
+            still.clear();
             for pass in &self.passes {
                 if quiet == self.passes.len() {
                     break;
@@ -153,6 +156,7 @@ impl Pass for Repeat {
                 if run_pass(&**pass, module, cx)?.is_changed() {
                     changed = true;
                     quiet = 0;
+                    still.push(&pass.info().name);
                 } else {
                     quiet += 1;
                 }
@@ -162,7 +166,8 @@ impl Pass for Repeat {
             }
         }
         if self.max_rounds > 1 {
-            let message = format!("still changing after {} rounds", self.max_rounds);
+            let names: Vec<String> = still.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("still changing after {} rounds: {}", self.max_rounds, names.join(", "));
             cx.remark(Diagnostic::new(Severity::Remark, message));
         }
         Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })

@@ -11,6 +11,7 @@ use crate::error::PassError;
 
 /// Declares options that are read as `T`. What does not fit is a compile error where the option is a constant.
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Typed<T>(PhantomData<T>);
 
 macro_rules! whole_numbers {
@@ -44,6 +45,55 @@ whole_numbers! {
     i64, i64::MIN, i64::MAX;
 }
 
+impl Typed<f64> {
+    /// An option of any finite number.
+    pub const fn option(key: &'static str, default: f64, doc: &'static str) -> OptionDef {
+        Typed::<f64>::option_in(key, f64::MIN..=f64::MAX, default, doc)
+    }
+
+    /// An option of the numbers in a range.
+    pub const fn option_in(
+        key: &'static str,
+        range: RangeInclusive<f64>,
+        default: f64,
+        doc: &'static str,
+    ) -> OptionDef {
+        let (min, max) = (*range.start(), *range.end());
+        assert!(min <= default && default <= max, "the default is not in the range");
+        ConfigDef::float(key, min, max, default, doc)
+    }
+}
+
+impl Typed<Vec<i64>> {
+    /// An option that is a list of any whole numbers.
+    pub const fn option(key: &'static str, default: &'static [i64], doc: &'static str) -> OptionDef {
+        Typed::<Vec<i64>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
+    }
+
+    /// An option that is a list of whole numbers in a range.
+    pub const fn option_in(
+        key: &'static str,
+        range: RangeInclusive<i64>,
+        default: &'static [i64],
+        doc: &'static str,
+    ) -> OptionDef {
+        let (min, max) = (*range.start(), *range.end());
+        let mut i = 0;
+        while i < default.len() {
+            assert!(min <= default[i] && default[i] <= max, "the default has a number that is not in the range");
+            i += 1;
+        }
+        ConfigDef::int_list(key, min, max, default, doc)
+    }
+}
+
+impl Typed<Vec<String>> {
+    /// An option that is a list of any texts.
+    pub const fn option(key: &'static str, default: &'static [&'static str], doc: &'static str) -> OptionDef {
+        ConfigDef::text_list(key, default, doc)
+    }
+}
+
 impl Typed<bool> {
     /// An option that is `true` or `false`.
     pub const fn option(key: &'static str, default: bool, doc: &'static str) -> OptionDef {
@@ -62,6 +112,25 @@ impl Typed<Option<u64>> {
     /// An option that is a number of bytes; `None` is unlimited.
     pub const fn option(key: &'static str, default: Option<u64>, doc: &'static str) -> OptionDef {
         ConfigDef::bytes(key, default, doc)
+    }
+}
+
+impl Typed<Vec<(String, i64)>> {
+    /// Whole numbers by name, none where nothing is said.
+    pub const fn option(key: &'static str, default: [(String, i64); 0], doc: &'static str) -> OptionDef {
+        Typed::<Vec<(String, i64)>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
+    }
+
+    /// Whole numbers in a range by name, none where nothing is said.
+    pub const fn option_in(
+        key: &'static str,
+        range: RangeInclusive<i64>,
+        default: [(String, i64); 0],
+        doc: &'static str,
+    ) -> OptionDef {
+        let [] = default;
+        let kind = ConfigKind::Numbers { min: *range.start(), max: *range.end() };
+        ConfigDef { key, kind, default: ConfigValue::Numbers(Vec::new()), doc }
     }
 }
 

@@ -232,7 +232,11 @@ pub(crate) fn entries_of(cx: &Context, value: AttrId) -> Option<Vec<StringString
 
 /// An encoded message as an attribute.
 pub(crate) fn encoded_attr(cx: &mut Context, message: &impl Message) -> AttrId {
-    let bytes = Bytes::from(message.encode_to_vec());
+    bytes_attr(cx, message.encode_to_vec().into())
+}
+
+/// The same of a message that is encoded.
+pub(crate) fn bytes_attr(cx: &mut Context, bytes: Bytes) -> AttrId {
     let literal = Literal::from_bytes(DType::UInt8, &[bytes.len()], bytes).expect("the shape is made of the bytes");
     let id = cx.literals.intern(literal);
     cx.attr(Attr::Literal(id))

@@ -31,12 +31,12 @@ pub enum ImportProblem {
     /// Something that every model has is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// The format's version is newer than this crate.
-    #[error("IR version {0} is newer than the newest that is known, {newest}", newest = crate::proto::IR_VERSION)]
+    /// The format's version is newer than this crate, and fields that are not known are to be dropped.
+    #[error(
+        "IR version {0} is newer than the newest that is known, {newest}, and may have fields whose loss changes what it means",
+        newest = crate::proto::IR_VERSION
+    )]
     IrVersion(i64),
-    /// One domain is imported in two versions.
-    #[error("two versions of the operators of the domain `{0}` are imported")]
-    Opset(String),
     /// A node that is kept as it is, in a function that means another version of its domain than the model.
     #[error("`{0}` is kept as it is, and the model means another version of it")]
     DifferentOpset(String),
@@ -83,16 +83,6 @@ pub enum ImportProblem {
     /// Operands or attributes do not fit the operator.
     #[error("{0}")]
     Type(TypeError),
-    /// A value does not have the type that the file says.
-    #[error("`{name}` is {found}, but the file says {stated}")]
-    Stated {
-        /// The value.
-        name: String,
-        /// Its type, from the node that computes it.
-        found: String,
-        /// Its type, from the file.
-        stated: String,
-    },
     /// The module has a function of the name already, or something else that a sound file cannot cause.
     #[error("{0}")]
     Other(String),
@@ -234,6 +224,18 @@ impl ExportError {
         };
         match &self.problem {
             ExportProblem::Pass { pass, .. } => diagnostic.with_help(format!("run the pass `{pass}` first")),
+            ExportProblem::TooLarge => diagnostic.with_help(
+                "`ExportOptions::external_data`, on the command line `--external-data`, writes constants to a file beside it",
+            ),
+            ExportProblem::Tensor(TensorError::TooLarge(_)) => diagnostic.with_help(
+                "a constant that is one number many times is written as a node that repeats it from version 9 of the operators on, \
+                 for the element types of which there is arithmetic, but for bfloat16; fold less (`FoldConstant.max_growth_bytes`) to \
+                 keep the operators that compute it",
+            ),
+            ExportProblem::Opset { needed, .. } => diagnostic.with_help(format!(
+                "ask for version {needed}: `ExportOptions::opset`, or `onnx_opsets` of the module, which says what its file asked for; \
+                 `onnx.version_converter` converts the file"
+            )),
             ExportProblem::Operator(operator) if operator == "match_cast" => diagnostic
                 .with_help("the pass `CanonicalizeBindings` removes those of which the types say that they hold"),
             ExportProblem::TooDeep(_) => diagnostic.with_help(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anfora_ir::{DType, Shape, element_count};
 use bytes::Bytes;
+use prost::Message;
 use rustc_hash::FxHashMap;
 
 use crate::error::ImportProblem;
@@ -253,7 +254,8 @@ impl ReadFiles {
     ///
     /// # Errors
     /// If there is a tensor whose elements are not there, or one in a graph of a node, which is not decoded.
-    pub(crate) fn fill_function(&mut self, function: &mut FunctionProto) -> Result<(), ImportProblem> {
+    pub(crate) fn fill_function(&mut self, encoded: &mut Bytes) -> Result<(), ImportProblem> {
+        let mut function = FunctionProto::decode(encoded.clone())?;
         self.fill_nodes(&mut function.node)?;
         let attributes = || function.node.iter().flat_map(|n| &n.attribute).chain(&function.attribute_proto);
         let in_graphs =
@@ -267,7 +269,10 @@ impl ReadFiles {
             true => {
                 Err(ImportProblem::Unsupported("data in other files, in a subgraph or a default value of a function,"))
             }
-            false => Ok(()),
+            false => {
+                *encoded = function.encode_to_vec().into();
+                Ok(())
+            }
         }
     }
 }

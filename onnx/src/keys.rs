@@ -37,8 +37,10 @@ pub(crate) const METADATA: &str = "onnx_metadata";
 pub(crate) const GRAPH: &str = "onnx_graph";
 /// Names of the outputs.
 pub(crate) const OUTPUTS: &str = "onnx_outputs";
-/// Encoded `ValueInfoProto`s of inputs, outputs and initializers that say more than the types here.
+/// Encoded `ValueInfoProto`s of inputs and initializers that say more than the types here.
 pub(crate) const INFOS: &str = "onnx_infos";
+/// The same of outputs, which may have the name of an input.
+pub(crate) const OUTPUT_INFOS: &str = "onnx_output_infos";
 /// Encoded `TensorAnnotation`s.
 pub(crate) const QUANTIZATION: &str = "onnx_quantization";
 /// Default values of inputs: a list of `[name, value]`.
@@ -108,6 +110,8 @@ pub(crate) const LITERAL: &str = "anfora.literal";
 pub(crate) const PLAIN_IR_VERSION: &str = "anfora.ir_version";
 /// Metadata of a `Constant` node: it is a sparse initializer.
 pub(crate) const SPARSE: &str = "anfora.sparse_initializer";
+/// The same, of one that is not sparse.
+pub(crate) const INITIALIZER: &str = "anfora.initializer";
 /// What the names of these begin with.
 pub(crate) const OWN: &str = "anfora.";
 

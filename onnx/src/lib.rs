@@ -12,7 +12,7 @@
 //!   let %z: Tensor[(n, 4), float32] = onnx.Sharpen(%y);
 //!   %z
 //! }";
-//! let module = parse_module(Source::new("example", text), registry()).map_err(|e| e[0].clone())?;
+//! let module = parse_module(Source::new("example", text), registry())?;
 //! let model = export(&module, &ExportOptions::default())?;
 //! assert_eq!(model.nodes, 2);
 //!
@@ -54,14 +54,32 @@
 //! `onnx.<domain>.<Op>`: a function with an error, one that keeps a node as it is of which it means another version than the model, and what would take more
 //! than 16 copies.
 //!
+//! # A file that contradicts itself
+//! It is read, with warnings ([`Imported::warnings`]): diagnostics that name the node and both types.
+//! What the file says of the type of a value is left out where the nodes contradict it, and written
+//! again as it is; an input stays as it is declared. A node that does not fit its operands, or has
+//! elements that its version of the operators does not have, is kept as it is. That is said of nodes
+//! whose operator becomes one of ours: where the extents of all operands are known and ours does not
+//! take them, or the conversion sees that no version of ONNX's operator does ([`Kept::misfit`]). A node
+//! that is only not supported is in [`Imported::kept`] alone.
+//!
+//! Kept as it is, too, is a node of an operator or a version that is not known, and one that could
+//! not be written back in the version that the file asks for, though its meaning is known: what was
+//! read can be written. An initializer of an element type that is not known, or with strings that are
+//! not UTF-8, is kept like such a node. Where two versions of a domain are imported, all nodes of that
+//! domain are.
+//!
+//! The graphs in nodes, and functions, return what they are given, an outer value, an initializer or
+//! one value twice through an `Identity`: runtimes compute garbage of such outputs otherwise.
+//!
 //! # Purity
 //! Operators of the standard domains are pure, but for those that draw random numbers; operators of other domains are not, since nothing is
 //! known of them; a call whose subgraphs do something that can be observed is not ([`register`]).
 //!
 //! # Bad input
 //! No file makes either of them panic. Bytes are checked before they are decoded ([`wire::check`]); messages inside messages of their own kind
-//! are decoded when it is their turn, from explicit stacks, so nesting costs no stack either. Memory is linear in the file: payloads are
-//! slices of it.
+//! are decoded when it is their turn, from explicit stacks, so nesting costs no stack either; so are functions. Memory is linear in the
+//! file: payloads are slices of it.
 //!
 //! # Data in other files
 //! Elements of tensors may be in files beside the model: [`ImportOptions::data_files`] says where, [`DataFolder`] is such a place. Each file is read
@@ -84,6 +102,7 @@ mod error;
 mod export;
 mod external;
 mod import;
+mod kept_initializer;
 mod keys;
 mod opaque;
 mod sparse;

@@ -1,15 +1,12 @@
 //! Constants that a file stores by the elements that are not zero.
 //!
 //! A sparse constant becomes a literal with all its elements, as long as these take at most [`DENSE_GROWTH`] times as many bytes as the sparse form, so that memory
-//! stays linear in the file. Else it is kept as a `Constant` node with its sparse form. A sparse initializer is read as if it were
-//! a `Constant` node that says what it is, and becomes an initializer again when it is written.
+//! stays linear in the file. Else it is kept as a `Constant` node with its sparse form.
 
 use anfora_ir::{DType, Literal, element_count};
 
 use crate::import::Kept;
-use crate::keys;
-use crate::opaque::is_standard;
-use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
+use crate::proto::{AttributeProto, AttributeType, NodeProto, SparseTensorProto, TensorProto};
 use crate::tensor::{TensorError, literal_of, tensor_of};
 
 /// The attribute of a `Constant` node that holds a sparse tensor.
@@ -122,46 +119,12 @@ pub(crate) fn sparse_attribute(sparse: SparseTensorProto) -> AttributeProto {
     a
 }
 
-/// The node that a sparse initializer is read as.
-pub(crate) fn node_of_initializer(mut sparse: SparseTensorProto) -> NodeProto {
-    let values = sparse.values.get_or_insert_default();
-    let name = values.name.take().unwrap_or_default();
-    let mut metadata_props = std::mem::take(&mut values.metadata_props);
-    metadata_props.push(StringStringEntryProto { key: Some(keys::SPARSE.to_owned()), value: Some(String::new()) });
-    NodeProto {
-        op_type: Some("Constant".to_owned()),
-        output: vec![name],
-        doc_string: values.doc_string.take(),
-        attribute: vec![sparse_attribute(sparse)],
-        metadata_props,
-        ..NodeProto::default()
-    }
-}
-
-/// Whether a node stands for a sparse initializer.
-pub(crate) fn is_initializer(node: &NodeProto) -> bool {
-    node.metadata_props.last().is_some_and(|e| e.key() == keys::SPARSE)
-}
-
-/// The sparse initializer that a node stands for; or the node, without the mark, if it is not that of one any more.
-pub(crate) fn initializer_of_node(mut node: NodeProto) -> Result<SparseTensorProto, Box<NodeProto>> {
-    node.metadata_props.retain(|e| e.key() != keys::SPARSE);
-    let is_constant = node.op_type() == "Constant" && is_standard(node.domain()) && node.name().is_empty();
-    match (node.attribute.as_mut_slice(), node.output.as_slice()) {
-        ([AttributeProto { sparse_tensor: Some(sparse), .. }], [name]) if is_constant => {
-            let mut sparse = std::mem::take(&mut **sparse);
-            let values = sparse.values.get_or_insert_default();
-            values.name = Some(name.clone());
-            values.doc_string = node.doc_string;
-            values.metadata_props = node.metadata_props;
-            Ok(sparse)
-        }
-        _ => Err(Box::new(node)),
-    }
-}
-
-/// Element type and extents of the sparse tensor of a `Constant` node.
+/// Element type and extents of the tensor of a `Constant` node.
 pub(crate) fn type_of_constant(node: &NodeProto) -> Option<(i32, &[i64])> {
-    let sparse = node.attribute.iter().find(|a| a.name() == ATTRIBUTE)?.sparse_tensor.as_ref()?;
-    Some((sparse.values.as_ref()?.data_type?, &sparse.dims))
+    let attribute = node.attribute.iter().find(|a| matches!(a.name(), ATTRIBUTE | "value"))?;
+    match (&attribute.sparse_tensor, &attribute.t) {
+        (Some(sparse), _) => Some((sparse.values.as_ref()?.data_type?, &sparse.dims)),
+        (None, Some(tensor)) => Some((tensor.data_type?, &tensor.dims)),
+        (None, None) => None,
+    }
 }

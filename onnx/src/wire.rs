@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+
 use Kind::{
     Attribute, Device, Dimension, Entry, Function, Graph, Info, IntList, Map, Model, Node, NodeDevice, Opaque, Opset,
     OptionalType, Segment, Sequence, Shape, Sharded, Sharding, SimpleSharded, SparseTensor, Tensor, TensorAnnotation,
@@ -396,6 +398,32 @@ pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireEr
 /// The first byte where they are not.
 pub fn check_tensor(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
     check_message(bytes, Tensor, unknown)
+}
+
+/// The messages that a field of a checked message holds, and what there is around them: a message of the same kind without that field,
+/// in pieces.
+pub(crate) fn split(bytes: &Bytes, field: u32) -> Result<(Vec<Bytes>, Vec<Bytes>), WireError> {
+    let mut scan = Scan { bytes, pos: 0, field_start: 0 };
+    let (mut messages, mut pieces) = (Vec::new(), Vec::new());
+    let (end, mut piece_start) = (bytes.len(), 0);
+    while scan.pos < end {
+        scan.field_start = scan.pos;
+        let tag = scan.varint(end).map_err(|p| scan.error(Model, None, p))?;
+        let stop = scan.value((tag & 7) as u8, end).map_err(|p| scan.error(Model, None, p))?;
+        let Some(stop) = stop else { continue };
+        if tag >> 3 == u64::from(field) {
+            if piece_start < scan.field_start {
+                pieces.push(bytes.slice(piece_start..scan.field_start));
+            }
+            messages.push(bytes.slice(scan.pos..stop));
+            piece_start = stop;
+        }
+        scan.pos = stop;
+    }
+    if piece_start < end {
+        pieces.push(bytes.slice(piece_start..));
+    }
+    Ok((messages, pieces))
 }
 
 /// Whether a graph that was checked has data in another file.

@@ -6,7 +6,8 @@ use anfora_ir::Literal;
 use anfora_onnx::proto::tensor_shape_proto::{Dimension, Extent};
 use anfora_onnx::proto::type_proto::{Tensor, Value};
 use anfora_onnx::proto::{
-    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto,
 };
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{DataFiles, ExportOptions, ExternalData, ImportOptions, WhenExternal, export, import};
@@ -86,6 +87,57 @@ fn weights(extents: &[i64], tensors: Vec<TensorProto>) -> Bytes {
     file(graph)
 }
 
+/// `n` functions of one node, each called by the main graph, or by the function before it.
+fn functions(n: usize, form: Calls) -> Bytes {
+    let import =
+        |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_string()), version: Some(version) };
+    let call = |i: usize, input: &str, output: &str| NodeProto {
+        domain: Some("f".to_string()),
+        ..node(&format!("F{i}"), &[input], output)
+    };
+    let function = |i: usize| FunctionProto {
+        name: Some(format!("F{i}")),
+        domain: Some("f".to_string()),
+        input: vec!["a".to_string()],
+        output: vec!["b".to_string()],
+        node: vec![if form == Calls::Chain && i + 1 < n { call(i + 1, "a", "b") } else { node("Relu", &["a"], "b") }],
+        opset_import: vec![import("", 17), import("f", 1)],
+        ..FunctionProto::default()
+    };
+    let calls = match form {
+        Calls::None => 0,
+        Calls::Chain => 1,
+        Calls::Each => n,
+    };
+    let mut nodes: Vec<NodeProto> = (0..calls)
+        .map(|i| call(i, &if i == 0 { "x".to_string() } else { format!("v{i}") }, &format!("v{}", i + 1)))
+        .collect();
+    nodes.push(node("Exp", &[&if calls == 0 { "x".to_string() } else { format!("v{calls}") }], "y"));
+    let graph = GraphProto {
+        name: Some("graph".to_string()),
+        node: nodes,
+        input: vec![float("x", &[4])],
+        output: vec![float("y", &[4])],
+        ..GraphProto::default()
+    };
+    let model = ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![import("", 17), import("f", 1)],
+        graph: Some(graph),
+        functions: (0..n).map(function).collect(),
+        ..ModelProto::default()
+    };
+    model.encode_to_vec().into()
+}
+
+/// Who calls functions.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Calls {
+    None,
+    Each,
+    Chain,
+}
+
 /// One function: tests of one program share the allocator.
 #[test]
 fn memory_is_linear_in_the_file() {
@@ -110,6 +162,23 @@ fn memory_is_linear_in_the_file() {
     assert!(in_each <= 1.6 * few_in && out_each <= 1.6 * few_out, "more for more");
     assert!(in_each <= 20.0 * length, "{in_each} bytes a node for import");
     assert!(out_each <= 24.0 * length, "{out_each} bytes a node for export");
+
+    // Functions of the file.
+    let count = std::env::var("ANFORA_FUNCTIONS").map_or(5_000, |n| n.parse().expect("a number"));
+    for form in [Calls::None, Calls::Each, Calls::Chain] {
+        let bytes = functions(count, form);
+        let length = bytes.len();
+        let (taken, imported) = peak(|| import(bytes, &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}")));
+        let each = taken / count;
+        println!("{count} functions, calls: {form:?}: {} bytes in the file, {each} for import each", length / count);
+        let in_module = if form == Calls::None { 0 } else { count };
+        assert_eq!(imported.module.functions().count(), in_module + 1);
+        // In a chain all callers wait, each half built, for the last function: what types a call gives is
+        // known only once the nodes before it are imported. Beside its function each then has its open
+        // graph, its names in scope, its extents and what is left of its message.
+        let most = if form == Calls::Chain { 4096 } else { 1536 };
+        assert!(each <= most, "{each} bytes a function, calls: {form:?}");
+    }
 
     // 16 MB of elements, in the model and in another file.
     const EXTENT: usize = 1 << 20;

@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::ElemWise;
 use anfora_ir::{
-    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, DimOp, KernelCall, OpDef, Shape, Splat,
-    TypeCall, TypeError, TypeId,
+    Arity, Attr, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimId, DimOp, OpDef, Splat, TypeCall, TypeError,
+    TypeId,
 };
 
 use crate::elements;
@@ -11,22 +11,20 @@ use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
 use crate::row::row;
 use crate::shape::plain_shape;
-use crate::typing::{Elements, as_extent, extent, given, one, result, same_elements, tensor};
+use crate::typing::{Elements, extent, given, one, result, same_elements, tensor};
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
     vec![
         row("zeros", "all elements 0", Arity::exactly(0), shaped, |c| {
-            let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
-            one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 0))
+            one(creation::constant(&extents(&given_dims(&c.attrs)?)?, dtype_attr(&c.attrs), 0))
         })
         .splat(Splat::Always)
         .elements(|call, ty| elements::all(call.cx, ty, 0))
         .attrs(const { &[SHAPE, DTYPE] })
         .fusion(ElemWise),
         row("ones", "all elements 1", Arity::exactly(0), shaped, |c| {
-            let shape = shape_attr(&c.attrs).or_else(|| static_shape(c));
-            one(creation::constant(&given(shape, "shape")?, dtype_attr(&c.attrs), 1))
+            one(creation::constant(&extents(&given_dims(&c.attrs)?)?, dtype_attr(&c.attrs), 1))
         })
         .splat(Splat::Always)
         .elements(|call, ty| elements::all(call.cx, ty, 1))
@@ -60,7 +58,7 @@ pub(crate) const DTYPE: AttrDef =
     AttrDef::new("dtype", AttrKind::DType, AttrDefault::DType(DType::Float32), "the element type");
 
 /// The dimensions in the attribute `shape`.
-fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
+pub(crate) fn shape_dims<'a>(attrs: &AttrReader<'a>) -> Option<&'a [DimId]> {
     match attrs.raw("shape")? {
         Attr::Shape(dims) => Some(dims),
         _ => None,
@@ -85,14 +83,12 @@ fn computed_count(call: &mut TypeCall<'_>) -> DimId {
     dims.op(DimOp::Max, count, zero)
 }
 
-/// The attribute `shape`, if it is constant.
-fn shape_attr(attrs: &AttrReader<'_>) -> Option<Shape> {
-    shape_dims(attrs)?.iter().map(|&d| as_extent(attrs.cx, d)).collect()
-}
-
-/// The shape of the result, where the caller knows more than the attribute says.
-fn static_shape(c: &KernelCall<'_>) -> Option<Shape> {
-    c.attrs.cx.types.static_shape(c.ty)
+/// Returns the numbers in the attribute `shape`, which holds no symbols by the time that a kernel runs.
+pub(crate) fn given_dims(attrs: &AttrReader<'_>) -> Result<Vec<i64>, Failure> {
+    let dims = given(shape_dims(attrs), "shape")?;
+    let number = |&d: &DimId| attrs.cx.types.dims.as_constant(d);
+    let numbers: Option<Vec<i64>> = dims.iter().map(number).collect();
+    numbers.ok_or_else(|| Failure::Mismatch("an extent in attribute `shape` is not known".into()))
 }
 
 /// The attribute `dtype`, or its default.

@@ -5,6 +5,7 @@ use anfora_ir::{Arity, AttrDef, AttrKind, DimId, Literal, OpDef, Splat, TensorTy
 
 use crate::kernels::einsum::{self, Equation, Label};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
     Elements, Extents, broadcast, broadcast_dims, differ, given, one, result, same_elements, tensor, unify,
 };
@@ -26,6 +27,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 )]
             },
         )
+        .steps(steps::einsum)
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
     ]

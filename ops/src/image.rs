@@ -1,9 +1,9 @@
 //! Resizing of images, and of tensors of any rank.
 
-use anfora_ir::FusionPattern::OutEWiseFusable;
+use anfora_ir::FusionPattern::{Injective, OutEWiseFusable};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimOp, KernelCall, KernelError, Literal, OpDef, Splat,
-    TensorType, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, DType, DimOp, FusionPattern, KernelCall, KernelError, Literal,
+    OpDef, Splat, TensorType, TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
@@ -13,6 +13,7 @@ use crate::kernels::resize::{self, Axis, Coordinates, Filter, Method, Nearest, O
 use crate::kernels::resize_size::{AspectRatio, Size, Whole, scaled, whole};
 use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{Elements, Extents, Given, as_extent, expect_rank, extent, given, one, result, tensor};
 
 /// The rows of this family.
@@ -28,6 +29,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 one(resize::resize(c.operand(0)?, &axes(c, |_, _| coordinates)?, filter(&c.attrs)?, 0.0))
             },
         )
+        .steps(steps::resize)
         .attrs(
             const {
                 &[
@@ -49,6 +51,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
         )
         .splat(Splat::OfFirst)
         .fusion(OutEWiseFusable)
+        .fusion_rule(by_method)
         .shape_operands(&[1])
         .may_fail(),
         row("image.crop_and_resize", "a region, resized to extents (int64)", Arity::exactly(3), cropped, |c| {
@@ -64,6 +67,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             }
             one(resize::resize(c.operand(0)?, &axes, filter(&c.attrs)?, outside))
         })
+        .steps(steps::resize)
         .attrs(
             const {
                 &[
@@ -84,9 +88,18 @@ pub(crate) fn rows() -> Vec<OpDef> {
             },
         )
         .fusion(OutEWiseFusable)
+        .fusion_rule(by_method)
         .shape_operands(&[1])
         .may_fail(),
     ]
+}
+
+/// Each element of the result is an element of the operand where the nearest one is taken, and else a sum of several.
+fn by_method(attrs: &AttrReader<'_>) -> FusionPattern {
+    match attrs.str("method") {
+        Some("nearest") => Injective,
+        _ => OutEWiseFusable,
+    }
 }
 
 const AXES: AttrDef =

@@ -2,8 +2,8 @@
 
 use anfora_ir::FusionPattern::{ElemWise, Injective};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, Context, DimId, DimOp, Kernel, KernelCall, OpDef, Splat, TensorType,
-    TypeCall, TypeError, TypeId, TypeRule,
+    Arity, AttrDef, AttrDefault, AttrKind, Context, DimId, DimOp, KernelCall, OpDef, Splat, TensorType, TypeCall,
+    TypeError, TypeId, TypeRule,
 };
 
 use crate::elements;
@@ -13,7 +13,7 @@ use crate::kernels::index;
 use crate::kernels::layout::{self, BlockOrder, Triangle};
 use crate::kernels::positions::one_integer;
 use crate::kernels::strides::resolve_axis;
-use crate::row::row;
+use crate::row::{row, with_kernel};
 use crate::typing::{Elements, Extents, Given, as_extent, expect_one, expect_rank, one, ranked, result, tensor};
 
 /// The rows of this family.
@@ -105,8 +105,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
     ]
 }
 
-fn block_row(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-    row(name, doc, Arity::exactly(1), infer, kernel).attrs(BLOCKS).splat(Splat::OfFirst).fusion(Injective)
+with_kernel! {
+    fn block_row(name: &'static str, doc: &'static str, infer: TypeRule; kernel) -> OpDef {
+        row(name, doc, Arity::exactly(1), infer, kernel).attrs(BLOCKS).splat(Splat::OfFirst).fusion(Injective)
+    }
 }
 
 const BLOCKS: &[AttrDef] = &[

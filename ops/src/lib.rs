@@ -60,6 +60,7 @@ mod scan;
 mod scatter;
 mod shape;
 mod softmax;
+mod steps;
 pub mod typing;
 mod window;
 

@@ -6,6 +6,7 @@ use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, DType, OpDef, Splat, Tens
 use crate::kernels::determinant;
 use crate::kernels::matmul::{self, Gemm};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
     Elements, Extents, Given, broadcast, differ, one, optional, ranked, result, same_elements, tensor, unify,
 };
@@ -20,6 +21,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             matmul_type,
             |c| one(matmul::matmul(c.operand(0)?, c.operand(1)?)),
         )
+        .steps(steps::matrix_product)
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
         row(
@@ -57,10 +59,12 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 ]
             },
         )
+        .steps(steps::gemm)
         .fusion(OutEWiseFusable),
         row("det", "the determinant of each matrix of a stack", Arity::exactly(1), det_type, |c| {
             one(determinant::determinant(c.operand(0)?))
         })
+        .steps(steps::determinant)
         .splat(Splat::OfAll),
     ]
 }

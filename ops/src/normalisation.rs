@@ -11,6 +11,7 @@ use crate::kernels::normalise::{self, Response, Statistics};
 use crate::kernels::standardise::{self, Running, Statistic};
 use crate::kernels::strides::{resolve_axes, resolve_axis};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
     Elements, Extents, Given, as_extent, axis_of, differ, extent, one, optional, ranked, result, same_elements, tensor,
     unify,
@@ -66,6 +67,7 @@ fn by_given_statistics() -> Vec<OpDef> {
                 one(normalise::lrn(c.operand(0)?, how))
             },
         )
+        .steps(steps::neighbouring_channels)
         .attrs(
             const {
                 &[

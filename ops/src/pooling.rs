@@ -12,6 +12,7 @@ use crate::kernels::transposed;
 use crate::kernels::window::Windows;
 use crate::kernels::{Failure, shape_text};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
     Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
 };
@@ -126,6 +127,7 @@ fn by_axes<const N: usize>(
                 one(pool::lp_pool(c.operand(0)?, lists.sliding(&lists.kernel), c.attrs.given_int("p")?))
             },
         )
+        .steps(steps::windows)
         .attrs(list(&[size, strides, padding, dilation, ceil, p]))
         .fusion(OutEWiseFusable),
         row(
@@ -146,6 +148,7 @@ fn by_axes<const N: usize>(
                 Ok(pool::max_pool_with_indices(c.operand(0)?, lists.sliding(&lists.kernel), numbering)?)
             },
         )
+        .steps(steps::windows)
         .attrs(list(&[size, strides, padding, dilation, ceil, column_major]))
         .fusion(Opaque),
         row(
@@ -204,6 +207,7 @@ fn by_axes<const N: usize>(
                 one(transposed::convolve_transposed(x, w, c.optional(2), groups, lists.sliding(&[]), &more))
             },
         )
+        .steps(steps::transposed_convolution)
         .attrs(transposed)
         .fusion(OutEWiseFusable),
     ]

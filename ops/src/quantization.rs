@@ -9,6 +9,7 @@ use anfora_ir::{
 use crate::kernels::quantization::{self, Along, Granularity, Scaled};
 use crate::matrix::product_type;
 use crate::row::row;
+use crate::steps;
 use crate::typing::{Elements, Given, one, optional, result, same_elements, tensor};
 use crate::window::{Lists, convolution_attrs, convolution_type};
 
@@ -104,6 +105,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
             },
             |c| one(quantization::matmul_integer(c.operand(0)?, c.operand(1)?, c.optional(2), c.optional(3))),
         )
+        .steps(steps::matrix_product)
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
         row(
@@ -125,6 +127,7 @@ pub(crate) fn rows() -> Vec<OpDef> {
                 ))
             },
         )
+        .steps(steps::matrix_product)
         .splat(Splat::OfAll)
         .fusion(OutEWiseFusable),
     ];
@@ -159,6 +162,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
                 ))
             },
         )
+        .steps(steps::convolution)
         .attrs(convolution_attrs(N))
         .fusion(OutEWiseFusable),
         row(
@@ -188,6 +192,7 @@ fn convolutions<const N: usize>(integer: &'static str, quantized: &'static str) 
                 ))
             },
         )
+        .steps(steps::quantized_convolution)
         .attrs(convolution_attrs(N))
         .fusion(OutEWiseFusable),
     ]

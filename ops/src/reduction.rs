@@ -2,15 +2,15 @@
 
 use anfora_ir::FusionPattern::CommReduce;
 use anfora_ir::{
-    Arity, AttrDef, AttrKind, AttrReader, DType, Kernel, KernelCall, KernelError, Literal, OpDef, Splat, TypeCall,
-    TypeError, TypeId, TypeRule,
+    Arity, AttrDef, AttrKind, AttrReader, DType, KernelCall, KernelError, Literal, OpDef, Splat, TypeCall, TypeError,
+    TypeId, TypeRule,
 };
 
 use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::reduction::{self, Axes, Extreme, Reduce, Tie};
 use crate::kernels::strides::resolve_axes;
-use crate::row::row;
+use crate::row::{row, with_kernel};
 use crate::typing::{Elements, Extents, Given, as_extent, one, optional, ranked, result, tensor};
 
 const KEEPDIMS: AttrDef = AttrDef::flag("keepdims", "whether reduced axes stay, with extent 1");
@@ -27,17 +27,21 @@ const AXIS: &[AttrDef] = &[
 
 /// The rows of this family.
 pub(crate) fn rows() -> Vec<OpDef> {
-    fn reduce(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-        let row = row(name, doc, Arity::between(1, 2), infer, kernel).attrs(AXES);
-        row.fusion(CommReduce).shape_operands(&[1]).splat(Splat::OfFirst)
+    with_kernel! {
+        fn reduce(name: &'static str, doc: &'static str, infer: TypeRule; kernel) -> OpDef {
+            let row = row(name, doc, Arity::between(1, 2), infer, kernel).attrs(AXES);
+            row.fusion(CommReduce).shape_operands(&[1]).splat(Splat::OfFirst)
+        }
     }
-    fn index(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
-        row(name, doc, Arity::exactly(1), reduce_to_index, kernel)
-            .attrs(AXIS)
-            .fusion(CommReduce)
-            .splat(Splat::OfAll)
-            .elements(elements::computed)
-            .may_fail()
+    with_kernel! {
+        fn index(name: &'static str, doc: &'static str; kernel) -> OpDef {
+            row(name, doc, Arity::exactly(1), reduce_to_index, kernel)
+                .attrs(AXIS)
+                .fusion(CommReduce)
+                .splat(Splat::OfAll)
+                .elements(elements::computed)
+                .may_fail()
+        }
     }
     vec![
         reduce("sum", "the sum, added in ascending index order; integers wrap", reduce_number, |c| {

@@ -1,8 +1,36 @@
 //! A row with a kernel, as most are.
 
-use anfora_ir::{Arity, Kernel, OpDef, TypeRule};
+use anfora_ir::{Arity, OpDef, TypeRule};
 
-/// An operator that a kernel evaluates; see [`OpDef::new`].
-pub(crate) fn row(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule, kernel: Kernel) -> OpDef {
-    OpDef::new(name, doc, arity, infer).kernel(kernel)
+/// Defines functions that make rows of a kernel, their last parameter. Without the feature `kernels` the kernel is not even made a
+/// function pointer, so that none is compiled.
+macro_rules! with_kernel {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($part:ident: $ty:ty),+; $kernel:ident) -> OpDef $row:block) => {
+        $(#[$doc])*
+        #[cfg(feature = "kernels")]
+        $vis fn $name($($part: $ty),+, $kernel: ::anfora_ir::Kernel) -> OpDef $row
+
+        $(#[$doc])*
+        #[cfg(not(feature = "kernels"))]
+        $vis fn $name(
+            $($part: $ty),+,
+            $kernel: impl Fn(
+                &::anfora_ir::KernelCall<'_>,
+            ) -> Result<Vec<::anfora_ir::Literal>, ::anfora_ir::KernelError>,
+        ) -> OpDef $row
+    };
+}
+
+pub(crate) use with_kernel;
+
+with_kernel! {
+    /// An operator that a kernel evaluates; see [`OpDef::new`].
+    pub(crate) fn row(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule; kernel) -> OpDef {
+        let row = OpDef::new(name, doc, arity, infer);
+        #[cfg(feature = "kernels")]
+        let row = row.kernel(kernel);
+        #[cfg(not(feature = "kernels"))]
+        let _ = kernel;
+        row
+    }
 }

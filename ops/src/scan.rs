@@ -1,12 +1,12 @@
 //! Scans along an axis.
 
 use anfora_ir::{
-    Arity, AttrDef, AttrKind, DimId, Kernel, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
+    Arity, AttrDef, AttrKind, DimId, KernelCall, KernelError, Literal, OpDef, TypeCall, TypeError, TypeId,
 };
 
 use crate::kernels::positions::one_integer;
 use crate::kernels::scan::{self, Direction, Own, Scan};
-use crate::row::row;
+use crate::row::{row, with_kernel};
 use crate::typing::{Elements, Given, axis_of, expect_one, one, optional, tensor};
 
 const ATTRS: &[AttrDef] = &[
@@ -29,8 +29,10 @@ pub(crate) fn rows() -> Vec<OpDef> {
     ]
 }
 
-fn scan_row(name: &'static str, doc: &'static str, kernel: Kernel) -> OpDef {
-    row(name, doc, Arity::between(1, 2), infer, kernel).attrs(ATTRS).may_fail()
+with_kernel! {
+    fn scan_row(name: &'static str, doc: &'static str; kernel) -> OpDef {
+        row(name, doc, Arity::between(1, 2), infer, kernel).attrs(ATTRS).may_fail()
+    }
 }
 
 fn run(c: &KernelCall<'_>, op: Scan) -> Result<Vec<Literal>, KernelError> {

@@ -2,11 +2,12 @@
 
 use anfora_ir::FusionPattern::{Broadcast, Injective};
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, DimId, DimOp, Literal, OpDef, Shape, Splat,
+    Arity, AttrDef, AttrDefault, AttrKind, AttrReader, Context, DType, Dim, DimId, DimOp, Literal, OpDef, Shape, Splat,
     TypeCall, TypeError, TypeId,
 };
 use smallvec::SmallVec;
 
+use crate::creation::{SHAPE, given_dims, shape_dims};
 use crate::elements;
 use crate::kernels::Failure;
 use crate::kernels::creation::{self, extents, shape_operand};
@@ -16,8 +17,9 @@ use crate::kernels::positions::MAX_RANK;
 use crate::kernels::strides::{broadcast_shapes, resolve_axes, resolve_axis};
 use crate::reshape;
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
-    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, one, optional, result,
+    Elements, Extents, Given, as_extent, axis_of, broadcast, differ, expect_rank, extent, given, one, optional, result,
     same_elements, tensor, unify,
 };
 
@@ -112,6 +114,7 @@ fn shape_rows() -> Vec<OpDef> {
             let x = c.operand(0)?;
             one(creation::shape_of(&x.shape()[chosen_axes(&c.attrs, x.rank())]))
         })
+        .steps(steps::one)
         .attrs(
             const {
                 &[
@@ -127,8 +130,15 @@ fn shape_rows() -> Vec<OpDef> {
         )
         .elements(extents_of)
         .known_by_type(extents_known),
+        row("shape_to_tensor", "extents that an attribute lists, as a tensor", Arity::exactly(0), shape_to_tensor, |c| {
+            one(creation::integers(&given_dims(&c.attrs)?))
+        })
+        .attrs(const { &[SHAPE] })
+        .elements(|call, _| Some(vec![shape_dims(&call.attrs())?.to_vec()]))
+        .may_fail(),
         row("size", "the number of elements", Arity::exactly(1), size, |c| one(creation::size(c.operand(0)?.shape())))
-            .elements(size_of)
+            .steps(steps::one)
+        .elements(size_of)
             .known_by_type(size_known),
     ]
 }
@@ -411,6 +421,18 @@ fn chosen_axes(attrs: &AttrReader<'_>, rank: usize) -> std::ops::Range<usize> {
 fn size(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
     tensor(call, 0, Elements::Any)?;
     Ok(call.cx.types.scalar(DType::Int64))
+}
+
+/// The type of as many integers as the attribute lists.
+fn shape_to_tensor(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    let dims = given(shape_dims(&call.attrs()), "shape")?;
+    if let Some(at) = dims.iter().position(|&d| *call.cx.types.dims.get(d) == Dim::Unknown) {
+        let message = format!("entry {at} of attribute `shape` is `?`, which stands for no number");
+        return Err(TypeError::new(message).with_help("name the extent: `match_cast` binds a symbol to it"));
+    }
+    let count = dims.len();
+    let count = extent(call.cx, count);
+    Ok(result(call.cx, DType::Int64, Some(&[count])))
 }
 
 /// The chosen extents of the operand, as elements.

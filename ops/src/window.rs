@@ -12,6 +12,7 @@ use crate::kernels::pool::{self, Divisor};
 use crate::kernels::reduction::{self, Axes, Reduce};
 use crate::kernels::window::{Rounding, Sliding, Windows};
 use crate::row::row;
+use crate::steps;
 use crate::typing::{
     Elements, Extents, Given, as_extent, differ, extent, one, optional, ranked, result, same_elements, tensor, unify,
 };
@@ -28,13 +29,15 @@ macro_rules! windows {
                     conv_type::<$n>,
                     convolve,
                 )
-                .attrs(convolution_attrs($n))
+                .steps(steps::convolution)
+        .attrs(convolution_attrs($n))
                 .fusion(OutEWiseFusable),
                 row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
                     one(pool::max_pool(c.operand(0)?, lists.sliding(&lists.kernel)))
                 })
-                .attrs(
+                .steps(steps::windows)
+        .attrs(
             const {
                 &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
                 .fusion(OutEWiseFusable),
@@ -44,7 +47,8 @@ macro_rules! windows {
                     let divisor = if padded { Divisor::Padded } else { Divisor::Inside };
                     one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
                 })
-                .attrs(
+                .steps(steps::windows)
+        .attrs(
             const {
                 &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
                 })

@@ -1,9 +1,13 @@
 //! # AttachGlobalSymbol
 //!
 //! ```text
-//! Notation   @g a global function.
+//! Notation   @g a global function, P the attribute `system_lib_prefix` of the module.
 //! Needs      Nothing: any form.
-//! Effect     def @g(…) { … }   =>   def @g(…, global_symbol="g") { … }     private functions too; another symbol is overwritten
+//! Effect     def @g(…) { … }                =>   def @g(…, global_symbol="g") { … }     private functions too; another symbol is overwritten
+//!            def private @g(…, Primitive=1) =>   def private @Pg(…, Primitive=1, global_symbol="Pg")
+//!                                                where the module has P: what is compiled as one gets the prefix, in its symbol and in
+//!                                                its name; a public one keeps its name
+//! Linkage    A function with a symbol is external: no pass removes it from then on.
 //! Not done   Declarations are symbols of others and stay as they are; so do functions that are values of attributes.
 //! Cost       Constant for each function. Idempotent.
 //!
@@ -12,35 +16,100 @@
 //!            }                                          }
 //! ```
 
-use anfora_ir::Module;
+use std::cmp::Reverse;
+
+use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};
 use anfora_manager::register_pass;
+use rustc_hash::FxHashMap;
+
+use crate::failure::Failure;
+use crate::primitive::is_primitive;
 
 /// The attribute that a function's name is put in.
 pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;
+
+/// The attribute of modules that the symbols of Primitive functions begin with.
+pub const SYSTEM_LIB_PREFIX: &str = "system_lib_prefix";
 
 register_pass! {
     /// Gives each function its name as the attribute `global_symbol`
     pub ATTACH_GLOBAL_SYMBOL = ModulePass("AttachGlobalSymbol", 0).establishing(["global-symbols"]);
     run |module, cx| {
-        cx.count("attached", attach_global_symbol(module) as u64);
+        cx.count("attached", attach_global_symbol(module)? as u64);
         Ok(())
     }
 }
 
-/// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how many had another or none.
-pub fn attach_global_symbol(module: &mut Module) -> usize {
+/// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how many had another or
+/// none. If the module has the attribute [`SYSTEM_LIB_PREFIX`], Primitive functions get that in front: in the symbol,
+/// and, if they are private, in their name too.
+///
+/// # Errors
+/// If the prefix is not a string, or two functions would get one symbol. The module may be half rewritten then.
+pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
+    let prefix = prefix(module)?;
     let mut attached = 0;
+    let mut renamed: Vec<(GlobalId, String)> = Vec::new();
+    let mut owners: FxHashMap<NameId, FunctionKey> = FxHashMap::default();
     for key in module.order().to_vec() {
-        let name = module.name(key).to_string();
+        let mut name = module.name(key).to_string();
         let Some((function, cx)) = module.get_mut(key) else { continue };
         if !function.is_definition() {
             continue;
         }
-        let symbol = cx.str_attr(&name);
-        if cx.find_attr(function.attrs, GLOBAL_SYMBOL) != Some(symbol) {
-            function.attrs = cx.with_attr(function.attrs, GLOBAL_SYMBOL, Some(symbol));
+        let old = match cx.find_attr(function.attrs, GLOBAL_SYMBOL).map(|id| cx.attrs.get(id)) {
+            Some(&Attr::Str(symbol)) => Some(symbol),
+            _ => None,
+        };
+        if !prefix.is_empty() && is_primitive(cx, function) {
+            // A private function that an earlier run has renamed has its symbol as its name.
+            let is_done = name.starts_with(&prefix) && old.is_some_and(|old| cx.names.get(old) == name);
+            if !is_done {
+                name.insert_str(0, &prefix);
+                if let (Visibility::Private, Some(global)) = (function.visibility, function.global()) {
+                    renamed.push((global, name.clone()));
+                }
+            }
+        }
+        let symbol = cx.names.intern(&name);
+        if let Some(other) = owners.insert(symbol, key) {
+            return Err(taken(&name, module.name(other)));
+        }
+        if old != Some(symbol) {
+            let (function, cx) = module.get_mut(key).expect("it was there a moment ago");
+            let value = cx.str_attr(&name);
+            function.attrs = cx.with_attr(function.attrs, GLOBAL_SYMBOL, Some(value));
             attached += 1;
         }
     }
-    attached
+    // A function whose present name another one gets has the longer new name, and so makes room first.
+    renamed.sort_by_key(|(_, name)| Reverse(name.len()));
+    for (global, name) in renamed {
+        let id = module.cx.names.intern(&name);
+        if !module.rename(global, id) {
+            return Err(taken(&name, &name));
+        }
+    }
+    Ok(attached)
+}
+
+/// Returns what the symbols of Primitive functions begin with.
+fn prefix(module: &Module) -> Result<String, Failure> {
+    let cx = &module.cx;
+    match cx.find_attr(module.attrs(), SYSTEM_LIB_PREFIX).map(|id| cx.attrs.get(id)) {
+        None | Some(Attr::None) => Ok(String::new()),
+        Some(&Attr::Str(prefix)) => Ok(cx.names.get(prefix).to_string()),
+        Some(_) => Err(Failure::Option {
+            message: format!("the attribute `{SYSTEM_LIB_PREFIX}` of the module is not a string"),
+            help: Some(format!("write it as `#![{SYSTEM_LIB_PREFIX}=\"name_\"]`")),
+        }),
+    }
+}
+
+#[cold]
+fn taken(symbol: &str, other: &str) -> Failure {
+    Failure::Option {
+        message: format!("the symbol \"{symbol}\" of a Primitive function is that of `@{other}` already"),
+        help: Some(format!("rename one of them, or choose another `{SYSTEM_LIB_PREFIX}`")),
+    }
 }

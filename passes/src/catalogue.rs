@@ -1,16 +1,19 @@
 //! The passes and pipelines by name.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
-use anfora_manager::{PassRegistry, RegistryError};
+use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError, set_default_registry};
 
 use crate::attach_global_symbol::ATTACH_GLOBAL_SYMBOL;
 use crate::bind_params::BIND_PARAMS;
+use crate::bind_symbols::BIND_SYMBOLS;
 use crate::canonicalize_bindings::CANONICALIZE_BINDINGS;
 use crate::convert_to_dataflow::CONVERT_TO_DATAFLOW;
 use crate::dead_code_elimination::DEAD_CODE_ELIMINATION;
 use crate::eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR;
 use crate::fold_batch_norm::FOLD_BATCH_NORM;
+#[cfg(feature = "interp")]
 use crate::fold_constant::FOLD_CONSTANT;
 use crate::fuse_ops::FUSE_OPS;
 use crate::inline_functions::INLINE_FUNCTIONS;
@@ -29,7 +32,7 @@ const PIPELINES: &[(&str, &str, &str)] = &[
         "ToANormalForm,fixpoint<4>(FoldConstant,CanonicalizeBindings,EliminateCommonSubexpr),DeadCodeElimination",
         "what always pays",
     ),
-    ("O3", "O2,FoldBatchNorm,LambdaLifting,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
+    ("O3", "O2,FoldBatchNorm,LambdaLifting,Normalize,ConvertToDataflow,FuseOps,DeadCodeElimination", "everything"),
 ];
 
 /// What leads to each of the standard phases: number, passes, doc.
@@ -49,6 +52,11 @@ const MEGAPASSES: &[(&str, &str, &str)] = &[
     ("2.3", "AttachGlobalSymbol", "early build: symbols for what links the functions"),
 ];
 
+/// A pipeline without the pass that is there only with the feature `interp`.
+fn available(text: &str) -> Cow<'_, str> {
+    if cfg!(feature = "interp") { text.into() } else { text.replace("FoldConstant,", "").into() }
+}
+
 /// A registry of the passes, settings and pipelines of this crate.
 ///
 /// # Panics
@@ -59,6 +67,33 @@ pub fn registry() -> Arc<PassRegistry> {
     Arc::new(registry)
 }
 
+/// Makes a registry of the passes, settings and pipelines of this crate the one that contexts have which are given none: after it,
+/// `PassContext::new()`, `PassContext::builder()` and `PassContext::current()` find the dependencies of passes, their settings and
+/// pipelines. A program says it once, best at its beginning; to say it again does nothing.
+///
+/// # Errors
+/// If the process has another default registry, by [`set_default_registry`].
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_manager::{ModulePass, Pass, PassContext, parse_pipeline};
+///
+/// anfora_passes::install_default_registry()?;
+/// // It cannot do its work on other programs than those in A-normal form.
+/// let pass = ModulePass::new("Mine", 0, |_, _| Ok(())).requiring(["ToANormalForm"]);
+/// let text = "def @f(%x: int32) { negative(negative(%x)) }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).expect("the program is right");
+/// let cx = PassContext::builder().config("FuseOps.max_depth", 64).build()?;
+/// assert!(pass.apply(&mut module, &cx)?.is_changed());
+/// parse_pipeline(PassContext::current().registry(), "O2")?.apply(&mut module, &PassContext::new())?;
+/// anfora_passes::install_default_registry()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn install_default_registry() -> Result<(), DefaultRegistryError> {
+    static REGISTRY: LazyLock<Arc<PassRegistry>> = LazyLock::new(registry);
+    set_default_registry(REGISTRY.clone())
+}
+
 /// Registers the passes of this crate, the settings that they read, and the standard pipelines.
 ///
 /// # Errors
@@ -67,6 +102,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
     for entry in [
         TO_A_NORMAL_FORM,
         TO_GRAPH_NORMAL_FORM,
+        #[cfg(feature = "interp")]
         FOLD_CONSTANT,
         CANONICALIZE_BINDINGS,
         ELIMINATE_COMMON_SUBEXPR,
@@ -79,16 +115,18 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         TO_NON_DATAFLOW,
         NORMALIZE,
         BIND_PARAMS,
+        BIND_SYMBOLS,
         ATTACH_GLOBAL_SYMBOL,
+        PRINT_IR,
     ] {
         registry.register(entry)?;
     }
     for &(name, text, doc) in PIPELINES {
-        registry.register_pipeline(name, text, doc)?;
+        registry.register_pipeline(name, available(text), doc)?;
     }
     for &(phase, text, doc) in MEGAPASSES {
         let phase = phase.parse().expect("the numbers of the standard phases are numbers");
-        registry.register_megapass(phase, text, doc)?;
+        registry.register_megapass(phase, &available(text), doc)?;
     }
     Ok(())
 }

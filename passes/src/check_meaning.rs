@@ -6,20 +6,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anfora_interp::{
     Agreement, Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
 };
-use anfora_ir::{Diagnostic, Function, Module, Severity, Visibility};
+use anfora_ir::{Attr, Context, Diagnostic, Function, FunctionKey, GLOBAL_SYMBOL, Module, Severity, Visibility};
 use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
+use rustc_hash::FxHashMap;
 
-/// Interprets the public functions of a module before the first pass and after each pass that changes it, on arguments that are drawn from a
+/// Interprets the external functions of a module before the first pass and after each pass that changes it, on arguments that are drawn from a
 /// seed, and holds the results against each other. A pass after which something else comes out has failed, and what it did is taken back.
 ///
 /// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as [`Pass::tolerance`](anfora_manager::Pass::tolerance)
-/// says. Where the program fails before the pass, anything may happen after it. Each function is run on ordinary numbers and on those at the
+/// says. Where the program fails before the pass, anything may happen after it.
+/// A private function with a symbol may get another name. Each function is run on ordinary numbers and on those at the
 /// ends of their types, with `true` and with `false` for a boolean, and with several extents for symbolic dimensions.
 ///
 /// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that call what has no kernel, take too much work or
 /// memory, or whose parameters a pass changes. A pass that is run by another one that is no sequence is checked with that one.
 ///
-/// Cost: that of interpreting all public functions some three times over, once for each pass that changes something.
+/// Cost: that of interpreting all external functions some three times over, once for each pass that changes something.
 pub struct CheckMeaning {
     seed: u64,
     limits: Limits,
@@ -53,14 +55,101 @@ struct Known {
     next: Option<Meaning>,
 }
 
-/// What the public functions of a module come to.
+/// Compares what two modules compute: the external functions of the first, interpreted on arguments that are drawn from a seed, as
+/// [`CheckMeaning`] does it. Where the first fails, the second may do anything.
+///
+/// Returns how many runs were compared, and of how many functions nothing could be told.
+///
+/// # Errors
+/// If the second computes something else, fails where the first does not, or lacks an external function of the first.
+pub fn same_meaning(first: &Module, second: &Module, agreement: Agreement) -> Result<Checked, PassError> {
+    let check = CheckMeaning::new();
+    let (mut noted, mut count, mut checked) = (BTreeSet::new(), 0, Checked::default());
+    let mut notes = Notes { tell: &|_| {}, noted: &mut noted, count: &mut count };
+    let mut meaning = check.meaning_of(first, &mut notes);
+    meaning.iter_mut().for_each(|entry| entry.function.linkage.forget_key());
+    check.compare(second, &meaning, agreement, &mut notes, &mut checked)?;
+    Ok(Checked { notes: count, ..checked })
+}
+
+/// What the external functions of a module come to.
 type Meaning = Vec<Entry>;
 
 struct Entry {
-    function: String,
+    function: External,
+    cases: Vec<Case>,
+}
+
+/// An external function of the module that was run.
+struct External {
+    linkage: Linkage,
+    name: String,
     /// Types of the parameters.
     signature: Vec<String>,
-    cases: Vec<Case>,
+}
+
+impl External {
+    fn new(module: &Module, key: FunctionKey, function: &Function) -> External {
+        External {
+            linkage: Linkage::of(module, key, function),
+            name: module.name(key).to_string(),
+            signature: signature(module, function),
+        }
+    }
+}
+
+/// How others know an external function.
+enum Linkage {
+    /// By its name.
+    Name,
+    /// By a symbol. The name is private, and passes may change it; the key is the function's in its
+    /// own module.
+    Symbol(String, Option<FunctionKey>),
+}
+
+impl Linkage {
+    fn of(module: &Module, key: FunctionKey, function: &Function) -> Linkage {
+        match symbol(&module.cx, function) {
+            Some(symbol) if function.visibility == Visibility::Private => {
+                Linkage::Symbol(symbol.to_string(), Some(key))
+            }
+            _ => Linkage::Name,
+        }
+    }
+
+    /// Returns the function that is known so, of the same module later on.
+    fn find(&self, name: &str, module: &Module, symbols: &BySymbol<'_>) -> Option<FunctionKey> {
+        match self {
+            Linkage::Name => module.find(name),
+            // A function whose symbol a pass changed is still the one of its key.
+            Linkage::Symbol(wanted, key) => key
+                .filter(|&key| module.get(key).is_some_and(|f| f.is_external(&module.cx)))
+                .or_else(|| symbols.get(wanted.as_str()).copied())
+                .or_else(|| module.find(name)),
+        }
+    }
+
+    /// For the lookup in another module, where the key says nothing.
+    fn forget_key(&mut self) {
+        if let Linkage::Symbol(_, key) = self {
+            *key = None;
+        }
+    }
+}
+
+/// The private functions of a module that have a symbol.
+type BySymbol<'a> = FxHashMap<&'a str, FunctionKey>;
+
+fn by_symbol(module: &Module) -> BySymbol<'_> {
+    let private = module.functions().filter(|(_, f)| f.visibility == Visibility::Private);
+    private.filter_map(|(key, f)| Some((symbol(&module.cx, f)?, key))).collect()
+}
+
+fn symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
+    match *cx.attrs.get(cx.find_attr(function.attrs, GLOBAL_SYMBOL)?) {
+        Attr::Str(symbol) => Some(cx.names.get(symbol)),
+        _ => None,
+    }
 }
 
 #[derive(Clone)]
@@ -76,7 +165,7 @@ struct Case {
 }
 
 /// Limits of a run.
-const LIMITS: Limits = Limits { steps: 1 << 22, bytes: 1 << 30 };
+const LIMITS: Limits = Limits { steps: 1 << 22, work: 1 << 36, bytes: 1 << 30 };
 /// All runs that are made of one module take no more steps than so many times those of one run.
 const RUNS_OF_ONE: u64 = 16;
 /// A pass may make a run so many times slower, and few steps more; and let it take so many times the bytes that a run may take before.
@@ -125,23 +214,24 @@ impl CheckMeaning {
     fn meaning_of(&self, module: &Module, notes: &mut Notes<'_>) -> Meaning {
         let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
         let mut meaning = Meaning::new();
-        for (_, function) in module.functions() {
-            if function.visibility != Visibility::Public || !function.is_definition() {
+        for (key, function) in module.functions() {
+            if !function.is_external(&module.cx) || !function.is_definition() {
                 continue;
             }
-            let Some(name) = function.global().map(|g| module.cx.global_name(g).to_string()) else { continue };
+            let name = module.name(key);
             if left == 0 {
-                notes.note(&name, "all functions together take too many steps");
+                notes.note(name, "all functions together take too many steps");
                 continue;
             }
             let inputs = match self.inputs(module, function) {
                 Ok(inputs) => inputs,
                 Err(why) => {
-                    notes.note(&name, &why);
+                    notes.note(name, &why);
                     continue;
                 }
             };
-            let entry = self.run(module, name, signature(module, function), inputs, |_| self.limits, &mut left);
+            let external = External::new(module, key, function);
+            let entry = self.run(module, external, inputs, |_| self.limits, &mut left);
             entry.note_failures(notes);
             meaning.push(entry);
         }
@@ -182,8 +272,7 @@ impl CheckMeaning {
     fn run(
         &self,
         module: &Module,
-        function: String,
-        signature: Vec<String>,
+        function: External,
         inputs: Vec<Input>,
         limits: impl Fn(usize) -> Limits,
         left: &mut u64,
@@ -193,14 +282,15 @@ impl CheckMeaning {
             let limits = limits(i);
             let steps = limits.steps.min(*left);
             let Arguments { values, list } = input.arguments.clone();
-            let result = Interpreter::new(module)
-                .limits(Limits { steps, ..limits })
-                .seed(self.seed)
-                .call(&function, values, &list);
+            let result = Interpreter::new(module).limits(Limits { steps, ..limits }).seed(self.seed).call(
+                &function.name,
+                values,
+                &list,
+            );
             *left -= result.as_ref().map_or_else(|e| if is_limit(e) { steps } else { 0 }, |o| o.steps).min(*left);
             cases.push(Case { input, result });
         }
-        Entry { function, signature, cases }
+        Entry { function, cases }
     }
 
     /// What the module comes to after a pass, held against what it came to before.
@@ -213,18 +303,21 @@ impl CheckMeaning {
         checked: &mut Checked,
     ) -> Result<Meaning, PassError> {
         let mut after: Meaning = Vec::new();
+        let symbols = by_symbol(module);
         for entry in before {
-            let name = &entry.function;
-            let found = module.find(name).and_then(|key| module.get(key)).filter(|f| f.is_definition());
-            let Some(function) = found else {
-                return Err(PassError::new(format!("the public function `@{name}` is gone")).in_function(name));
+            let External { linkage, name, signature } = &entry.function;
+            let found = linkage.find(name, module, &symbols);
+            let found = found.and_then(|key| Some((key, module.get(key).filter(|f| f.is_definition())?)));
+            let Some((key, function)) = found else {
+                return Err(PassError::new(format!("the external function `@{name}` is gone")).in_function(name));
             };
-            let signature = signature(module, function);
-            if signature != entry.signature {
+            let external = External::new(module, key, function);
+            let name = module.name(key);
+            if external.signature != *signature {
                 notes.note(name, "the pass changes its parameters, so that its results cannot be compared");
                 let inputs = self.inputs(module, function).unwrap_or_default();
                 let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
-                after.push(self.run(module, name.clone(), signature, inputs, |_| self.limits, &mut left));
+                after.push(self.run(module, external, inputs, |_| self.limits, &mut left));
                 continue;
             }
             let inputs: Vec<Input> = entry.cases.iter().map(|c| c.input.clone()).collect();
@@ -232,12 +325,13 @@ impl CheckMeaning {
             let limits = |i: usize| match &entry.cases[i].result {
                 Ok(ran) => Limits {
                     steps: ran.steps.saturating_mul(SLOWER).saturating_add(FEW_STEPS),
+                    work: self.limits.work.saturating_mul(SLOWER),
                     bytes: self.limits.bytes.saturating_mul(LARGER),
                 },
                 Err(_) => self.limits,
             };
             let mut left = u64::MAX;
-            let ran = self.run(module, name.clone(), signature, inputs, limits, &mut left);
+            let ran = self.run(module, external, inputs, limits, &mut left);
             for (old, new) in entry.cases.iter().zip(&ran.cases) {
                 let Ok(expected) = &old.result else { continue };
                 checked.runs += 1;
@@ -273,9 +367,9 @@ impl Entry {
         let unknown =
             |e: &&&EvalError| is_limit(e) || matches!(e.kind, EvalErrorKind::NoKernel(_) | EvalErrorKind::External(_));
         match errors.iter().find(unknown) {
-            Some(error) => notes.note_error(&self.function, "", error),
+            Some(error) => notes.note_error(&self.function.name, "", error),
             None if errors.len() == self.cases.len() => {
-                notes.note_error(&self.function, "it fails on everything that was drawn: ", first);
+                notes.note_error(&self.function.name, "it fails on everything that was drawn: ", first);
             }
             None => {}
         }
@@ -289,12 +383,12 @@ fn signature(module: &Module, function: &Function) -> Vec<String> {
 }
 
 fn is_limit(error: &EvalError) -> bool {
-    matches!(error.kind, EvalErrorKind::Steps(_) | EvalErrorKind::Memory(_))
+    matches!(error.kind, EvalErrorKind::Steps(_) | EvalErrorKind::Work(_) | EvalErrorKind::Memory(_))
 }
 
 /// Where it is noted what cannot be told: once each.
 struct Notes<'a> {
-    run: &'a PassRun<'a>,
+    tell: &'a dyn Fn(Diagnostic),
     noted: &'a mut BTreeSet<String>,
     count: &'a mut u64,
 }
@@ -315,7 +409,7 @@ impl Notes<'_> {
     fn add(&mut self, note: Diagnostic) {
         if self.noted.insert(note.message.clone()) {
             *self.count += 1;
-            self.run.context().remark(note);
+            (self.tell)(note);
         }
     }
 }
@@ -338,7 +432,7 @@ impl Instrument for CheckMeaning {
             && let Some((_, known)) = runs.innermost()
             && known.meaning.is_none()
         {
-            let mut notes = Notes { run, noted, count: &mut checked.notes };
+            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, count: &mut checked.notes };
             known.meaning = Some(self.meaning_of(module, &mut notes));
         }
         Ok(())
@@ -357,7 +451,7 @@ impl Instrument for CheckMeaning {
             };
             checked.passes += 1;
             let mut notes_count = 0;
-            let mut notes = Notes { run, noted, count: &mut notes_count };
+            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, count: &mut notes_count };
             let compared = self.compare(module, before, agreement, &mut notes, checked);
             checked.notes += notes_count;
             known.next = Some(compared?);
@@ -376,3 +470,5 @@ impl Instrument for CheckMeaning {
         state.runs.end();
     }
 }
+
+anfora_ir::brief_debug! { CheckMeaning { checked }; }

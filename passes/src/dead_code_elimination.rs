@@ -4,8 +4,9 @@
 //! Notation   v a variable, e a value, @g a global.
 //! Needs      A-normal form of the functions that stay.
 //! Effect     let v = e; rest   =>   rest      v is not used in what is left of rest, and e is neither impure nor a match_cast
-//!            def private @g    =>             @g cannot be reached
-//! Roots      Public functions, and those named by the option `entries`.
+//!            def private @g    =>             @g cannot be reached, and is not external
+//! Roots      External functions (public ones, and private ones with the attribute `global_symbol`, which a linker may find), and those
+//!            named by the option `entries`.
 //! Reaches    A function reaches those that its live bindings and attributes name.
 //! Never      Declarations and parameters go, or what is in a function with the attribute Primitive. If a function that is reached is missing from the module, no function goes, and a
 //!            remark says so: what the missing one calls is not known.
@@ -25,7 +26,7 @@
 
 use anfora_ir::{
     Attr, AttrsId, Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
-    IdSet, LetFlags, Module, Purity, Severity, Step, Visibility, did_you_mean,
+    IdSet, LetFlags, Module, Purity, Severity, Step, did_you_mean,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Link, set_let_flags};
@@ -39,7 +40,7 @@ register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches
     pub DEAD_CODE_ELIMINATION = ModulePass("DeadCodeElimination", 1).needing(["anf"]);
     options {
-        /// functions to keep besides the public ones, separated by blanks
+        /// functions to keep besides the external ones, separated by blanks
         entries: String = "",
     }
     run {
@@ -72,7 +73,8 @@ pub struct Eliminated {
     pub remarks: Vec<Diagnostic>,
 }
 
-/// Removes the dead bindings of a module, and the functions that cannot be reached from public ones and those named by `entries`.
+/// Removes the dead bindings of a module, and the functions that cannot be reached from external ones
+/// ([`anfora_ir::Function::is_external`]) and those named by `entries`.
 ///
 /// # Errors
 /// With the function's name, if one that stays is not in A-normal form; or if an entry is not defined.
@@ -89,12 +91,11 @@ pub fn eliminate_dead_code(
         }
     }
     reach.attrs(&module.cx, module.attrs());
-    let public: Vec<GlobalId> = module
+    module
         .functions()
-        .filter(|(_, f)| f.visibility == Visibility::Public)
+        .filter(|(_, f)| f.is_external(&module.cx))
         .filter_map(|(_, f)| f.global())
-        .collect();
-    public.into_iter().for_each(|g| reach.global(g));
+        .for_each(|g| reach.global(g));
 
     let flags = OpFlags::new(&module.cx);
     let mut result = Eliminated::default();
@@ -129,7 +130,7 @@ pub fn eliminate_dead_code(
     }
     let unreached: Vec<FunctionKey> = module
         .functions()
-        .filter(|(k, f)| f.is_definition() && f.visibility == Visibility::Private && !reached.contains(k))
+        .filter(|(k, f)| f.is_definition() && !f.is_external(&module.cx) && !reached.contains(k))
         .map(|(k, _)| k)
         .collect();
     match missing {

@@ -80,12 +80,14 @@ impl OpFlags {
     }
 
     /// Whether a call of it on constants can be evaluated, unseen.
+    #[cfg(feature = "interp")]
     #[inline]
     pub(crate) fn is_foldable(&self, cx: &Context, op: OpId) -> bool {
         self.get(cx, op) & (KERNEL | IMPURE) == KERNEL
     }
 
     /// Whether the results of a call of it may be known by the types of its operands.
+    #[cfg(feature = "interp")]
     #[inline]
     pub(crate) fn known_by_type(&self, cx: &Context, op: OpId) -> bool {
         self.get(cx, op) & KNOWN_BY_TYPE != 0

@@ -1,6 +1,6 @@
 //! Why a pass could not do its work.
 
-use anfora_ir::{Body, Context, Expr, ExprId, TypeError};
+use anfora_ir::{Body, Context, ExprId, TypeError};
 use anfora_manager::PassError;
 
 /// Why a pass could not do its work on a body. The body may be half rewritten then: whoever runs the pass takes the edit back, as the
@@ -34,26 +34,24 @@ pub enum Failure {
 impl From<Failure> for PassError {
     fn from(failure: Failure) -> PassError {
         let message = failure.to_string();
-        let (binding, help) = match failure {
-            Failure::NotANormalForm { binding } => (binding, Some("run ToANormalForm first".to_string())),
-            Failure::Type { error, binding } => (binding, error.help),
-            Failure::Option { help, .. } => (None, help),
+        let (error, binding) = match failure {
+            Failure::NotANormalForm { binding } => {
+                (PassError::new(message).with_help("run ToANormalForm first"), binding)
+            }
+            // A type error may be that of a walk, which knows its place.
+            Failure::Type { error, binding } => (PassError::from(error).with_message(message), binding),
+            Failure::Option { help, .. } => {
+                let error = PassError::new(message);
+                (help.into_iter().fold(error, PassError::with_help), None)
+            }
         };
-        let mut error = PassError::new(message);
-        if let Some(binding) = binding {
-            error = error.on_binding(binding);
-        }
-        match help {
-            Some(help) => error.with_help(help),
-            None => error,
-        }
+        binding.into_iter().fold(error, PassError::on_binding)
     }
 }
 
-/// The name of the variable that a Let binds, for messages.
+/// Returns the name of the variable that a Let binds, for messages.
 pub(crate) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
-    let Expr::Let { var, .. } = body.expr(at) else { return None };
-    body.var_name(var).map(|n| cx.names.get(n).to_string())
+    body.binding_name(cx, at).map(str::to_string)
 }
 
 #[cold]

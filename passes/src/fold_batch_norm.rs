@@ -15,7 +15,7 @@
 //!            type, or all weights of a channel too small to keep their precision; beyond the budget.
 //! Budget     That of FoldConstant: FoldConstant.max_growth_bytes a step, FoldConstant.max_total_growth_bytes a function. What
 //!            counts is by how much constants grow: those that nothing else in the function uses are taken off.
-//!            A splat times one number stays a splat; times one number a channel it is written out.
+//!            A splat times one number stays a splat; times one number a channel it is written out, within FoldConstant.max_work elements a function.
 //! Not done   Weights that are computed; through aliases and tuples (CanonicalizeBindings takes them away); scales before a convolution.
 //! Changes    Results, by rounding: s * (w * x) is computed as (s * w) * x. The new constants are computed in float64 from
 //!            the old ones, over a whole chain, and rounded once to their type.
@@ -40,7 +40,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::failure::{Failure, binding_name};
-use crate::fold_constant::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES};
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
@@ -50,7 +50,7 @@ use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 register_pass! {
     /// Folds normalisations and constant scales and biases into the weights of the convolutions before them; rounds otherwise
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
-    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES }
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
         if is_primitive(edit.cx, edit.function) {
             return Ok(());
@@ -72,6 +72,8 @@ pub struct FoldedIntoWeights {
     pub folded: usize,
     /// By how many bytes constants grew.
     pub growth: usize,
+    /// How many elements of splats were written out.
+    pub work: u64,
     /// Why others were not. At most [`FoldedIntoWeights::MAX_REMARKS`].
     pub remarks: Vec<Diagnostic>,
 }
@@ -130,6 +132,8 @@ struct Weighted {
     /// Bytes of the constants that it is to have.
     weight_bytes: usize,
     bias_bytes: usize,
+    /// Elements of splats that are to be written out.
+    work: u64,
 }
 
 impl Weighted {
@@ -165,6 +169,8 @@ impl Weighted {
 enum Stays {
     /// The constants would grow by more bytes than are left.
     TooLarge(usize),
+    /// More elements of a splat would be written out than are left.
+    TooLong(u64),
     /// A number would leave the range of its type.
     OutOfRange,
     /// It adds something, and there is no bias.
@@ -208,6 +214,7 @@ impl Pass {
             magnitudes: None,
             weight_bytes: bytes(Some(shape.weight)),
             bias_bytes: bytes(shape.bias),
+            work: 0,
         });
     }
 
@@ -304,13 +311,30 @@ impl Pass {
         if growth > self.budget.per_call.unwrap_or(usize::MAX).min(left) {
             return Err(Stays::TooLarge(growth));
         }
+        let written = |is_new: bool, numbers: &PerChannel, old: Option<ExprId>, count: usize| {
+            let was_splat =
+                old.is_none_or(|old| s.body.as_literal(old).is_some_and(|l| s.cx.literals.get(l).as_splat().is_some()));
+            if is_new && was_splat && !numbers.is_same() { count as u64 } else { 0 }
+        };
+        let work = written(is_scaled, &scale, Some(shape.weight), weight.element_count()).saturating_add(written(
+            is_biased,
+            &bias,
+            shape.bias,
+            shape.channels,
+        ));
+        let more = work.saturating_sub(first.work);
+        if more > self.budget.work.saturating_sub(self.result.work) {
+            return Err(Stays::TooLong(more));
+        }
 
         self.result.growth += growth;
+        self.result.work += more;
         self.result.folded += 1;
         let first = &mut self.weighted[index];
         (first.scale, first.bias, first.has_bias) = (scale, bias, has_bias);
         (first.is_scaled, first.is_biased) = (is_scaled, is_biased);
         (first.weight_bytes, first.bias_bytes) = (weight_bytes, bias_bytes);
+        first.work = first.work.max(work);
         Ok(())
     }
 
@@ -327,6 +351,10 @@ impl Pass {
                 Some(
                     "raise FoldConstant.max_growth_bytes or FoldConstant.max_total_growth_bytes, or set them to unlimited",
                 ),
+            ),
+            Stays::TooLong(elements) => (
+                format!("`{name}` was not folded into {into}: {elements} elements of a splat would be written out"),
+                Some("raise FoldConstant.max_work"),
             ),
             Stays::OutOfRange => {
                 (format!("`{name}` was not folded into {into}: a number would leave the range of its type"), None)

@@ -12,7 +12,9 @@
 //!            In and out of dataflow regions, in branches and lambdas, transitively, in one sweep.
 //! Never      Impure, random and opaque operators; calls that fail (a remark says why); results beyond the budget: of one call, by
 //!            FoldConstant.max_growth_bytes; of all in a function, by FoldConstant.max_total_growth_bytes. The size is known from the type
-//!            before anything is computed. A splat counts as one element.
+//!            before anything is computed. A splat counts as one element. Kernels that would take more than FoldConstant.max_work steps,
+//!            all in a function together: that is a limit also where there is none to the bytes, for a reduction of a splat may be
+//!            endless, and its result small.
 //! Not done   Calls of functions; algebra (x * 0).
 //! Cost       One forward sweep, and the kernels. Idempotent, unless the total budget ran out.
 //!
@@ -23,24 +25,25 @@
 //!            }
 //! ```
 
-use anfora_interp::{OpError, evaluate_op};
+use anfora_interp::{Evaluated, OpError, OpLimits, evaluate_op};
 use anfora_ir::{
     Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
     VarId,
 };
-use anfora_manager::{ConfigDef, ConfigError, PassContext, register_pass};
+use anfora_manager::register_pass;
 use smallvec::SmallVec;
 
 use crate::definitions::Definitions;
 use crate::effects::OpFlags;
 use crate::failure::{Failure, binding_name};
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::primitive::is_primitive;
 use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
     pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]);
-    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES }
+    configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
         if is_primitive(edit.cx, edit.function) {
             return Ok(());
@@ -56,49 +59,6 @@ register_pass! {
     }
 }
 
-/// By how much folding one call may make the module grow.
-pub const MAX_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
-    "FoldConstant.max_growth_bytes",
-    Some(16 << 10),
-    "how many bytes folding one call may add to the module",
-);
-
-/// By how much folding may make the module grow in all.
-pub const MAX_TOTAL_GROWTH_BYTES: ConfigDef = ConfigDef::bytes(
-    "FoldConstant.max_total_growth_bytes",
-    Some(16 << 20),
-    "how many bytes all folds in a function together may add to the module",
-);
-
-/// How many bytes of literals folding may add. `None` lifts a limit.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct FoldBudget {
-    /// By folding one call.
-    pub per_call: Option<usize>,
-    /// By all folds in a function together.
-    pub total: Option<usize>,
-}
-
-impl FoldBudget {
-    /// What the settings of a context say.
-    ///
-    /// # Errors
-    /// If the context's registry declares the settings as something else than numbers of bytes.
-    pub fn of(cx: &PassContext) -> Result<FoldBudget, ConfigError> {
-        let bytes = |limit: Option<u64>| limit.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        Ok(FoldBudget {
-            per_call: bytes(cx.config_of(&MAX_GROWTH_BYTES)?),
-            total: bytes(cx.config_of(&MAX_TOTAL_GROWTH_BYTES)?),
-        })
-    }
-}
-
-impl Default for FoldBudget {
-    fn default() -> FoldBudget {
-        FoldBudget { per_call: Some(16 << 10), total: Some(16 << 20) }
-    }
-}
-
 /// What folding did.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
@@ -108,6 +68,8 @@ pub struct Folded {
     pub branches: usize,
     /// Bytes of the literals that were made.
     pub growth: usize,
+    /// Steps of the kernels that ran.
+    pub work: u64,
     /// Why calls on constants were not folded. At most [`Folded::MAX_REMARKS`].
     pub remarks: Vec<Diagnostic>,
 }
@@ -169,14 +131,20 @@ impl Pass {
             }
         }
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
-        let budget = self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX));
+        let limits = OpLimits {
+            bytes: self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX)),
+            steps: self.budget.work.saturating_sub(self.result.work),
+        };
         let result = {
             let constants: SmallVec<[Option<&Literal>; 4]> =
                 literals.iter().map(|l| l.map(|l| s.cx.literals.get(l))).collect();
-            evaluate_op(s.cx, op, attrs, &constants, s.body.ty(value), budget)
+            evaluate_op(s.cx, op, attrs, &constants, s.body.ty(value), limits)
         };
         match result {
-            Ok(results) => self.replace(s, site, value, results),
+            Ok(Evaluated { results, steps }) => {
+                self.result.work += steps;
+                self.replace(s, site, value, results)
+            }
             Err(why) => {
                 self.remark(s, site, op, why);
                 Outcome::Keep
@@ -233,6 +201,12 @@ impl Pass {
                 Some(
                     "raise FoldConstant.max_growth_bytes or FoldConstant.max_total_growth_bytes, or set them to unlimited",
                 ),
+            ),
+            OpError::TooLong { steps, allowed } => (
+                format!(
+                    "`{name}` on constants was not folded: its kernel would take {steps} steps, and {allowed} are left"
+                ),
+                Some("raise FoldConstant.max_work"),
             ),
             OpError::Kernel(why) if why.is_fault() => (
                 format!("`{name}` on constants was not folded, because the operator is faulty: {why}"),

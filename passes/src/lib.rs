@@ -5,9 +5,11 @@
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`fold_batch_norm`], [`to_a_normal_form`],
 //!   [`to_graph_normal_form`], [`normalize`], [`convert_to_dataflow`], [`to_non_dataflow`];
-//! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`], [`attach_global_symbol`].
+//! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`],
+//!   [`bind_symbols`], [`attach_global_symbol`].
 //!
-//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds those that change what a program computes.
+//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds those that change what a program computes;
+//! [`PassContext::checked()`](CheckedContext::checked) is a context that has it, and the verifier, look at each pass.
 //!
 //! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`, too.
 //!
@@ -29,15 +31,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels come with the feature `interp`, which is
+//! on by default. Without it the pipelines are those without FoldConstant.
+//!
 //! The passes that rewrite bindings share one forward sweep: it replaces variables by what stands for them, takes bindings out of their chain, keeps types and
 //! dataflow regions right as it goes, and enters branches and lambdas with an explicit stack. None of them recurses, builds lists of uses or
 //! infers a whole program again.
 
 mod attach_global_symbol;
 mod bind_params;
+mod bind_symbols;
 mod canonicalize_bindings;
 mod catalogue;
+#[cfg(feature = "interp")]
 mod check_meaning;
+mod checked_context;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod definitions;
@@ -45,6 +53,8 @@ mod effects;
 mod eliminate_common_subexpr;
 mod failure;
 mod fold_batch_norm;
+mod fold_budget;
+#[cfg(feature = "interp")]
 mod fold_constant;
 mod fuse_ops;
 mod inline_functions;
@@ -52,29 +62,39 @@ mod lambda_lifting;
 mod named_symbols;
 mod names;
 mod normalize;
+mod npy;
 mod primitive;
 mod regions;
+mod specialize;
 mod sweep;
 mod symbols;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
 
-pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, attach_global_symbol};
+pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, SYSTEM_LIB_PREFIX, attach_global_symbol};
 pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
+pub use bind_symbols::{BIND_SYMBOLS, SymbolRef, bind_symbols};
 pub use canonicalize_bindings::{CANONICALIZE_BINDINGS, Canonicalized, canonicalize_bindings};
-pub use catalogue::{register, registry};
-pub use check_meaning::{CheckMeaning, Checked};
+pub use catalogue::{install_default_registry, register, registry};
+#[cfg(feature = "interp")]
+pub use check_meaning::{CheckMeaning, Checked, same_meaning};
+pub use checked_context::{CheckedContext, CheckedContextBuilder};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
 pub use failure::Failure;
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
-pub use fold_constant::{FOLD_CONSTANT, FoldBudget, Folded, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, fold_constant};
+pub use fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+#[cfg(feature = "interp")]
+pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
+#[cfg(feature = "npz")]
+pub use npy::read_npz;
+pub use npy::{NpyError, has_npy_type, read_npy, write_npy};
 pub use primitive::is_primitive;
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};

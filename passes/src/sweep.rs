@@ -26,6 +26,7 @@ pub(crate) enum Outcome {
     /// This atom stands for it everywhere, and its binding goes.
     Replace(ExprId),
     /// This node, whose parts are in place, takes its place.
+    #[cfg_attr(not(feature = "interp"), expect(dead_code, reason = "FoldConstant alone makes new nodes"))]
     Become(ExprId),
     /// Its binding goes. What uses the variable is going to be replaced.
     Drop,

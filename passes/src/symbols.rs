@@ -1,8 +1,8 @@
 //! Symbolic dimensions of a function that turn out to be others, or constants.
 
 use anfora_ir::{
-    Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, IdSet, LambdaId, OpId, Step,
-    SymbolId, Type, TypeError, TypeId, VarId, infer_expr,
+    Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, IdSet, LambdaId, OpId,
+    SharedEdits, Step, SymbolId, Type, TypeError, TypeId, VarId, infer_expr,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -29,6 +29,12 @@ impl Substitution {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.map.is_empty()
+    }
+
+    /// Returns the types that [`ty`](Substitution::ty) was asked for since the last
+    /// [`set`](Substitution::set), with what became of them, in no order.
+    pub(crate) fn types(&self) -> impl Iterator<Item = (TypeId, TypeId)> {
+        self.types.iter().map(|(&old, &new)| (old, new))
     }
 
     /// How many symbols stand for something.
@@ -118,6 +124,19 @@ impl Substitution {
 /// # Errors
 /// With the Let or tail where it was seen, if an expression has no type any more. The body is half rewritten then.
 pub(crate) fn substitute_symbols(
+    cx: &mut Context,
+    body: &mut Body,
+    by: &mut Substitution,
+    changed: &[ExprId],
+) -> Result<(), (ExprId, TypeError)> {
+    // A symbol is the same thing wherever a node hangs.
+    let before = body.shared_edits(SharedEdits::Meant);
+    let done = substitute_everywhere(cx, body, by, changed);
+    body.shared_edits(before);
+    done
+}
+
+fn substitute_everywhere(
     cx: &mut Context,
     body: &mut Body,
     by: &mut Substitution,

@@ -9,6 +9,7 @@
 //!            encloses all of its uses.
 //!            Operands are evaluated from left to right, as before, and impure calls in the order in which they were.
 //!            What is bound in front of a Let of a dataflow region joins the region.
+//!            In functions with the attribute Primitive too: A-normal form is a property of all functions of a module.
 //! Not done   The tail of a block, and the value of a Let, may be compound, as A-normal form allows. Nothing is merged.
 //! Cost       Two walks; the innermost common block of two is found in time logarithmic in the nesting depth. Idempotent; a body in
 //!            A-normal form is left alone after one walk.
@@ -24,15 +25,10 @@ use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet,
 use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Link, set_let_flags, set_var_flags};
 
-use crate::primitive::is_primitive;
-
 register_pass! {
     /// Binds every call, tuple and projection that is an operand, once
     pub TO_A_NORMAL_FORM = FunctionPass("ToANormalForm", 0).establishing(["anf"]);
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
-            return Ok(());
-        }
         cx.count("bound", to_a_normal_form(edit.cx, &mut edit.function.body) as u64);
         Ok(())
     }

@@ -29,7 +29,9 @@
 //! ToANormalForm is the way back. From there this pass finds the same graph again, so the two together move every binding to just before its first
 //! use once, and then nothing more.
 
-use anfora_ir::{Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, Step, VarFlags};
+use anfora_ir::{
+    Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, SharedEdits, Step, VarFlags,
+};
 use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
@@ -52,13 +54,16 @@ register_pass! {
 
 /// Brings a function into graph normal form, and returns how many bindings became nodes or gave way to atoms.
 pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> usize {
+    // What comes to hang at several places is the same at all of them.
+    let before = body.shared_edits(SharedEdits::Meant);
     if has_blocks_as_values(body) {
         to_a_normal_form(cx, body);
     }
     let program = Program::look_at(cx, body);
     let impure = BodyPurity::new(cx, body, purity);
     let (dissolved, count) = Uses::new(body).choose(body, &program, &impure);
-    Rewriter { body, dissolved, stands_for: Memo::new() }.run(&program.steps);
+    Rewriter { body: &mut *body, dissolved, stands_for: Memo::new() }.run(&program.steps);
+    body.shared_edits(before);
     count
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! Notation   bs bindings, vs variables.
 //! Needs      Nothing: any form.
-//! Effect     dataflow { bs output(vs) } rest   =>   bs rest     in blocks of all kinds; the variables become plain
+//! Effect     dataflow { bs output(vs) } rest   =>   bs rest     in blocks of all kinds, and in functions with the attribute Primitive too;
+//!                                                the variables become plain
 //! Not done   Nothing else changes: no name, no type, no order.
 //! Cost       A scan of the arena, and one walk where there is a region. Idempotent.
 //!
@@ -23,15 +24,11 @@ use anfora_ir::{Body, Cursor, Expr, LetFlags, Step, VarFlags};
 use anfora_manager::register_pass;
 use anfora_visit::{set_let_flags, set_var_flags};
 
-use crate::primitive::is_primitive;
-
 register_pass! {
     /// Dissolves dataflow regions
     pub TO_NON_DATAFLOW = FunctionPass("ToNonDataflow", 0).establishing(["no-dataflow"]);
     run |edit, _, cx| {
-        if !is_primitive(edit.cx, edit.function) {
-            cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
-        }
+        cx.count("dissolved", to_non_dataflow(&mut edit.function.body) as u64);
         Ok(())
     }
 }

@@ -26,6 +26,9 @@ struct Row {
     max_size: Option<usize>,
 }
 
+/// No program is larger: ids have four bytes, and a binding takes some.
+pub const LARGEST_SIZE: usize = 100_000_000;
+
 /// The size of shapes whose types or attributes nest as deep as they do: each level is a type or attribute of its own, which the text has to name.
 const DEEPEST_TYPE: Option<usize> = Some(100_000);
 
@@ -153,8 +156,12 @@ impl Shape {
     /// The program of about `size` bindings (for the nests: that deep). Only `random` looks at the seed.
     ///
     /// # Errors
-    /// If the registry of standard operators lacks one that the program needs, which is a defect.
+    /// If the size is more than [`LARGEST_SIZE`], or the registry of standard operators lacks an
+    /// operator that the program needs, which is a defect.
     pub fn build(self, size: usize, seed: u64) -> Result<Module, BuildError> {
+        if size > LARGEST_SIZE {
+            return Err(BuildError::TooLarge { size, largest: LARGEST_SIZE });
+        }
         (self.0.build)(size, seed)
     }
 }

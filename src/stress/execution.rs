@@ -6,8 +6,8 @@ use anfora_interp::{Agreement, Arguments, Draw, EvalErrorKind, Interpreter, Limi
 use anfora_ir::{Body, Diagnostic, Invariant, Module, RenderOptions, Source, VarFlags};
 use anfora_manager::{
     DataflowBlockPass, FunctionPass, Memory, ModulePass, Pass, PassContext, PassEntry, PassError, PassRegistry,
-    PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict, VerifyEach,
-    parse_pipeline, remarks_json, render_remarks, run_pass,
+    PassTiming, PrintIr, PrintWhen, Property, Reproducer, ReproducerFile, RunLog, Sequential, Verdict, Verification,
+    VerifyEach, parse_pipeline, remarks_json, render_remarks, run_pass,
 };
 use anfora_onnx::{ExportOptions, ImportOptions};
 
@@ -48,6 +48,7 @@ pub(super) const ROWS: &[Row] = &[
             "manager::FunctionEdit::note",
             "manager::FunctionEdit::remark",
             "manager::FunctionEdit::report",
+            "manager::FunctionEdit::report_all",
             "manager::FunctionEdit::warn",
             "manager::PassContext::report",
             "manager::remarks_json",
@@ -55,6 +56,23 @@ pub(super) const ROWS: &[Row] = &[
             "ir::diagnostics_json_with",
         ],
         kind: Kind::Module(reports),
+    },
+    Row {
+        name: "seeing-functions",
+        covers: &[
+            "ir::Function::fork",
+            "ir::Function::end_fork",
+            "ir::Function::join",
+            "ir::Functions::find",
+            "ir::Module::functions_and_tables",
+            "manager::ModuleView::functions",
+        ],
+        kind: Kind::Module(seeing_functions),
+    },
+    Row {
+        name: "returned-module",
+        covers: &["ir::Module::replace_with", "manager::ModulePass::returning"],
+        kind: Kind::Module(returned_module),
     },
     Row { name: "reproducer", covers: &["manager::ReproducerFile::parse"], kind: Kind::Module(reproducer) },
     Row {
@@ -110,6 +128,51 @@ fn instruments(mut module: Module) -> Done {
     ensure(!module.order().is_empty(), "the functions are still there")
 }
 
+/// A pass that compares each function, once it was changed, with what all functions were.
+fn seeing_functions(mut module: Module) -> Done {
+    let pass = FunctionPass::new("Seeing", 0, |function, view, _| {
+        let functions = view.functions()?;
+        let mut editor = function.editor();
+        let nothing = editor.tuple(&[]);
+        let ty = editor.body.ty(nothing);
+        let var = editor.var(None, VarFlags::PLAIN, ty);
+        anfora_visit::insert_before(&mut editor, anfora_visit::Link::Root, &[(var, nothing)]);
+        let itself = functions.find(function.cx, function.name()).ok_or("it is there")?;
+        let global = function.cx.find_global(function.name()).ok_or("it has a name")?;
+        let key = function.cx.globals.get(global).target.function().ok_or("it is a function")?;
+        let same = functions.get(key).is_some_and(|f| f.body.root() == itself.body.root());
+        if !same || itself.body.root() == function.function.body.root() || functions.iter().len() == 0 {
+            return Err("a function is seen as it is, and not as it was".into());
+        }
+        Ok(())
+    })
+    .seeing_functions();
+    let changes = module.order().iter().any(|&key| module.get(key).is_some_and(|f| f.is_definition()));
+    for threads in [1, 2] {
+        let context = PassContext::builder().threads(threads).worth_sharing(0).build().map_err(|e| e.to_string())?;
+        let outcome = pass.apply(&mut module, &context).map_err(|e| e.to_string())?;
+        ensure(outcome.is_changed() == changes, "a pass that binds something changes the module")?;
+    }
+    Ok(())
+}
+
+/// A pass that returns a copy of the module with one function more, and one that returns a copy of it.
+fn returned_module(mut module: Module) -> Done {
+    let adds = ModulePass::returning("Adds", 0, |module, _| {
+        let mut new = module.clone();
+        let last = new.order().last().copied().ok_or("there is a function")?;
+        anfora_visit::copy_function(&mut new, last, "one_more").map_err(PassError::from_error)?;
+        Ok(new)
+    });
+    let same = ModulePass::returning("Same", 0, |module, _| Ok(module.clone()));
+    let context = PassContext::new();
+    let before = module.order().len();
+    ensure(adds.apply(&mut module, &context).map_err(|e| e.to_string())?.is_changed(), "there is one more")?;
+    ensure(module.order().len() == before + 1, "there is one function more")?;
+    let outcome = same.apply(&mut module, &context).map_err(|e| e.to_string())?;
+    ensure(!outcome.is_changed(), "a module that says the same changes nothing")
+}
+
 fn failing_pass(mut module: Module) -> Done {
     let text = module.to_text();
     let pass = FunctionPass::new("Failing", 0, |function, _, cx| {
@@ -138,6 +201,7 @@ fn reports(mut module: Module) -> Done {
         function.remark(id, "a remark");
         function.note(id, "a note");
         function.warn(id, "a warning");
+        function.report_all([(id, Diagnostic::remark("a remark"))]);
         Ok(())
     });
     let over_regions = DataflowBlockPass::new("Regions", 0, move |block, _, _| {
@@ -159,7 +223,7 @@ fn reports(mut module: Module) -> Done {
         }
         Ok(())
     });
-    let context = PassContext::new();
+    let context = PassContext::builder().verification(Verification::Off).build().map_err(|e| e.to_string())?;
     for pass in [&over_functions as &dyn Pass, &over_regions, &over_module] {
         run_pass(pass, &mut module, &context).map_err(|e| e.to_string())?;
     }
@@ -202,7 +266,7 @@ fn reproducer(module: Module) -> Done {
     // What cannot be removed is for the system to sweep up.
     let _ = std::fs::remove_file(&path);
     ensure(written.ends_with(&text), "a reproducer ends with the program")?;
-    let show = |errors: Vec<anfora_ir::Diagnostic>| errors.first().map_or_else(String::new, |e| e.to_string());
+    let show = |errors: anfora_ir::Diagnostics| errors.first().map_or_else(String::new, |e| e.to_string());
     let file = ReproducerFile::parse(Source::new("reproducer", written)).map_err(show)?;
     let replay = file.run(&registry, anfora_onnx::registry(), &[]).map_err(show)?;
     ensure(replay.verdict == Verdict::FailedAsRecorded, "and fails as it did")

@@ -27,7 +27,7 @@ use std::io;
 use std::thread;
 
 use anfora_ir::Module;
-use anfora_manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora_manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 
 use crate::programs::Shape;
 
@@ -189,7 +189,9 @@ pub fn on_stack<T: Send + 'static>(kib: usize, work: impl FnOnce() -> T + Send +
 fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
     let registry: std::sync::Arc<PassRegistry> = crate::passes::registry();
     let pipeline = parse_pipeline(&registry, pipeline).map_err(|e| e.to_string())?;
-    let context = PassContext::builder().registry(registry).opt_level(3).build().map_err(|e| e.to_string())?;
+    let context = PassContext::builder().registry(registry).opt_level(3).verification(Verification::Off);
+    let context = context.print_to(io::sink());
+    let context = context.build().map_err(|e| e.to_string())?;
     pipeline.apply(module, &context).map(drop).map_err(|e| e.to_string())
 }
 
@@ -197,3 +199,5 @@ fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
 fn ensure(holds: bool, what: &str) -> Done {
     if holds { Ok(()) } else { Err(format!("does not hold: {what}")) }
 }
+
+anfora_ir::brief_debug! { Trial; Subject; }

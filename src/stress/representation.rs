@@ -3,13 +3,15 @@
 use std::fmt::Write;
 
 use anfora_ir::{
-    AlphaHasher, AlphaOptions, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, Expr, Module,
-    ModuleText, PrintOptions, Purity, RenderOptions, Retype, Severity, Source, Step, TypeId, alpha_equal,
-    alpha_equal_exprs, compact_body, diagnostics_json, expr_extent, first_difference, first_difference_with,
-    infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module, parse_type, print_function,
-    print_module, render_diagnostics, render_module_diagnostics, retype_from, verify_function, verify_module,
-    write_module,
+    AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
+    Expr, ExprId, FunctionKey, Literal, Module, ModuleText, NewParameter, OperandList, PrintOptions, Purity,
+    RenderOptions, Retype, Severity, SignatureChange, Source, Step, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
+    change_signature, change_signatures, compact_body, diagnostics_json, expr_extent, first_difference,
+    first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module,
+    parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
+    update_signatures, verify_function, verify_functions, verify_module, write_module,
 };
+use anfora_manager::unified_diff;
 
 use super::{Done, Kind, Row, ensure};
 
@@ -42,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Build,
     },
     Row { name: "drop", covers: &[], kind: Kind::Module(drop_module) },
+    Row { name: "diff", covers: &["manager::unified_diff"], kind: Kind::Module(diff) },
     Row { name: "clone", covers: &[], kind: Kind::Module(clone_module) },
     Row { name: "debug", covers: &[], kind: Kind::Module(debug) },
     Row {
@@ -68,7 +71,11 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["ir::AlphaHasher::hash", "ir::AlphaHasher::forget", "ir::alpha_equal_exprs"],
         kind: Kind::Module(alpha_hash),
     },
-    Row { name: "verify", covers: &["ir::verify_module", "ir::verify_function"], kind: Kind::Module(verify) },
+    Row {
+        name: "verify",
+        covers: &["ir::verify_module", "ir::verify_function", "ir::verify_functions"],
+        kind: Kind::Module(verify),
+    },
     Row {
         name: "compact",
         covers: &[
@@ -124,6 +131,20 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Module(retype),
     },
     Row {
+        name: "signatures",
+        covers: &[
+            "ir::Body::binding_name",
+            "ir::Function::signature",
+            "ir::calls_of",
+            "ir::change_signature",
+            "ir::change_signatures",
+            "ir::update_signatures",
+            "ir::NewParameter::constant",
+            "ir::NewParameter::new",
+        ],
+        kind: Kind::Module(signatures),
+    },
+    Row {
         name: "types",
         covers: &[
             "ir::Types::accepts",
@@ -172,6 +193,8 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Module::commit",
             "ir::Module::has_changes",
             "ir::Module::is_edited",
+            "ir::Module::affected_functions",
+            "ir::Body::take_edited_shared",
             "ir::Body::begin_journal",
             "ir::Body::commit_journal",
             "ir::Body::rollback_journal",
@@ -200,6 +223,22 @@ fn drop_module(module: Module) -> Done {
 
 fn clone_module(module: Module) -> Done {
     ensure(module.clone().order() == module.order(), "a clone has the same functions")
+}
+
+fn diff(module: Module) -> Done {
+    let text = module.to_text();
+    let other = text.replacen("let", "let ", 1);
+    let diff = unified_diff(["module", "other"], &text, &other);
+    ensure(diff.is_empty() == (text == other), "texts that differ have a diff")?;
+    // The two are the same but for one space: one line is taken away and one comes for it.
+    let changed = |sign: char| {
+        let lines = diff.lines().skip(2).filter(move |line| line.starts_with(sign));
+        lines.map(|line| &line[1..]).collect::<Vec<&str>>()
+    };
+    let (gone, come) = (changed('-'), changed('+'));
+    ensure(gone.len() == come.len() && gone.len() <= 1, "a change of one line is a diff of one line")?;
+    let is_right = |(gone, come): (&&str, &&str)| gone.replacen("let", "let ", 1) == **come;
+    ensure(gone.iter().zip(&come).all(is_right), "the line that comes is the one that was changed")
 }
 
 /// Counts what is written.
@@ -309,7 +348,9 @@ fn verify(module: Module) -> Done {
     for &key in module.order() {
         forms.push(verify_function(&module, key).map_err(|errors| first(&errors))?);
     }
-    ensure(forms.contains(&report.form()), "the form of a module is that of one of its functions")
+    ensure(forms.contains(&report.form()), "the form of a module is that of one of its functions")?;
+    let form = verify_functions(&module, module.order()).map_err(|errors| first(&errors))?;
+    ensure(form == report.form(), "also where they are verified together")
 }
 
 fn compact(mut module: Module) -> Done {
@@ -404,6 +445,44 @@ fn infer(mut module: Module) -> Done {
             ensure(editor.cx.types.accepts(stored, ty), "a type that is inferred again is the one that was stored")?;
             editor.refresh_type(id).map_err(|e| e.to_string())?;
         }
+    }
+    Ok(())
+}
+
+/// Gives each function that is only called a new first parameter, and takes it away again.
+fn signatures(mut module: Module) -> Done {
+    let before = module.to_text();
+    let ty = module.cx.types.scalar(DType::Int32);
+    let called: Vec<FunctionKey> =
+        module.order().iter().copied().take(8).filter(|&key| calls_of(&module, &[key]).is_ok()).collect();
+    let params = |module: &Module, key| module.get(key).map_or(0, |f| f.body.params().len());
+    let with_one = called.iter().map(|&key| {
+        let one = NewParameter::constant("one", ty, Literal::scalar(1i32));
+        (key, SignatureChange::new().append(one).keep_all(0..params(&module, key)))
+    });
+    let with_one: Vec<(FunctionKey, SignatureChange<'_>)> = with_one.collect();
+    change_signatures(&mut module, with_one).map_err(|e| e.to_string())?;
+    let without = called.iter().map(|&key| (key, SignatureChange::new().keep_all(1..params(&module, key))));
+    let without: Vec<(FunctionKey, SignatureChange<'_>)> = without.collect();
+    change_signatures(&mut module, without).map_err(|e| e.to_string())?;
+    if let Some(&key) = called.first() {
+        let same = SignatureChange::new().keep_all(0..params(&module, key));
+        change_signature(&mut module, key, same).map_err(|e| e.to_string())?;
+    }
+    let all = module.order().to_vec();
+    update_signatures(&mut module, &all).map_err(|e| e.to_string())?;
+    ensure(module.to_text() == before, "a parameter that was added and taken away leaves nothing")?;
+    for key in all {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let body = &function.body;
+        let ret = function.ret.unwrap_or_else(|| body.type_of(body.root()));
+        let known = function.global().and_then(|global| cx.globals.get(global).signature);
+        ensure(known == Some(function.signature(cx, ret)), "the name of a function has its signature")?;
+        let same = |(id, expr)| match expr {
+            Expr::Let { var, .. } => body.binding_name(cx, id) == body.binding_name(cx, var.expr()),
+            _ => true,
+        };
+        ensure(body.exprs().all(same), "a Let has the name of its variable")?;
     }
     Ok(())
 }
@@ -525,6 +604,7 @@ fn rollback(mut module: Module) -> Done {
         }
         ensure(body.is_edited() && body.edit_size() > 0, "overwriting is noticed")?;
         body.rollback_journal();
+        overwrite_and_put_back(body)?;
         body.begin_journal();
         let copy = body.clone();
         body.replace(copy);
@@ -532,10 +612,30 @@ fn rollback(mut module: Module) -> Done {
     }
     ensure(module.has_changes() || keys.is_empty(), "a body that was replaced is a change")?;
     ensure(keys.iter().any(|&key| module.is_edited(key)), "it is known of which function")?;
+    ensure(module.affected_functions().len() == keys.len(), "and that all of them are others")?;
     module.rollback();
     ensure(module.to_text() == text, "what is rolled back is as it was")?;
     module.begin_edit();
     ensure(!module.commit(), "an empty edit is none")
+}
+
+/// Overwrites the first operand of everything that has one, and puts it back: nodes with several uses are noticed, where builds look.
+fn overwrite_and_put_back(body: &mut Body) -> Done {
+    body.begin_journal();
+    let root = body.root();
+    let lists: Vec<OperandList> =
+        body.exprs().filter_map(|(_, expr)| expr.operand_list()).filter(|list| !list.is_empty()).collect();
+    for list in lists {
+        let first = body.operand(list, 0);
+        body.set_operand(list, 0, root);
+        body.set_operand(list, 0, first);
+    }
+    let several: Vec<(ExprId, usize)> = body.take_edited_shared();
+    let noted = several.iter().all(|&(id, uses)| uses > 1 && id.index() < body.len());
+    let taken = body.take_edited_shared().is_empty();
+    body.rollback_journal();
+    ensure(noted && (cfg!(debug_assertions) || several.is_empty()), "a node that is noted has several uses")?;
+    ensure(taken, "and is noted once")
 }
 
 fn diagnostics(module: Module) -> Done {

@@ -74,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["visit::copy_function", "visit::Copier::copy_between"],
         kind: Kind::Module(copy_functions),
     },
+    Row { name: "take-functions", covers: &["ir::Module::take_function"], kind: Kind::Module(take_functions) },
     Row {
         name: "functor",
         covers: &[
@@ -188,6 +189,17 @@ fn splice_values(mut module: Module) -> Done {
         Ok(())
     })?;
     verified(&module)
+}
+
+/// Takes every function over into a module of its own, and is left with the same program.
+fn take_functions(mut module: Module) -> Done {
+    module.set_attrs(module.cx.attrs.empty());
+    let mut taken = Module::new(module.cx.ops.registry().clone());
+    for &key in module.order() {
+        taken.take_function(&module, key, module.name(key)).map_err(|e| e.to_string())?;
+    }
+    ensure(anfora_ir::alpha_equal(&taken, &module), "what was taken over is the same program")?;
+    verified(&taken)
 }
 
 fn copy_functions(mut module: Module) -> Done {

@@ -325,7 +325,7 @@ fn edit_chains(mut module: Module) -> Done {
         let root = editor.body.root();
         let mut list = LetList::new();
         let first = list.bind(editor, None, nothing);
-        let tail = list.splice(editor.body, root);
+        let tail = list.splice(editor, root).map_err(|e| e.to_string())?;
         let block = list.finish(editor, tail);
         ensure(Binding::of(editor.body, block).is_some_and(|b| b.var.expr() == first), "lists keep their order")?;
         Link::Root.set(editor.body, block);

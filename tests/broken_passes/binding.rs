@@ -1,10 +1,11 @@
-//! BindParams and AttachGlobalSymbol, badly.
+//! BindParams, BindSymbols and AttachGlobalSymbol, badly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anfora::ir::{Literal, Module, TypeId, signature_type};
+use anfora::ir::{FunctionKey, Literal, Module, SymbolId, TypeId, signature_type};
 use anfora::manager::{ModulePass, Pass, PassError};
+use anfora::passes::{SymbolRef, bind_symbols};
 use anfora::visit::{Link, substitute};
 
 use super::Broken;
@@ -28,6 +29,18 @@ pub(super) const BROKEN: &[Broken] = &[
         mistake: "does not look at the type",
         why: &[Why::IllFormed, Why::Fails],
         make: || bind_the_last(Literal::scalar(1i8)),
+    },
+    Broken {
+        of: "BindSymbols",
+        mistake: "gives parameters their types and leaves the body and the signature as they were",
+        why: &[Why::IllFormed],
+        make: || first_symbol(retype_the_params),
+    },
+    Broken {
+        of: "BindSymbols",
+        mistake: "binds a symbol that nobody named",
+        why: &[Why::OtherResult, Why::OtherEffects, Why::Fails],
+        make: || first_symbol(bind_it),
     },
     Broken {
         of: "AttachGlobalSymbol",
@@ -70,6 +83,39 @@ fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
         module.set_signature(global, signature);
         Ok(())
     }))
+}
+
+/// An edit with the first symbol that a function's parameters name, if one does.
+fn first_symbol(edit: fn(&mut Module, FunctionKey, SymbolId) -> Result<(), PassError>) -> Arc<dyn Pass> {
+    Arc::new(ModulePass::new("BindSymbols", 0, move |module: &mut Module, _| {
+        let types = &module.cx.types;
+        let found = module.functions().filter(|(_, f)| f.is_definition()).find_map(|(key, function)| {
+            let mut symbol = None;
+            for param in function.body.params() {
+                types.for_each_binding_symbol(function.body.ty(param.expr()), |s| symbol = symbol.or(Some(s)));
+            }
+            Some((key, symbol?))
+        });
+        found.map_or(Ok(()), |(key, symbol)| edit(module, key, symbol))
+    }))
+}
+
+fn retype_the_params(module: &mut Module, key: FunctionKey, symbol: SymbolId) -> Result<(), PassError> {
+    let (function, cx) = module.get_mut(key).expect("it was just found");
+    let seven = cx.types.dims.constant(7);
+    for i in 0..function.body.params().len() {
+        let param = function.body.params()[i].expr();
+        let ty = cx.types.substitute(function.body.ty(param), |s| (s == symbol).then_some(seven));
+        function.body.set_type(param, ty);
+    }
+    Ok(())
+}
+
+/// No program is given tensors of this extent.
+fn bind_it(module: &mut Module, key: FunctionKey, symbol: SymbolId) -> Result<(), PassError> {
+    let name = module.name(key).to_string();
+    bind_symbols(module, Some(&name), &[(SymbolRef::Symbol(symbol), 7)]).map_err(|(_, failure)| failure)?;
+    Ok(())
 }
 
 /// What the symbol of the first function was, with what it becomes.

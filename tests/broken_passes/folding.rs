@@ -99,7 +99,7 @@ fn fail_with_calls() -> Arc<dyn Pass> {
     }))
 }
 
-fn project_another(editor: &mut Editor<'_>) {
+pub(super) fn project_another(editor: &mut Editor<'_>) {
     for b in lets(editor.body) {
         let Expr::Proj { tuple, index } = editor.body.expr(b.value) else { continue };
         let types = &editor.cx.types;

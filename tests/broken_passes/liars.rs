@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anfora::ir::{Module, Phase};
 use anfora::manager::{ModulePass, Outcome, Pass, PassContext, PassFailure, PassInfo, PassKind};
 
+use super::folding::project_another;
 use super::{Broken, registered};
 use crate::random_programs::checking::Why;
 
@@ -26,6 +27,18 @@ pub(super) const BROKEN: &[Broken] = &[
         mistake: "says that it changed nothing",
         why: &[Why::ClaimsUnchanged],
         make: || liar("FoldConstant"),
+    },
+    Broken {
+        of: "PrintIR",
+        mistake: "changes what it prints",
+        why: &[Why::OtherResult],
+        make: || super::after("PrintIR", project_another),
+    },
+    Broken {
+        of: "PrintIR",
+        mistake: "changes what it prints and says that it changed nothing",
+        why: &[Why::ClaimsUnchanged],
+        make: || lying("PrintIR", super::after("PrintIR", project_another)),
     },
     Broken {
         of: "EnterPhase",
@@ -67,10 +80,14 @@ impl Pass for Liar {
     }
 
     fn nesting(&self) -> usize {
-        1
+        self.pass.nesting() + 1
     }
 }
 
 fn liar(name: &str) -> Arc<dyn Pass> {
-    Arc::new(Liar { info: PassInfo::new(name, 0), pass: registered(name) })
+    lying(name, registered(name))
+}
+
+fn lying(name: &str, pass: Arc<dyn Pass>) -> Arc<dyn Pass> {
+    Arc::new(Liar { info: PassInfo::new(name, 0), pass })
 }

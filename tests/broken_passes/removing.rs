@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use anfora::ir::{Expr, ExprId, GlobalId, Module, Visibility};
+use anfora::ir::{Expr, ExprId, Function, GlobalId, Module, Visibility};
 use anfora::manager::{FunctionPass, ModulePass, Pass, PassError};
 use anfora::visit::{Binding, BindingRewrite, Mutator, RewriteError, Site, mutate, pre_order, use_counts};
 
@@ -36,6 +36,19 @@ pub(super) const BROKEN: &[Broken] = &[
         mistake: "removes functions that are named only in attributes",
         why: &[Why::IllFormed],
         make: || removes(Counts::Mentions),
+    },
+    Broken {
+        of: OF,
+        mistake: "removes private functions that have a symbol",
+        why: &[Why::Unlinked],
+        make: || {
+            Arc::new(ModulePass::new(OF, 1, |module, _| {
+                let linked = |f: &Function| f.visibility == Visibility::Private && f.is_external(&module.cx);
+                let gone: Vec<_> = module.functions().filter(|(_, f)| linked(f)).map(|(key, _)| key).collect();
+                module.remove(&gone);
+                Ok(())
+            }))
+        },
     },
 ];
 
@@ -96,7 +109,7 @@ fn removes(counts: Counts) -> Arc<dyn Pass> {
             let used = used(module, counts);
             let gone: Vec<_> = module
                 .functions()
-                .filter(|(_, f)| f.visibility == Visibility::Private && f.global().is_some_and(|g| !used.contains(&g)))
+                .filter(|(_, f)| !f.is_external(&module.cx) && f.global().is_some_and(|g| !used.contains(&g)))
                 .map(|(key, _)| key)
                 .collect();
             if gone.is_empty() {

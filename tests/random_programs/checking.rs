@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use anfora::interp::{Agreement, Outcome};
-use anfora::ir::{Form, Literal, Module, verify_module};
-use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::ir::{Attr, Form, Function, FunctionKey, GLOBAL_SYMBOL, Literal, Module, verify_module};
+use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 use anfora::programs::Shape;
 
 use super::inputs::{arguments, call_main, extreme_arguments};
@@ -87,6 +87,8 @@ pub(crate) enum Why {
     IllFormed,
     /// It changes the program and says that it did not.
     ClaimsUnchanged,
+    /// A function that may be called from outside is gone.
+    Unlinked,
     /// The program comes to something else, or to nothing.
     OtherResult,
     /// The results agree, and the effects do not.
@@ -113,7 +115,14 @@ impl fmt::Display for Caught {
 }
 
 pub(crate) fn context(registry: &Arc<PassRegistry>) -> PassContext {
-    PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context")
+    PassContext::builder()
+        .registry(Arc::clone(registry))
+        .opt_level(3)
+        .verification(Verification::Off)
+        // Nobody reads the output of the pass `PrintIR`.
+        .print_to(std::io::sink())
+        .build()
+        .expect("an empty context")
 }
 
 /// Runs a pass on programs, until one shows that it does not keep its promises. Else says how many it changed.
@@ -174,6 +183,9 @@ fn check_module(
         return Err((Why::IllFormed, format!("{}\n{text}\n{after}", errors[0])));
     }
     let result = after.to_text();
+    if let Some(gone) = unlinked(before, &after) {
+        return Err((Why::Unlinked, format!("`@{gone}` is gone\n{text}\n{result}")));
+    }
     if !changed && result != text {
         return Err((Why::ClaimsUnchanged, format!("{text}\n{result}")));
     }
@@ -199,4 +211,30 @@ fn check_module(
         return Err((Why::NotIdempotent, format!("{text}\n{result}\n{again}")));
     }
     Ok(changed)
+}
+
+/// Returns the name of an external function that is there before a pass, and after it neither by its name nor by its
+/// symbol.
+fn unlinked(before: &Module, after: &Module) -> Option<String> {
+    let symbol = |module: &Module, function: &Function| match module
+        .cx
+        .attrs
+        .get(module.cx.find_attr(function.attrs, GLOBAL_SYMBOL)?)
+    {
+        Attr::Str(symbol) => Some(module.cx.names.get(*symbol).to_string()),
+        _ => None,
+    };
+    let is_external =
+        |module: &Module, function: &Function| function.is_definition() && function.is_external(&module.cx);
+    let left: Vec<(&str, Option<String>)> = after
+        .functions()
+        .filter(|(_, f)| is_external(after, f))
+        .map(|(key, f)| (after.name(key), symbol(after, f)))
+        .collect();
+    let is_gone = |&(key, function): &(FunctionKey, &Function)| {
+        let (name, own) = (before.name(key), symbol(before, function));
+        !left.iter().any(|(other, linked)| *other == name || own.is_some() && own == *linked)
+    };
+    let external = before.functions().filter(|(_, f)| is_external(before, f));
+    external.into_iter().find(is_gone).map(|(key, _)| before.name(key).to_string())
 }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anfora::ir::{FunctionKey, Module, Source, parse_module, verify_module};
-use anfora::manager::{Pass, PassContext, PassRegistry, parse_pipeline};
+use anfora::manager::{Pass, PassRegistry, parse_pipeline};
 use anfora::programs::Shape;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -73,7 +73,7 @@ pub(crate) fn same_meaning(before: &Module, after: &Module, seed: u64, what: &st
 /// Runs a pipeline; whether it changed anything.
 pub(crate) fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) -> bool {
     let passes = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
-    let context = PassContext::builder().registry(Arc::clone(registry)).opt_level(3).build().expect("an empty context");
+    let context = checking::context(registry);
     match passes.apply(module, &context) {
         Ok(outcome) => outcome.is_changed(),
         Err(failure) => panic!("{pipeline}: {failure}\n{module}"),

@@ -6,7 +6,7 @@
 use anfora_ir::{Body, Editor, Expr, ExprId, LetFlags, VarFlags, VarId};
 
 use crate::error::{RewriteError, check_type};
-use crate::link::{Binding, Link};
+use crate::link::{Binding, Link, chain};
 
 /// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a dataflow region started with it, the region starts with
 /// the next Let of the region.
@@ -79,9 +79,15 @@ fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)],
 /// In front of a Let of a dataflow region, all of them become part of that region and their variables visible only in it; elsewhere the
 /// regions of the block stay as they are. The block must not hang anywhere else afterwards: its Lets are moved, not copied (see
 /// [`copy_fresh`](crate::copy_fresh)). Takes time linear in the block's chain.
+///
+/// # Panics
+/// If the link is one of the block's own chain, or of a Let to which that leads.
 pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Link) {
     let next = link.target(body);
     let Some(mut at) = Binding::of(body, block) else { return (block, link) };
+    // Looked at before anything is linked: afterwards the chain would go round.
+    let is_its_own = chain(body, block).any(|b| Some(b.id) == link.holder() || b.id == next);
+    assert!(!is_its_own, "a block cannot be spliced into its own chain; splice a copy: `copy_fresh`");
     let mut region = match Binding::of(body, next) {
         Some(b) if b.flags.is_dataflow() => {
             if b.flags.starts_region() {

@@ -1,12 +1,13 @@
 //! Alpha-renaming copies: an expression once more, with variables of its own.
 
 use anfora_ir::{
-    Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey,
-    GlobalTarget, LambdaId, Module, Step, SymbolId, TypeId, VarId,
+    Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Diagnostic, Diagnostics, Dim, DimId, Editor, Expr, ExprId,
+    Function, FunctionKey, GlobalTarget, IntoDiagnostics, LambdaId, Module, Step, SymbolId, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::error::name_for_error;
 use crate::memo::Memo;
 use crate::variables::free_variables;
 
@@ -22,6 +23,12 @@ pub enum CopyError {
     /// The expression uses a variable that is bound outside of it, and nothing was said of what that becomes.
     #[error("the variable %{0} is bound outside of what is copied, and is not replaced")]
     FreeVariable(String),
+}
+
+impl IntoDiagnostics for CopyError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
 }
 
 /// Copies an expression within its body. Every variable bound in the copy is a new one of the same name, so that the copy can
@@ -200,8 +207,7 @@ impl Copier {
         let Some((source, target, cx)) = module.get_pair(from, to) else { return Err(CopyError::NotTwoFunctions) };
         let free = free_variables(&source.body, id);
         if let Some(&var) = free.iter().find(|var| self.done.get(var.expr()).is_none()) {
-            let name = source.body.var_name(var).map_or("", |name| cx.names.get(name));
-            return Err(CopyError::FreeVariable(name.to_string()));
+            return Err(CopyError::FreeVariable(name_for_error(cx, &source.body, var)));
         }
         Ok(self.copy(&mut Editor::new(cx, &mut target.body), Some(&source.body), id))
     }
@@ -365,7 +371,7 @@ impl Copier {
         let copy = match source.expr(id) {
             Expr::Literal(l) => editor.literal_id(l),
             Expr::Global(g) => editor.global(g),
-            Expr::Op(op) => editor.op(op),
+            Expr::Op(op) => editor.op_value(op),
             Expr::None => editor.none(),
             // A free variable that nothing was said of: the copy is of no use, and the verifier says so.
             _ => self.copy_var(editor, Some(source), id),

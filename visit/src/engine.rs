@@ -3,16 +3,19 @@
 use std::ops::ControlFlow;
 
 use anfora_ir::{
-    BlockKind, Body, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, LinkWatch, OperandList, Step, VarFlags, VarId,
+    BlockKind, Body, Context, Cursor, Editor, Expr, ExprId, IdSet, LetFlags, LinkWatch, OperandList, Step, VarFlags,
+    VarId,
 };
 use smallvec::SmallVec;
 
 use crate::chain::{set_let_flags, set_var_flags};
 use crate::copy::copy_fresh;
-use crate::error::{RewriteError, check_type};
+use crate::error::{RewriteError, check_type, name_for_error};
 use crate::link::{Binding, Link};
 use crate::memo::Memo;
 use crate::mutator::{BindingRewrite, Edits};
+use crate::region_outputs::RegionOutputs;
+use crate::spliced::Spliced;
 use crate::visitor::{Visit, Visitor, walk_from};
 
 /// The state of a rewriting walk.
@@ -37,6 +40,12 @@ pub(crate) struct Engine {
     known: Memo<ExprId>,
     /// Variables whose bindings were dropped.
     dropped: Option<IdSet<ExprId>>,
+    /// Lets that were spliced.
+    spliced: Option<Box<Spliced>>,
+    /// Whether the walk is of the whole body, and so comes to every dataflow region.
+    is_whole: bool,
+    /// What is known of regions, once one was met.
+    regions: Option<Box<RegionOutputs>>,
     /// What the author's callbacks may not overwrite.
     pub(crate) watch: LinkWatch,
 }
@@ -74,12 +83,16 @@ impl Engine {
             copies: Vec::new(),
             known: Memo::new(),
             dropped: None,
+            spliced: None,
+            is_whole: false,
+            regions: None,
             watch: LinkWatch::default(),
         }
     }
 
     /// Gets ready to walk what is under `start`.
     pub(crate) fn prepare(&mut self, body: &Body, start: ExprId) {
+        self.is_whole = start == body.root();
         if self.edits == Edits::Scoped {
             self.nodes = Memo::with_room(body);
             self.find_shared(body, start);
@@ -180,6 +193,7 @@ impl Engine {
         if new != post {
             let (wanted, found) = (editor.body.type_of(post), editor.body.type_of(new));
             check_type(editor.cx, wanted, found)?;
+            self.let_out(editor.body, new, None);
             if wanted != found || self.is_retyped(editor.body, post) {
                 self.note_retyped(editor.body.tail(new));
             }
@@ -382,7 +396,11 @@ impl Engine {
     }
 
     /// Begins the region of a Let with these flags; a walk may begin in the middle of a region.
-    pub(crate) fn begin_region(&mut self, flags: LetFlags) {
+    pub(crate) fn begin_region(&mut self, body: &Body, flags: LetFlags) {
+        if self.is_whole {
+            let (block, after) = (self.blocks.len() - 1, self.block().last.map(|(last, _)| last));
+            self.regions.get_or_insert_with(|| Box::new(RegionOutputs::new(body))).begin(block, after);
+        }
         self.block().region = if flags.starts_region() { Region::AtStart } else { Region::Inside };
         if self.edits == Edits::Scoped {
             self.nodes.begin_scope();
@@ -391,6 +409,9 @@ impl Engine {
 
     pub(crate) fn end_region(&mut self) {
         self.block().region = Region::Outside;
+        if let Some(regions) = &mut self.regions {
+            regions.end();
+        }
         if self.edits == Edits::Scoped {
             self.nodes.end_scope();
         }
@@ -419,10 +440,18 @@ impl Engine {
         }
     }
 
-    pub(crate) fn splice(&mut self, body: &mut Body, block: ExprId) -> ExprId {
+    /// Moves the Lets of a block to the end of what stays of the innermost block; returns the block's tail.
+    pub(crate) fn splice(&mut self, cx: &Context, body: &mut Body, block: ExprId) -> Result<ExprId, RewriteError> {
+        self.let_out(body, block, None);
         let inside = self.in_region();
+        // From a Let that stays in this block already, its last one is come to.
+        let last_before = self.block().last.map(|(last, _)| last);
         let mut at = block;
         while let Some(b) = Binding::of(body, at) {
+            if Some(b.id) == last_before {
+                return Err(RewriteError::SplicedTwice { name: name_for_error(cx, body, b.var) });
+            }
+            self.spliced.get_or_insert_default().insert(b.id);
             if inside {
                 self.emit(body, b.id, b.flags, b.rest);
                 set_var_flags(body, b.var, VarFlags::DATAFLOW);
@@ -437,7 +466,28 @@ impl Engine {
             }
             at = b.rest;
         }
-        at
+        Ok(at)
+    }
+
+    /// Checks that no block which hangs in what is left under `root` was spliced out of it. A walk, if one was.
+    pub(crate) fn check_spliced(&self, editor: &Editor<'_>, root: ExprId) -> Result<(), RewriteError> {
+        match &self.spliced {
+            Some(spliced) => spliced.check(editor, root),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes variables of other dataflow regions, which an expression that comes to stand here uses, outputs of theirs.
+    /// `own` is the variable that the expression is going to be the value of, if it is one.
+    #[inline]
+    pub(crate) fn let_out(&mut self, body: &mut Body, id: ExprId, own: Option<VarId>) {
+        if let Some(mut regions) = self.regions.take() {
+            regions.let_out(body, id, own, |block| {
+                let block = &self.blocks[block];
+                (block.first, block.last.map(|(last, _)| last))
+            });
+            self.regions = Some(regions);
+        }
     }
 
     // ---- Bindings ----
@@ -451,19 +501,24 @@ impl Engine {
         new: Binding,
         verdict: BindingRewrite,
     ) -> Result<(), RewriteError> {
+        self.check_in_place(editor, old)?;
         let value = match verdict {
             BindingRewrite::Keep if new.value == old.value => old.value,
             BindingRewrite::Keep if editor.body.expr(new.value).is_atom() => {
                 return self.replace_var(editor, old.var, new.value);
             }
             BindingRewrite::Keep => new.value,
-            BindingRewrite::Value(value) => value,
+            BindingRewrite::Value(value) => {
+                self.let_out(editor.body, value, Some(old.var));
+                value
+            }
             BindingRewrite::Var(atom) => {
                 let atom = self.resolve(atom);
+                self.let_out(editor.body, atom, None);
                 return self.replace_var(editor, old.var, atom);
             }
             BindingRewrite::Splice(block) => {
-                let tail = self.splice(editor.body, block);
+                let tail = self.splice(editor.cx, editor.body, block)?;
                 if editor.body.expr(tail).is_atom() {
                     return self.replace_var(editor, old.var, tail);
                 }
@@ -483,8 +538,20 @@ impl Engine {
             }
             Link::Value(old.id).set(editor.body, value);
         }
+        self.check_in_place(editor, old)?;
         self.emit(editor.body, old.id, old.flags, old.rest);
         Ok(())
+    }
+
+    /// Checks that a Let which the walk comes to is not one that was spliced elsewhere before.
+    #[inline]
+    fn check_in_place(&self, editor: &Editor<'_>, at: Binding) -> Result<(), RewriteError> {
+        match &self.spliced {
+            Some(spliced) if spliced.contains(at.id) => {
+                Err(RewriteError::SplicedTwice { name: name_for_error(editor.cx, editor.body, at.var) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// From here on, uses of a variable become an atom, which is visible where it was.
@@ -520,8 +587,7 @@ impl Engine {
         match walk_from(editor.body, root, &mut Uses(dropped)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(var) => {
-                let name = editor.body.var_name(var).map(|name| editor.cx.names.get(name).to_string());
-                Err(RewriteError::DroppedUsed { name: name.unwrap_or_default() })
+                Err(RewriteError::DroppedUsed { name: name_for_error(editor.cx, editor.body, var) })
             }
         }
     }
@@ -541,6 +607,7 @@ impl Engine {
         let (var, atom) = (self.resolve(var.expr()), self.resolve(atom));
         let Some(var) = editor.body.as_var(var) else { return Ok(()) };
         check_atom(editor, var, atom)?;
+        self.let_out(editor.body, atom, None);
         if var.expr() != atom {
             self.has_vars = true;
             self.known.insert(var.expr(), atom);

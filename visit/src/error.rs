@@ -1,6 +1,6 @@
 //! Why a rewrite was refused.
 
-use anfora_ir::{Context, TypeError, TypeId};
+use anfora_ir::{Body, Context, Diagnostic, Diagnostics, IntoDiagnostics, TypeError, TypeId, VarId};
 
 /// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
 /// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing pass.
@@ -26,6 +26,12 @@ pub enum RewriteError {
         /// The name of the variable; empty if it has none.
         name: String,
     },
+    /// A block was spliced, and hangs elsewhere in the program too.
+    #[error("{}", spliced_twice(.name))]
+    SplicedTwice {
+        /// The name of a variable that is bound in it; empty if it has none.
+        name: String,
+    },
     /// A callback overwrote a link of the program that was being walked.
     #[error(
         "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"
@@ -36,6 +42,28 @@ pub enum RewriteError {
         "a let of the chain is not where the walk left it; a callback may take out its own let, and edit what comes after it, but not what comes before"
     )]
     MovedLet,
+}
+
+impl IntoDiagnostics for RewriteError {
+    fn into_diagnostics(self) -> Diagnostics {
+        let diagnostic = Diagnostic::from_error(&self);
+        match self {
+            RewriteError::Type(error) => error.into_diagnostics(),
+            RewriteError::DroppedUsed { name } if !name.is_empty() => diagnostic.on_binding(name).into(),
+            _ => diagnostic.into(),
+        }
+    }
+}
+
+fn spliced_twice(name: &str) -> String {
+    let binding =
+        if name.is_empty() { "a binding without a name".to_string() } else { format!("the binding of `%{name}`") };
+    format!("{binding} was spliced, and hangs at another place of the program too; splice a copy: `copy_fresh`")
+}
+
+/// Returns the name of a variable for an error; nothing if it has none.
+pub(crate) fn name_for_error(cx: &Context, body: &Body, var: VarId) -> String {
+    body.binding_name(cx, var.expr()).unwrap_or_default().to_string()
 }
 
 /// Checks that a value of type `found` may stand where one of type `wanted` did.

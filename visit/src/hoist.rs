@@ -1,12 +1,13 @@
 //! Moving bindings out of branches, `fn`s, blocks as values and dataflow regions.
 
 use anfora_ir::{
-    Attr, AttrsId, BlockKind, Body, BodyPurity, Context, Cursor, Dim, Editor, Expr, ExprId, IdSet, LetFlags, Purity,
-    SideTable, Step, SymbolId, TypeId, VarFlags, VarId,
+    Attr, AttrsId, BlockKind, Body, BodyPurity, Context, Cursor, Diagnostic, Diagnostics, Dim, Editor, Expr, ExprId,
+    IdSet, IntoDiagnostics, LetFlags, Purity, SideTable, Step, SymbolId, TypeId, VarFlags, VarId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chain::{set_let_flags, set_var_flags, unlink_let};
+use crate::error::name_for_error;
 use crate::expand::operand_link;
 use crate::link::{Binding, Link};
 use crate::variables::free_variables;
@@ -51,6 +52,24 @@ pub enum HoistError {
     /// The bindings are not where the [`Hoister`] saw or left them.
     #[error("the program was edited since the hoister looked at it")]
     Moved,
+}
+
+impl IntoDiagnostics for HoistError {
+    fn into_diagnostics(self) -> Diagnostics {
+        let diagnostic = Diagnostic::from_error(&self);
+        match self {
+            HoistError::NotBound(name)
+            | HoistError::Outermost(name)
+            | HoistError::NotInRegion(name)
+            | HoistError::NotANormalForm(name)
+            | HoistError::Impure(name)
+            | HoistError::MayFail(name)
+            | HoistError::NotVisible { binding: name, .. }
+            | HoistError::Symbol(name)
+            | HoistError::ControlFlow(name) => diagnostic.on_binding(name).into(),
+            HoistError::Moved => diagnostic.into(),
+        }
+    }
 }
 
 /// Moves a binding, and those that it needs, out of the block that it is in: [`Hoister::hoist`] for a single one. Takes time linear in the body.
@@ -792,7 +811,7 @@ fn hangs_at(body: &Body, link: Link) -> Option<ExprId> {
 }
 
 fn name(editor: &Editor<'_>, var: VarId) -> String {
-    editor.body.var_name(var).map_or_else(String::new, |name| editor.cx.names.get(name).to_string())
+    name_for_error(editor.cx, editor.body, var)
 }
 
 /// The variables that are free in a value.
@@ -866,3 +885,5 @@ fn for_each_symbol_of_attrs(cx: &Context, attrs: AttrsId, each: &mut impl FnMut(
         }
     }
 }
+
+anfora_ir::brief_debug! { Hoister; }

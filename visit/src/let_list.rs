@@ -3,7 +3,8 @@
 use anfora_ir::{Body, Editor, ExprId, LetFlags, NameId, VarFlags, VarId};
 
 use crate::chain::{set_let_flags, set_var_flags};
-use crate::link::{Binding, Link};
+use crate::error::{RewriteError, name_for_error};
+use crate::link::{Binding, Link, chain};
 
 /// Collects bindings in order, and makes a block of them: the way to build a chain from its first binding to its tail.
 ///
@@ -123,9 +124,19 @@ impl LetList {
     /// Moves all bindings of a block to the end of the list and returns the block's tail. In an open region they become part of it, and
     /// their variables visible only in it; outside, the block's own regions stay. The block must not hang anywhere else afterwards. Takes
     /// time linear in its chain.
-    pub fn splice(&mut self, body: &mut Body, block: ExprId) -> ExprId {
-        let Some(mut at) = Binding::of(body, block) else { return block };
-        self.link(body, at.id);
+    ///
+    /// # Errors
+    /// If the list has a binding of the block already. Nothing was moved then.
+    pub fn splice(&mut self, editor: &mut Editor<'_>, block: ExprId) -> Result<ExprId, RewriteError> {
+        let body = &mut *editor.body;
+        let Some(first) = Binding::of(body, block) else { return Ok(block) };
+        // From a Let of the list, the last one is come to.
+        let last_before = self.ends.map(|(_, last)| last);
+        if let Some(twice) = chain(body, block).find(|at| Some(at.id) == last_before) {
+            return Err(RewriteError::SplicedTwice { name: name_for_error(editor.cx, body, twice.var) });
+        }
+        self.link(body, first.id);
+        let mut at = first;
         loop {
             if self.region != Region::Outside {
                 let flags = self.next_flags();
@@ -141,7 +152,7 @@ impl LetList {
         if let Some((_, last)) = &mut self.ends {
             *last = at.id;
         }
-        at.rest
+        Ok(at.rest)
     }
 
     /// Begins a dataflow region: what comes next is in it, until the next call of this or [`LetList::end_region`].

@@ -32,21 +32,22 @@
 //! The rewrite that every compiler has first, `x * 1` to `x`, wherever it stands:
 //!
 //! ```
-//! use anfora_ir::{Editor, Expr, ExprId};
+//! use anfora_ir::{Editor, ExprId, OpId};
 //! use anfora_visit::{Mutator, Rewrite, RewriteError, Site, mutate};
 //!
-//! struct MultiplyByOne;
+//! struct MultiplyByOne {
+//!     multiply: OpId,
+//! }
 //!
 //! impl Mutator for MultiplyByOne {
 //!     type Error = RewriteError;
 //!
 //!     fn rewrite_expr(&mut self, site: &mut Site, id: ExprId) -> Result<Rewrite, RewriteError> {
 //!         let Editor { cx, body } = &site.editor;
-//!         if let Expr::CallOp { op, .. } = body.expr(id)
-//!             && cx.ops.get(op).name == "multiply"
-//!             && let &[x, one] = body.operands_of(id)
-//!             && let Some(literal) = body.as_literal(one)
-//!             && cx.literals.get(literal).as_scalar::<f32>() == Some(1.0)
+//!         if let Some(call) = body.call_of(id)
+//!             && call.op == self.multiply
+//!             && let &[x, one] = call.operands
+//!             && body.is_splat(cx, one, 1)
 //!             && body.type_of(x) == body.ty(id)
 //!         {
 //!             return Ok(Rewrite::Replace(x));
@@ -70,7 +71,8 @@
 //! # let key = f.finish(pair).unwrap();
 //! // fn (%x) { let %y = multiply(%x, 1f); (%y, %y) }
 //! let (function, cx) = module.get_mut(key).unwrap();
-//! mutate(&mut Editor::new(cx, &mut function.body), &mut MultiplyByOne)?;
+//! let multiply = cx.ops.resolve("multiply")?;
+//! mutate(&mut Editor::new(cx, &mut function.body), &mut MultiplyByOne { multiply })?;
 //! // fn (%x) { (%x, %x) }
 //! let x = function.body.params()[0].expr();
 //! assert_eq!(function.body.operands_of(function.body.root()), [x, x]);
@@ -185,6 +187,8 @@ mod copy;
 mod hoist;
 
 mod error;
+mod region_outputs;
+mod spliced;
 
 pub use analysis::{
     AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, LastUse, Liveness, Mention, MentionKind, Parents,

@@ -4,7 +4,7 @@
 //! around it takes those of its parts. A Let that stays is linked to the one that stayed before it, so that dropped and added bindings
 //! need no parent links; what is equal to what it was is not written.
 
-use anfora_ir::{BlockKind, Cursor, Editor, Expr, ExprId, Step};
+use anfora_ir::{BlockKind, Cursor, Editor, Expr, ExprId, SharedEdits, Step};
 
 use crate::engine::Engine;
 use crate::error::RewriteError;
@@ -46,8 +46,8 @@ pub enum BindingRewrite {
     Value(ExprId),
     /// Uses of its variable become this atom and the binding disappears.
     Var(ExprId),
-    /// The bindings of this block take its place, and the block's tail is the value, as by [`BindingRewrite::Keep`]. The block must hang nowhere else
-    /// afterwards.
+    /// The bindings of this block take its place, and the block's tail is the value, as by [`BindingRewrite::Keep`]. If the block
+    /// hangs elsewhere in the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     Splice(ExprId),
     /// It disappears. If what is left of the walked part uses its variable, the walk ends with [`RewriteError::DroppedUsed`].
     Drop,
@@ -136,7 +136,8 @@ pub trait Mutator {
 /// ([`Body::is_edited`](anfora_ir::Body::is_edited) is exact). Types stay right: where an operand was replaced by one of more specific type, the node's type is
 /// inferred again, and so on to its users until a type stays the same. The signature of the function is not part of its body and stays: where no result type is
 /// stated and the body's has become more specific, the author states the old one or sets the new signature. Dataflow regions stay right: a region whose first Let disappears starts
-/// with the next, and new bindings are in the region that they are put in. What no longer hangs anywhere stays in the arenas until they are compacted.
+/// with the next, new bindings are in the region that they are put in, and a variable of a region that a replacement uses outside of
+/// the region becomes an output of it. What no longer hangs anywhere stays in the arenas until they are compacted.
 ///
 /// # Errors
 /// The author's, or a [`RewriteError`] when parts do not fit together after a rewrite. The body is then partly rewritten; with a journal open, the caller can
@@ -216,7 +217,12 @@ pub(crate) fn run<M: Mutator>(
     let start = at.target(editor.body);
     engine.prepare(editor.body, start);
     engine.watch = editor.body.new_watch();
-    let result = run_watched(editor, start, mutator, &mut engine)?;
+    editor.body.note_stop(None);
+    let before = editor.body.shared_edits(SharedEdits::Meant);
+    let result = run_watched(editor, start, mutator, &mut engine);
+    editor.body.shared_edits(before);
+    let result = result?;
+    engine.check_spliced(editor, result)?;
     engine.check_dropped(editor, result)?;
     if result != start {
         at.set(editor.body, result);
@@ -233,7 +239,9 @@ fn ask<'e, M: Mutator, T>(
     call: impl FnOnce(&mut Site<'_, 'e>) -> Result<T, M::Error>,
 ) -> Result<T, M::Error> {
     let outer = editor.body.watch_links(engine.watch);
+    let meant = editor.body.shared_edits(SharedEdits::Noted);
     let answer = call(&mut Site::new(editor, engine, id));
+    editor.body.shared_edits(meant);
     let trespassed = editor.body.end_watch(outer);
     if trespassed {
         answer?;
@@ -249,12 +257,27 @@ fn run_watched<M: Mutator>(
     engine: &mut Engine,
 ) -> Result<ExprId, M::Error> {
     let mut cursor = Cursor::at(editor.body, start);
+    let result = step_through(editor, &mut cursor, mutator, engine);
+    if result.is_err() {
+        editor.body.note_stop(cursor.binding());
+    }
+    result
+}
+
+/// Walks to the end.
+#[inline(always)]
+fn step_through<M: Mutator>(
+    editor: &mut Editor<'_>,
+    cursor: &mut Cursor,
+    mutator: &mut M,
+    engine: &mut Engine,
+) -> Result<ExprId, M::Error> {
     while let Some(step) = cursor.next(editor.body) {
         match step {
             Step::Let(id) => {
                 let Expr::Let { flags, .. } = editor.body.expr(id) else { continue };
                 if flags.is_dataflow() && (flags.starts_region() || !engine.in_region()) {
-                    engine.begin_region(flags);
+                    engine.begin_region(editor.body, flags);
                     ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
                 }
             }

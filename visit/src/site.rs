@@ -78,6 +78,7 @@ impl<'s, 'e> Site<'s, 'e> {
     /// Binds a value to a variable that was made before and is bound by nothing, like [`Site::bind`]. Outside a dataflow region the
     /// variable becomes plain.
     pub fn push(&mut self, var: VarId, value: ExprId) {
+        self.engine.let_out(self.editor.body, value, Some(var));
         if !self.engine.in_region() {
             set_var_flags(self.editor.body, var, VarFlags::PLAIN);
         }
@@ -86,9 +87,17 @@ impl<'s, 'e> Site<'s, 'e> {
     }
 
     /// Moves all bindings of a block before the binding or tail that the walk is at, and returns the block's tail. In a dataflow region they
-    /// become part of it. The block must hang nowhere else afterwards.
-    pub fn splice(&mut self, block: ExprId) -> ExprId {
-        self.unwatched(|engine, body| engine.splice(body, block))
+    /// become part of it. If the block hangs elsewhere in the walked part afterwards, the walk ends with
+    /// [`RewriteError::SplicedTwice`].
+    ///
+    /// # Errors
+    /// If the block is of the chain that it is to become part of.
+    pub fn splice(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
+        let cx = &*self.editor.cx;
+        let watch = self.editor.body.watch_links(LinkWatch::default());
+        let result = self.engine.splice(cx, self.editor.body, block);
+        self.editor.body.end_watch(watch);
+        result
     }
 
     /// Lets the engine overwrite links, as it does between callbacks.
@@ -127,3 +136,5 @@ impl<'s, 'e> Site<'s, 'e> {
         self.engine.depth()
     }
 }
+
+anfora_ir::brief_debug! { Site<'_, '_> { original, depth }; }

@@ -225,9 +225,10 @@ fn lists_and_edits_of_chains() {
         edit(&mut module, |editor| {
             let root = editor.body.root();
             let mut list = LetList::new();
-            let tail = list.splice(editor.body, root);
+            let tail = list.splice(editor, root).unwrap();
             assert_eq!(list.len(), depth(100_000) + 1);
             let block = list.finish(editor, tail);
+            Link::Root.set(editor.body, tail);
             let (tail, link) = splice_before(editor.body, Link::Root, block);
             link.set(editor.body, tail);
             assert_eq!(tail_link(editor.body, Link::Root), link);

@@ -3,7 +3,7 @@
 use anfora::ir::Module;
 use anfora_benches::programs::{
     CHAIN, CONSTANT, CONSTANTS, CONVOLUTIONS, FAN_IN, FUNCTIONS, FUSED, LIFTED, NESTED_CALLS, NESTED_CLOSURES,
-    NESTED_LAMBDAS, PLAIN, Program, REGION, SIBLINGS, TUPLES,
+    NESTED_LAMBDAS, PLAIN, Program, REGION, SIBLINGS, SYMBOLIC, TUPLES,
 };
 use anfora_benches::sizes::{SIZES, bench, bench_prepared, on_clones};
 use anfora_benches::{PIPELINE, run, verify};
@@ -12,6 +12,7 @@ use criterion::Criterion;
 /// The programs that a pass is timed on besides the benchmark program: those that it is for.
 const PROGRAMS: &[(&str, &[Program])] = &[
     ("AttachGlobalSymbol", &[FUNCTIONS]),
+    ("BindSymbols", &[SYMBOLIC]),
     ("CanonicalizeBindings", &[TUPLES]),
     ("ConvertToDataflow", &[PLAIN]),
     ("DeadCodeElimination", &[FUNCTIONS]),
@@ -29,6 +30,7 @@ const PROGRAMS: &[(&str, &[Program])] = &[
 fn pipeline_of(pass: &str) -> &str {
     match pass {
         "BindParams" => r#"BindParams{function=main,params="%x=dense<Tensor[(8,), float32]>[1]"}"#,
+        "BindSymbols" => "BindSymbols{n=8}",
         other => other,
     }
 }
@@ -42,7 +44,9 @@ pub(crate) fn each(c: &mut Criterion) {
     for pass in registry.passes() {
         let name = pass.name();
         let own = PROGRAMS.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, programs)| programs);
-        let programs = [&[CHAIN], own].concat();
+        // The benchmark program has no symbol to bind.
+        let all: &[Program] = if name == "BindSymbols" { &[] } else { &[CHAIN] };
+        let programs = [all, own].concat();
         let pipeline = pipeline_of(name);
         let works = |p: &Program| run(&registry, pipeline, &mut p.build(SIZES[0])).is_changed();
         assert!(programs.iter().any(works), "{name} is timed on no program that it changes");

@@ -2,7 +2,9 @@
 
 mod commands;
 mod debugging;
+mod hostile;
 mod onnx_files;
+mod output_files;
 mod passes;
 mod program;
 mod reports;

@@ -71,7 +71,7 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
     fails(&["--dim", "bacth=5"], 1, "did you mean `batch`?");
     fails(&["--dim", "nonesuch=5"], 1, "they have batch, n");
     fails(&["--dim", "n=-1"], 2, "NAME=EXTENT");
-    fails(&["--dim", "n=1", "--dim", "n=2"], 2, "1 before");
+    fails(&["--dim", "n=1", "--dim", "n=2"], 2, "already given as 1");
     // Two inputs that do not agree.
     let other = format!("y={}", dir.path("given/output_0.npy"));
     ends(anfora(&["run", &row, "--dim", "n=5", "-o", &dir.path("five")]), 0);
@@ -122,4 +122,82 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
     std::fs::remove_file(dir.path("out.onnx.data")).unwrap();
     let (_, err) = ends(anfora(&["check", &output]), 1);
     assert!(err.contains("`out.onnx.data`, which cannot be read"), "{err}");
+}
+
+/// The result is said to be of seven elements.
+const CONTRADICTED: &str =
+    "#[onnx_output_infos=[dense<Tensor[(15,), uint8]>[10, 1, 121, 18, 10, 10, 8, 8, 1, 18, 4, 10, 2, 8, 7]], \
+  onnx_outputs=[\"y\"]]
+def @main(%x: Tensor[(2,), float32]) { let %y = negative(%x); %y }";
+
+#[test]
+fn what_is_wrong_in_a_file_is_said_and_it_is_read_all_the_same() {
+    let dir = Scratch::new("contradicted");
+    let model = dir.onnx("contradicted", CONTRADICTED);
+    let warning = format!(
+        "warning: {model}: the graph `graph`, node 0 (`Neg`): `y` is Tensor[(2,), float32], but the file says Tensor[(7,), float32]"
+    );
+    let again = dir.path("again.onnx");
+    for command in [
+        vec!["check", model.as_str()],
+        vec!["convert", &model, "-o", &again],
+        vec!["opt", &model, "-O3", "--quiet", "-o", &again],
+    ] {
+        let (_, err) = ends(anfora(&command), 0);
+        assert!(err.starts_with(&warning) && err.contains("help"), "{command:?}: {err}");
+        assert_eq!(err.matches("warning").count(), 1, "{command:?}: {err}");
+    }
+    let (_, err) = ends(anfora(&["check", &again]), 0);
+    assert_eq!(err, "", "what is written is right");
+    let (out, _) = ends(anfora(&["check", &model, "--stats=json"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    assert!(json["warnings"][0].as_str().is_some_and(|w| w.contains("the file says")), "{json}");
+}
+
+#[test]
+fn a_dimension_becomes_known_before_the_passes_run() {
+    let dir = Scratch::new("bound-dims");
+    let text = "def @main(%x: Tensor[(n, 3), float32], %y: Tensor[(n, k), float32]) {
+      let %s = shape_of(%x);
+      let %a = add(%x, %x);
+      (%a, %s, %y)
+    }";
+    let (model, text) = (dir.onnx("model", text), dir.path("model.anf"));
+    for input in [&model, &text] {
+        let (out, err) = ends(anfora(&["opt", input, "--to", "anf", "-o", "-", "--dim", "n=4", "--dim=n=4"]), 0);
+        for part in ["%x: Tensor[(4, 3), float32]", "%y: Tensor[(4, k), float32]", "[4, 3]"] {
+            assert!(out.contains(part), "no {part} in {out}");
+        }
+        assert!(!out.contains("shape_of"), "what is known is folded: {out}");
+        assert!(err.contains("  BindSymbols{n=4} ") && err.contains("  FoldConstant "), "{err}");
+        let bound = dir.path("bound.onnx");
+        ends(anfora(&["opt", input, "-o", &bound, "--dim", "n=4", "--quiet", "--passes", ""]), 0);
+        let (as_bound, _) = ends(anfora(&["run", &bound]), 0);
+        let (as_run, _) = ends(anfora(&["run", input, "--dim", "n=4"]), 0);
+        assert_eq!(as_bound, as_run);
+
+        for (name, help) in [("m", "did you mean `n`?"), ("length", "there are n, k")] {
+            let (_, err) = ends(anfora(&["opt", input, "--dim", &format!("{name}=4")]), 1);
+            assert!(err.contains(&format!("there is no symbol `{name}`")) && err.contains(help), "{err}");
+        }
+    }
+    for dims in [&["--dim=n=4", "--dim=n=5"][..], &["--dim=n"], &["--dim=n=-1"], &["--dim=n=9223372036854775808"]] {
+        for command in ["opt", "run"] {
+            let (_, err) = ends(anfora(&[&[command, &text], dims].concat()), 2);
+            assert!(err.contains("error: --dim n"), "{err}");
+        }
+    }
+}
+
+#[test]
+fn weights_come_from_files() {
+    let dir = Scratch::new("weights");
+    let weights = dir.file("weights.anf", "def @main() { dense<Tensor[(3,), float32]>[1, 2, 3] }");
+    ends(anfora(&["run", &weights, "-o", &dir.path("")]), 0);
+    let program = dir.file("in.anf", "def @main(%x: Tensor[(n,), float32], %w: Tensor[(n,), float32]) { add(%x, %w) }");
+    let bind = |file: &str| format!("BindParams{{function=main,params=\"%w={file}\"}}");
+    let (out, _) = ends(anfora(&["opt", &program, "--quiet", "--passes", &bind(&dir.path("output_0.npy"))]), 0);
+    assert!(out.contains("def @main(%x: Tensor[(3,), float32])") && out.contains("[1, 2, 3]"), "{out}");
+    let (_, err) = ends(anfora(&["opt", &program, "--quiet", "--passes", &bind(&dir.path("none.npy"))]), 1);
+    assert!(err.contains("cannot read") && err.contains("none.npy") && err.contains("No such file"), "{err}");
 }

@@ -58,15 +58,20 @@ fn a_summary_says_what_ran_and_what_became_of_the_program() {
     let passes = "ToANormalForm,FoldConstant,fixpoint<4>(EliminateCommonSubexpr,DeadCodeElimination)";
     let (status, _, err) = anfora(&["opt", "-", "--passes", passes, "--emit", "none"], PROGRAM);
     assert_eq!(status, Some(0), "{err}");
+    let (first, others) = err.split_once('\n').expect("a line for each pass");
+    // The times take what they need of the 80 columns, and the pipeline what they leave.
+    let (pipeline, times) = first.split_once('…').expect("the pipeline is too long for a line");
+    assert_eq!(first.chars().count(), 80, "{first}");
+    assert!(pipeline.len() > 40 && format!("-: {passes}").starts_with(pipeline), "{first}");
+    assert_eq!(masked(times), "in # ms, passes # ms\n", "{first}");
     expect![[r#"
-        -: ToANormalForm,FoldConstant,fixpoint<4>(EliminateCom… in # ms, passes # ms
         ToANormalForm unchanged # ms
         FoldConstant changed # ms
         EliminateCommonSubexpr changed 1 of 2 times # ms
         DeadCodeElimination changed 1 of 2 times # ms
           bindings                             6 -> 3
     "#]]
-    .assert_eq(&masked(&err));
+    .assert_eq(&masked(others));
 }
 
 #[test]
@@ -307,7 +312,7 @@ fn a_trace_that_cannot_be_written_takes_nothing_with_it() {
     let (trace, output) = (folder.path("no/such/trace.json"), folder.path("out.anf"));
     let (status, _, err) = anfora(&["opt", "-", "--from", "anf", "--trace", &trace, "-o", &output], PROGRAM);
     assert_eq!(status, Some(1), "{err}");
-    assert!(err.contains("the trace cannot be written") && err.contains("wrote "), "{err}");
+    assert!(err.contains("cannot write") && err.contains("trace.json: ") && err.contains("wrote "), "{err}");
     assert_eq!(files(&folder), ["out.anf"]);
 }
 
@@ -398,4 +403,16 @@ fn lists_say_what_settings_take() {
     let (_, out, _) = anfora(&["configs"], "");
     let line = out.lines().find(|l| l.starts_with("FuseOps.max_depth ")).expect("it is listed");
     assert!(line.contains("a whole number from") && line.contains("default"), "{line}");
+}
+
+#[test]
+fn the_program_is_printed_in_the_middle_of_a_pipeline() {
+    let pipeline = "FoldConstant,PrintIR{header=\"after folding\"},DeadCodeElimination";
+    let (status, out, err) = anfora(&["opt", "-", "--passes", pipeline, "--quiet"], PROGRAM);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(err.starts_with("// PrintIR: after folding\ndef @main("), "{err}");
+    assert!(!out.contains("PrintIR"), "{out}");
+    let (status, _, err) = anfora(&["opt", "-", "--passes", "PrintIR{headr=a}"], PROGRAM);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("did you mean `header`?"), "{err}");
 }

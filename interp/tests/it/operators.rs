@@ -1,6 +1,6 @@
 //! Single calls on constants, as constant folding makes them.
 
-use anfora_interp::{OpError, evaluate_op, random_tensor};
+use anfora_interp::{OpError, OpLimits, evaluate_op, random_tensor};
 use anfora_ir::{Attr, Context, DType, Literal, infer_op};
 
 fn evaluate(
@@ -8,6 +8,15 @@ fn evaluate(
     operands: &[Option<Literal>],
     attrs: &[(&str, Attr)],
     max: usize,
+) -> Result<Vec<Literal>, OpError> {
+    within(op, operands, attrs, OpLimits { bytes: max, steps: u64::MAX })
+}
+
+fn within(
+    op: &str,
+    operands: &[Option<Literal>],
+    attrs: &[(&str, Attr)],
+    limits: OpLimits,
 ) -> Result<Vec<Literal>, OpError> {
     let mut cx = Context::new(anfora_ops::standard());
     let op = cx.ops.find(op).unwrap();
@@ -17,7 +26,7 @@ fn evaluate(
     let annotated = cx.types.error();
     let ty = infer_op(&mut cx, op, &list, attrs, annotated).unwrap();
     let operands: Vec<Option<&Literal>> = operands.iter().map(|o| o.as_ref()).collect();
-    evaluate_op(&cx, op, attrs, &operands, ty, max)
+    Ok(evaluate_op(&cx, op, attrs, &operands, ty, limits)?.results)
 }
 
 #[test]
@@ -59,4 +68,43 @@ fn drawn_tensors_repeat() {
     }
     assert_eq!(random_tensor(DType::String, &[1], 0), None);
     assert_eq!(random_tensor(DType::Int8, &[1 << 40, 1 << 40], 0), None);
+}
+
+#[test]
+fn what_takes_too_many_steps_is_not_begun() {
+    let splat = |shape: &[usize]| Some(Literal::splat(shape, 1f32));
+    let long = |op: &str, operands: &[Option<Literal>], attrs: &[(&str, Attr)], steps: u64| {
+        let limits = OpLimits { bytes: usize::MAX, steps: steps - 1 };
+        assert_eq!(within(op, operands, attrs, limits), Err(OpError::TooLong { steps, allowed: steps - 1 }), "{op}");
+    };
+    let huge = 1 << 40;
+    // The result is small, and the way to it is not.
+    long("nn.gemm", &[splat(&[1, huge]), splat(&[huge, 1])], &[], 1 << 40);
+    let plane = splat(&[1, 1, 1 << 20, 1 << 20]);
+    long("nn.conv2d", &[plane.clone(), plane], &[], 1 << 40);
+    long("topk", &[splat(&[huge]), Some(Literal::from_elements(&[1], &[1i64]).unwrap())], &[], (1 << 40) + 3);
+    // A row for each element of a column that is no splat.
+    let column = Some(random_tensor(DType::Float32, &[2, 1], 1).unwrap());
+    long("matmul", &[column, splat(&[1, huge])], &[], 1 << 41);
+    long("add", &[splat(&[1 << 20, 1 << 20]), random_tensor(DType::Float32, &[1, 1 << 20], 1)], &[], 1 << 41);
+    long("cumsum", &[splat(&[huge]), Some(Literal::scalar(0i64))], &[], (1 << 41) + 1);
+    // What is a splat again takes no time.
+    let limits = OpLimits { bytes: 64, steps: 8 };
+    assert!(within("add", &[splat(&[huge]), splat(&[huge])], &[], limits).is_ok());
+    assert!(within("sum", &[splat(&[huge, huge])], &[], limits).is_ok());
+    assert!(within("shape_of", &[splat(&[huge, huge])], &[], limits).is_ok());
+}
+
+#[test]
+fn extents_of_symbols_are_no_constants() {
+    let mut cx = Context::new(anfora_ops::standard());
+    let name = cx.names.intern("n");
+    let symbol = cx.types.dims.new_symbol(name);
+    let n = cx.types.dims.symbol(symbol);
+    let (op, shape) = (cx.ops.find("shape_to_tensor").unwrap(), cx.attr(Attr::Shape([n].into())));
+    let attrs = cx.named_attrs(&[("shape", shape)]);
+    let annotated = cx.types.error();
+    let ty = infer_op(&mut cx, op, &[], attrs, annotated).unwrap();
+    let limits = OpLimits { bytes: 64, steps: 8 };
+    assert_eq!(evaluate_op(&cx, op, attrs, &[], ty, limits), Err(OpError::Symbolic));
 }

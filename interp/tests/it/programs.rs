@@ -323,7 +323,7 @@ fn limits() {
          }
          def @list(%l: Any) -> Any { @list((%l, %l)) }",
     );
-    let limits = Limits { steps: 100_000, bytes: 1 << 20 };
+    let limits = Limits { steps: 100_000, bytes: 1 << 20, ..Limits::default() };
     let run = |limits, name: &str, input| {
         Interpreter::new(&module).limits(limits).run(name, &[input]).map(|_| ()).unwrap_err().kind
     };
@@ -334,6 +334,24 @@ fn limits() {
     assert_eq!(run(many, "list", i(0)), EvalErrorKind::Memory(1 << 20));
     let x = anfora_interp::random_tensor(anfora_ir::DType::Float32, &[1024], 1).unwrap();
     assert_eq!(run(many, "big", x), EvalErrorKind::Memory(1 << 20));
+    // A kernel on a splat may take no memory, and have no end. It is not begun.
+    let module = parse(
+        "def @product() {
+             let %row = zeros(shape=shape(1, 1099511627776));
+             let %column = zeros(shape=shape(1099511627776, 1));
+             nn.gemm(%row, %column)
+         }
+         def @total(%n: int32, %x: Tensor[(4, 4), float32]) -> Tensor[(4, 4), float32] {
+             if (less(%n, 1)) { %x } else { @total(subtract(%n, 1), matmul(%x, %x)) }
+         }",
+    );
+    let error = Interpreter::new(&module).run("product", &[]).map(|_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "the operators of the program take more than 274877906944 steps (in @product)");
+    // The steps of all calls count together: 64 for each product, and 2 for the numbers.
+    let x = anfora_interp::random_tensor(anfora_ir::DType::Float32, &[4, 4], 1).unwrap();
+    let total = |work| Interpreter::new(&module).limits(Limits { work, ..many }).run("total", &[i(10), x.clone()]);
+    assert!(total(1000).is_ok());
+    assert_eq!(total(640).map(|_| ()).unwrap_err().kind, EvalErrorKind::Work(640));
 }
 
 #[test]
@@ -348,7 +366,7 @@ fn garbage_is_collected() {
          }",
     );
     let x = anfora_interp::random_tensor(anfora_ir::DType::Float32, &[1024], 1).unwrap();
-    let limits = Limits { steps: u64::MAX, bytes: 256 << 10 };
+    let limits = Limits { steps: u64::MAX, bytes: 256 << 10, ..Limits::default() };
     let outcome = Interpreter::new(&module).limits(limits).run("main", &[i(3000), x.clone()]).unwrap();
     assert_eq!(outcome.tensor(), Some(&x));
 }

@@ -7,7 +7,6 @@ use super::tables::{Tables, is_private};
 use crate::body::Body;
 use crate::context::Context;
 use crate::entity::{AttrsId, ExprId, GlobalId};
-use crate::expr::Expr;
 use crate::function::{Function, FunctionKind};
 use crate::module::Module;
 
@@ -277,9 +276,6 @@ fn path_names(cx: &Context, body: &Body, lets: impl ExactSizeIterator<Item = Exp
     const LONGEST: usize = 8;
     let skip = lets.len().saturating_sub(LONGEST);
     let mut names = if skip > 0 { vec!["…".to_string()] } else { Vec::new() };
-    names.extend(lets.skip(skip).map(|id| match body.expr(id) {
-        Expr::Let { var, .. } => body.var_name(var).map_or("(unnamed)".to_string(), |n| clip(cx.names.get(n))),
-        _ => "(unnamed)".to_string(),
-    }));
+    names.extend(lets.skip(skip).map(|id| body.binding_name(cx, id).map_or("(unnamed)".to_string(), clip)));
     names
 }

@@ -28,6 +28,7 @@ use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
+use crate::diagnostics::Diagnostics;
 use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LiteralId, NameId, OpId, SideTable, TypeId};
 use crate::expr::{Expr, VarFlags, VarId};
 use crate::infer::infer_expr;
@@ -51,15 +52,15 @@ pub const MAX_ERRORS: usize = 20;
 ///
 /// # Errors
 /// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where it can.
-pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     parse_source(source.into(), registry)
 }
 
-fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module, Vec<Diagnostic>> {
+fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     let mut module = Module::new(registry);
     let mut parser = match Parser::new(&mut module.cx, source.text()) {
         Ok(parser) => parser,
-        Err(error) => return Err(vec![*error]),
+        Err(error) => return Err(Diagnostics::in_source(vec![*error], Some(source))),
     };
     let attrs = parser.module_items();
     let Parser { mut diagnostics, items, .. } = parser;
@@ -74,7 +75,7 @@ fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module
         }
     }
     module.cx.names.shrink();
-    module.set_source(Some(source));
+    module.set_source(Some(source.clone()));
     diagnostics.extend(infer_module_where(&mut module, |key| !typed.contains(&key)));
     if diagnostics.is_empty() {
         return Ok(module);
@@ -82,29 +83,29 @@ fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module
     diagnostics.sort_by_key(|d| d.span.as_ref().map_or(usize::MAX, |s| s.start));
     diagnostics.dedup_by(|a, b| a.span == b.span && a.message == b.message);
     diagnostics.truncate(MAX_ERRORS);
-    Err(diagnostics)
+    Err(Diagnostics::in_source(diagnostics, Some(source)))
 }
 
 /// Reads a type. A symbolic dimension that no function type in it binds is a new one for each name.
 ///
 /// # Errors
 /// If the text is not a type.
-pub fn parse_type(cx: &mut Context, text: &str) -> Result<TypeId, Vec<Diagnostic>> {
-    let mut parser = Parser::new(cx, text).map_err(|e| vec![*e])?;
+pub fn parse_type(cx: &mut Context, text: &str) -> Result<TypeId, Diagnostics> {
+    let mut parser = Parser::new(cx, text).map_err(|e| *e)?;
     let ty = parser.binding_types(|p| p.parse_type());
     let ty = ty.and_then(|ty| parser.expect(Kind::End).map(|_| ty));
-    parser.finish(ty)
+    parser.finish(ty, "type")
 }
 
 /// Reads an attribute value.
 ///
 /// # Errors
 /// If the text is not an attribute value.
-pub fn parse_attr(cx: &mut Context, text: &str) -> Result<AttrId, Vec<Diagnostic>> {
-    let mut parser = Parser::new(cx, text).map_err(|e| vec![*e])?;
+pub fn parse_attr(cx: &mut Context, text: &str) -> Result<AttrId, Diagnostics> {
+    let mut parser = Parser::new(cx, text).map_err(|e| *e)?;
     let attr = parser.run_attribute();
     let attr = attr.and_then(|attr| parser.expect(Kind::End).map(|_| attr));
-    parser.finish(attr)
+    parser.finish(attr, "attribute")
 }
 
 /// A syntax error was reported; what is being read cannot be gone on with.
@@ -263,10 +264,10 @@ impl<'s, 'c> Parser<'s, 'c> {
     }
 
     /// What a parse of a single type or attribute comes to.
-    fn finish<T>(self, result: Parsed<T>) -> Result<T, Vec<Diagnostic>> {
+    fn finish<T>(self, result: Parsed<T>, source: &str) -> Result<T, Diagnostics> {
         match result {
             Ok(value) if self.diagnostics.is_empty() => Ok(value),
-            _ => Err(self.diagnostics),
+            _ => Err(Diagnostics::in_source(self.diagnostics, Some(Arc::new(Source::new(source, self.text))))),
         }
     }
 

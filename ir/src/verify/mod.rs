@@ -22,6 +22,7 @@
 //! 11. *Symbols.* A symbolic dimension is named, in types and attributes, only where it is bound: from the parameter or `match_cast` on where it stands alone, to the end of
 //!     the function, `fn` or branch that this is in. It belongs to one global function.
 //! 12. *Globals.* A global that is named resolves. The signature of a function is that of its parameters and result, and its name leads back to it.
+//!     The attribute `global_symbol` of a function is a string that is not empty, and no two definitions have the same.
 //! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal form and holds no `fn`; from 2.1 on there are no
 //!     dataflow regions; from 2.3 on every function has the attribute `global_symbol`.
 //!
@@ -35,6 +36,7 @@ mod types;
 mod walk;
 
 use crate::diagnostic::Diagnostic;
+use crate::diagnostics::Diagnostics;
 use crate::entity::ExprId;
 use crate::module::{FunctionKey, Module};
 
@@ -89,7 +91,7 @@ impl VerifyReport {
 ///
 /// # Errors
 /// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in program order.
-pub fn verify_module(module: &Module) -> Result<VerifyReport, Vec<Diagnostic>> {
+pub fn verify_module(module: &Module) -> Result<VerifyReport, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let mut functions = Vec::new();
     for &key in module.order() {
@@ -100,7 +102,7 @@ pub fn verify_module(module: &Module) -> Result<VerifyReport, Vec<Diagnostic>> {
     verifier.function_attrs();
     verifier.effects();
     let form = functions.iter().map(|f| f.1).max().unwrap_or(Form::Anf);
-    verifier.errors.finish().map(|()| VerifyReport { form, functions })
+    verifier.errors.finish(module).map(|()| VerifyReport { form, functions })
 }
 
 /// Checks one function against all rules, the others being taken to be in order.
@@ -110,12 +112,24 @@ pub fn verify_module(module: &Module) -> Result<VerifyReport, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are.
-pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Vec<Diagnostic>> {
+pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Diagnostics> {
+    verify_functions(module, &[key])
+}
+
+/// Checks some functions against all rules, the others being taken to be in order, with one copy of the module's tables. Linear in the tables
+/// and in the functions that are checked; in the module, where one of these has an effect in a place that may have none. If one
+/// of them has the attribute `global_symbol`, no other definition of the module may have the same. The form is
+/// [`Form::Anf`] if they all are in A-normal form.
+///
+/// # Errors
+/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in the order given.
+pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
-    let form = verifier.function(key);
+    let form = keys.iter().filter_map(|&key| verifier.function(key)).max().unwrap_or(Form::Anf);
+    verifier.symbols_of_others(keys);
     verifier.function_attrs();
     verifier.effects();
-    verifier.errors.finish().map(|()| form.unwrap_or(Form::Anf))
+    verifier.errors.finish(module).map(|()| form)
 }
 
 /// Where something is wrong in a function.
@@ -146,7 +160,7 @@ impl Errors {
         }
     }
 
-    fn finish(mut self) -> Result<(), Vec<Diagnostic>> {
+    fn finish(mut self, module: &Module) -> Result<(), Diagnostics> {
         if self.list.is_empty() {
             return Ok(());
         }
@@ -154,6 +168,6 @@ impl Errors {
             let noun = if self.more == 1 { "error is" } else { "errors are" };
             self.list.push(Diagnostic::error(format!("{} more {noun} not shown", self.more)));
         }
-        Err(self.list)
+        Err(Diagnostics::in_source(self.list, module.source().cloned()))
     }
 }

@@ -1,6 +1,6 @@
 //! Rules 12 and 13, and the walk of each function.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ids::{Dangling, find_dangling};
 use super::symbols::Symbols;
@@ -11,10 +11,10 @@ use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::GlobalTarget;
 use crate::diagnostic::Diagnostic;
-use crate::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, TypeId};
+use crate::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, NameId};
 use crate::expr::{Expr, VarId};
 use crate::function::{Function, FunctionKind};
-use crate::infer::signature_type;
+use crate::invariant::GLOBAL_SYMBOL;
 use crate::module::{FunctionKey, Module};
 use crate::phase::{Phase, STANDARD_PHASES};
 use crate::purity::{BodyPurity, Purity};
@@ -34,6 +34,8 @@ pub(super) struct Verifier<'a> {
     pending: Vec<(AttrsId, Option<GlobalId>)>,
     seen_lists: FxHashSet<AttrsId>,
     seen_functions: FxHashSet<FunctionAttrId>,
+    /// The symbols of the definitions that were met, with the names of these.
+    linked: FxHashMap<NameId, &'a str>,
     sound: bool,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Verifier<'a> {
             pending: Vec::new(),
             seen_lists: FxHashSet::default(),
             seen_functions: FxHashSet::default(),
+            linked: FxHashMap::default(),
             sound: true,
         };
         verifier.phase = verifier.find_phase();
@@ -65,6 +68,7 @@ impl<'a> Verifier<'a> {
         let name = function_name(module, function.global);
         let walked = self.body(function, function.global)?;
         self.signature(key, function, name);
+        self.symbol(function, name);
         if !function.is_definition() {
             return None;
         }
@@ -171,8 +175,7 @@ impl<'a> Verifier<'a> {
                 return;
             }
         };
-        let params: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
-        let expected = signature_type(&mut self.types.cx, &params, ret);
+        let expected = function.signature(&mut self.types.cx, ret);
         if entry.signature != Some(expected) {
             let cx = &self.types.cx;
             let expected = cx.type_text(expected);
@@ -183,6 +186,51 @@ impl<'a> Verifier<'a> {
                 ))
                 .in_function(name)
             });
+        }
+    }
+
+    /// Checks the symbol of a function: a linker takes one definition of each.
+    fn symbol(&mut self, function: &Function, name: &'a str) {
+        let cx = &self.module.cx;
+        if function.attrs == cx.attrs.empty() {
+            return;
+        }
+        let Some(value) = cx.find_attr(function.attrs, GLOBAL_SYMBOL) else { return };
+        let symbol = match *cx.attrs.get(value) {
+            Attr::Str(symbol) if !cx.names.get(symbol).is_empty() => symbol,
+            _ => {
+                let message = "the attribute `global_symbol` of a function is a string that is not empty";
+                self.errors.report(|| in_function(Diagnostic::error(message), name));
+                return;
+            }
+        };
+        if !function.is_definition() {
+            return;
+        }
+        if let Some(other) = self.linked.insert(symbol, name) {
+            let symbol = cx.names.get(symbol);
+            self.errors.report(|| same_symbol(symbol, other, name));
+        }
+    }
+
+    /// Checks that no definition which is not among those that were checked has the symbol of one of these.
+    pub(super) fn symbols_of_others(&mut self, checked: &[FunctionKey]) {
+        if self.linked.is_empty() {
+            return;
+        }
+        let module = self.module;
+        let cx = &module.cx;
+        let checked: FxHashSet<FunctionKey> = checked.iter().copied().collect();
+        for (key, function) in module.functions() {
+            if checked.contains(&key) || !function.is_definition() {
+                continue;
+            }
+            let Some(value) = cx.find_attr(function.attrs, GLOBAL_SYMBOL) else { continue };
+            let Attr::Str(symbol) = *cx.attrs.get(value) else { continue };
+            if let Some(&name) = self.linked.get(&symbol) {
+                let other = function_name(module, function.global);
+                self.errors.report(|| same_symbol(cx.names.get(symbol), other, name));
+            }
         }
     }
 
@@ -267,6 +315,12 @@ impl<'a> Verifier<'a> {
 /// The name of a function of the module, and of what is in none: nothing.
 fn function_name(module: &Module, global: Option<GlobalId>) -> &str {
     global.map_or("", |g| module.cx.global_name(g))
+}
+
+/// The error of two definitions with one symbol, in the function `name`.
+fn same_symbol(symbol: &str, other: &str, name: &str) -> Diagnostic {
+    let message = format!("`@{other}` has the symbol \"{symbol}\" too");
+    in_function(Diagnostic::error(message), name).with_help("give one of them another `global_symbol`")
 }
 
 fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {

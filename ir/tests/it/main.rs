@@ -1,12 +1,15 @@
-//! The IR: text, verifier, equality and hashing, compaction, overlays, effects.
+//! The IR: text, verifier, equality and hashing, compaction, overlays, effects, functions from other modules.
 
 mod alpha;
 mod compact;
+mod errors;
 mod overlay;
 mod parser;
 mod printer;
 mod purity;
 mod registering;
 mod render;
+mod signature;
+mod take_over;
 mod tiny;
 mod verify;

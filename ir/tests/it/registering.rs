@@ -199,7 +199,7 @@ fn a_type_rule_that_panics_is_an_error_of_its_operator() {
     registry.register(OpDef::new("acme.broken", "", Arity::exactly(1), |_| panic!("of seven"))).unwrap();
     let text = "def @main(%x: float32) {\n  let %y = acme.broken(%x);\n  %y\n}\n";
     let errors = parse_module(Source::new("t.anf", text), Arc::new(registry)).expect_err("it has no type");
-    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    let [error] = &errors[..] else { panic!("{errors:?}") };
     assert_eq!(error.message, "`acme.broken` has no type: its type rule panics: of seven");
 }
 

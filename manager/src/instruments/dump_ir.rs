@@ -9,6 +9,7 @@ use crate::context::lock;
 use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
+use crate::output_file::write_file;
 use crate::pass::PassKind;
 
 /// Writes the module that a pipeline is given and the one that each pass made into a folder, as numbered files: `000_input.anf`,
@@ -64,7 +65,7 @@ impl DumpIr {
             .and_then(
                 |()| if *files == 0 && self.earlier == Earlier::Replaced { self.remove_earlier() } else { Ok(()) },
             )
-            .and_then(|()| std::fs::write(&path, text))
+            .and_then(|()| write_file(&path, |out| out.write_all(text.as_bytes())))
             .map_err(|e| PassError::new(format!("`{}` cannot be written", path.display())).with_cause(e))?;
         *files += 1;
         Ok(())

@@ -12,6 +12,7 @@ use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::line_diff::write_unified_diff;
 use crate::pass::PassKind;
+use crate::sink::Sink;
 
 use super::open_runs::OpenRuns;
 
@@ -57,8 +58,7 @@ enum Form {
 }
 
 struct State {
-    /// Absent when nobody reads it any more.
-    to: Option<Box<dyn Write + Send>>,
+    to: Sink,
     /// What the module was before each pass that is running, where that is needed.
     open: OpenRuns<Option<Snapshot>>,
 }
@@ -93,7 +93,7 @@ impl PrintIr {
             form: Form::Always,
             functions: None,
             options: PrintOptions::default(),
-            state: Mutex::new(State { to: Some(Box::new(to)), open: OpenRuns::default() }),
+            state: Mutex::new(State { to: Sink::new(to), open: OpenRuns::default() }),
         }
     }
 
@@ -137,19 +137,7 @@ impl PrintIr {
 
     /// Prints something under a heading.
     fn print(&self, print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PassError> {
-        let state = &mut *lock(&self.state);
-        let Some(to) = &mut state.to else { return Ok(()) };
-        let mut to = io::BufWriter::new(to);
-        let printed = print(&mut to).and_then(|()| to.flush());
-        // What could not be written is not tried again.
-        let _ = to.into_parts();
-        match printed {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                state.to = None;
-                Ok(())
-            }
-            printed => printed.map_err(|e| PassError::new("the module cannot be printed").with_cause(e)),
-        }
+        lock(&self.state).to.print(print)
     }
 
     /// The module, or those of its functions that are shown and of which `which` says that they are to be printed.
@@ -283,11 +271,9 @@ impl Instrument for PrintIr {
     fn on_error(&self, _: &Module, run: &PassRun<'_>, _: &PassFailure) {
         let state = &mut *lock(&self.state);
         state.open.end();
-        if self.after.is_now(run)
-            && let Some(to) = &mut state.to
-        {
+        if self.after.is_now(run) {
             // The failure is told elsewhere, also if this cannot be written.
-            let _ = writeln!(to, "// {} failed, and what it did was taken back\n", run.name());
+            let _ = state.to.print(|to| writeln!(to, "// {} failed, and what it did was taken back\n", run.name()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A file from which a failing pass can be run again, even if it took the process with it.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,6 +12,7 @@ use crate::error::{PassError, PassFailure};
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::open_runs::{OpenRuns, RunRole};
+use crate::output_file::{follow_links, write_file};
 use crate::reproducer_file::{MAGIC, header};
 
 /// Before each pass, writes what it takes to run that pass again into a file: the module as it is then, the pass with its options, and the
@@ -25,8 +26,9 @@ use crate::reproducer_file::{MAGIC, header};
 /// passes is written as a whole, with the module as it was then. One instrument keeps one file: that of the last pass, also where a context is used on
 /// several threads or for several modules.
 ///
-/// The file is written beside its place and then renamed, so it is whole at any time: a process that ends
-/// while it is written leaves that of the pass before, and what there is of it, which ends in `.part`. It survives the process, but is not forced to the
+/// The file is written beside its place and then renamed ([`write_file`](crate::write_file)), so it
+/// is whole at any time: a process that ends while it is written leaves that of the pass before,
+/// and what there is of it, which ends in `.part`. It survives the process, but is not forced to the
 /// disk, so not the machine. Cost: the module is printed once for each pass that runs.
 pub struct Reproducer {
     path: PathBuf,
@@ -66,22 +68,16 @@ impl Reproducer {
         run: &PassRun<'_>,
         failure: Option<&PassFailure>,
     ) -> Result<(), PassError> {
-        let mut temporary = self.path.as_os_str().to_owned();
-        temporary.push(format!(".{}.part", std::process::id()));
-        let temporary = PathBuf::from(temporary);
         let written = (|| -> io::Result<()> {
             if !is_ours {
                 check_place(&self.path)?;
             }
-            let mut out = BufWriter::with_capacity(1 << 16, File::create(&temporary)?);
-            out.write_all(header(run, failure).as_bytes())?;
-            write_module(module, &PrintOptions::default(), &mut out)?;
-            out.flush()?;
-            fs::rename(&temporary, &self.path)
+            write_file(&self.path, |mut out| {
+                out.write_all(header(run, failure).as_bytes())?;
+                write_module(module, &PrintOptions::default(), &mut out)
+            })
         })();
         written.map_err(|e| {
-            // The temporary file may not be there.
-            let _ = fs::remove_file(&temporary);
             PassError::new(format!("the reproducer `{}` cannot be written", self.path.display())).with_cause(e)
         })
     }
@@ -132,7 +128,7 @@ impl Instrument for Reproducer {
         let is_outermost = state.runs.end().is_some();
         if is_outermost && result.is_ok() && state.runs.is_empty() && std::mem::take(&mut state.written) {
             // Who took it away has seen it.
-            let _ = fs::remove_file(&self.path);
+            let _ = follow_links(&self.path).and_then(fs::remove_file);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Whether passes make well-formed modules.
 
-use anfora_ir::{Diagnostic, Module, verify_module};
+use anfora_ir::{Module, verify_module};
 
 use crate::error::PassError;
 use crate::info::Outcome;
 use crate::instrument::{Instrument, PassRun};
 use crate::pass::PassKind;
-use crate::phases::check_claim;
+use crate::verification::{check_all, ill_formed};
 
 /// Verifies the module after each pass that changed it, and looks whether what holds from the phase on that it claims does. A pass that made an ill-formed module has failed, and what it did is taken back.
 #[derive(Default)]
@@ -38,6 +38,10 @@ impl Instrument for VerifyEach {
         "VerifyEach"
     }
 
+    fn verifies(&self) -> bool {
+        true
+    }
+
     fn run_before(&self, module: &Module, run: &PassRun<'_>) -> Result<(), PassError> {
         if self.input == Input::Verified && run.depth() == 0 {
             verify_module(module).map_err(|found| ill_formed(found, "the module was ill-formed before the pass"))?;
@@ -48,19 +52,8 @@ impl Instrument for VerifyEach {
     fn run_after(&self, module: &Module, run: &PassRun<'_>, outcome: &Outcome) -> Result<(), PassError> {
         // What the passes of a sequence made was verified after each.
         if outcome.is_changed() && run.kind() != PassKind::Sequence {
-            const MADE: &str = "the pass made an ill-formed module";
-            verify_module(module).map_err(|found| ill_formed(found, MADE))?;
-            check_claim(module, run.context().registry()).map_err(|error| {
-                let message = format!("{MADE}: {}", error.message());
-                error.with_message(message)
-            })?;
+            check_all(module, run.context().registry())?;
         }
         Ok(())
     }
-}
-
-fn ill_formed(found: Vec<Diagnostic>, headline: &str) -> PassError {
-    let first = PassError::from(found);
-    let message = format!("{headline}: {}", first.message());
-    first.with_message(message)
 }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, FunctionKey, Module, compact_body};
-use anfora_manager::{
-    Analyses, FunctionPass, ModulePass, Outcome, Pass, PassContext, PassError, PassInfo, Sequential, run_pass,
-};
+use anfora_manager::{Analyses, FunctionPass, ModulePass, Outcome, Pass, PassError, PassInfo, Sequential, run_pass};
 
-use crate::support::{add_function, idle, module, set_bumps};
+use crate::support::{add_function, idle, module, set_bumps, unverified};
 
 /// The nodes of a body, and what they are.
 #[derive(PartialEq, Debug)]
@@ -116,7 +114,7 @@ fn poke_function(module: &mut Module, name: &str) {
 }
 
 fn run(passes: Vec<Arc<dyn Pass>>, module: &mut Module) -> Outcome {
-    Sequential::new(passes).unwrap().apply(module, &PassContext::new()).unwrap()
+    Sequential::new(passes).unwrap().apply(module, &unverified().build().unwrap()).unwrap()
 }
 
 #[test]
@@ -142,9 +140,9 @@ fn a_pass_alone_has_results_for_its_run() {
         }
         right(cx.analyses().of_function(module, FunctionKey::default(), inner.shape()).is_none())
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
     assert_eq!(counter.take(), 3);
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
     assert_eq!(counter.take(), 3);
 }
 
@@ -184,7 +182,7 @@ fn within_a_pass_every_edit_counts() {
         }
         Ok(())
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
     assert_eq!(counter.take(), 3 * 7);
 }
 
@@ -214,7 +212,7 @@ fn a_rollback_brings_back_what_was_right_before() {
         }
         Ok(())
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -226,20 +224,20 @@ fn a_failing_pass_leaves_what_was_right_before() {
     let fails = ModulePass::new("fails", 0, |module, cx| {
         poke_function(module, "f");
         set_bumps(module, 7);
-        run_pass(&idle("inner", 0), module, cx).map_err(PassError::from_error)?;
+        run_pass(&idle("inner", 0), module, cx)?;
         Err("no".into())
     });
     let tries = ModulePass::new("tries", 0, move |module, cx| {
         for (pass, runs) in [(&ask as &dyn Pass, 3), (&ask_module, 1)] {
-            run_pass(pass, module, cx).map_err(PassError::from_error)?;
+            run_pass(pass, module, cx)?;
             right(inner.take() == runs)?;
             right(run_pass(&fails, module, cx).is_err())?;
-            run_pass(pass, module, cx).map_err(PassError::from_error)?;
+            run_pass(pass, module, cx)?;
             right(inner.take() == 0)?;
         }
         Ok(())
     });
-    tries.apply(&mut module(), &PassContext::new()).unwrap();
+    tries.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -375,7 +373,7 @@ fn around(change: impl Pass + 'static) -> Result<(usize, usize), String> {
     let passes = Sequential::new(vec![ask.clone(), Arc::new(change), ask]).unwrap();
     let mut module = module();
     let before = crate::support::snapshot(&module);
-    match passes.apply(&mut module, &PassContext::new()) {
+    match passes.apply(&mut module, &unverified().build().unwrap()) {
         Ok(_) => Ok((bodies.take(), modules.take())),
         Err(failure) => {
             assert_eq!(crate::support::snapshot(&module), before, "it is taken back");
@@ -435,7 +433,7 @@ fn an_analysis_that_panics_leaves_no_result() {
         }));
         right(attempt.is_err() && *cx.analyses().get(func, Shape::of) == Shape::of(&func.function.body))
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -453,7 +451,7 @@ fn threads_share_results() {
         });
         right(inner.take() == 1)
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -470,7 +468,7 @@ fn passes_on_other_modules_do_not_take_results_away() {
         }
         right(inner.take() == 2)
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -489,7 +487,7 @@ fn results_that_are_preserved_do_not_pile_up() {
         // Those of the states that a rollback may bring back, and those that this pass holds.
         right(Arc::strong_count(&of_body) <= 5 && Arc::strong_count(&of_module) <= 5)
     });
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -507,7 +505,7 @@ fn what_panics_when_preserved_results_are_compared_is_a_failure() {
     let mut module = module();
     let passes = Sequential::new(vec![ask.clone(), Arc::new(poke_all().preserving::<Odd>()), ask]).unwrap();
     let before = crate::support::snapshot(&module);
-    let result = passes.apply(&mut module, &PassContext::new());
+    let result = passes.apply(&mut module, &unverified().build().unwrap());
     assert!(!module.has_edit());
     if cfg!(debug_assertions) {
         assert!(result.unwrap_err().to_string().contains("odd"));

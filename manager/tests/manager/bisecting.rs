@@ -74,7 +74,7 @@ fn a_pass_that_is_let_has_what_it_depends_on() {
 #[test]
 fn a_required_pass_is_counted_and_runs() {
     let bisect = Arc::new(Bisect::limit(0));
-    let cx = PassContext::builder().require("b").instrument(bisect.clone()).build().unwrap();
+    let cx = PassContext::builder().knowing("b").require("b").instrument(bisect.clone()).build().unwrap();
     let mut module = empty_module();
     passes(&["a", "b", "c"]).apply(&mut module, &cx).unwrap();
     assert_eq!(bumps(&module), 1);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anfora_manager::{
     ConfigDef, ConfigKind, ConfigValue, ModulePass, Pass, PassContext, PassContextBuilder, PassRegistry, RegistryError,
+    TextList,
 };
 
 use crate::support::empty_module;
@@ -20,6 +21,24 @@ static ORDER: ConfigDef = ConfigDef {
     default: ConfigValue::Str(Cow::Borrowed("depth")),
     doc: "Which way to go",
 };
+
+static SHARE: ConfigDef = ConfigDef::float("share", 0.0, 1.0, 0.5, "How much of it");
+static AXES: ConfigDef = ConfigDef::int_list("axes", -4, 3, &[0, 1], "Which axes");
+static NAMES: ConfigDef = ConfigDef::text_list("names", &[], "Which functions");
+static KINDS: ConfigDef = ConfigDef {
+    key: "kinds",
+    kind: ConfigKind::TextList { words: Some(&["call", "tuple", "branch"]) },
+    default: ConfigValue::TextList(TextList::Static(&["call"])),
+    doc: "Which expressions",
+};
+
+fn registry_of_lists() -> Arc<PassRegistry> {
+    let mut registry = PassRegistry::new();
+    for def in [&SHARE, &AXES, &NAMES, &KINDS] {
+        registry.register_config(def.clone()).unwrap();
+    }
+    Arc::new(registry)
+}
 
 fn registry() -> Arc<PassRegistry> {
     let mut registry = PassRegistry::new();
@@ -127,6 +146,12 @@ fn wrong_values_are_told() {
 }
 
 #[test]
+fn an_empty_setting_is_told_and_no_setting_is_the_defaults() {
+    assert_eq!(message(builder().config_text("")), "`` is not of the form KEY=VALUE");
+    assert_eq!(builder().build().unwrap().changed_config().count(), 0);
+}
+
+#[test]
 fn reading_as_another_type_is_told() {
     let cx = builder().config("FuseOps.max_depth", 300).build().unwrap();
     assert_eq!(
@@ -166,4 +191,119 @@ fn keys_are_declared_once_and_defaults_fit() {
     let name = ConfigDef::flag("a b", "");
     assert_eq!(registry.register_config(name).unwrap_err(), RegistryError::Name("a b".to_string()));
     assert_eq!(registry.configs().len(), 1);
+}
+
+#[test]
+fn numbers_and_lists_are_given_typed_or_as_text() {
+    let builder = || PassContext::builder().registry(registry_of_lists());
+    let defaults = builder().build().unwrap();
+    assert_eq!(defaults.config::<f64>("share"), Ok(0.5));
+    assert_eq!(defaults.config::<Vec<i64>>("axes"), Ok(vec![0, 1]));
+    assert_eq!(defaults.config::<Vec<String>>("names"), Ok(Vec::new()));
+    assert_eq!(defaults.config_of::<Vec<String>>(&KINDS), Ok(vec!["call".to_string()]));
+    assert_eq!(defaults.changed_config().count(), 0);
+    let typed = builder()
+        .config("share", 0.25)
+        .config("axes", vec![-1, 2])
+        .config("names", &["main", "a b"][..])
+        .config("kinds", vec!["tuple".to_string()]);
+    let text = builder()
+        .config_text("share=2.5e-1")
+        .config_text("axes = [ -1, 2 ]")
+        .config_text("names=[main,\"a b\"]")
+        .config_text("kinds=[tuple]");
+    for cx in [typed.build().unwrap(), text.build().unwrap()] {
+        assert_eq!(cx.config::<f64>("share"), Ok(0.25));
+        assert_eq!(cx.config::<Vec<i64>>("axes"), Ok(vec![-1, 2]));
+        assert_eq!(cx.config::<Vec<String>>("names"), Ok(vec!["main".to_string(), "a b".to_string()]));
+        let changed: Vec<String> = cx.changed_config().map(|(d, v)| format!("{}={v}", d.key)).collect();
+        assert_eq!(changed, ["share=0.25", "axes=[-1,2]", "names=[main,\"a b\"]", "kinds=[tuple]"]);
+        // What is printed is read as the same.
+        let again = changed.iter().fold(builder(), |b, text| b.config_text(text.as_str())).build().unwrap();
+        assert!(again.changed_config().eq(cx.changed_config()));
+    }
+    // A whole number does where any is wanted, and there is one zero.
+    assert_eq!(builder().config("share", 1).build().unwrap().config::<f64>("share"), Ok(1.0));
+    let zero = builder().config("share", -0.0).build().unwrap().config::<f64>("share").unwrap();
+    assert!(zero == 0.0 && zero.is_sign_positive());
+    assert_eq!(builder().config_text("axes=[]").build().unwrap().config::<Vec<i64>>("axes"), Ok(Vec::new()));
+}
+
+#[test]
+fn wrong_numbers_and_lists_are_told() {
+    let builder = || PassContext::builder().registry(registry_of_lists());
+    for (text, found) in [("2", "2.0"), ("-0.1", "-0.1"), ("NaN", "NaN"), ("inf", "inf"), ("half", "half"), ("", "")] {
+        let said = message(builder().config_text(format!("share={text}")));
+        assert_eq!(said, format!("`share` takes a number from 0.0 to 1.0, not `{found}`"));
+    }
+    let axes = "`axes` takes a list of whole numbers from -4 to 3 (such as `[1,2]`), not";
+    for (text, found) in
+        [("[0,4]", "4"), ("1", "1"), ("[1", "[1"), ("[1,]", "[1,]"), ("[a]", "[a]"), ("[1 2]", "[1 2]"), ("", "")]
+    {
+        assert_eq!(message(builder().config_text(format!("axes={text}"))), format!("{axes} `{found}`"));
+    }
+    assert_eq!(message(builder().config("axes", 1)), format!("{axes} `1`"));
+    assert_eq!(
+        message(builder().config_text("kinds=[call,tupel]")),
+        "unknown value of `kinds` `tupel`; did you mean `tuple`? (known: branch, call, tuple)"
+    );
+    assert_eq!(
+        message(builder().config("names", "main")),
+        "`names` takes a list of texts (such as `[a,b]`), not `main`"
+    );
+    let cx = builder().build().unwrap();
+    assert!(cx.config::<f64>("axes").is_err() && cx.config::<Vec<String>>("axes").is_err());
+    assert!(cx.config::<i64>("share").is_err() && cx.config::<Vec<i64>>("names").is_err());
+    let mut registry = PassRegistry::new();
+    let outside = ConfigDef::float("x", 0.0, 1.0, 2.0, "");
+    assert_eq!(registry.register_config(outside).unwrap_err(), RegistryError::Default("x"));
+    let outside = ConfigDef::int_list("x", 0, 1, &[0, 2], "");
+    assert_eq!(registry.register_config(outside).unwrap_err(), RegistryError::Default("x"));
+}
+
+#[test]
+fn whatever_is_printed_is_read_as_the_same() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let letters: Vec<char> = "ab9 ,\"\\[]{}=._-\n\u{e9}\t'".chars().collect();
+    let any_float = ConfigDef::float("x", f64::MIN, f64::MAX, 0.0, "");
+    let any_ints = ConfigDef::int_list("x", i64::MIN, i64::MAX, &[], "");
+    let any_texts = ConfigDef::text_list("x", &[], "");
+    for _ in 0..5000 {
+        let float = f64::from_bits(random.u64(..));
+        if float.is_finite() {
+            let value = any_float.check(float.into()).unwrap();
+            assert_eq!(any_float.parse(&value.to_string()), Ok(value));
+        } else {
+            assert!(any_float.check(float.into()).is_err());
+        }
+        let ints: Vec<i64> = (0..random.usize(..5)).map(|_| random.i64(..)).collect();
+        let value = any_ints.check(ints.into()).unwrap();
+        assert_eq!(any_ints.parse(&value.to_string()), Ok(value));
+        let text = |random: &mut fastrand::Rng| -> String {
+            (0..random.usize(..6)).map(|_| letters[random.usize(..letters.len())]).collect()
+        };
+        let texts: Vec<String> = (0..random.usize(..5)).map(|_| text(&mut random)).collect();
+        let value = any_texts.check(texts.into()).unwrap();
+        assert_eq!(any_texts.parse(&value.to_string()), Ok(value));
+        // Any text is read as a list or refused.
+        let _ = any_texts.parse(&text(&mut random));
+    }
+}
+
+#[test]
+fn numbers_have_each_another_name() {
+    static EXTENTS: [ConfigDef; 1] = [ConfigDef {
+        key: "extents",
+        kind: ConfigKind::Numbers { min: 0, max: 9 },
+        default: ConfigValue::Numbers(Vec::new()),
+        doc: "Extents by name",
+    }];
+    let numbers = |names: [&str; 2]| names.map(|n| (n.to_string(), 3)).to_vec();
+    let mut options = anfora_manager::Options::new("P", &EXTENTS);
+    let twice = options.set("extents", numbers(["n", "n"])).unwrap_err();
+    assert_eq!(twice.to_string(), "`n` is given more than once");
+    assert_eq!(options.text(), "");
+    options.set("extents", numbers(["n", "m"])).unwrap();
+    assert_eq!(options.text(), "{n=3,m=3}");
+    assert_eq!(EXTENTS[0].parse("a=1,b=2,a=1").unwrap_err().to_string(), "`a` is given more than once");
 }

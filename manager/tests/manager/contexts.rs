@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anfora_ir::{Diagnostic, Module, Severity};
 use anfora_manager::{
-    Instrument, ModulePass, Outcome, Pass, PassContext, PassError, PassRegistry, PassRun, ScopeGuard,
+    Instrument, ModulePass, Outcome, Pass, PassContext, PassContextBuilder, PassError, PassRegistry, PassRun,
+    ScopeGuard,
 };
 
 use crate::support::{Log, Mischief, Recorder, context, empty_module, idle, module};
@@ -108,6 +109,9 @@ fn a_derived_context_is_the_same_but_for_what_is_said() {
     let log = Log::default();
     let cx = PassContext::builder()
         .opt_level(1)
+        .knowing("a")
+        .knowing("b")
+        .knowing("c")
         .require("a")
         .disable("b")
         .instrument(Recorder::new("i", &log))
@@ -143,6 +147,45 @@ fn misspelt_passes_are_told() {
         );
     }
     assert!(build("FoldConstant").0.is_ok() && build("Mine").1.is_ok());
+}
+
+#[test]
+fn passes_that_nobody_registered_are_named_only_where_they_are_said_to_be_known() {
+    let known = || PassContext::builder().knowing("Mine");
+    let message = |builder: PassContextBuilder| builder.build().unwrap_err().to_string();
+    for builder in [known().require("Mina"), known().disable("Mina")] {
+        assert_eq!(message(builder), "unknown pass `Mina`; did you mean `Mine`? (known: Mine)");
+    }
+    assert_eq!(message(PassContext::builder().require("X")), "unknown pass `X` (there are none)");
+    assert!(known().require("Mine").disable("Mine").build().is_ok());
+    // What is known is known where a context derives from it, too.
+    assert!(known().build().unwrap().derive().disable("Mine").build().is_ok());
+}
+
+#[test]
+fn the_instruments_of_a_context_can_be_read() {
+    let names = |cx: &PassContext| cx.instruments().iter().map(|i| i.name().to_string()).collect::<Vec<_>>();
+    let log = Log::default();
+    let cx = PassContext::builder()
+        .instrument(Recorder::new("first", &log))
+        .instrument(Arc::new(anfora_manager::PassTiming::new()))
+        .build()
+        .unwrap();
+    assert_eq!(names(&cx), ["first", "PassTiming"]);
+    assert_eq!(names(&cx.derive().without_instruments().build().unwrap()), [""; 0]);
+    assert_eq!(names(&PassContext::new()), [""; 0]);
+    cx.override_instruments(vec![Recorder::new("second", &log)]).unwrap();
+    assert_eq!(names(&cx), ["second"]);
+    // Passes can read them, on other threads too, where they are not run.
+    let read = anfora_manager::ModulePass::new("read", 0, |_, cx| match cx.instruments().len() {
+        1 => Ok(()),
+        n => Err(format!("{n} instruments").into()),
+    });
+    read.apply(&mut module(), &cx).unwrap();
+    let broken = Recorder::with("broken", &log, Mischief::Fail("exit"));
+    cx.override_instruments(vec![broken]).unwrap();
+    assert!(cx.scope(|| ()).is_err());
+    assert_eq!(names(&cx), [""; 0]);
 }
 
 #[test]

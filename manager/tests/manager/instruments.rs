@@ -102,6 +102,7 @@ fn a_vetoed_pass_is_skipped_and_the_next_one_runs() {
 fn a_required_pass_is_not_asked_about() {
     let log = Log::default();
     let cx = PassContext::builder()
+        .knowing("pass")
         .require("pass")
         .opt_level(0)
         .instrument(Recorder::with("i", &log, Mischief::Veto))
@@ -114,8 +115,13 @@ fn a_required_pass_is_not_asked_about() {
 #[test]
 fn a_disabled_pass_is_not_asked_about_either() {
     let log = Log::default();
-    let cx =
-        PassContext::builder().require("pass").disable("pass").instrument(Recorder::new("i", &log)).build().unwrap();
+    let cx = PassContext::builder()
+        .knowing("pass")
+        .require("pass")
+        .disable("pass")
+        .instrument(Recorder::new("i", &log))
+        .build()
+        .unwrap();
     let outcome = idle("pass", 0).apply(&mut empty_module(), &cx).unwrap();
     assert_eq!(outcome, Outcome::Skipped(SkipReason::Disabled));
     assert_eq!(log.take(), [""; 0]);

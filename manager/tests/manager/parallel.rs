@@ -10,7 +10,7 @@ use anfora_manager::{
     FunctionEdit, FunctionPass, MAX_THREADS, ModulePass, Outcome, Pass, PassContext, PassError, PassRemark, Statistics,
 };
 
-use crate::support::{Log, Recorder, add_function, idle, module, module_of, snapshot};
+use crate::support::{Log, Recorder, add_function, idle, module, module_of, snapshot, unverified};
 
 const FUNCTIONS: usize = 1000;
 
@@ -24,7 +24,7 @@ fn many() -> Module {
 
 /// A context that shares out however small modules are.
 fn context(threads: usize) -> PassContext {
-    PassContext::builder().threads(threads).worth_sharing(0).build().unwrap()
+    unverified().threads(threads).worth_sharing(0).build().unwrap()
 }
 
 fn number(func: &FunctionEdit<'_>) -> usize {
@@ -134,12 +134,12 @@ fn it_really_is_several_threads() {
     assert_eq!(run(&derived, &mut many()), workers, "and shared with contexts that derive from this one");
     assert_eq!(run(&cx.derive().threads(1).build().unwrap(), &mut many()), here);
     // What is small, or one function, is not worth the handing over.
-    let small = PassContext::builder().threads(2).build().unwrap();
+    let small = unverified().threads(2).build().unwrap();
     assert_eq!(run(&small, &mut module()), here);
     assert_eq!(run(&cx, &mut module_of(&["f"])), here);
-    assert_eq!(PassContext::new().threads(), 1);
-    assert!(PassContext::builder().threads(0).build().unwrap().threads() >= 1);
-    assert_eq!(PassContext::builder().threads(usize::MAX).build().unwrap().threads(), MAX_THREADS);
+    assert_eq!(unverified().build().unwrap().threads(), 1);
+    assert!(unverified().threads(0).build().unwrap().threads() >= 1);
+    assert_eq!(unverified().threads(usize::MAX).build().unwrap().threads(), MAX_THREADS);
 }
 
 #[test]
@@ -297,14 +297,14 @@ fn errors_that_let_a_pass_go_on_are_all_there() {
 fn the_context_is_inherited_and_instruments_stay_on_their_thread() {
     for threads in [1, 4] {
         let log = Log::default();
-        let cx = PassContext::builder()
+        let cx = unverified()
             .threads(threads)
             .worth_sharing(0)
             .opt_level(3)
             .instrument(Recorder::new("I", &log))
             .build()
             .unwrap();
-        let outer = PassContext::builder().opt_level(1).build().unwrap();
+        let outer = unverified().opt_level(1).build().unwrap();
         let inner = Arc::new(AtomicUsize::new(0));
         let seen = inner.clone();
         let look = FunctionPass::new("look", 0, move |_, _, cx| {
@@ -312,7 +312,7 @@ fn the_context_is_inherited_and_instruments_stay_on_their_thread() {
             assert_eq!((cx.opt_level(), cx.pass(), cx.depth()), (3, Some("look"), 1));
             assert_eq!((current.opt_level(), current.pass(), current.depth()), (3, Some("look"), 1));
             // A context that is entered and not left is current no longer than the function is worked on.
-            let guard = PassContext::builder().opt_level(0).build().unwrap().enter()?;
+            let guard = unverified().opt_level(0).build().unwrap().enter()?;
             assert_eq!(PassContext::current().opt_level(), 0);
             std::mem::forget(guard);
             seen.fetch_add(1, Ordering::Relaxed);

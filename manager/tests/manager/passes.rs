@@ -150,7 +150,15 @@ fn the_level_holds_wherever_a_pass_is_run() {
 
 #[test]
 fn disabled_beats_required_and_required_beats_the_level() {
-    let cx = PassContext::builder().opt_level(0).require("a").require("b").disable("b").build().unwrap();
+    let cx = PassContext::builder()
+        .opt_level(0)
+        .knowing("a")
+        .knowing("b")
+        .require("a")
+        .require("b")
+        .disable("b")
+        .build()
+        .unwrap();
     let mut module = empty_module();
     let a = ModulePass::new("a", 3, |m, _| {
         set_bumps(m, 1);

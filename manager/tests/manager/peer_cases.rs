@@ -10,7 +10,9 @@ use anfora_manager::{
     PassTiming, Sequential,
 };
 
-use crate::support::{Log, Mischief, Recorder, add_function, bump, bumps, context, empty_module, idle, module, wreck};
+use crate::support::{
+    Log, Mischief, Recorder, add_function, bump, bumps, context, empty_module, idle, module, unverified, wreck,
+};
 
 /// A pass that notes that it runs.
 fn noting(name: &str, level: u8, log: &Log) -> Arc<dyn Pass> {
@@ -53,7 +55,7 @@ fn an_instrument_may_let_only_passes_of_a_name_run() {
         }
     }
     let log = Log::default();
-    let cx = PassContext::builder().instrument(Arc::new(Only("third"))).build().unwrap();
+    let cx = unverified().instrument(Arc::new(Only("third"))).build().unwrap();
     for name in ["first", "second", "third"] {
         noting(name, 0, &log).apply(&mut empty_module(), &cx).unwrap();
     }
@@ -119,7 +121,7 @@ impl Instrument for Counts {
 fn an_instrument_counts_from_enter_to_exit_and_sequences_in_sequences_count() {
     let log = Log::default();
     let counts = Arc::new(Counts::default());
-    let cx = PassContext::builder().instrument(counts.clone()).build().unwrap();
+    let cx = unverified().instrument(counts.clone()).build().unwrap();
     let inner = sequence(vec![noting("a", 0, &log), noting("b", 0, &log)]);
     let passes = sequence(vec![Arc::new(inner), noting("c", 0, &log)]);
     cx.scope(|| {
@@ -185,11 +187,11 @@ fn sequences_in_sequences_heed_level_lists_and_order() {
         make().apply(&mut module(), &cx).unwrap();
         log.take()
     };
-    let level = || PassContext::builder().opt_level(0);
+    let level = || unverified().opt_level(0);
     assert_eq!(run(level().build().unwrap()), ["first", "low", "last"]);
-    let lists = level().require("high").require("low").require("not in the pipeline").disable("low");
+    let lists = level().knowing("high").knowing("low").require("high").require("low").disable("low");
     assert_eq!(run(lists.build().unwrap()), ["first", "high", "last"]);
-    assert_eq!(run(PassContext::builder().opt_level(3).build().unwrap()), ["first", "high", "low", "last"]);
+    assert_eq!(run(unverified().opt_level(3).build().unwrap()), ["first", "high", "low", "last"]);
     let passes = make();
     assert_eq!(passes.passes()[1].passes()[0].info().name, "high");
 }
@@ -198,8 +200,8 @@ fn sequences_in_sequences_heed_level_lists_and_order() {
 fn a_context_of_a_level_skips_passes_of_a_sequence_in_an_outer_context() {
     let log = Log::default();
     let passes = sequence(vec![noting("one", 1, &log), noting("two", 2, &log), noting("three", 3, &log)]);
-    let outer = PassContext::builder().opt_level(3).build().unwrap();
-    let inner = PassContext::builder().opt_level(1).build().unwrap();
+    let outer = unverified().opt_level(3).build().unwrap();
+    let inner = unverified().opt_level(1).build().unwrap();
     outer
         .scope(|| {
             passes.apply(&mut module(), &PassContext::current()).unwrap();
@@ -250,7 +252,7 @@ fn function_passes_see_the_functions_that_module_passes_before_them_added() {
     };
     let run = |passes: Vec<Arc<dyn Pass>>| {
         let mut module = module();
-        sequence(passes).apply(&mut module, &PassContext::new()).unwrap();
+        sequence(passes).apply(&mut module, &unverified().build().unwrap()).unwrap();
         marks(&module)
             .into_iter()
             .map(|(name, marked)| format!("{name}{}", if marked { "!" } else { "" }))
@@ -272,7 +274,7 @@ fn three_deep(mischief: [Mischief; 3], work: impl FnOnce(&PassContext)) -> Vec<S
         .zip(mischief)
         .map(|((name, level), mischief)| {
             let recorder = Recorder::with(name, &log, mischief);
-            PassContext::builder().opt_level(level).instrument(recorder).build().unwrap()
+            unverified().opt_level(level).instrument(recorder).build().unwrap()
         })
         .collect();
     let outside = PassContext::current().opt_level();
@@ -332,7 +334,7 @@ fn a_panic_on_a_thread_that_was_given_the_context_three_contexts_deep() {
             let worker = std::thread::scope(|scope| {
                 scope
                     .spawn(|| {
-                        let _guard = PassContext::builder().opt_level(9).build().unwrap().enter().unwrap();
+                        let _guard = unverified().opt_level(9).build().unwrap().enter().unwrap();
                         cx.count("seen", 1);
                         panic!("on the thread")
                     })
@@ -352,6 +354,6 @@ fn a_panic_on_a_thread_that_was_given_the_context_three_contexts_deep() {
 fn a_panic_in_a_sequence_keeps_what_came_before_and_says_where() {
     let mut module = module();
     let passes = sequence(vec![Arc::new(bump("good")), Arc::new(wreck("bad", || panic!("here")))]);
-    let failure = passes.apply(&mut module, &PassContext::new()).unwrap_err();
+    let failure = passes.apply(&mut module, &unverified().build().unwrap()).unwrap_err();
     assert_eq!((failure.pass(), bumps(&module)), ("bad", 1));
 }

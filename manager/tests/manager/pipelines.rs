@@ -230,3 +230,101 @@ fn a_maker_of_another_name_is_told() {
         "pass `One` cannot be made: its maker made a pass called `Other`"
     );
 }
+
+/// A pass with options of every kind that are not single words.
+fn with_lists() -> PassRegistry {
+    let mut registry = PassRegistry::new();
+    anfora_manager::register_pass! {
+        in registry;
+        /// Shows what it was given
+        ModulePass("Show", 0);
+        options {
+            /// a part
+            share: f64 [0.0..=1.0] = 0.5,
+            /// any number
+            any: f64 = -1.5,
+            /// places
+            axes: Vec<i64> [0..=7] = &[0, 1],
+            /// names
+            names: Vec<String> = &["main"],
+            /// a text
+            header: String = "",
+        }
+        run {
+            let shown = format!("{share:?} {any:?} {axes:?} {names:?} {header:?}");
+            move |_module, cx| {
+                cx.remark(anfora_ir::Diagnostic::remark(shown.clone()));
+                Ok(())
+            }
+        }
+    }
+    .unwrap();
+    registry
+}
+
+#[test]
+fn numbers_and_lists_are_options() {
+    let registry = with_lists();
+    let shown = |pipeline: &str| {
+        let pipeline = parse_pipeline(&registry, pipeline).unwrap_or_else(|e| panic!("{e}\n{}", e.marked()));
+        let cx = PassContext::new();
+        pipeline.apply(&mut empty_module(), &cx).unwrap();
+        (pipeline.to_string(), cx.take_remarks().remove(0).diagnostic.message)
+    };
+    let defaults = r#"0.5 -1.5 [0, 1] ["main"] """#;
+    assert_eq!(shown("Show"), ("Show".to_string(), defaults.to_string()));
+    assert_eq!(shown("Show{axes=[0,1],names=[main],share=0.50}").0, "Show");
+    let all = r#"Show { names = [ "a b" , c, "]" ], axes=[], any = 1e-9, share=1, header="[x]" }"#;
+    let printed = r#"Show{share=1.0,any=1e-9,axes=[],names=["a b",c,"]"],header="[x]"}"#;
+    let values = r#"1.0 1e-9 [] ["a b", "c", "]"] "[x]""#;
+    assert_eq!(shown(all), (printed.to_string(), values.to_string()));
+    assert_eq!(shown(printed), (printed.to_string(), values.to_string()));
+}
+
+#[test]
+fn wrong_numbers_and_lists_point_at_the_column() {
+    let registry = with_lists();
+    let error = |text: &str| {
+        let error = parse_pipeline(&registry, text).unwrap_err();
+        (error.column, error.message)
+    };
+    let (column, message) = error("Show{share=1.5}");
+    assert_eq!((column, &*message), (12, "`share` takes a number from 0.0 to 1.0, not `1.5`"));
+    let (column, message) = error("Show{axes=[1,9]}");
+    assert_eq!(
+        (column, &*message),
+        (11, "`axes` takes a list of whole numbers from 0 to 7 (such as `[1,2]`), not `9`")
+    );
+    let (column, message) = error("Show{axes=1}");
+    assert_eq!((column, message.ends_with("not `1`")), (11, true));
+    let (column, message) = error("Show{axes=[1");
+    assert_eq!((column, &*message), (13, "expected `,` or `]`, found the end"));
+    let (column, message) = error("Show{axes=[1,]}");
+    assert_eq!((column, &*message), (14, "expected a value, found `]`"));
+    let (column, message) = error("Show{header=[a]}");
+    assert_eq!((column, &*message), (13, "`header` takes a text, not `[a]`"));
+    let (column, message) = error("Show{axis=[1]}");
+    assert_eq!((column, message.starts_with("unknown option of Show `axis`; did you mean `axes`?")), (6, true));
+}
+
+#[test]
+fn whatever_options_are_printed_as_is_read_as_the_same() {
+    let registry = with_lists();
+    let defs = registry.passes()[0].options();
+    let mut random = fastrand::Rng::with_seed(3);
+    let letters: Vec<char> = "ab9 ,\"\\[]{}=.\n".chars().collect();
+    for _ in 0..2000 {
+        let mut text =
+            || -> String { (0..random.usize(..6)).map(|_| letters[random.usize(..letters.len())]).collect() };
+        let (header, names) = (text(), (0..3).map(|_| text()).collect::<Vec<String>>());
+        let mut options = anfora_manager::Options::new("Show", defs);
+        options.set("header", header).unwrap();
+        options.set("names", names).unwrap();
+        options.set("axes", (0..random.usize(..4)).map(|_| random.i64(0..8)).collect::<Vec<i64>>()).unwrap();
+        options.set("share", random.f64()).unwrap();
+        options.set("any", random.i64(..) as f64 / 3.0).unwrap();
+        let pipeline = format!("Show{}", options.text());
+        let read = parse_pipeline(&registry, &pipeline).unwrap_or_else(|e| panic!("{e}\n{}", e.marked()));
+        assert_eq!(read.to_string(), pipeline);
+    }
+}

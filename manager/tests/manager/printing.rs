@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use anfora_ir::{Expr, PrintLiterals, PrintOptions};
-use anfora_manager::{Instrument, ModulePass, Pass, PassContext, PassError, PrintIr, PrintWhen, Sequential};
+use anfora_manager::{Instrument, ModulePass, Outcome, Pass, PassContext, PrintIr, PrintWhen, Sequential};
 use expect_test::{Expect, expect};
 
-use crate::support::{add_function, bump, bumps, empty_module, idle, module};
+use crate::support::{add_function, bump, bumps, empty_module, idle, module, module_of};
 
 /// A place to print to.
 #[derive(Clone, Default)]
@@ -221,7 +221,7 @@ fn only_the_functions_that_were_asked_for_are_printed() {
 fn constants_are_left_out_where_that_is_asked_for() {
     let pass = ModulePass::new("Constant", 0, |module, _| {
         let values: Vec<f32> = (0..100u8).map(f32::from).collect();
-        let literal = anfora_ir::Literal::from_elements(&[100], &values).map_err(PassError::from_error)?;
+        let literal = anfora_ir::Literal::from_elements(&[100], &values)?;
         let attr = module.cx.literals.intern(literal);
         let attr = module.cx.attr(anfora_ir::Attr::Literal(attr));
         let attrs = module.cx.with_attr(module.attrs(), "table", Some(attr));
@@ -266,4 +266,53 @@ fn a_pass_that_fails_is_said_to_have() {
 
     "#]]
     .assert_eq(&page.take());
+}
+
+#[test]
+fn a_pass_prints_the_module_where_the_context_says() {
+    let mut registry = anfora_manager::PassRegistry::new();
+    registry.register(anfora_manager::PRINT_IR).unwrap();
+    registry.register_pass(crate::support::bump("Bump"), "").unwrap();
+    let registry = Arc::new(registry);
+    let written = Page::default();
+    let cx = PassContext::builder().registry(registry.clone()).print_to(written.clone()).build().unwrap();
+    let text = r#"PrintIR,PrintIR{header="before the\nbump"},Bump,PrintIR{header="after folding"}"#;
+    let pipeline = anfora_manager::parse_pipeline(&registry, &text.replace("\\n", "\n")).unwrap();
+    let mut module = module_of(&["f"]);
+    let before = module.to_string();
+    assert!(pipeline.apply(&mut module, &cx).unwrap().is_changed());
+    let after = module.to_string();
+    assert_ne!(before, after);
+    assert_eq!(
+        written.take(),
+        format!(
+            "// PrintIR\n{before}\n// PrintIR: before the\n// bump\n{before}\n// PrintIR: after folding\n{after}\n"
+        )
+    );
+    // A context that derives prints at the same place; the module is left as it is.
+    let derived = cx.derive().opt_level(0).build().unwrap();
+    let print = registry.make("PrintIR").unwrap();
+    assert_eq!(print.apply(&mut module, &derived).unwrap(), Outcome::Unchanged);
+    assert_eq!(written.take(), format!("// PrintIR\n{after}\n"));
+}
+
+#[test]
+fn a_pass_whose_text_nobody_reads_any_more_goes_on_and_one_that_cannot_write_fails() {
+    struct Failing(std::io::ErrorKind);
+    impl std::io::Write for Failing {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut registry = anfora_manager::PassRegistry::new();
+    registry.register(anfora_manager::PRINT_IR).unwrap();
+    let print = registry.make("PrintIR").unwrap();
+    for (kind, fails) in [(std::io::ErrorKind::BrokenPipe, false), (std::io::ErrorKind::StorageFull, true)] {
+        let cx = PassContext::builder().print_to(Failing(kind)).build().unwrap();
+        let mut module = module_of(&["f"]);
+        assert_eq!(print.apply(&mut module, &cx).is_err(), fails);
+    }
 }

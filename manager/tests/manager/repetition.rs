@@ -8,7 +8,7 @@ use anfora_manager::{
 };
 use fastrand::Rng;
 
-use crate::support::{Log, add_function, bump, empty_module, module, set_bumps, snapshot};
+use crate::support::{Log, add_function, bump, empty_module, module, set_bumps, snapshot, unverified};
 
 fn repeat(passes: Vec<Arc<dyn Pass>>) -> Repeat {
     Repeat::new(passes, 8).unwrap()
@@ -67,7 +67,7 @@ fn callers(n: usize) -> Module {
 }
 
 fn rounds_of(pass: &Repeat, module: &mut Module) {
-    pass.apply(module, &PassContext::new()).unwrap();
+    pass.apply(module, &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -219,14 +219,14 @@ fn bump_once() -> impl Pass {
     let done = Mutex::new(false);
     ModulePass::new("bump once", 0, move |module, cx| {
         if !std::mem::replace(&mut *done.lock().unwrap(), true) {
-            bump("bump").apply(module, cx).map_err(anfora_manager::PassError::from_error)?;
+            bump("bump").apply(module, cx)?;
         }
         Ok(())
     })
 }
 
 fn rounds_of_any(pass: &dyn Pass) {
-    pass.apply(&mut module(), &PassContext::new()).unwrap();
+    pass.apply(&mut module(), &unverified().build().unwrap()).unwrap();
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn the_result_is_the_same() {
         let key = module.find("g").unwrap();
         let (f, cx) = module.get_mut(key).unwrap();
         f.attrs = cx.with_attr(f.attrs, "one", Some(value));
-        let outcome = passes(all).apply(&mut module, &PassContext::new()).unwrap();
+        let outcome = passes(all).apply(&mut module, &unverified().build().unwrap()).unwrap();
         (outcome, snapshot(&module))
     };
     assert_eq!(run(false), run(true));
@@ -300,7 +300,7 @@ fn what_was_reported_is_reported_again() {
 #[test]
 fn a_body_that_was_assigned_is_another() {
     for threads in [1, 2] {
-        let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
+        let cx = unverified().threads(threads).worth_sharing(0).build().unwrap();
         let log = Log::default();
         let rebuild = FunctionPass::new("rebuild", 0, |func, _, _| {
             if func.name() == "g" && func.function.body.params().len() == 1 {
@@ -438,7 +438,7 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
             (0..2 + random.usize(..5)).map(|_| (random.usize(..9), random.usize(..3))).collect();
         let nested = random.usize(..3);
         let run = |all: bool, threads: usize| {
-            let cx = PassContext::builder().threads(threads).worth_sharing(0).build().unwrap();
+            let cx = unverified().threads(threads).worth_sharing(0).build().unwrap();
             let make = |&(kind, after): &(usize, usize)| -> Arc<dyn Pass> {
                 match kind {
                     0..4 => Arc::new(function_pass(kind, all)),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anfora_manager::{Instrument, ModulePass, Pass, PassContext, RunLog, Sequential, VerifyEach};
 
-use crate::support::{bump, empty_module, idle};
+use crate::support::{bump, empty_module, idle, unverified};
 
 fn with(instrument: Arc<dyn Instrument>) -> PassContext {
-    PassContext::builder().instrument(instrument).build().unwrap()
+    unverified().instrument(instrument).build().unwrap()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn an_ill_formed_result_is_taken_back_and_names_pass_function_and_binding() {
 #[test]
 fn an_ill_formed_input_is_not_the_fault_of_the_pass() {
     let mut module = crate::support::module();
-    breaks("bad").apply(&mut module, &PassContext::new()).unwrap();
+    breaks("bad").apply(&mut module, &unverified().build().unwrap()).unwrap();
     let passes = Sequential::new(vec![Arc::new(bump("good"))]).unwrap();
     let failure = passes.apply(&mut module, &with(Arc::new(VerifyEach::with_input()))).unwrap_err();
     assert!(failure.error().message().starts_with("the module was ill-formed before the pass: "), "{failure}");

@@ -9,7 +9,7 @@ use anfora_manager::{
     Sequential,
 };
 
-use crate::support::{Log, Recorder, bump, bumps, idle, module, set_bumps, snapshot, wreck};
+use crate::support::{Log, Recorder, bump, bumps, idle, module, set_bumps, snapshot, unverified, wreck};
 
 /// Runs a pass that fails, and holds the module against what it was.
 fn fails_without_trace(pass: &dyn Pass, cx: &PassContext) -> anfora_manager::PassFailure {
@@ -23,14 +23,14 @@ fn fails_without_trace(pass: &dyn Pass, cx: &PassContext) -> anfora_manager::Pas
 
 #[test]
 fn an_error_is_taken_back() {
-    let failure = fails_without_trace(&wreck("w", || Err("no".into())), &PassContext::new());
+    let failure = fails_without_trace(&wreck("w", || Err("no".into())), &unverified().build().unwrap());
     assert_eq!(*failure.kind(), FailureKind::Error);
     assert_eq!(failure.to_string(), "pass `w` failed: no");
 }
 
 #[test]
 fn a_panic_is_taken_back() {
-    let failure = fails_without_trace(&wreck("w", || panic!("at {}", 7)), &PassContext::new());
+    let failure = fails_without_trace(&wreck("w", || panic!("at {}", 7)), &unverified().build().unwrap());
     assert_eq!(*failure.kind(), FailureKind::Panic);
     assert_eq!(failure.to_string(), "pass `w` panicked: at 7");
 }
@@ -43,7 +43,7 @@ fn a_panic_with_a_payload_that_panics_is_taken_back() {
             panic!("again");
         }
     }
-    let failure = fails_without_trace(&wreck("w", || std::panic::panic_any(Bomb)), &PassContext::new());
+    let failure = fails_without_trace(&wreck("w", || std::panic::panic_any(Bomb)), &unverified().build().unwrap());
     assert_eq!(failure.to_string(), "pass `w` panicked: it panicked with something that is not a text");
 }
 
@@ -57,7 +57,7 @@ fn a_panic_with_payloads_in_payloads_is_taken_back() {
             }
         }
     }
-    fails_without_trace(&wreck("w", || std::panic::panic_any(Bomb(3))), &PassContext::new());
+    fails_without_trace(&wreck("w", || std::panic::panic_any(Bomb(3))), &unverified().build().unwrap());
 }
 
 /// The ways for a pass to end.
@@ -67,7 +67,7 @@ const ENDS: [fn() -> Result<(), PassError>; 3] = [|| Ok(()), || Err("no".into())
 fn leaves_trace(pass: &dyn Pass, succeeds: bool) -> bool {
     let mut module = module();
     let before = snapshot(&module);
-    let result = pass.apply(&mut module, &PassContext::new());
+    let result = pass.apply(&mut module, &unverified().build().unwrap());
     assert_eq!(result.is_ok(), succeeds);
     assert!(!module.has_edit() && module.functions().all(|(_, f)| !f.body.has_journal()));
     let changed = snapshot(&module) != before;
@@ -127,7 +127,7 @@ fn journals_that_a_pass_leaves_open_end_with_it() {
         assert!(inner.apply(module, cx)?.is_changed());
         Err("no".into())
     });
-    fails_without_trace(&pass, &PassContext::new());
+    fails_without_trace(&pass, &unverified().build().unwrap());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
         *module = crate::support::module_of(&["other"]);
         Ok(())
     });
-    let failure = swaps.apply(&mut module(), &PassContext::new()).unwrap_err();
+    let failure = swaps.apply(&mut module(), &unverified().build().unwrap()).unwrap_err();
     assert!(failure.to_string().contains("another module"), "{failure}");
 
     // One that ends the edit of its own run, but not that of the pass around it.
@@ -149,7 +149,7 @@ fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
         wreck_a_little(module);
         ends.apply(module, cx).map(|_| ()).map_err(PassError::from)
     });
-    let failure = fails_without_trace(&outer, &PassContext::new());
+    let failure = fails_without_trace(&outer, &unverified().build().unwrap());
     assert!(failure.to_string().contains("outer"), "{failure}");
     // A copy of the module knows of the edit, and may be put in its place.
     let tries = |end: fn() -> Result<(), PassError>| {
@@ -160,9 +160,9 @@ fn a_module_that_is_put_in_the_place_of_that_of_a_pass_is_an_error() {
             end()
         })
     };
-    fails_without_trace(&tries(|| Err("no".into())), &PassContext::new());
+    fails_without_trace(&tries(|| Err("no".into())), &unverified().build().unwrap());
     let mut tried = module();
-    assert!(tries(|| Ok(())).apply(&mut tried, &PassContext::new()).unwrap().is_changed());
+    assert!(tries(|| Ok(())).apply(&mut tried, &unverified().build().unwrap()).unwrap().is_changed());
     assert_eq!(bumps(&tried), 7);
 }
 
@@ -184,13 +184,13 @@ fn a_function_that_was_removed_is_not_found_until_it_is_brought_back() {
         crate::support::add_function(module, "f");
         Err("no".into())
     });
-    fails_without_trace(&pass, &PassContext::new());
+    fails_without_trace(&pass, &unverified().build().unwrap());
 }
 
 #[test]
 fn what_succeeds_stays() {
     let mut module = module();
-    assert!(wreck("w", || Ok(())).apply(&mut module, &PassContext::new()).unwrap().is_changed());
+    assert!(wreck("w", || Ok(())).apply(&mut module, &unverified().build().unwrap()).unwrap().is_changed());
     assert_eq!(bumps(&module), 1000);
     assert!(module.find("f").is_none() && module.find("renamed").is_some() && module.find("added").is_some());
 }
@@ -208,7 +208,7 @@ fn an_instrument_that_rejects_the_result_takes_it_back() {
             Err(PassError::new("ugly").in_function("added").on_binding("a"))
         }
     }
-    let cx = PassContext::builder().instrument(Arc::new(Reject)).build().unwrap();
+    let cx = unverified().instrument(Arc::new(Reject)).build().unwrap();
     let failure = fails_without_trace(&wreck("w", || Ok(())), &cx);
     assert_eq!(failure.to_string(), "pass `w` failed in Reject (run_after): ugly (in @added, at %a)");
 }
@@ -225,7 +225,7 @@ fn a_function_pass_that_fails_is_taken_back_in_all_functions() {
             _ => Ok(()),
         }
     });
-    let failure = fails_without_trace(&pass, &PassContext::new());
+    let failure = fails_without_trace(&pass, &unverified().build().unwrap());
     assert_eq!(failure.to_string(), "pass `p` failed: not this one (in @g, at %a)");
 }
 
@@ -238,7 +238,7 @@ fn a_function_pass_that_panics_names_the_function() {
         assert_ne!(func.name(), "h", "boom");
         Ok(())
     });
-    let failure = fails_without_trace(&pass, &PassContext::new());
+    let failure = fails_without_trace(&pass, &unverified().build().unwrap());
     assert_eq!(*failure.kind(), FailureKind::Panic);
     assert_eq!((failure.pass(), failure.function()), ("p", Some("h")));
 }
@@ -250,7 +250,7 @@ fn what_a_failing_pass_had_run_is_taken_back_with_it() {
         wreck("wreck", || Ok(())).apply(module, cx)?;
         Err("no".into())
     });
-    fails_without_trace(&pass, &PassContext::new());
+    fails_without_trace(&pass, &unverified().build().unwrap());
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_failing_pass_in_a_pass_is_taken_back_by_itself() {
         Ok(())
     });
     let mut tried = module();
-    assert!(pass.apply(&mut tried, &PassContext::new()).unwrap().is_changed());
+    assert!(pass.apply(&mut tried, &unverified().build().unwrap()).unwrap().is_changed());
 
     let mut expected = module();
     set_bumps(&mut expected, 5);
@@ -281,7 +281,7 @@ fn an_outer_failure_takes_back_an_inner_failure_and_an_inner_success() {
         wreck("wreck", || Ok(())).apply(module, cx)?;
         panic!("late");
     });
-    fails_without_trace(&pass, &PassContext::new());
+    fails_without_trace(&pass, &unverified().build().unwrap());
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_sequence_keeps_what_came_before_the_failure() {
     let passes: Vec<Arc<dyn Pass>> =
         vec![Arc::new(bump("a")), Arc::new(bump("b")), Arc::new(wreck("w", || panic!("no"))), Arc::new(bump("c"))];
     let mut module = module();
-    let failure = Sequential::new(passes).unwrap().apply(&mut module, &PassContext::new()).unwrap_err();
+    let failure = Sequential::new(passes).unwrap().apply(&mut module, &unverified().build().unwrap()).unwrap_err();
     assert_eq!(failure.to_string(), "pass `w` panicked: no [sequential]");
     assert_eq!(bumps(&module), 2);
     assert!(!module.has_edit());
@@ -298,7 +298,7 @@ fn a_sequence_keeps_what_came_before_the_failure() {
 #[test]
 fn a_pass_can_run_again_after_it_failed() {
     let mut module = module();
-    let cx = PassContext::new();
+    let cx = unverified().build().unwrap();
     for _ in 0..3 {
         wreck("w", || Err("no".into())).apply(&mut module, &cx).unwrap_err();
         assert!(bump("b").apply(&mut module, &cx).unwrap().is_changed());
@@ -311,7 +311,7 @@ fn causes_are_chained() {
     let pass = ModulePass::new("p", 0, |_, _| {
         Err(PassError::new("outer").with_cause(PassError::new("middle").with_cause(PassError::new("inner"))))
     });
-    let failure = fails_without_trace(&pass, &PassContext::new());
+    let failure = fails_without_trace(&pass, &unverified().build().unwrap());
     let mut said = vec![failure.to_string()];
     let mut next = std::error::Error::source(&failure);
     while let Some(e) = next {
@@ -340,7 +340,7 @@ fn a_million_causes_are_cut_short() {
 
 #[test]
 fn unchanged_is_exact() {
-    let cx = PassContext::new();
+    let cx = unverified().build().unwrap();
     let mut module = module();
     let before = snapshot(&module);
     let writes_the_same = ModulePass::new("same", 0, |module, _| {
@@ -380,7 +380,7 @@ fn contexts_are_left_in_order_when_a_closure_panics() {
     let log = Log::default();
     let contexts = ["a", "b", "c"].map(|name| {
         let recorder = Recorder::new(name, &log);
-        PassContext::builder().opt_level(7).instrument(recorder).build().unwrap()
+        unverified().opt_level(7).instrument(recorder).build().unwrap()
     });
     let result = catch_unwind(AssertUnwindSafe(|| {
         contexts[0]
@@ -417,9 +417,9 @@ fn a_replaced_body_comes_back() {
             end()
         })
     };
-    fails_without_trace(&pass(|| Err("no".into())), &PassContext::new());
+    fails_without_trace(&pass(|| Err("no".into())), &unverified().build().unwrap());
     let mut replaced = module();
-    assert!(pass(|| Ok(())).apply(&mut replaced, &PassContext::new()).unwrap().is_changed());
+    assert!(pass(|| Ok(())).apply(&mut replaced, &unverified().build().unwrap()).unwrap().is_changed());
     assert!(replaced.functions().all(|(_, f)| f.body.params().is_empty()));
 }
 
@@ -449,10 +449,10 @@ fn a_replaced_body_comes_back_through_two_passes() {
         });
         if outer_end {
             let mut module = module();
-            assert!(pass.apply(&mut module, &PassContext::new()).unwrap().is_changed());
+            assert!(pass.apply(&mut module, &unverified().build().unwrap()).unwrap().is_changed());
             assert!(module.functions().all(|(_, f)| f.body.params().is_empty() && !f.body.has_journal()));
         } else {
-            fails_without_trace(&pass, &PassContext::new());
+            fails_without_trace(&pass, &unverified().build().unwrap());
         }
     }
 }
@@ -473,7 +473,7 @@ fn what_was_appended_and_not_linked_is_not_kept() {
     });
     let mut module = module();
     let before = snapshot(&module);
-    assert_eq!(pass.apply(&mut module, &PassContext::new()).unwrap(), Outcome::Unchanged);
+    assert_eq!(pass.apply(&mut module, &unverified().build().unwrap()).unwrap(), Outcome::Unchanged);
     assert_eq!(snapshot(&module), before);
 }
 
@@ -492,7 +492,7 @@ fn sparse_bodies_are_compacted_between_passes() {
     });
     let mut module = module();
     let generation = module.functions().next().unwrap().1.body.generation();
-    grow.apply(&mut module, &PassContext::new()).unwrap();
+    grow.apply(&mut module, &unverified().build().unwrap()).unwrap();
     let sizes: Vec<usize> = module.functions().map(|(_, f)| f.body.len()).collect();
     assert_eq!(sizes[0], 2, "a parameter and a call");
     assert!(sizes[1] > 2, "the others were not touched");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anfora_ir::{Attr, DType, Literal};
 use bytes::Bytes;
 
+use super::extents::shape_tensor;
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, tensor_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -187,11 +188,10 @@ fn export_ones(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 }
 
 fn export_filled(n: &mut NodeExport<'_>, number: i64) -> Result<(), ExportProblem> {
-    let unknown = || ExportProblem::Unsupported(format!("`{}` of an unknown extent", n.native()));
-    let extents = n.result_shape().ok_or_else(unknown)?;
+    let unknown = || ExportProblem::Unsupported(format!("`{}` of this element type", n.native()));
     let dtype = n.result_dtype().ok_or_else(unknown)?;
     let value = number_literal(dtype, number).ok_or_else(unknown)?;
-    let shape = n.own_constant(&Literal::from_elements(&[extents.len()], &extents).expect("one element an extent"))?;
+    let shape = shape_tensor(n)?;
     fill(n, shape, &value)
 }
 

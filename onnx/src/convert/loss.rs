@@ -20,7 +20,7 @@ fn import_loss(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let mut operands = vec![n.required(0)?, n.required(1)?];
     if let Some(weights) = n.operand(2) {
         if n.dtype(2)? != dtype {
-            return Err(Kept::because("input 2 does not have the element type of the first"));
+            return Err(Kept::misfit("input 2 does not have the element type of the first"));
         }
         operands.push(weights);
     }

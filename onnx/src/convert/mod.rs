@@ -9,6 +9,7 @@ mod constant;
 mod control;
 pub(crate) mod element_types;
 mod elementwise;
+mod extents;
 mod image;
 mod index;
 mod loss;
@@ -198,6 +199,7 @@ impl Default for Conversions {
     fn default() -> Conversions {
         let mut table = Conversions::empty();
         elementwise::register(&mut table);
+        extents::register(&mut table);
         activation::register(&mut table);
         cast::register(&mut table);
         reduction::register(&mut table);
@@ -346,10 +348,15 @@ fn with_rank(n: &mut NodeExport<'_>, i: usize, name: String, rank: usize) -> Res
     Ok(n.step("Reshape", vec![name, shape], Vec::new()))
 }
 
-/// An attribute of a call that is a float. The format has float32 for it: among elements of float64 that has to be the very number.
+/// An attribute of a call that is a float. The format has float32 for it: among elements of float64
+/// that has to be the very number, but for the default of our operator, which is that of the format:
+/// it stands for the float32.
 fn exact_float(n: &NodeExport<'_>, name: &'static str, value: f64) -> Result<AttributeProto, ExportProblem> {
     let held = f64::from(value as f32);
-    if n.dtype(0) == Some(DType::Float64) && held.to_bits() != value.to_bits() && !value.is_nan() {
+    // Attributes that equal their default are left out.
+    let is_default = n.attrs().raw(name).is_none() && n.attrs().float(name) == Some(value);
+    let is_rounded = held.to_bits() != value.to_bits() && !value.is_nan();
+    if n.dtype(0) == Some(DType::Float64) && is_rounded && !is_default {
         return Err(ExportProblem::Rounded { operator: n.native().to_owned(), name, value, held });
     }
     Ok(float_attribute(name, value))

@@ -183,7 +183,10 @@ fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
     // Counted from the end it does not need the rank.
     let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
     if first >= 0 || n.rank(0).is_ok_and(|rank| first < -(rank as i64)) || first < -64 {
-        return Err(Kept::because(format!("axis {axis} is out of range")));
+        return Err(match n.rank(0) {
+            Ok(_) => Kept::misfit(format!("axis {axis} is out of range")),
+            Err(_) => Kept::because(format!("axis {axis} is out of range")),
+        });
     }
     Ok((first..0).collect())
 }

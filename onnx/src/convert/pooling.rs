@@ -2,7 +2,7 @@
 
 use anfora_ir::DType;
 
-use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, pool_attributes, window_attributes};
+use super::window::{MAX_POOL, Window, add_ceil_mode, by_rank, call, has_window, pool_attributes, window_attributes};
 use super::{Conversion, Conversions, Lowered, NEWEST, OPSETS, export_direct, int_attribute, ints_attribute};
 use crate::error::ExportProblem;
 use crate::export::NodeExport;
@@ -158,11 +158,12 @@ fn export_unpool(n: &mut NodeExport<'_>) -> Result<(), ExportProblem> {
 
 fn import_transposed(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     n.float_dtype(0)?;
+    has_window(n, 1)?;
     let weights = n.extents(1)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
     let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
-        return Err(Kept::because("the attribute `kernel_shape` is not the extents of its weights"));
+        return Err(Kept::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
     let axes = kernel.len();
     let op = by_rank(["nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose"], axes)?;

@@ -259,7 +259,7 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let extent = usize::try_from(position).ok().and_then(|p| extents.get(p).copied());
-    let extent = extent.ok_or_else(|| Kept::because(format!("axis {axis} is out of range")))?;
+    let extent = extent.ok_or_else(|| Kept::misfit(format!("axis {axis} is out of range")))?;
     let sizes = match n.operand(1) {
         Some(_) => Some(n.ints_operand(1)?),
         None => n.ints("split").map(<[i64]>::to_vec),
@@ -271,10 +271,13 @@ fn import_split(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
             let mut cuts = Vec::with_capacity(sizes.len());
             for &size in &sizes {
                 let next = end.checked_add(size).filter(|_| size >= 0);
-                end = next.ok_or_else(|| Kept::because("a size is negative, or their sum too large"))?;
+                end = next.ok_or_else(|| Kept::misfit("a size is negative, or their sum too large"))?;
                 cuts.push(end);
             }
-            if sizes.len() != parts || extent != Some(end) || n.int("num_outputs").is_some() {
+            if sizes.len() != parts || extent.is_some_and(|e| e != end) {
+                return Err(Kept::misfit("its sizes do not fit its outputs, or the extent that is cut"));
+            }
+            if extent.is_none() || n.int("num_outputs").is_some() {
                 return Err(Kept::because("its sizes do not fit its outputs, or the extent that is cut"));
             }
             cuts.pop();

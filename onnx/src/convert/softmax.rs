@@ -36,7 +36,7 @@ fn import_flattening(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let extents = n.extents(0)?;
     let position = if axis < 0 { axis + extents.len() as i64 } else { axis };
     let first = usize::try_from(position).ok().filter(|&p| p < extents.len());
-    let first = first.ok_or_else(|| Kept::because(format!("axis {axis} is out of range")))?;
+    let first = first.ok_or_else(|| Kept::misfit(format!("axis {axis} is out of range")))?;
     // Where all but the first of them are 1, that one is all of them.
     if extents[first + 1..].iter().all(|&e| e == Some(1)) {
         return over_axis(n, axis);

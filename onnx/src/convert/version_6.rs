@@ -107,13 +107,16 @@ fn fills<T: Copy + PartialEq>(large: &[T], small: &[T], one: T) -> bool {
 fn import_binary(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let operands = n.all_operands()?;
     let dtype = n.dtype(0)?;
-    if n.dtype(1)? != dtype || (n.native() == "power" && !dtype.is_float()) {
-        return Err(Kept::because("its inputs are not of one type that it takes"));
+    if n.dtype(1)? != dtype {
+        return Err(Kept::misfit("its inputs are not of one type"));
+    }
+    if n.native() == "power" && !dtype.is_float() {
+        return Err(Kept::because("its inputs are not of a type that it takes"));
     }
     let (a, b) = (n.static_shape(0)?, n.static_shape(1)?);
     let is_single = b.iter().all(|&e| e == 1);
     match n.int("broadcast").unwrap_or(0) {
-        0 if a != b => return Err(Kept::because("its inputs have different shapes, and `broadcast` is not set")),
+        0 if a != b => return Err(Kept::misfit("its inputs have different shapes, and `broadcast` is not set")),
         0 => {}
         _ if !fills(&a, &b, 1) => {
             return Err(Kept::because("its second input does not have the last extents of the first"));
@@ -158,7 +161,7 @@ fn import_gemm(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     let transposed = |name: &str| usize::from(n.int(name).unwrap_or(0) != 0);
     let product = [extent(&a, transposed("transA")), extent(&b, 1 - transposed("transB"))];
     let [Some(rows), Some(columns)] = product else {
-        return Err(Kept::because("its first inputs are not matrices"));
+        return Err(Kept::misfit("its first inputs are not matrices"));
     };
     let is_repeated = n.int("broadcast").unwrap_or(0) != 0;
     let fits = if is_repeated { fills(&[rows, columns], &c, 1) } else { c[..] == [rows, columns] };

@@ -54,6 +54,14 @@ pub(super) fn register(table: &mut Conversions) {
     }
 }
 
+/// Refuses weights without an axis that a window slides along.
+pub(super) fn has_window(n: &mut NodeImport<'_, '_>, weights: usize) -> Result<(), Kept> {
+    match n.rank(weights)? {
+        rank @ 0..=2 => Err(Kept::misfit(format!("input {weights} has {rank} axes, none of them that of a window"))),
+        _ => Ok(()),
+    }
+}
+
 /// The operator of ours for windows of a number of axes; there are some for one to three.
 pub(super) fn by_rank(names: [&'static str; 3], axes: usize) -> Result<&'static str, Kept> {
     let name = axes.checked_sub(1).and_then(|i| names.get(i));
@@ -74,11 +82,11 @@ impl Window {
     pub(super) fn read_lists(n: &mut NodeImport<'_, '_>, kernel: Vec<i64>) -> Result<Window, Kept> {
         let axes = kernel.len();
         if n.rank(0)? != axes + 2 {
-            return Err(Kept::because(format!("its windows have {axes} axes, but its first input has another rank")));
+            return Err(Kept::misfit(format!("its windows have {axes} axes, but its first input has another rank")));
         }
         let list = |name: &str, default: i64, len: usize| match n.ints(name) {
             Some(v) if v.len() != len => {
-                Err(Kept::because(format!("the attribute `{name}` does not have {len} entries")))
+                Err(Kept::misfit(format!("the attribute `{name}` does not have {len} entries")))
             }
             Some(v) => Ok(v.to_vec()),
             None => Ok(vec![default; len]),
@@ -227,11 +235,12 @@ pub(super) fn conv_operands(
     weights: usize,
     names: [&'static str; 3],
 ) -> Result<(&'static str, Attrs), Kept> {
+    has_window(n, weights)?;
     let weights = n.extents(weights)?;
     let kernel: Option<Vec<i64>> = weights.iter().skip(2).copied().collect();
     let kernel = kernel.ok_or_else(|| Kept::because("the extents of its weights are not known"))?;
     if n.ints("kernel_shape").is_some_and(|k| k != kernel) {
-        return Err(Kept::because("the attribute `kernel_shape` is not the extents of its weights"));
+        return Err(Kept::misfit("the attribute `kernel_shape` is not the extents of its weights"));
     }
     let op = by_rank(names, kernel.len())?;
     let window = Window::read(n, kernel)?;

@@ -5,19 +5,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, InfoType, OpenGraph};
 use super::graph_meta::GraphMeta;
-use super::slots::Block;
+use super::slots::{Block, Slot};
 use crate::attributes::{decoded, decoded_list, list, str};
 use crate::error::ExportProblem;
+use crate::kept_initializer::{KeptInitializer, initializer_of_node, is_initializer};
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, ValueInfoProto};
-use crate::sparse;
 use crate::types::{proto_of, tensor_info};
 
 impl Exporter<'_> {
-    /// What a graph carries along about inputs, outputs and initializers, by name.
-    pub(super) fn carried_infos(&self, meta: GraphMeta) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
-        let Some(value) = meta.find(self.cx, keys::INFOS) else { return Ok(FxHashMap::default()) };
-        let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(keys::INFOS))?;
+    /// Returns what a graph carries along about inputs and initializers, or outputs, by name.
+    pub(super) fn carried_infos(
+        &self,
+        meta: GraphMeta,
+        key: &'static str,
+    ) -> Result<FxHashMap<String, ValueInfoProto>, ExportProblem> {
+        let Some(value) = meta.find(self.cx, key) else { return Ok(FxHashMap::default()) };
+        let infos: Vec<ValueInfoProto> = decoded_list(self.cx, value).ok_or(ExportProblem::Damaged(key))?;
         Ok(infos.into_iter().map(|i| (i.name().to_owned(), i)).collect())
     }
 
@@ -49,15 +53,23 @@ impl Exporter<'_> {
     pub(super) fn close(&mut self, mut graph: OpenGraph) -> Result<GraphProto, ExportProblem> {
         let is_main = self.is_main(graph.block);
         let cx = self.cx;
-        let infos = self.carried_infos(graph.meta)?;
+        let infos = self.carried_infos(graph.meta, keys::INFOS)?;
+        let of_outputs = self.carried_infos(graph.meta, keys::OUTPUT_INFOS)?;
         let mut outputs = Vec::with_capacity(graph.outputs.len());
         let mut repeats = Vec::new();
         for output in std::mem::take(&mut graph.outputs) {
-            outputs.push(self.info(&output.name, &output.wish, output.ty, &infos, is_main)?);
+            outputs.push(self.info(&output.name, &output.wish, output.ty, &of_outputs, is_main)?);
             if !output.is_direct {
+                // A constant that the graph binds under that name is not written again.
+                let is_bound =
+                    |id| cx.names.find(&output.wish).is_some_and(|w| graph.bound_constants.contains_key(&(id, w)));
+                let hint = match output.slot {
+                    Slot::Literal(id, _) if is_bound(id) => Some(output.wish.as_str()),
+                    _ => None,
+                };
                 repeats.push(NodeProto {
                     op_type: Some("Identity".to_owned()),
-                    input: vec![self.slot_name(output.slot, None)?],
+                    input: vec![self.slot_name(output.slot, hint)?],
                     output: vec![output.name.to_string()],
                     ..NodeProto::default()
                 });
@@ -66,6 +78,9 @@ impl Exporter<'_> {
         self.add_nodes(&mut graph, repeats)?;
         let mut defaults = self.defaults(graph.meta, &graph.inputs)?;
         let mut begin = self.constants.close();
+        begin.nodes.append(&mut graph.nodes);
+        let has_initializers = graph.block != Block::Function || is_main;
+        let sparse_initializer = take_initializers(&mut begin.nodes, &mut begin.initializers, has_initializers);
         for tensor in &begin.initializers {
             let stated = infos.get(tensor.name());
             if is_main && self.versions.initializers_are_inputs {
@@ -78,9 +93,6 @@ impl Exporter<'_> {
             self.given = std::mem::take(&mut begin.constants);
         }
         begin.initializers.append(&mut defaults);
-        begin.nodes.append(&mut graph.nodes);
-        let has_initializers = graph.block != Block::Function || is_main;
-        let sparse_initializer = take_sparse(&mut begin.nodes, has_initializers);
         self.nodes += begin.nodes.len();
         let quantization_annotation = self.quantization(graph.meta)?;
         for ((id, own), var) in &graph.bound_constants {
@@ -154,23 +166,26 @@ impl Exporter<'_> {
     }
 }
 
-/// Takes those nodes out that stand for sparse initializers, where a graph may have such.
-fn take_sparse(nodes: &mut Vec<NodeProto>, has_initializers: bool) -> Vec<SparseTensorProto> {
-    let mut taken = Vec::new();
-    if !nodes.iter().any(sparse::is_initializer) {
-        return taken;
+/// Takes those nodes out that stand for initializers, where a graph may have such; the sparse ones.
+fn take_initializers(
+    nodes: &mut Vec<NodeProto>,
+    initializers: &mut Vec<TensorProto>,
+    has_initializers: bool,
+) -> Vec<SparseTensorProto> {
+    let mut sparse = Vec::new();
+    if !has_initializers || !nodes.iter().any(|n| is_initializer(&n.metadata_props)) {
+        return sparse;
     }
-    for mut node in std::mem::take(nodes) {
-        if sparse::is_initializer(&node) && has_initializers {
-            match sparse::initializer_of_node(node) {
-                Ok(sparse) => {
-                    taken.push(sparse);
-                    continue;
-                }
-                Err(back) => node = *back,
-            }
+    for node in std::mem::take(nodes) {
+        if !is_initializer(&node.metadata_props) {
+            nodes.push(node);
+            continue;
         }
-        nodes.push(node);
+        match initializer_of_node(node) {
+            Ok(KeptInitializer::Sparse(taken)) => sparse.push(*taken),
+            Ok(KeptInitializer::Tensor(taken)) => initializers.push(*taken),
+            Err(back) => nodes.push(*back),
+        }
     }
-    taken
+    sparse
 }

@@ -236,13 +236,15 @@ impl Constants {
         Ok(())
     }
 
-    /// Whether a constant is a splat too large to be written out. Counts the bytes of one that is not.
+    /// Returns true if a constant is a splat too large to be written out: by what the options say, or
+    /// since no file has room for it, whatever they say. Counts the bytes of one that is not.
     fn is_made_from_shape(&mut self, literal: &Literal) -> bool {
         let Some(element) = literal.as_splat() else { return false };
         let expanded = literal.expanded_bytes().map_or(u64::MAX, |b| b as u64);
         let growth = expanded.saturating_sub(element.len() as u64);
         let total = self.splat_bytes.saturating_add(growth);
-        let fits = expanded <= self.max_splat_bytes && total <= self.max_total_splat_bytes;
+        let most = if self.data.is_some() { u64::MAX } else { MAX_FILE };
+        let fits = expanded <= self.max_splat_bytes && total <= self.max_total_splat_bytes.min(most);
         if fits || expanded <= TINY_SPLAT || !self.has_constant_of_shape || !can_fill(literal.dtype()) {
             self.splat_bytes = total;
             return false;

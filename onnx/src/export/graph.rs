@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use anfora_ir::{
-    AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, Module, NameId, OpId, TypeId, VarId,
+    AttrsId, Body, Context, Expr, ExprId, Function, Literal, LiteralId, Module, NameId, OpId, SymbolId, TypeId, VarId,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -17,6 +17,7 @@ use super::data::DataFile;
 use super::functions::Functions;
 use super::graph_meta::GraphMeta;
 use super::names::Names;
+use super::node::SymbolPlace;
 use super::slots::{Block, Fault, Slot, Slots, ValueId};
 use crate::attributes::{entries_of, list, str};
 use crate::error::ExportProblem;
@@ -68,9 +69,14 @@ impl Versions {
 
     /// The version of a domain's operators.
     pub(super) fn opset(&self, domain: &str) -> i64 {
-        let domain = if is_standard(domain) { "" } else { domain };
-        self.opsets.get(domain).copied().unwrap_or(1)
+        version_of(&self.opsets, domain)
     }
+}
+
+/// The version of a domain's operators, among those that a model says. One that it does not say is the first.
+pub(super) fn version_of(versions: &FxHashMap<String, i64>, domain: &str) -> i64 {
+    let domain = if is_standard(domain) { "" } else { domain };
+    versions.get(domain).copied().unwrap_or(1)
 }
 
 /// What the outermost graph of an export becomes.
@@ -97,6 +103,8 @@ pub(super) struct Exporter<'m> {
     pub(super) slots: Slots<'m>,
     /// For each value, whether anything takes it, once that was asked.
     pub(super) consumed: OnceCell<Vec<bool>>,
+    /// The parameters that have symbols, by symbol, once that was asked.
+    pub(super) symbol_places: OnceCell<FxHashMap<SymbolId, (ExprId, SymbolPlace)>>,
     pub(super) conditions: Conditions,
     pub(super) names: Names,
     pub(super) constants: Constants,
@@ -203,6 +211,7 @@ pub(super) fn export_graph<'m>(
         value_names: vec![None; slots.len()],
         slots,
         consumed: OnceCell::new(),
+        symbol_places: OnceCell::new(),
         conditions: Conditions::of(cx, body),
         names: Names::default(),
         constants: Constants::new(options, versions, kind).map_err(|p| (None, p))?,

@@ -31,6 +31,7 @@ use graph::{GraphKind, Versions};
 
 pub use data::{DataFile, ExternalData, WhenExternal};
 pub use node::NodeExport;
+pub(crate) use node::{Unwritable, check_call};
 
 pub(crate) use functions::DOMAIN;
 
@@ -43,7 +44,7 @@ pub struct ExportOptions {
     /// the common versions that has what the module needs.
     pub opset: Option<i64>,
     /// A constant that is one number many times is written out if that takes at most as many bytes, else it becomes a node that
-    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either.
+    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either, but that of a file, 2 GiB.
     pub max_splat_bytes: u64,
     /// How many bytes all constants that are one number many times may take more than one number each.
     pub max_total_splat_bytes: u64,
@@ -268,3 +269,5 @@ fn write(
     let in_functions = count_function_nodes(&model).map_err(|_| fault(ExportProblem::Damaged(keys::FUNCTIONS)))?;
     Ok(Exported { bytes, nodes: exported.nodes + in_functions, data: exported.data })
 }
+
+anfora_ir::brief_debug! { ExportOptions; }

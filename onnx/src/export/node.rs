@@ -1,7 +1,12 @@
 //! Calls to nodes.
 
-use anfora_ir::{AttrId, AttrReader, AttrsId, Context, DType, Expr, ExprId, Literal, TensorType, TypeId, VarId};
+mod draft;
+
+use anfora_ir::{
+    AttrId, AttrReader, AttrsId, Body, Context, DType, Dim, Expr, ExprId, Literal, SymbolId, TensorType, TypeId, VarId,
+};
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use super::graph::{Call, Exporter};
 use super::graph_meta::GraphMeta;
@@ -13,6 +18,8 @@ use crate::error::ExportProblem;
 use crate::keys;
 use crate::opaque::decode;
 use crate::proto::{AttributeProto, AttributeType, NodeDeviceConfigurationProto, NodeProto};
+
+pub(crate) use draft::{Unwritable, check_call};
 
 /// A call of an operator of ours, as the conversion that writes it sees it.
 pub struct NodeExport<'a> {
@@ -48,9 +55,43 @@ trait Writer {
     fn fresh_name(&mut self, wish: &str) -> String;
     fn states_versions(&self) -> bool;
     fn is_consumed(&self, call: ExprId, output: usize) -> bool;
+    fn symbol_source(&mut self, symbol: SymbolId) -> Result<Option<(String, SymbolPlace)>, ExportProblem>;
+}
+
+/// The place in an input where a symbolic dimension stands alone.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum SymbolPlace {
+    /// As the extent of this axis.
+    Extent(usize),
+    /// As this element, in row-major order, of a tensor of that rank.
+    Element { at: usize, rank: usize },
+}
+
+/// Returns the parameters that have a symbol alone, and where: for each symbol the first.
+fn symbol_places(cx: &Context, body: &Body) -> FxHashMap<SymbolId, (ExprId, SymbolPlace)> {
+    let mut places = FxHashMap::default();
+    for param in body.params().iter().map(|p| p.expr()) {
+        let Some(tensor) = cx.types.as_tensor(body.ty(param)) else { continue };
+        let rank = tensor.shape.as_ref().map_or(0, |s| s.len());
+        let extents = tensor.shape.iter().flatten().enumerate().map(|(axis, &d)| (d, SymbolPlace::Extent(axis)));
+        let elements = tensor.elements.iter().flatten().enumerate();
+        for (dim, place) in extents.chain(elements.map(|(at, &d)| (d, SymbolPlace::Element { at, rank }))) {
+            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim) {
+                places.entry(symbol).or_insert((param, place));
+            }
+        }
+    }
+    places
 }
 
 impl Writer for Exporter<'_> {
+    fn symbol_source(&mut self, symbol: SymbolId) -> Result<Option<(String, SymbolPlace)>, ExportProblem> {
+        let places = self.symbol_places.get_or_init(|| symbol_places(self.cx, self.body));
+        let Some(&(param, place)) = places.get(&symbol) else { return Ok(None) };
+        let slot = self.slots.of_atom(param)?;
+        Ok(Some((self.slot_name(slot, None)?, place)))
+    }
+
     fn slot_name(&mut self, slot: Slot, hint: Option<&str>) -> Result<String, ExportProblem> {
         Exporter::slot_name(self, slot, hint)
     }
@@ -76,6 +117,31 @@ impl Writer for Exporter<'_> {
 }
 
 impl<'a> NodeExport<'a> {
+    /// Writes nodes that ask an input of the function for what a symbolic dimension stands for, and returns the name of
+    /// the tensor that holds it, of one int64.
+    ///
+    /// # Errors
+    /// If no input has the symbol alone as an extent, or as an element of which its type says so.
+    pub fn symbol(&mut self, symbol: SymbolId) -> Result<String, ExportProblem> {
+        let Some((input, place)) = self.exporter.symbol_source(symbol)? else {
+            let name = self.cx.names.get(self.cx.types.dims.symbol_name(symbol));
+            return Err(ExportProblem::Unsupported(format!(
+                "the extent `{name}`, which no input of the function has,"
+            )));
+        };
+        let index = |n: &mut Self, at: i64| n.own_constant(&Literal::splat(&[1], at));
+        let (list, at) = match place {
+            SymbolPlace::Extent(axis) => (self.step("Shape", vec![input], Vec::new()), axis),
+            SymbolPlace::Element { at, rank: 1 } => (input, at),
+            SymbolPlace::Element { at, .. } => {
+                let flat = index(self, -1)?;
+                (self.step("Reshape", vec![input, flat], Vec::new()), at)
+            }
+        };
+        let at = index(self, at as i64)?;
+        Ok(self.step("Gather", vec![list, at], Vec::new()))
+    }
+
     /// The tables of the module.
     pub fn cx(&self) -> &'a Context {
         self.cx
@@ -328,41 +394,18 @@ impl<'m> Exporter<'m> {
         rule(&mut export)?;
         let mut nodes = export.nodes;
         if row.domain.is_empty() {
+            let name_of = |slot| match slot {
+                Slot::Value(v) => self.value_names[v.index()].as_deref(),
+                _ => None,
+            };
             for node in &nodes {
-                self.check_elements(node, &view, result.as_deref())?;
+                check_elements(node, &view, name_of, result.as_deref(), self.versions.opset(""))?;
             }
         }
         if let Some(last) = nodes.last_mut() {
             self.carry_along(last, call.meta)?;
         }
         Ok(nodes)
-    }
-
-    /// Looks at whether the version of the model lets a node have elements of the types of the call.
-    fn check_elements(&self, node: &NodeProto, call: &CallView<'_>, result: Option<&str>) -> Result<(), ExportProblem> {
-        let types = &self.cx.types;
-        let is_input = |slot| match slot {
-            Slot::Value(v) => self.value_names[v.index()].as_deref() == node.input.first().map(String::as_str),
-            _ => false,
-        };
-        let input = call.operands.iter().find(|o| is_input(o.slot)).map(|o| o.ty);
-        let is_result = result.is_some() && node.output.first().map(String::as_str) == result;
-        let first = types.as_tuple(call.ty).map_or(Some(call.ty), |fields| fields.first().copied());
-        for (place, ty) in [(Place::Input, input), (Place::Output, first.filter(|_| is_result))] {
-            let Some(dtype) = ty.and_then(|ty| types.as_tensor(ty)).map(|t| t.dtype) else { continue };
-            match since(node.op_type(), place, dtype) {
-                Since::First => {}
-                Since::Version(needed) => {
-                    let present = self.versions.opset("");
-                    if present < needed {
-                        let operator = format!("{} of {dtype}", call.attrs.cx.ops.get(call.attrs.op).name);
-                        return Err(ExportProblem::Opset { operator, domain: String::new(), needed, present });
-                    }
-                }
-                Since::Never => return Err(ExportProblem::ElementType { onnx: node.op_type().to_owned(), dtype }),
-            }
-        }
-        Ok(())
     }
 
     /// The node for a call that was kept as it is, whose graphs are written.
@@ -462,6 +505,35 @@ impl<'m> Exporter<'m> {
     }
 }
 
+/// Looks at whether a version of the operators lets a node have elements of the types of the call.
+fn check_elements<'n>(
+    node: &NodeProto,
+    call: &CallView<'_>,
+    name_of: impl Fn(Slot) -> Option<&'n str>,
+    result: Option<&str>,
+    present: i64,
+) -> Result<(), ExportProblem> {
+    let cx = call.attrs.cx;
+    let types = &cx.types;
+    let first_input = node.input.first().map(String::as_str);
+    let input = call.operands.iter().find(|o| first_input.is_some() && name_of(o.slot) == first_input).map(|o| o.ty);
+    let is_result = result.is_some() && node.output.first().map(String::as_str) == result;
+    let first = types.as_tuple(call.ty).map_or(Some(call.ty), |fields| fields.first().copied());
+    for (place, ty) in [(Place::Input, input), (Place::Output, first.filter(|_| is_result))] {
+        let Some(dtype) = ty.and_then(|ty| types.as_tensor(ty)).map(|t| t.dtype) else { continue };
+        match since(node.op_type(), place, dtype) {
+            Since::First => {}
+            Since::Version(needed) if present < needed => {
+                let operator = format!("{} of {dtype}", cx.ops.get(call.attrs.op).name);
+                return Err(ExportProblem::Opset { operator, domain: String::new(), needed, present });
+            }
+            Since::Version(_) => {}
+            Since::Never => return Err(ExportProblem::ElementType { onnx: node.op_type().to_owned(), dtype }),
+        }
+    }
+    Ok(())
+}
+
 /// Puts a graph into the attribute that its label names: `name`, or `name[i]` for one of a list.
 fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
     let (name, is_listed) = match label.split_once('[') {
@@ -483,3 +555,5 @@ fn add_graph(node: &mut NodeProto, label: &str, graph: Bytes) {
         attribute.g = Some(graph);
     }
 }
+
+anfora_ir::brief_debug! { NodeExport<'_>; }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anfora_ir::{Attr, Context, Expr, ExprId, LiteralId, NameId, VarId};
+use anfora_ir::{Attr, AttrsId, Context, Expr, ExprId, LiteralId, NameId, VarId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{Exporter, GraphKind, InfoType, OpenGraph, Output, View};
@@ -11,6 +11,7 @@ use super::slots::{Block, Slot, ValueId};
 use crate::attributes::{decoded, list, str, strs};
 use crate::convert::{constant_attribute, tensor_attribute};
 use crate::error::ExportProblem;
+use crate::kept_initializer::is_initializer;
 use crate::keys;
 use crate::opaque::is_view;
 use crate::proto::{NodeProto, ValueInfoProto};
@@ -44,7 +45,7 @@ impl<'m> Exporter<'m> {
                 _ => Vec::new(),
             },
         };
-        let infos = self.carried_infos(meta)?;
+        let infos = self.carried_infos(meta, keys::INFOS)?;
         for param in params {
             if let Slot::Value(v) = self.slots.of_atom(param.expr())? {
                 let name = self.names.claim(self.wish(v));
@@ -107,7 +108,7 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    /// What a value would like to be called.
+    /// Returns the name that a value would like to have.
     fn wish(&self, v: ValueId) -> &'m str {
         let cx: &'m Context = self.cx;
         self.slots.value(v).name.map_or("", |n| cx.names.get(n))
@@ -154,8 +155,14 @@ impl<'m> Exporter<'m> {
                 let data = self.slots.value(v);
                 output.ty = InfoType::Of(data.ty);
                 match &self.value_names[v.index()] {
-                    // A value that the graph is given, and returns under the same name.
-                    Some(name) if **name == *wish && may_share && data.block == graph.block => {}
+                    // The graph of a model may return what it is given under the same name, and a value twice. Others may
+                    // not, though no checker says so: runtimes reuse the memory of such a result.
+                    Some(name) if **name == *wish && may_share && self.is_main(graph.block) => {}
+                    None if self.becomes_initializer(graph, data.meta)? => {
+                        self.name_value(graph, v)?;
+                        output.name = self.names.claim(wish);
+                        output.is_direct = false;
+                    }
                     None if data.block == graph.block && !data.is_param => {
                         output.name = self.names.claim(wish);
                         self.value_names[v.index()] = Some(output.name.clone());
@@ -171,11 +178,11 @@ impl<'m> Exporter<'m> {
                 output.name = self.names.claim(wish);
                 let bound = cx.names.find(wish).and_then(|w| graph.bound_constants.get(&(id, w)).copied());
                 match bound.flatten() {
-                    Some(var) => {
+                    Some(var) if self.is_main(graph.block) || self.is_node(graph, var)? => {
                         self.write_bound(graph, var, id, output.name.clone())?;
                         output.is_direct = true;
                     }
-                    None => output.is_direct = false,
+                    _ => output.is_direct = false,
                 }
             }
             _ => {}
@@ -183,26 +190,49 @@ impl<'m> Exporter<'m> {
         Ok(output)
     }
 
+    /// Returns true if a call with this meta is written as an initializer of the graph in hand, and
+    /// the graph has to return it through a node.
+    fn becomes_initializer(&self, graph: &OpenGraph, meta: Option<AttrsId>) -> Result<bool, ExportProblem> {
+        if graph.block == Block::Function {
+            return Ok(false);
+        }
+        let Some(meta) = meta else { return Ok(false) };
+        Ok(is_initializer(&self.metadata(GraphMeta::of(meta))?))
+    }
+
+    /// Returns true if a constant is bound as a `Constant` node gives it, and written as one.
+    fn is_node(&self, graph: &OpenGraph, var: VarId) -> Result<bool, ExportProblem> {
+        let meta = self.body.meta(var.expr());
+        let is_constant = meta.is_some_and(|meta| self.cx.find_attr(meta, keys::CONSTANT).is_some());
+        Ok(is_constant && !self.becomes_initializer(graph, meta)?)
+    }
+
     /// Names the results of a call, and notes what the file stated of them.
     fn name_results(&mut self, graph: &mut OpenGraph, call: ExprId) -> Result<(), ExportProblem> {
         for slot in self.slots.fields(self.slots.of_call(call)) {
-            let Slot::Value(v) = slot else { continue };
-            if self.value_names[v.index()].is_some() {
-                continue;
+            if let Slot::Value(v) = slot
+                && self.value_names[v.index()].is_none()
+            {
+                self.name_value(graph, v)?;
             }
-            let name = self.names.claim(self.wish(v));
-            let data = self.slots.value(v);
-            let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
-            if let Some(stated) = stated {
-                let info = match self.cx.attrs.get(stated) {
-                    Attr::Bool(_) => proto_of(self.cx, &self.symbols, data.ty)
-                        .map(|ty| ValueInfoProto { r#type: Some(ty), ..ValueInfoProto::default() }),
-                    _ => Some(decoded(self.cx, stated).ok_or(ExportProblem::Damaged(keys::INFO))?),
-                };
-                graph.infos.extend(info.map(|i| ValueInfoProto { name: Some(name.to_string()), ..i }));
-            }
-            self.value_names[v.index()] = Some(name);
         }
+        Ok(())
+    }
+
+    /// Names a value, and notes what the file stated of it.
+    fn name_value(&mut self, graph: &mut OpenGraph, v: ValueId) -> Result<(), ExportProblem> {
+        let name = self.names.claim(self.wish(v));
+        let data = self.slots.value(v);
+        let stated = data.meta.and_then(|m| self.cx.find_attr(m, keys::INFO));
+        if let Some(stated) = stated {
+            let info = match self.cx.attrs.get(stated) {
+                Attr::Bool(_) => proto_of(self.cx, &self.symbols, data.ty)
+                    .map(|ty| ValueInfoProto { r#type: Some(ty), ..ValueInfoProto::default() }),
+                _ => Some(decoded(self.cx, stated).ok_or(ExportProblem::Damaged(keys::INFO))?),
+            };
+            graph.infos.extend(info.map(|i| ValueInfoProto { name: Some(name.to_string()), ..i }));
+        }
+        self.value_names[v.index()] = Some(name);
         Ok(())
     }
 

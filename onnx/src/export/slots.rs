@@ -10,6 +10,10 @@ use crate::error::ExportProblem;
 pub(super) struct ValueId(u32);
 
 impl ValueId {
+    pub(super) fn new(index: usize) -> ValueId {
+        ValueId(u32::try_from(index).expect("there are fewer values than expressions"))
+    }
+
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -152,7 +156,7 @@ impl<'m> Slots<'m> {
     }
 
     fn add_value(&mut self, data: ValueData) -> ValueId {
-        let id = ValueId(u32::try_from(self.values.len()).expect("there are fewer values than expressions"));
+        let id = ValueId::new(self.values.len());
         self.values.push(data);
         id
     }

@@ -1,21 +1,26 @@
 //! Functions of the model that are functions of the module, when they are called.
 //!
-//! A function is imported where it is first called, from an explicit stack of functions that wait for others. What the file says of its inputs is
-//! their type; where it says nothing, or a call does not fit that, there is a copy for the types of the call. There is a copy for each list of attributes that calls
-//! give, too, and for the inputs that they leave out. A function that cannot be imported is carried along, and calls of it are kept as they are.
+//! A function is imported where it is first called, from an explicit stack of functions that wait
+//! for others. What the file says of its inputs is their type; where it says nothing, or a call does
+//! not fit that, there is a copy for the types of the call. There is a copy for each list of attributes
+//! that calls give, too, and for the inputs that they leave out. A function that cannot be imported is
+//! carried along, and calls of it are kept as they are.
 
 use std::rc::Rc;
 
 use anfora_ir::{
-    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GlobalId, LiteralId, Module, Type, TypeId,
-    UnfinishedFunction, VarId, Visibility,
+    Attr, AttrId, Context, Expr, ExprId, FunctionBuilder, FunctionKey, GlobalId, LiteralId, Module, NameId, Names,
+    Type, TypeId, UnfinishedFunction, VarId, Visibility,
 };
+use bytes::Bytes;
+use prost::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::function_attributes::{Arguments, arguments, declared, given_attributes, key_of, room_for};
 use super::graph::{Finished, GraphPlace, Importer, OpenGraph, PendingNode, Progress, Settings, doc_of};
 use super::hints_attr;
 use super::kept::Kept;
+use super::warnings::Notes;
 use super::{GraphProto, ModelProto, opset_versions};
 use crate::error::{ImportError, ImportProblem};
 use crate::export::DOMAIN;
@@ -26,44 +31,66 @@ use crate::tensor::literal_of;
 use crate::types::FileDims;
 
 /// A function has at most this many copies. Further calls are kept as they are.
-const MAX_COPIES: usize = 16;
+const MAX_COPIES: u8 = 16;
 
-/// The functions of a model that may become functions of the module.
+/// The functions of a model that may become functions of the module. They stay encoded until they
+/// are called.
 #[derive(Default)]
 pub(super) struct FunctionTable {
+    /// All functions of the model.
+    encoded: Vec<Bytes>,
+    /// The number of their nodes.
+    pub(super) nodes: usize,
     entries: Vec<Entry>,
-    by_name: FxHashMap<FunctionName, usize>,
-    /// The versions that the functions mean of domains that the model says nothing of.
-    opsets: Vec<(String, i64)>,
-    names: FxHashSet<String>,
-    counters: FxHashMap<String, u64>,
+    by_name: FxHashMap<Box<str>, u32>,
+    /// The versions that they mean: one for all that mean the same.
+    opsets: Vec<Opsets>,
+    /// The versions that they mean of domains that the model says nothing of.
+    further_opsets: Vec<(String, i64)>,
+    /// See [`Settings::written`].
+    written: Rc<FxHashMap<String, i64>>,
+    names: FxHashSet<NameId>,
+    counters: FxHashMap<NameId, u64>,
     /// See [`room_for`].
     pub(super) room: usize,
 }
 
-/// Domain, name and overload.
-type FunctionName = (String, String, String);
+/// Domain, name and overload as one text.
+fn full_name(domain: &str, name: &str, overload: &str) -> Box<str> {
+    format!("{}.{}:{domain}{name}{overload}", domain.len(), name.len()).into()
+}
 
 struct Entry {
     /// Its place among the functions of the model.
-    position: usize,
-    proto: Rc<FunctionProto>,
-    opsets: FxHashMap<String, i64>,
-    /// See [`Settings::differing`].
-    differing: FxHashSet<String>,
-    /// How many of its last inputs are constants.
-    constants: usize,
+    position: u32,
+    /// The versions that it means, in [`FunctionTable::opsets`].
+    opsets: u32,
+    inputs: u32,
+    outputs: u32,
+    /// For each input, true if the file says its type; empty if it says none.
+    says_types: Box<[bool]>,
+    /// The number of its last inputs that are constants.
+    constants: u32,
     /// The attributes that it declares.
     declared: Rc<Arguments>,
     copies: Vec<Copy>,
-    /// How often a copy was asked for.
-    asked: usize,
-    /// Whether a copy is being made.
+    /// The number of copies that were asked for.
+    asked: u8,
+    /// True if it is in our own domain.
+    is_own: bool,
+    /// True while a copy is being made.
     is_open: bool,
-    /// Whether a call of it was kept as it is.
+    /// True if a call of it was kept as it is.
     is_kept: bool,
-    /// Why it cannot be imported.
-    failure: Option<Kept>,
+    /// The reason for which it cannot be imported.
+    failure: Option<Box<Kept>>,
+}
+
+/// The versions that functions mean.
+struct Opsets {
+    versions: Rc<FxHashMap<String, i64>>,
+    /// See [`Settings::differing`].
+    differing: Rc<FxHashSet<String>>,
 }
 
 /// A function of the module.
@@ -73,15 +100,15 @@ struct Copy {
     is_impure: bool,
 }
 
-/// What the calls of one copy have in common, besides the types.
-#[derive(Clone, PartialEq)]
+/// The traits that the calls of one copy share, besides the types.
+#[derive(PartialEq)]
 struct Variant {
     /// The last operands, as far as they are constants of the function.
-    constants: Rc<[Option<LiteralId>]>,
-    /// Which of the other inputs are given, up to the last that is.
-    given: Rc<[bool]>,
+    constants: Box<[Option<LiteralId>]>,
+    /// For each of the other inputs, up to the last that is given, true if it is given.
+    given: Box<[bool]>,
     /// See [`key_of`].
-    attributes: Rc<[u8]>,
+    attributes: Box<[u8]>,
 }
 
 /// A copy that a call asks for.
@@ -91,11 +118,11 @@ pub(super) struct Request {
     arguments: Rc<Arguments>,
     /// The types of the call, if those that the file states are not to be taken.
     types: Option<Vec<TypeId>>,
-    /// Whether they are not, because the types of the call are others.
+    /// True if they are not, because the types of the call are others.
     contradicts: bool,
 }
 
-/// What an input of a function is.
+/// An input of a function.
 pub(super) enum Input {
     /// A parameter; of a type like this one, where the file does not say it.
     Param(Option<TypeId>),
@@ -105,7 +132,7 @@ pub(super) enum Input {
     Absent,
 }
 
-/// What became of a node.
+/// The fate of a node.
 pub(super) enum FunctionNode {
     /// It calls no function of the table.
     Other,
@@ -118,56 +145,100 @@ pub(super) enum FunctionNode {
 }
 
 impl FunctionTable {
-    /// Those functions of a model that may be imported. Those of the standard domain are not among them: whether one of these
-    /// or the operator of its name is meant is not said.
+    /// Returns those functions of a model that may be imported. Those of the standard domain are not
+    /// among them: whether one of these or the operator of its name is meant is not said.
     ///
+    /// `of_model` are the versions that the model means, `unclear` the domains of which it imports two.
     /// `size` is that of the file, in bytes.
-    pub(super) fn of_model(model: &ModelProto, of_model: &FxHashMap<String, i64>, size: usize) -> FunctionTable {
+    ///
+    /// # Errors
+    /// If one is damaged.
+    pub(super) fn new(
+        encoded: Vec<Bytes>,
+        of_model: &FxHashMap<String, i64>,
+        unclear: &[String],
+        size: usize,
+    ) -> Result<FunctionTable, ImportProblem> {
         let mut table = FunctionTable { room: room_for(size), ..FunctionTable::default() };
-        table.names.insert("main".to_owned());
+        table.entries.reserve_exact(encoded.len());
         let mut versions = of_model.clone();
+        let mut known: FxHashMap<(bool, Vec<(String, i64)>), u32> = FxHashMap::default();
+        let undeclared = Rc::new(Arguments::default());
+        let unclear: FxHashSet<&str> = unclear.iter().map(String::as_str).collect();
         let mut twice = FxHashSet::default();
-        for (position, proto) in model.functions.iter().enumerate() {
-            let name = (proto.domain().to_owned(), proto.name().to_owned(), proto.overload().to_owned());
-            let Ok(opsets) = opset_versions(&proto.opset_import) else { continue };
-            if proto.name().is_empty() || is_standard(proto.domain()) {
+        for (position, bytes) in encoded.iter().enumerate() {
+            let proto = FunctionProto::decode(bytes.clone())?;
+            super::for_each_node(&proto.node, |_| table.nodes += 1)?;
+            let (opsets, imported_twice) = opset_versions(&proto.opset_import);
+            if proto.name().is_empty() || is_standard(proto.domain()) || !imported_twice.is_empty() {
                 continue;
             }
-            let mut differing = FxHashSet::default();
-            for (domain, version) in opset_imports(proto) {
-                match versions.get(domain) {
-                    Some(&v) if v != version => {
-                        differing.insert(domain.to_owned());
-                    }
-                    Some(_) => {}
-                    None => {
-                        versions.insert(domain.to_owned(), version);
-                        table.opsets.push((domain.to_owned(), version));
-                    }
-                }
-            }
             let is_own = proto.domain() == DOMAIN;
-            let constants = entry_of(proto, keys::GIVEN).filter(|_| is_own).and_then(|n| n.parse().ok()).unwrap_or(0);
+            let imports: Vec<(String, i64)> =
+                opset_imports(&proto).map(|(domain, version)| (domain.to_owned(), version)).collect();
+            let differing = table.differing(&imports, &mut versions, &unclear);
+            let opsets = *known.entry((is_own, imports)).or_insert_with(|| {
+                let differing = if is_own { FxHashSet::default() } else { differing };
+                table.opsets.push(Opsets { versions: Rc::new(opsets), differing: Rc::new(differing) });
+                number(table.opsets.len() - 1)
+            });
+            let constants = entry_of(&proto, keys::GIVEN).filter(|_| is_own).and_then(|n| n.parse().ok()).unwrap_or(0);
+            let declared = declared(&proto);
+            let stated: FxHashSet<&str> =
+                proto.value_info.iter().filter(|i| i.r#type.is_some()).map(|i| i.name()).collect();
+            let says_types = proto.input.iter().map(|name| stated.contains(name.as_str()));
             let entry = Entry {
-                position,
-                constants: proto.input.len().min(constants),
-                declared: Rc::new(declared(proto)),
-                proto: Rc::new(proto.clone()),
+                position: number(position),
                 opsets,
-                differing: if is_own { FxHashSet::default() } else { differing },
+                inputs: number(proto.input.len()),
+                outputs: number(proto.output.len()),
+                says_types: if stated.is_empty() { Box::default() } else { says_types.collect() },
+                constants: number(proto.input.len().min(constants)),
+                declared: if declared.is_empty() { Rc::clone(&undeclared) } else { Rc::new(declared) },
                 copies: Vec::new(),
                 asked: 0,
+                is_own,
                 is_open: false,
                 is_kept: false,
                 failure: None,
             };
-            if table.by_name.insert(name.clone(), table.entries.len()).is_some() {
+            let name = full_name(proto.domain(), proto.name(), proto.overload());
+            if table.by_name.insert(name.clone(), number(table.entries.len())).is_some() {
                 twice.insert(name);
             }
             table.entries.push(entry);
         }
         table.by_name.retain(|name, _| !twice.contains(name));
-        table
+        table.written = Rc::new(versions);
+        table.encoded = encoded;
+        Ok(table)
+    }
+
+    /// Returns those domains of which the model means another version. What it says nothing of it means
+    /// as the functions do.
+    fn differing(
+        &mut self,
+        imports: &[(String, i64)],
+        versions: &mut FxHashMap<String, i64>,
+        unclear: &FxHashSet<&str>,
+    ) -> FxHashSet<String> {
+        let mut differing = FxHashSet::default();
+        for (domain, version) in imports {
+            match versions.get(domain) {
+                Some(v) if v != version => {
+                    differing.insert(domain.clone());
+                }
+                Some(_) => {}
+                None if unclear.contains(domain.as_str()) => {
+                    differing.insert(domain.clone());
+                }
+                None => {
+                    versions.insert(domain.clone(), *version);
+                    self.further_opsets.push((domain.clone(), *version));
+                }
+            }
+        }
+        differing
     }
 
     /// The function that a node calls.
@@ -175,49 +246,54 @@ impl FunctionTable {
         if self.entries.is_empty() {
             return None;
         }
-        let name = (node.domain().to_owned(), node.op_type().to_owned(), node.overload().to_owned());
-        self.by_name.get(&name).copied()
+        self.by_name.get(&full_name(node.domain(), node.op_type(), node.overload())).map(|&i| i as usize)
     }
 
-    /// The settings for each function.
+    /// The settings for functions, by what they mean.
     pub(super) fn settings<'a>(&self, of_model: &Settings<'a>) -> Vec<Settings<'a>> {
-        let of = |e: &Entry| Settings {
-            opsets: e.opsets.clone(),
-            differing: e.differing.clone(),
+        let of = |opsets: &Opsets| Settings {
+            opsets: Rc::clone(&opsets.versions),
+            written: Rc::clone(&self.written),
+            differing: Rc::clone(&opsets.differing),
             constant_initializers: false,
             ..*of_model
         };
-        self.entries.iter().map(of).collect()
+        self.opsets.iter().map(of).collect()
     }
 
-    /// Takes from the model what is in the module now.
-    pub(super) fn take_imported(&self, model: &mut ModelProto) -> Result<(), ImportProblem> {
+    /// Returns the functions, encoded, without those that are in the module now. What the model says of
+    /// these is taken from it.
+    ///
+    /// # Errors
+    /// If one is damaged.
+    pub(super) fn without_imported(self, model: &mut ModelProto) -> Result<Vec<Bytes>, ImportProblem> {
         if self.entries.iter().all(|e| e.copies.is_empty()) {
-            return Ok(());
+            return Ok(self.encoded);
         }
-        let mut kept = vec![true; model.functions.len()];
+        let mut kept = vec![true; self.encoded.len()];
         for entry in self.entries.iter().filter(|e| !e.copies.is_empty() && !e.is_kept) {
-            kept[entry.position] = false;
+            kept[entry.position as usize] = false;
         }
         // What is kept needs what it calls.
         let mut waiting: Vec<usize> = (0..kept.len()).filter(|&i| kept[i]).collect();
+        let mut has_own = false;
         while let Some(i) = waiting.pop() {
-            super::for_each_node(&model.functions[i].node, |node| {
+            let proto = FunctionProto::decode(self.encoded[i].clone())?;
+            has_own |= proto.domain() == DOMAIN;
+            super::for_each_node(&proto.node, |node| {
                 if let Some(entry) = self.called_by(node)
-                    && !std::mem::replace(&mut kept[self.entries[entry].position], true)
+                    && !std::mem::replace(&mut kept[self.entries[entry].position as usize], true)
                 {
-                    waiting.push(self.entries[entry].position);
+                    waiting.push(self.entries[entry].position as usize);
                 }
             })?;
         }
-        let mut kept = kept.into_iter();
-        model.functions.retain(|_| kept.next().unwrap_or(true));
-        let of_functions = self.opsets.iter().filter(|(domain, _)| domain != DOMAIN);
+        let of_functions = self.further_opsets.iter().filter(|(domain, _)| domain != DOMAIN);
         model.opset_import.extend(
             of_functions
                 .map(|(domain, version)| OperatorSetIdProto { domain: Some(domain.clone()), version: Some(*version) }),
         );
-        if model.functions.iter().all(|f| f.domain() != DOMAIN) {
+        if !has_own {
             model.opset_import.retain(|o| o.domain() != DOMAIN);
         }
         if let Some(i) = model.metadata_props.iter().position(|e| e.key() == keys::PLAIN_IR_VERSION)
@@ -226,38 +302,44 @@ impl FunctionTable {
             model.ir_version = Some(version);
             model.metadata_props.remove(i);
         }
-        Ok(())
+        let mut kept = kept.into_iter();
+        Ok(self.encoded.into_iter().filter(|_| kept.next().unwrap_or(true)).collect())
     }
 
     /// Carries a function along that cannot be imported. An error in any other graph is one of the file.
-    fn give_up(
-        &mut self,
-        request: Option<Request>,
-        error: ImportError,
-        kept_before: usize,
-        settings: &Settings<'_>,
-    ) -> Result<(), ImportError> {
+    fn give_up(&mut self, request: Option<Request>, error: ImportError, notes: &Notes) -> Result<(), ImportError> {
         let Some(request) = request else { return Err(error) };
         let entry = &mut self.entries[request.entry];
         let is_recursion = matches!(error.problem, ImportProblem::Recursion(_));
-        if entry.proto.domain() == DOMAIN || is_recursion {
+        if entry.is_own || is_recursion {
             return Err(error);
         }
         entry.is_open = false;
-        entry.failure = Some(Kept::because(format!("its function cannot be one of the module: {error}")));
-        settings.kept.borrow_mut().truncate(kept_before);
+        let why = Kept::because(format!("its function cannot be one of the module: {error}"));
+        entry.failure = Some(Box::new(why));
+        notes.drop_copy();
         Ok(())
     }
 
-    fn unique_name(&mut self, wish: &str) -> String {
+    /// A name that no other function has.
+    fn unique_name(&mut self, names: &mut Names, wish: &str) -> String {
+        let wished = names.intern(wish);
+        if self.names.is_empty() {
+            self.names.insert(names.intern("main"));
+        }
         let mut name = wish.to_owned();
-        while !self.names.insert(name.clone()) {
-            let n = self.counters.entry(wish.to_owned()).or_insert(0);
+        while !self.names.insert(names.intern(&name)) {
+            let n = self.counters.entry(wished).or_insert(0);
             *n += 1;
             name = format!("{wish}_{n}");
         }
         name
     }
+}
+
+/// A place in a list of what there is one of for some bytes of the file.
+fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("a file has less than 2^32 bytes")
 }
 
 /// The versions that a function means, by domain.
@@ -274,10 +356,15 @@ struct Activation<'a> {
     unfinished: UnfinishedFunction,
     settings: &'a Settings<'a>,
     state: super::graph::State,
-    /// What it is a copy for; `None` for the main graph.
-    request: Option<Request>,
-    /// How many nodes were kept as they are before it.
-    kept_before: usize,
+    /// The copy that it makes; `None` for the main graph.
+    copy: Option<Box<OpenCopy>>,
+}
+
+/// A copy of a function that is being made.
+struct OpenCopy {
+    request: Request,
+    /// Without its nodes, and what it says of their values.
+    proto: FunctionProto,
 }
 
 /// Imports the main graph, and the functions that it needs.
@@ -292,7 +379,7 @@ pub(super) fn import_graphs(
     let main = begin(main, (graph, GraphPlace::Main), settings, functions, None);
     let mut stack = vec![main.map_err(|failed| failed.0)?];
     loop {
-        let Activation { unfinished, settings, state, request, kept_before } =
+        let Activation { unfinished, settings, state, copy } =
             stack.pop().expect("the main graph returns when it is finished");
         let builder = FunctionBuilder::resume(module, unfinished);
         let importer = Importer::new(builder, settings, std::mem::take(functions), state);
@@ -301,7 +388,7 @@ pub(super) fn import_graphs(
             Err(failed) => {
                 let (error, table) = *failed;
                 *functions = table;
-                functions.give_up(request, error, kept_before, settings)?;
+                functions.give_up(copy.map(|c| c.request), error, settings.notes)?;
                 continue;
             }
         };
@@ -309,30 +396,36 @@ pub(super) fn import_graphs(
             Progress::Needs { paused, table, request: needed } => {
                 *functions = table;
                 let super::graph::Paused { unfinished, state } = *paused;
-                stack.push(Activation { unfinished, settings, state, request, kept_before });
+                stack.push(Activation { unfinished, settings, state, copy });
                 let entry = &mut functions.entries[needed.entry];
                 (entry.is_open, entry.asked) = (true, entry.asked + 1);
-                let proto = Rc::clone(&entry.proto);
-                let (graph, place) = graph_of(&proto, &needed);
-                let name = functions.unique_name(proto.name());
+                let settings = &of_functions[entry.opsets as usize];
+                let encoded = functions.encoded[entry.position as usize].clone();
+                let mut proto = FunctionProto::decode(encoded).map_err(|e| ImportError::new("the model", e))?;
+                let (graph, place) = graph_of(&mut proto, &needed);
+                let name = functions.unique_name(&mut module.cx.names, proto.name());
                 let builder = FunctionBuilder::new(module, &name);
-                let settings = &of_functions[needed.entry];
-                match begin(builder, (graph, place), settings, functions, Some(needed)) {
+                let copy = Box::new(OpenCopy { request: needed, proto });
+                settings.notes.begin_copy();
+                match begin(builder, (graph, place), settings, functions, Some(copy)) {
                     Ok(activation) => stack.push(activation),
                     Err(failed) => {
                         let (error, request) = *failed;
-                        let kept = settings.kept.borrow().len();
-                        functions.give_up(request, error, kept, settings)?;
+                        functions.give_up(request, error, settings.notes)?;
                     }
                 }
             }
             Progress::Finished { finished, table } => {
                 *functions = table;
-                let Some(request) = request else { return Ok(finished) };
+                let Some(copy) = copy else { return Ok(finished) };
+                settings.notes.finish_copy();
+                let OpenCopy { request, proto } = *copy;
                 let entry = &mut functions.entries[request.entry];
                 entry.is_open = false;
-                complete(module, finished.key, &entry.proto, &finished, &request);
+                complete(module, finished.key, &proto, &finished, &request);
                 let global = module.get(finished.key).and_then(|f| f.global());
+                // Most functions have one.
+                entry.copies.reserve_exact(1);
                 entry.copies.push(Copy {
                     global: global.expect("a function that is built has a name"),
                     variant: request.variant,
@@ -348,29 +441,32 @@ fn begin<'a>(
     (graph, place): (GraphProto, GraphPlace),
     settings: &'a Settings<'a>,
     functions: &mut FunctionTable,
-    request: Option<Request>,
+    copy: Option<Box<OpenCopy>>,
 ) -> Result<Activation<'a>, Box<(ImportError, Option<Request>)>> {
     let state = super::graph::State::default();
-    let kept_before = settings.kept.borrow().len();
     let mut importer = Importer::new(builder, settings, std::mem::take(functions), state);
     let begun = importer.begin(graph, place);
     let (unfinished, state, table) = importer.set_aside();
     *functions = table;
     match begun {
-        Ok(()) => Ok(Activation { unfinished, settings, state, request, kept_before }),
-        Err(e) => Err(Box::new((e, request))),
+        Ok(()) => Ok(Activation { unfinished, settings, state, copy }),
+        Err(e) => Err(Box::new((e, copy.map(|c| c.request)))),
     }
 }
 
-/// Whether a call gives an input that is not a constant.
+/// Returns true if a call gives an input that is not a constant.
 fn is_given(given: &[bool], input: usize) -> bool {
     given.get(input).copied().unwrap_or(false)
 }
 
-/// The body of a function as a graph.
-fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
-    // What contradicts the types of the call says nothing of this copy.
-    let value_info = if request.contradicts { &[][..] } else { &proto.value_info };
+/// The body of a function as a graph: its nodes, and what it says of their values, are taken out.
+fn graph_of(proto: &mut FunctionProto, request: &Request) -> (GraphProto, GraphPlace) {
+    let node = std::mem::take(&mut proto.node);
+    let mut value_info = std::mem::take(&mut proto.value_info);
+    if request.contradicts {
+        // What contradicts the types of the call says nothing of this copy.
+        value_info.clear();
+    }
     let infos: FxHashMap<&str, &ValueInfoProto> = value_info.iter().map(|i| (i.name(), i)).collect();
     let info = |name: &String| match infos.get(name.as_str()) {
         Some(&info) => info.clone(),
@@ -395,7 +491,7 @@ fn graph_of(proto: &FunctionProto, request: &Request) -> (GraphProto, GraphPlace
     };
     let outside: FxHashSet<&str> = proto.input.iter().chain(&proto.output).map(String::as_str).collect();
     let graph = GraphProto {
-        node: proto.node.clone(),
+        node,
         input: proto.input.iter().map(info).collect(),
         output: proto.output.iter().map(info).collect(),
         value_info: value_info.iter().filter(|i| !outside.contains(i.name())).cloned().collect(),
@@ -502,12 +598,13 @@ impl Importer<'_, '_> {
         let entry = &mut self.functions.entries[index];
         if let Some(why) = entry.failure.clone() {
             entry.is_kept = true;
-            return Ok(FunctionNode::Kept(why));
+            return Ok(FunctionNode::Kept(*why));
         }
-        let constants = entry.constants;
-        let is_whole = node.input.len() <= entry.proto.input.len()
-            && (constants == 0 || node.input.len() == entry.proto.input.len())
-            && node.output.len() <= entry.proto.output.len()
+        let constants = entry.constants as usize;
+        let (inputs, is_own) = (entry.inputs as usize, entry.is_own);
+        let is_whole = node.input.len() <= inputs
+            && (constants == 0 || node.input.len() == inputs)
+            && node.output.len() <= entry.outputs as usize
             && pending.subgraphs.is_empty();
         let declared = Rc::clone(&entry.declared);
         let Some(attributes) = given_attributes(&declared, node).filter(|_| is_whole) else {
@@ -519,8 +616,7 @@ impl Importer<'_, '_> {
         if entry.is_open {
             return Err(ImportProblem::Recursion(node.op_type().to_owned()));
         }
-        let proto = Rc::clone(&entry.proto);
-        let params = proto.input.len() - constants;
+        let params = inputs - constants;
         let mut given_inputs = Vec::with_capacity(node.input.len());
         let mut operands = Vec::with_capacity(node.input.len());
         let mut last = Vec::with_capacity(constants);
@@ -543,7 +639,7 @@ impl Importer<'_, '_> {
             return Ok(FunctionNode::Kept(Kept::because("a constant of its function is left out")));
         }
         let body = self.builder.body();
-        let constants: Rc<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
+        let constants: Box<[Option<LiteralId>]> = last.iter().map(|&(_, o)| body.as_literal(o)).collect();
         operands.extend(last.into_iter().filter(|&(_, o)| body.as_literal(o).is_none()));
         let hints: Vec<&str> = operands.iter().map(|&(i, _)| node.input[i].as_str()).collect();
         let operands: Vec<ExprId> = operands.iter().map(|&(_, o)| o).collect();
@@ -559,7 +655,7 @@ impl Importer<'_, '_> {
             let (global, is_impure) = (copy.global, copy.is_impure);
             let callee = self.builder.editor().global(global);
             if let Ok(value) = self.builder.call(callee, &operands) {
-                if proto.domain() != DOMAIN && self.knows_less(graph, &node.output, value) {
+                if !is_own && self.knows_less(graph, &node.output, value) {
                     self.functions.entries[index].is_kept = true;
                     let why = "its function does not show the types of its outputs";
                     return Ok(FunctionNode::Kept(Kept::because(why)));
@@ -574,14 +670,12 @@ impl Importer<'_, '_> {
             entry.is_kept = true;
             return Ok(FunctionNode::Kept(Kept::because("its function would need too many copies")));
         }
-        let stated: FxHashSet<&str> =
-            proto.value_info.iter().filter(|i| i.r#type.is_some()).map(|i| i.name()).collect();
         let is_param = |i: usize| match i.checked_sub(params) {
             Some(i) => variant.constants[i].is_none(),
             None => is_given(&variant.given, i),
         };
-        let mut inputs = proto.input.iter().enumerate();
-        let says_all = inputs.all(|(i, name)| !is_param(i) || stated.contains(name.as_str()));
+        let says_type = |i: usize| entry.says_types.get(i).is_some_and(|&says| says);
+        let says_all = (0..inputs).all(|i| !is_param(i) || says_type(i));
         let derived = was_tried || !says_all;
         let types = derived.then(|| operands.iter().map(|&o| self.builder.body().ty(o)).collect());
         let arguments = Rc::new(arguments(&declared, &attributes));

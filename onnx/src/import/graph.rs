@@ -14,29 +14,33 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::function_attributes::{Arguments, with_arguments};
 use super::functions::{FunctionNode, FunctionTable, Input, Request, own_type};
-use super::kept::{Kept, KeptList};
+use super::initializers::{Initializer, Initializers};
+use super::kept::Kept;
 use super::values::{Scope, Value};
+use super::warnings::{Notes, Warning};
 use crate::attributes::{encoded_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::ReadFiles;
+use crate::kept_initializer;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
-use crate::sparse;
-use crate::tensor::literal_of;
-use crate::types::{Binding, FileDims, contradict, proto_of, says_no_more, type_of};
+use crate::types::{Binding, FileDims, proto_of, says_no_more, type_of};
 
-/// What holds for all graphs of a file.
+/// The settings of all graphs of a file.
 pub(super) struct Settings<'a> {
     /// Versions of the operators, by domain; the standard one is the empty one.
-    pub(super) opsets: FxHashMap<String, i64>,
-    /// Domains of which the model means another version than the function in hand: no node of theirs can be kept as it is.
-    pub(super) differing: FxHashSet<String>,
-    /// Whether an initializer that is an input too is a constant, not a default value.
+    pub(super) opsets: Rc<FxHashMap<String, i64>>,
+    /// The versions that the model means, by domain: those in which nodes are written.
+    pub(super) written: Rc<FxHashMap<String, i64>>,
+    /// Domains of which the model means another version than the function in hand: no node of theirs can
+    /// be kept as it is.
+    pub(super) differing: Rc<FxHashSet<String>>,
+    /// True if an initializer that is an input too is a constant, not a default value.
     pub(super) constant_initializers: bool,
     pub(super) conversions: &'a Conversions,
-    /// The nodes that are kept as they are, of all graphs.
-    pub(super) kept: &'a RefCell<KeptList>,
+    /// The notes of all graphs.
+    pub(super) notes: &'a Notes,
     /// The files that hold elements of tensors, if there are such.
     pub(super) files: Option<&'a RefCell<ReadFiles>>,
 }
@@ -47,9 +51,11 @@ pub(super) struct Importer<'m, 'a> {
     pub(super) settings: &'a Settings<'a>,
     pub(super) functions: FunctionTable,
     pub(super) scope: Scope,
-    dims: FileDims,
+    pub(super) dims: FileDims,
+    /// Warnings about the node, or the graph, in hand.
+    pub(super) warnings: Vec<Warning>,
     /// The names of constants that uses of them remember: for each constant, the name by which it was used first.
-    constant_names: FxHashMap<LiteralId, NameId>,
+    pub(super) constant_names: FxHashMap<LiteralId, NameId>,
     /// The graphs that are not finished, while the import is put aside.
     stack: Vec<OpenGraph>,
     /// Nodes so far.
@@ -68,17 +74,18 @@ pub(super) struct OpenGraph {
     label: String,
     /// Whether it is a block, not a `fn`.
     is_block: bool,
-    nodes: IntoIter<NodeProto>,
+    /// Those that come, the next one last.
+    nodes: Vec<NodeProto>,
     /// Number of nodes taken from `nodes`.
     taken: usize,
-    /// So many of the first nodes are sparse initializers.
-    sparse_initializers: usize,
+    /// So many of the first nodes are initializers that no literal can hold.
+    kept_initializers: usize,
     /// The node in hand, while its subgraphs are being imported.
     pending: Option<PendingNode>,
     outputs: Vec<ValueInfoProto>,
     /// What the file says about values that nodes compute.
     pub(super) stated: FxHashMap<NameId, Stated>,
-    initializers: Vec<Initializer>,
+    pub(super) initializers: Vec<Initializer>,
     /// Names that nodes and outputs of this graph use.
     uses: FxHashSet<NameId>,
     /// Whether a node has a subgraph, which may use any name.
@@ -89,6 +96,10 @@ pub(super) struct OpenGraph {
     meta: Vec<(&'static str, AttrId)>,
     /// See [`keys::INFOS`].
     infos: Vec<AttrId>,
+    /// See [`keys::OUTPUT_INFOS`].
+    output_infos: Vec<AttrId>,
+    /// Outputs of which a warning says that they are not what the file says.
+    pub(super) contradicted: FxHashSet<NameId>,
     /// Whether the result is a tuple though there are less than two outputs.
     is_tuple: bool,
 }
@@ -121,12 +132,6 @@ pub(super) struct Stated {
     pub(super) is_output: bool,
 }
 
-struct Initializer {
-    name: NameId,
-    literal: LiteralId,
-    meta: Vec<(&'static str, AttrId)>,
-}
-
 impl PendingNode {
     fn new(mut node: NodeProto) -> PendingNode {
         let mut waiting = Vec::new();
@@ -152,10 +157,19 @@ impl OpenGraph {
             "" => String::new(),
             name => format!(" named `{name}`"),
         };
-        match (self.taken - 1).checked_sub(self.sparse_initializers) {
+        match (self.taken - 1).checked_sub(self.kept_initializers) {
             Some(i) => format!("{}, node {i} (`{}`{named})", self.place, node.op_type()),
-            None => format!("{}, the sparse initializer `{}`", self.place, node.output[0]),
+            None => format!("{}, the initializer `{}`", self.place, node.output[0]),
         }
+    }
+
+    /// The next node. The room of those that are done is given back.
+    fn next_node(&mut self) -> Option<NodeProto> {
+        let next = self.nodes.pop();
+        if self.nodes.len() <= self.nodes.capacity() / 2 {
+            self.nodes.shrink_to_fit();
+        }
+        next
     }
 
     /// Whether anything may use a value that a node of this graph computes.
@@ -236,7 +250,20 @@ impl<'m, 'a> Importer<'m, 'a> {
         state: State,
     ) -> Importer<'m, 'a> {
         let State { scope, dims, constant_names, stack, nodes, is_in_function, arguments } = state;
-        Importer { builder, settings, functions, scope, dims, constant_names, stack, nodes, is_in_function, arguments }
+        let warnings = Vec::new();
+        Importer {
+            builder,
+            settings,
+            functions,
+            scope,
+            dims,
+            warnings,
+            constant_names,
+            stack,
+            nodes,
+            is_in_function,
+            arguments,
+        }
     }
 
     /// Puts the import aside.
@@ -247,6 +274,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             functions,
             scope,
             dims,
+            warnings: _,
             constant_names,
             stack,
             nodes,
@@ -264,6 +292,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.arguments = Rc::clone(arguments);
         }
         let graph = self.open(graph, String::new(), place)?;
+        // Many functions may wait for each other.
+        self.stack.reserve_exact(1);
         self.stack.push(graph);
         Ok(())
     }
@@ -286,10 +316,10 @@ impl<'m, 'a> Importer<'m, 'a> {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
             let mut pending = match graph.pending.take() {
                 Some(pending) => pending,
-                None => match graph.nodes.next() {
+                None => match graph.next_node() {
                     Some(node) => {
                         graph.taken += 1;
-                        self.nodes += usize::from(graph.taken > graph.sparse_initializers);
+                        self.nodes += usize::from(graph.taken > graph.kept_initializers);
                         let node = with_arguments(node, &self.arguments, &mut self.functions.room)
                             .map_err(|p| ImportError::new(&graph.place, p))?;
                         match has_graphs(&node) {
@@ -332,6 +362,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                         Ok(None)
                     });
                     let needed = done.map_err(|p| ImportError::new(graph.node_place(&pending.node), p))?;
+                    self.say_warnings(|| graph.node_place(&pending.node));
                     if let Some(request) = needed {
                         graph.pending = Some(pending);
                         self.stack = stack;
@@ -371,39 +402,44 @@ impl<'m, 'a> Importer<'m, 'a> {
         };
         let fail = |problem: ImportProblem| ImportError::new(&place, problem);
         filled.map_err(fail)?;
-        let sparse_initializers = sparse_initializer.len();
-        let mut nodes: Vec<NodeProto> = Vec::with_capacity(sparse_initializers + node.len());
-        nodes.extend(sparse_initializer.into_iter().map(sparse::node_of_initializer));
-        if nodes.iter().any(|n| n.output[0].is_empty()) {
+        self.scope.open();
+        let mut initializers = self.read_initializers(initializer).map_err(fail)?;
+        let plain = initializers.take_constants(&input, self.settings.constant_initializers);
+        let plain = plain.into_iter().map(kept_initializer::node_of_tensor);
+        let sparse = sparse_initializer.into_iter().map(kept_initializer::node_of_sparse);
+        let kept: Vec<NodeProto> = plain.chain(sparse).collect();
+        let kept_initializers = kept.len();
+        if kept.iter().any(|n| n.output[0].is_empty()) {
             return Err(fail(ImportProblem::Nameless("a sparse initializer")));
         }
-        nodes.extend(node);
-        let node = nodes;
+        let mut node = node;
+        node.splice(0..0, kept);
         let cx = self.builder.cx();
         let mut meta = Vec::new();
         meta.extend(name.filter(|n| !n.is_empty()).map(|n| (keys::GRAPH, cx.str_attr(&n))));
         meta.extend(doc_of(cx, &doc_string, &metadata_props));
         meta.extend(encoded_list(cx, &quantization_annotation).map(|q| (keys::QUANTIZATION, q)));
 
-        self.scope.open();
-        let (initializers, tensors) = self.read_initializers(initializer).map_err(fail)?;
+        let Initializers { literals, tensors, of_no_literal: _ } = initializers;
         let has_subgraphs = node.iter().any(has_graphs);
         let mut open = OpenGraph {
             place: String::new(),
             label,
             is_block: false,
-            nodes: Vec::new().into_iter(),
+            nodes: Vec::new(),
             taken: 0,
-            sparse_initializers,
+            kept_initializers,
             pending: None,
             outputs: Vec::new(),
             stated: FxHashMap::default(),
-            initializers,
+            initializers: literals,
             uses: FxHashSet::default(),
             has_subgraphs,
             is_impure: false,
             meta,
             infos: Vec::new(),
+            output_infos: Vec::new(),
+            contradicted: FxHashSet::default(),
             is_tuple,
         };
         let params = match given {
@@ -421,35 +457,12 @@ impl<'m, 'a> Importer<'m, 'a> {
         let cx = self.builder.cx();
         let used = node.iter().flat_map(|n| n.input.iter()).map(String::as_str).chain(output.iter().map(|o| o.name()));
         open.uses.extend(used.map(|n| cx.names.intern(n)));
-        open.nodes = node.into_iter();
+        node.reverse();
+        open.nodes = node;
         open.outputs = output;
         open.place = place;
+        self.say_warnings(|| open.place.clone());
         Ok(open)
-    }
-
-    /// The initializers, and the tensors by name.
-    fn read_initializers(
-        &mut self,
-        tensors: Vec<TensorProto>,
-    ) -> Result<(Vec<Initializer>, FxHashMap<NameId, TensorProto>), ImportProblem> {
-        let mut initializers = Vec::with_capacity(tensors.len());
-        let mut by_name = FxHashMap::default();
-        for tensor in tensors {
-            if tensor.name().is_empty() {
-                return Err(ImportProblem::Nameless("an initializer"));
-            }
-            let literal = literal_of(&tensor)
-                .map_err(|e| ImportProblem::Other(format!("the initializer `{}`: {e}", tensor.name())))?;
-            let cx = self.builder.cx();
-            let name = cx.names.intern(tensor.name());
-            let literal = cx.literals.intern(literal);
-            let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);
-            initializers.push(Initializer { name, literal, meta });
-            if let Some(again) = by_name.insert(name, tensor) {
-                return Err(ImportProblem::Duplicate(again.name().to_owned()));
-            }
-        }
-        Ok((initializers, by_name))
     }
 
     /// The inputs that are parameters, after a check of those that are constants; default values leave the initializers.
@@ -475,26 +488,33 @@ impl<'m, 'a> Importer<'m, 'a> {
                 return Err(ImportProblem::Duplicate(info.name().to_owned()));
             }
             let constant = constants.get(&name).copied();
-            let is_constant = constant.is_some() && self.settings.constant_initializers;
-            let ty = match &info.r#type {
+            let tensor = tensors.get(&name);
+            let is_constant = tensor.is_some() && self.settings.constant_initializers;
+            let stated = match &info.r#type {
                 Some(ty) => type_of(cx, &mut self.dims, ty, if is_constant { Binding::Uses } else { binding }),
                 None => cx.types.any(),
             };
-            let found = constant.map_or(ty, |c| cx.literal_type(c));
-            self.check_stated(&info, ty, found)?;
-            self.keep_info(open, &info, if is_constant { found } else { ty });
+            let found = constant.map_or(stated, |c| cx.literal_type(c));
+            let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
             if is_constant {
+                let info = if is_wrong { self.corrected(info, found) } else { info };
+                let infos = self.more_than(&info, found);
+                open.infos.extend(infos);
                 continue;
             }
-            params.push((name, ty));
-            if let Some(literal) = constant {
+            // An input stays as it is declared, also beside a default value that is not of its type.
+            let infos = self.more_than(&info, stated);
+            open.infos.extend(infos);
+            params.push((name, stated));
+            if let Some(tensor) = tensor {
                 let cx = self.builder.cx();
-                let tensor = &tensors[&name];
-                let value = if tensor.doc_string.is_none() && tensor.metadata_props.is_empty() {
-                    cx.attr(Attr::Literal(literal))
-                } else {
-                    let encoded = encoded_attr(cx, tensor);
-                    cx.attr(Attr::List(Box::new([encoded])))
+                let is_plain = tensor.doc_string.is_none() && tensor.metadata_props.is_empty();
+                let value = match constant.filter(|_| is_plain) {
+                    Some(literal) => cx.attr(Attr::Literal(literal)),
+                    None => {
+                        let encoded = encoded_attr(cx, tensor);
+                        cx.attr(Attr::List(Box::new([encoded])))
+                    }
                 };
                 let key = cx.str_attr(info.name());
                 defaults.push(cx.attr(Attr::List(Box::new([key, value]))));
@@ -540,7 +560,8 @@ impl<'m, 'a> Importer<'m, 'a> {
                     None => cx.types.any(),
                 },
             };
-            self.keep_info(open, &info, ty);
+            let infos = self.more_than(&info, ty);
+            open.infos.extend(infos);
             params.push((name, ty));
         }
         Ok(params)
@@ -574,14 +595,6 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(())
     }
 
-    fn define_initializers(&mut self, open: &OpenGraph) -> Result<(), ImportProblem> {
-        for initializer in &open.initializers {
-            let expr = self.builder.editor().literal_id(initializer.literal);
-            self.define(initializer.name, expr)?;
-        }
-        Ok(())
-    }
-
     /// What the file says about the types of values that are not inputs.
     fn read_stated(
         &mut self,
@@ -597,9 +610,11 @@ impl<'m, 'a> Importer<'m, 'a> {
             {
                 let found = self.builder.body().ty(value.expr);
                 let stated = self.stated_type(&info);
-                self.check_stated(&info, stated, found)?;
+                let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
                 if self.builder.body().as_literal(value.expr).is_some() {
-                    self.keep_info(open, &info, found);
+                    let info = if is_wrong { self.corrected(info, found) } else { info };
+                    let infos = self.more_than(&info, found);
+                    open.infos.extend(infos);
                 }
                 continue;
             }
@@ -629,7 +644,7 @@ impl<'m, 'a> Importer<'m, 'a> {
     ) -> Result<Value, ImportProblem> {
         let id = self.builder.cx().names.intern(name);
         let Some(value) = self.scope.use_value(id) else {
-            let comes_later = user.into_iter().chain(open.nodes.as_slice()).any(|n| n.output.iter().any(|o| o == name));
+            let comes_later = user.into_iter().chain(&open.nodes).any(|n| n.output.iter().any(|o| o == name));
             let name = name.to_owned();
             return Err(if comes_later { ImportProblem::Order(name) } else { ImportProblem::Undefined(name) });
         };
@@ -637,30 +652,6 @@ impl<'m, 'a> Importer<'m, 'a> {
             self.constant_names.entry(literal).or_insert(id);
         }
         Ok(value)
-    }
-
-    /// The type that a message states, in terms of the symbols of the inputs.
-    pub(super) fn stated_type(&mut self, info: &ValueInfoProto) -> TypeId {
-        let cx = self.builder.cx();
-        match &info.r#type {
-            Some(ty) => type_of(cx, &mut self.dims, ty, Binding::Uses),
-            None => cx.types.any(),
-        }
-    }
-
-    /// Checks that a value may have the type that the file states.
-    pub(super) fn check_stated(
-        &mut self,
-        info: &ValueInfoProto,
-        stated: TypeId,
-        found: TypeId,
-    ) -> Result<(), ImportProblem> {
-        let cx = self.builder.cx();
-        if !contradict(cx, stated, found) {
-            return Ok(());
-        }
-        let (found, stated) = (cx.type_text(found), cx.type_text(stated));
-        Err(ImportProblem::Stated { name: info.name().to_owned(), found, stated })
     }
 
     /// Whether a message says more about a value than its type here.
@@ -675,10 +666,9 @@ impl<'m, 'a> Importer<'m, 'a> {
         !says_no_more || info.doc_string.is_some() || !info.metadata_props.is_empty()
     }
 
-    fn keep_info(&mut self, open: &mut OpenGraph, info: &ValueInfoProto, ty: TypeId) {
-        if self.says_more(info, ty) {
-            open.infos.push(encoded_attr(self.builder.cx(), info));
-        }
+    /// A message, encoded, if it says more about a value than its type here.
+    fn more_than(&mut self, info: &ValueInfoProto, ty: TypeId) -> Option<AttrId> {
+        self.says_more(info, ty).then(|| encoded_attr(self.builder.cx(), info))
     }
 
     /// Ends a graph: the value that it returns, and what it carries along.
@@ -698,17 +688,28 @@ impl<'m, 'a> Importer<'m, 'a> {
             if self.builder.body().as_literal(expr).is_some() {
                 named_constants.insert(self.builder.cx().names.intern(info.name()));
             }
+            results.push(expr);
             let found = self.builder.body().ty(expr);
             let stated = self.stated_type(info);
-            self.check_stated(info, stated, found).map_err(fail)?;
-            results.push(expr);
-            self.keep_info(&mut graph, info, found);
+            let name = self.builder.cx().names.intern(info.name());
+            // The node that computes it may have been warned of.
+            let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info.name(), stated, found);
+            let infos = if is_wrong {
+                let info = self.corrected(info.clone(), found);
+                self.more_than(&info, found)
+            } else {
+                self.more_than(info, found)
+            };
+            graph.output_infos.extend(infos);
         }
+        self.say_warnings(|| graph.place.clone());
         self.bind_initializers(&graph, &named_constants);
         let cx = self.builder.cx();
         graph.meta.push((keys::OUTPUTS, strs_attr(cx, outputs.iter().map(|o| o.name()))));
-        if !graph.infos.is_empty() {
-            graph.meta.push((keys::INFOS, cx.attr(Attr::List(graph.infos.into()))));
+        for (key, infos) in [(keys::INFOS, graph.infos), (keys::OUTPUT_INFOS, graph.output_infos)] {
+            if !infos.is_empty() {
+                graph.meta.push((key, cx.attr(Attr::List(infos.into()))));
+            }
         }
         let meta = cx.named_attrs(&graph.meta);
         self.scope.close();
@@ -717,22 +718,6 @@ impl<'m, 'a> Importer<'m, 'a> {
             many => self.builder.tuple(many),
         };
         Ok((tail, meta))
-    }
-
-    /// Binds those initializers whose uses do not remember all that the file says of them: that nothing uses, that are equal to another
-    /// one, that have a doc string, or are outputs.
-    fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
-        for initializer in &graph.initializers {
-            let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);
-            let is_remembered = self.constant_names.get(&initializer.literal) == Some(&initializer.name);
-            if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
-                continue;
-            }
-            let name = self.builder.cx().names.get(initializer.name).to_owned();
-            let value = self.builder.editor().literal_id(initializer.literal);
-            let var = self.builder.bind(&name, value);
-            self.set_meta(var, &initializer.meta);
-        }
     }
 
     /// Sets what a binding carries along.

@@ -1,6 +1,7 @@
 //! Why nodes are kept as they are.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use rustc_hash::FxHashMap;
@@ -10,17 +11,31 @@ use crate::proto::NodeProto;
 
 /// Why a node has no meaning in our operators: a phrase such as "`mode` is `cubic`".
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Kept(Cow<'static, str>);
+pub struct Kept {
+    reason: Cow<'static, str>,
+    is_misfit: bool,
+}
 
 impl Kept {
     /// With a phrase that says what of the node is in the way.
     pub fn because(reason: impl Into<Cow<'static, str>>) -> Kept {
-        Kept(reason.into())
+        Kept { reason: reason.into(), is_misfit: false }
+    }
+
+    /// With a phrase that says why the node does not fit its operands: no version of its operator
+    /// takes operands of these types with these attributes. An import warns of such a node.
+    pub fn misfit(reason: impl Into<Cow<'static, str>>) -> Kept {
+        Kept { reason: reason.into(), is_misfit: true }
+    }
+
+    /// Returns true if the node does not fit its operands, as [`Kept::misfit`] says.
+    pub fn is_misfit(&self) -> bool {
+        self.is_misfit
     }
 
     /// The phrase.
     pub fn reason(&self) -> &str {
-        &self.0
+        &self.reason
     }
 }
 
@@ -69,54 +84,58 @@ impl fmt::Display for KeptNodes {
     }
 }
 
-/// Counts kept nodes by operator and reason, in the order in which these first appear.
+/// Operator, version and reason of kept nodes that count as one group.
+type GroupKey = (String, String, Option<i64>, String);
+
+/// Counts kept nodes by operator and reason.
 #[derive(Default)]
 pub(super) struct KeptList {
-    groups: Vec<KeptNodes>,
-    by_reason: FxHashMap<(String, String, Option<i64>, Kept), usize>,
-    /// The group of each node, in order.
-    log: Vec<usize>,
+    /// Each with the turn of its first node.
+    groups: Vec<(u64, KeptNodes)>,
+    by_reason: FxHashMap<GroupKey, usize>,
 }
 
 impl KeptList {
-    pub(super) fn note(&mut self, node: &NodeProto, domain: &str, version: Option<i64>, why: Kept) {
-        let key = (domain.to_owned(), node.op_type().to_owned(), version, why);
-        if let Some(&group) = self.by_reason.get(&key) {
-            self.groups[group].count += 1;
-            self.log.push(group);
-            return;
-        }
+    /// Counts a node, the turn of which comes after those of all before.
+    pub(super) fn note(&mut self, turn: u64, node: &NodeProto, domain: &str, version: Option<i64>, why: &Kept) {
         let output = || node.output.iter().find(|o| !o.is_empty()).map_or("", String::as_str);
-        self.groups.push(KeptNodes {
-            domain: key.0.clone(),
-            op_type: key.1.clone(),
+        let one = KeptNodes {
+            domain: domain.to_owned(),
+            op_type: node.op_type().to_owned(),
             version,
-            reason: key.3.reason().to_owned(),
+            reason: why.reason().to_owned(),
             first: if node.name().is_empty() { output() } else { node.name() }.to_owned(),
             count: 1,
-        });
-        self.log.push(self.groups.len() - 1);
-        self.by_reason.insert(key, self.groups.len() - 1);
+        };
+        self.add(turn, one);
     }
 
-    /// How many nodes there are.
-    pub(super) fn len(&self) -> usize {
-        self.log.len()
+    /// Adds the nodes of another list.
+    pub(super) fn append(&mut self, other: KeptList) {
+        other.groups.into_iter().for_each(|(turn, group)| self.add(turn, group));
     }
 
-    /// Takes back all nodes but the first `len`.
-    pub(super) fn truncate(&mut self, len: usize) {
-        for group in self.log.drain(len.min(self.log.len())..) {
-            self.groups[group].count -= 1;
+    fn add(&mut self, turn: u64, group: KeptNodes) {
+        let KeptNodes { domain, op_type, version, reason, .. } = &group;
+        let key = (domain.clone(), op_type.clone(), *version, reason.clone());
+        match self.by_reason.entry(key) {
+            Entry::Occupied(at) => {
+                let (first_turn, there) = &mut self.groups[*at.get()];
+                there.count += group.count;
+                if turn < *first_turn {
+                    (*first_turn, there.first) = (turn, group.first);
+                }
+            }
+            Entry::Vacant(at) => {
+                at.insert(self.groups.len());
+                self.groups.push((turn, group));
+            }
         }
-        // The groups of the nodes that are taken back are the last ones.
-        while let Some(group) = self.groups.pop_if(|g| g.count == 0) {
-            let KeptNodes { domain, op_type, version, reason, .. } = group;
-            self.by_reason.remove(&(domain, op_type, version, Kept::because(reason)));
-        }
     }
 
-    pub(super) fn into_groups(self) -> Vec<KeptNodes> {
-        self.groups
+    /// Returns the groups in the order of their first nodes.
+    pub(super) fn into_groups(mut self) -> Vec<KeptNodes> {
+        self.groups.sort_by_key(|&(turn, _)| turn);
+        self.groups.into_iter().map(|(_, group)| group).collect()
     }
 }

@@ -4,20 +4,23 @@ mod branches;
 mod function_attributes;
 mod functions;
 mod graph;
+mod initializers;
 mod kept;
 mod node;
 mod result_types;
 mod values;
+mod warnings;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use anfora_ir::{Attr, AttrId, Context, Module, OpRegistry};
+use anfora_ir::{Attr, AttrId, Context, Diagnostic, Module, OpRegistry};
 use bytes::Bytes;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use crate::attributes::{encoded_list, entries_attr, strs_attr};
+use crate::attributes::{bytes_attr, encoded_list, entries_attr, strs_attr};
 use crate::convert::Conversions;
 use crate::error::{ImportError, ImportProblem};
 use crate::external::{DataFiles, ReadFiles};
@@ -27,21 +30,25 @@ use crate::proto::{GraphProto, IR_VERSION, ModelProto, NodeProto, OperatorSetIdP
 use crate::wire::{self, UnknownFields, WireSummary};
 
 use functions::FunctionTable;
+use warnings::{Notes, Warning};
 
 pub use kept::{Kept, KeptNodes};
 pub use node::NodeImport;
 pub(crate) use node::float_meant;
 
-/// How a file is read.
+/// The number of [`ModelProto::functions`] in the format.
+const FUNCTIONS_FIELD: u32 = 25;
+
+/// Options of an import.
 #[derive(Clone)]
 pub struct ImportOptions {
     /// The operators of the module.
     pub registry: Arc<OpRegistry>,
-    /// What to do with fields that the format does not define.
+    /// The treatment of fields that the format does not define.
     pub unknown_fields: UnknownFields,
-    /// Which operators become which.
+    /// The table by which operators become others.
     pub conversions: Conversions,
-    /// Where the files are that hold elements of tensors. Without it, a model that has such tensors is refused.
+    /// The files that hold elements of tensors. Without it, a model that has such tensors is refused.
     pub data_files: Option<Arc<dyn DataFiles>>,
 }
 
@@ -63,13 +70,22 @@ pub struct Imported {
     pub module: Module,
     /// Nodes of the file, those of subgraphs and of the model's own functions included.
     pub nodes: usize,
-    /// The nodes that have no meaning in operators of ours and are kept as they are, by operator and reason, in the order in which these first appear.
+    /// The nodes that have no meaning in operators of ours and are kept as they are, by operator and
+    /// reason, in the order in which these first appear.
     pub kept: Vec<KeptNodes>,
+    /// The faults of the file that did not keep it from being read, each with its place: a statement of
+    /// the file that the type of a value contradicts, which is left out, or a node that does not fit its
+    /// operands, which is kept as it is. The crate's page says which nodes count.
+    pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have a counterpart there.
+/// Reads a model: its graph becomes `@main`, and its operators those of the registry where they have
+/// a counterpart there.
 ///
-/// Literals share their bytes with the file, and with the files that hold elements of tensors ([`ImportOptions::data_files`]).
+/// Literals share their bytes with the file, and with the files that hold elements of tensors
+/// ([`ImportOptions::data_files`]).
+///
+/// What is wrong in it without keeping it from being read is in [`Imported::warnings`].
 ///
 /// # Errors
 /// If the bytes are not a model, or it holds something that can neither be expressed nor kept.
@@ -81,11 +97,18 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let size = bytes.len();
     let mut model = with_room(&summary);
-    model.merge(bytes).map_err(|e| at_file(e.into()))?;
+    // Functions are decoded one at a time: each takes many times its bytes.
+    let (functions, pieces) = wire::split(&bytes, FUNCTIONS_FIELD).map_err(|e| at_file(e.into()))?;
+    drop(bytes);
+    pieces.into_iter().try_for_each(|piece| model.merge(piece)).map_err(|e| at_file(e.into()))?;
     let at_model = |p: ImportProblem| ImportError::new("the model", p);
     let version = model.ir_version.ok_or_else(|| at_model(ImportProblem::Missing("ir_version")))?;
+    let notes = Notes::default();
     if version > IR_VERSION {
-        return Err(at_model(ImportProblem::IrVersion(version)));
+        if options.unknown_fields == UnknownFields::Drop {
+            return Err(at_model(ImportProblem::IrVersion(version)));
+        }
+        notes.warn("the model", Warning::ir_version(version, IR_VERSION));
     }
     // Before version 3 a model did not say which operators it meant, and meant the first ones.
     if model.opset_import.is_empty() && version >= 3 {
@@ -94,35 +117,38 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     if !model.training_info.is_empty() && summary.external_data.is_some() {
         return Err(at_model(ImportProblem::Unsupported("training information beside data in other files")));
     }
-    let opsets = opset_versions(&model.opset_import).map_err(at_model)?;
+    let (opsets, twice) = opset_versions(&model.opset_import);
+    twice.iter().for_each(|domain| notes.warn("the model", Warning::two_versions(domain)));
+    let opsets = Rc::new(opsets);
     let graph = model.graph.take().ok_or_else(|| at_model(ImportProblem::Missing("graph")))?;
 
-    let nodes = count_function_nodes(&model).map_err(at_model)?;
     let mut module = Module::new(options.registry.clone());
-    let kept = RefCell::default();
     let conversions = &options.conversions;
     let files = RefCell::new(ReadFiles::new(options.data_files.clone()));
     let settings = graph::Settings {
-        opsets,
+        opsets: Rc::clone(&opsets),
+        written: opsets,
         differing: Default::default(),
         constant_initializers: version < 4,
         conversions,
-        kept: &kept,
+        notes: &notes,
         files: summary.external_data.map(|_| &files),
     };
-    let mut functions = FunctionTable::of_model(&model, &settings.opsets, size);
+    let mut functions = FunctionTable::new(functions, &settings.opsets, &twice, size).map_err(at_model)?;
+    let nodes = functions.nodes;
     let main = functions::import_graphs(&mut module, graph, &settings, &mut functions)?;
-    functions.take_imported(&mut model).map_err(at_model)?;
+    let mut functions = functions.without_imported(&mut model).map_err(at_model)?;
     if summary.external_data.is_some() {
         let mut files = files.borrow_mut();
-        model.functions.iter_mut().try_for_each(|f| files.fill_function(f)).map_err(at_model)?;
+        functions.iter_mut().try_for_each(|f| files.fill_function(f)).map_err(at_model)?;
     }
-    let attrs = model_attrs(&mut module.cx, &model);
+    let attrs = model_attrs(&mut module.cx, &model, functions);
     module.set_attrs(attrs);
     if let Some((function, _)) = module.get_mut(main.key) {
         function.meta = main.meta;
     }
-    Ok(Imported { module, nodes: nodes + main.nodes, kept: kept.into_inner().into_groups() })
+    let (kept, warnings) = notes.into_parts();
+    Ok(Imported { module, nodes: nodes + main.nodes, kept, warnings })
 }
 
 /// A model with room for the lists of its graph, which would take up to three times as much if they grew.
@@ -138,16 +164,21 @@ fn with_room(summary: &WireSummary) -> ModelProto {
     ModelProto { graph: (nodes + value_infos + initializers > 0).then_some(graph), ..ModelProto::default() }
 }
 
-/// The versions of the operators that a model means, by domain.
-fn opset_versions(imports: &[OperatorSetIdProto]) -> Result<FxHashMap<String, i64>, ImportProblem> {
+/// Returns the versions of the operators that a model means, by domain; and the domains without one,
+/// since there are two.
+fn opset_versions(imports: &[OperatorSetIdProto]) -> (FxHashMap<String, i64>, Vec<String>) {
     let mut versions = FxHashMap::default();
+    let mut twice = Vec::new();
     for o in imports {
         let domain = if is_standard(o.domain()) { "" } else { o.domain() };
         if versions.insert(domain.to_owned(), o.version()).is_some_and(|before| before != o.version()) {
-            return Err(ImportProblem::Opset(domain.to_owned()));
+            twice.push(domain.to_owned());
         }
     }
-    Ok(versions)
+    twice.iter().for_each(|domain| {
+        versions.remove(domain);
+    });
+    (versions, twice)
 }
 
 /// The nodes of a model's own functions.
@@ -174,8 +205,8 @@ fn for_each_node(nodes: &[NodeProto], mut f: impl FnMut(&NodeProto)) -> Result<(
     Ok(())
 }
 
-/// What a model says besides its graph.
-fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
+/// Returns what a model says besides its graph, and the functions that are carried along.
+fn model_attrs(cx: &mut Context, model: &ModelProto, carried: Vec<Bytes>) -> anfora_ir::AttrsId {
     let ModelProto {
         ir_version,
         producer_name,
@@ -187,7 +218,7 @@ fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
         opset_import,
         metadata_props,
         training_info,
-        functions,
+        functions: _,
         configuration,
     } = model;
     let mut attrs: Vec<(&str, AttrId)> = Vec::new();
@@ -211,7 +242,10 @@ fn model_attrs(cx: &mut Context, model: &ModelProto) -> anfora_ir::AttrsId {
         .collect();
     attrs.push((keys::OPSETS, cx.attr(Attr::List(opsets))));
     attrs.extend(entries_attr(cx, metadata_props).map(|v| (keys::METADATA, v)));
-    attrs.extend(encoded_list(cx, functions).map(|v| (keys::FUNCTIONS, v)));
+    if !carried.is_empty() {
+        let items = carried.into_iter().map(|f| bytes_attr(cx, f)).collect();
+        attrs.push((keys::FUNCTIONS, cx.attr(Attr::List(items))));
+    }
     attrs.extend(encoded_list(cx, training_info).map(|v| (keys::TRAINING, v)));
     attrs.extend(encoded_list(cx, configuration).map(|v| (keys::CONFIGURATIONS, v)));
     cx.named_attrs(&attrs)
@@ -222,3 +256,5 @@ fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
     let len = hints.iter().rposition(|h| !h.is_empty())? + 1;
     Some(strs_attr(cx, hints[..len].iter().copied()))
 }
+
+anfora_ir::brief_debug! { ImportOptions; Imported; }

@@ -11,12 +11,15 @@ use super::graph::{Importer, OpenGraph, PendingNode, Settings, Stated, doc_of};
 use super::hints_attr;
 use super::kept::Kept;
 use super::result_types::result_type;
+use super::warnings::Warning;
 use crate::attributes::{encoded_attr, encoded_list, has_only_its_value, strs_attr, value_of};
 use crate::convert::{Conversion, Lowered, Operands};
 use crate::error::ImportProblem;
+use crate::export::{Unwritable, check_call};
 use crate::keys;
 use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
+use crate::types::contradict;
 
 /// Types of more extents than these are left to operators that are kept as they are: type rules are linear in them at every node.
 const MAX_RANK: usize = 64;
@@ -26,6 +29,7 @@ const SMALL_CONSTANT: usize = 1024;
 /// A node, as the conversion of its operator sees it.
 pub struct NodeImport<'a, 'm> {
     builder: &'a mut FunctionBuilder<'m>,
+    settings: &'a Settings<'a>,
     row: &'a Conversion,
     node: &'a NodeProto,
     operands: &'a [ExprId],
@@ -211,7 +215,11 @@ impl NodeImport<'_, '_> {
         let id = self.builder.cx().ops.find(op);
         let id = id.ok_or_else(|| Kept::because(format!("the registry has no `{op}`")))?;
         let attrs = self.builder.named_attrs(attrs);
-        let call = self.builder.editor().call_op(id, operands, attrs).map_err(|e| Kept::because(e.to_string()))?;
+        let editor = &mut self.builder.editor();
+        let call = editor.call_op(id, operands, attrs).map_err(|e| Kept::because(e.to_string()))?;
+        let Settings { conversions, written, .. } = self.settings;
+        check_call(editor.cx, editor.body, call, &[true], conversions, written)
+            .map_err(|e| Kept::because(e.to_string()))?;
         Ok(self.builder.bind("", call))
     }
 
@@ -352,7 +360,7 @@ impl<'a> Importer<'_, 'a> {
             },
         };
         let lowered = match lowered {
-            Ok((row, lowered)) => self.native_value(node, lowered)?.map(|native| (row, native)),
+            Ok((row, lowered)) => self.native_value(graph, node, lowered).map(|native| (row, native)),
             Err(why) => Err(why),
         };
         match lowered {
@@ -374,7 +382,10 @@ impl<'a> Importer<'_, 'a> {
                 if self.settings.differing.contains(domain) {
                     return Err(ImportProblem::DifferentOpset(node.op_type().to_owned()));
                 }
-                self.settings.kept.borrow_mut().note(node, domain, version, why);
+                if why.is_misfit() {
+                    self.warnings.push(Warning::misfit(why.reason().to_owned()));
+                }
+                self.settings.notes.keep(node, domain, version, &why);
                 self.bind_opaque(graph, pending, operands, meta)
             }
         }
@@ -411,12 +422,23 @@ impl<'a> Importer<'_, 'a> {
                 self.check_computed(i, operand)?;
             }
         }
-        let cx = self.builder.cx();
-        let used_outputs: Vec<bool> =
-            node.output.iter().map(|o| !o.is_empty() && graph.may_use(cx.names.intern(o))).collect();
-        let mut import =
-            NodeImport { builder: &mut self.builder, row, node, operands, opset, used_outputs: &used_outputs };
+        let used_outputs = self.used_outputs(graph, node);
+        let mut import = NodeImport {
+            builder: &mut self.builder,
+            settings,
+            row,
+            node,
+            operands,
+            opset,
+            used_outputs: &used_outputs,
+        };
         Ok((row, rule(&mut import)?))
+    }
+
+    /// For each output, whether anything may use it.
+    fn used_outputs(&mut self, graph: &OpenGraph, node: &NodeProto) -> Vec<bool> {
+        let names = &mut self.builder.cx().names;
+        node.output.iter().map(|o| !o.is_empty() && graph.may_use(names.intern(o))).collect()
     }
 
     /// That an operand is left out, or a tensor that the kernels compute with.
@@ -437,19 +459,19 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// The value that a conversion asks for, if it gives all of the node's outputs.
-    fn native_value(&mut self, node: &NodeProto, lowered: Lowered) -> Result<Result<Native, Kept>, ImportProblem> {
+    /// The value that a conversion asks for, if it gives all of the node's outputs, and can be written back.
+    fn native_value(&mut self, graph: &OpenGraph, node: &NodeProto, lowered: Lowered) -> Result<Native, Kept> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
             true => Ok(native),
             false => Err(Kept::because(format!("it has {outputs} outputs"))),
         };
         let (op, operands, attrs) = match lowered {
-            Lowered::Operand(value) => return Ok(has(1, Native::Alias(value))),
+            Lowered::Operand(value) => return has(1, Native::Alias(value)),
             Lowered::Constant(literal) => {
                 let is_small = literal.stored_bytes() <= SMALL_CONSTANT;
                 let value = self.builder.literal(literal);
-                return Ok(has(1, Native::Constant { value, is_small }));
+                return has(1, Native::Constant { value, is_small });
             }
             Lowered::Call { op, mut operands, attrs } => {
                 // Operands at the end that are left out have one form: they are not there.
@@ -460,21 +482,28 @@ impl<'a> Importer<'_, 'a> {
             }
         };
         let Some(op) = self.builder.cx().ops.find(&op) else {
-            return Ok(Err(Kept::because(format!("the registry has no `{op}`"))));
+            return Err(Kept::because(format!("the registry has no `{op}`")));
         };
         let attrs = self.builder.named_attrs(&attrs);
-        match self.builder.editor().call_op(op, &operands, attrs) {
-            Ok(value) => {
-                let ty = self.builder.body().ty(value);
-                let cx = self.builder.cx();
-                let results = cx.types.as_tuple(ty).map_or(1, <[TypeId]>::len);
-                let is_impure = cx.ops.get(op).purity == OpPurity::Impure;
-                Ok(has(results, Native::Call { value, is_impure }))
-            }
+        let value = self.builder.editor().call_op(op, &operands, attrs).map_err(|e| {
             // Where an extent is not known, the rule may ask for more than the operator does.
-            Err(e) if operands.iter().all(|&o| self.is_static(o)) => Err(ImportProblem::Type(e)),
-            Err(e) => Ok(Err(Kept::because(e.to_string()))),
-        }
+            match operands.iter().all(|&o| self.is_static(o)) {
+                true => Kept::misfit(e.to_string()),
+                false => Kept::because(e.to_string()),
+            }
+        })?;
+        let used_outputs = self.used_outputs(graph, node);
+        let Settings { conversions, written, .. } = self.settings;
+        let editor = &mut self.builder.editor();
+        check_call(editor.cx, editor.body, value, &used_outputs, conversions, written).map_err(|e| match e {
+            Unwritable::Elements(_) => Kept::misfit(e.to_string()),
+            _ => Kept::because(e.to_string()),
+        })?;
+        let ty = self.builder.body().ty(value);
+        let cx = self.builder.cx();
+        let results = cx.types.as_tuple(ty).map_or(1, <[TypeId]>::len);
+        let is_impure = cx.ops.get(op).purity == OpPurity::Impure;
+        has(results, Native::Call { value, is_impure })
     }
 
     fn is_static(&mut self, operand: ExprId) -> bool {
@@ -513,7 +542,7 @@ impl<'a> Importer<'_, 'a> {
         // Uses of a constant name it directly, so that types can depend on it; the binding only carries along what the file says.
         if self.builder.body().as_literal(value).is_some() {
             if !name.is_empty() {
-                self.push_stated(graph, name, value, &mut meta)?;
+                self.push_stated(graph, name, value, &mut meta);
                 let var = self.builder.bind(name, value);
                 self.set_meta(var, &meta);
             }
@@ -558,7 +587,7 @@ impl<'a> Importer<'_, 'a> {
         value: ExprId,
         mut meta: Vec<(&str, AttrId)>,
     ) -> Result<(), ImportProblem> {
-        self.push_stated(graph, name, value, &mut meta)?;
+        self.push_stated(graph, name, value, &mut meta);
         let var = self.builder.bind(name, value);
         self.set_meta(var, &meta);
         self.define_output(name, var)
@@ -592,25 +621,21 @@ impl<'a> Importer<'_, 'a> {
     }
 
     /// Checks a value against what the file states about it, and notes what has to be carried along.
-    fn push_stated(
-        &mut self,
-        graph: &mut OpenGraph,
-        name: &str,
-        value: ExprId,
-        meta: &mut Vec<(&str, AttrId)>,
-    ) -> Result<(), ImportProblem> {
+    fn push_stated(&mut self, graph: &mut OpenGraph, name: &str, value: ExprId, meta: &mut Vec<(&str, AttrId)>) {
         let id = self.builder.cx().names.intern(name);
-        let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return Ok(()) };
+        let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
         let found = self.builder.body().ty(value);
         let stated = self.stated_type(&info);
-        self.check_stated(&info, stated, found)?;
-        if !is_output {
+        let is_wrong = self.warn_of_contradiction(name, stated, found);
+        if is_output {
+            graph.contradicted.extend(is_wrong.then_some(id));
+        } else {
+            let info = if is_wrong { self.corrected(*info, found) } else { *info };
             let says_more = self.says_more(&info, found);
             let cx = self.builder.cx();
             let attr = if says_more { encoded_attr(cx, &info) } else { cx.attr(Attr::Bool(true)) };
             meta.push((keys::INFO, attr));
         }
-        Ok(())
     }
 
     /// Keeps a node as it is: its subgraphs are its last operands.
@@ -663,11 +688,16 @@ impl<'a> Importer<'_, 'a> {
         for (i, name) in node.output.iter().enumerate() {
             types.push(match name.as_str() {
                 "" => self.builder.cx().types.unit(),
-                name => match self.stated_output(graph, name) {
-                    Some(stated) => stated,
-                    None if is_standard(node.domain()) => result_type(self.builder.cx(), node, i, &operand_types),
-                    None => self.builder.cx().types.any(),
-                },
+                name => {
+                    let cx = self.builder.cx();
+                    let derived = match is_standard(node.domain()) {
+                        true => result_type(cx, node, i, &operand_types),
+                        false => cx.types.any(),
+                    };
+                    let stated = self.stated_output(graph, name);
+                    let cx = self.builder.cx();
+                    stated.filter(|&stated| !contradict(cx, stated, derived)).unwrap_or(derived)
+                }
             });
         }
         let ty = if is_single { types[0] } else { self.builder.cx().types.tuple(&types) };
@@ -727,3 +757,5 @@ fn repeated_name(attributes: &[AttributeProto]) -> Option<&str> {
     let mut seen = FxHashSet::default();
     attributes.iter().map(AttributeProto::name).find(|&name| !seen.insert(name))
 }
+
+anfora_ir::brief_debug! { NodeImport<'_, '_>; }

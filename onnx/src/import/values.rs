@@ -1,4 +1,4 @@
-//! Which value a name means, graph by graph.
+//! The values that names mean, graph by graph.
 
 use anfora_ir::{ExprId, NameId};
 use rustc_hash::FxHashMap;
@@ -11,18 +11,19 @@ pub(super) struct Value {
     /// The same as the result of a graph: the variable, where there is one.
     pub(super) result: ExprId,
     /// Number of the graph that defines it, from the outermost.
-    pub(super) graph: usize,
-    /// Whether anything has used it.
+    pub(super) graph: u32,
+    /// True if anything has used it.
     pub(super) is_used: bool,
 }
 
-/// The values in scope: those of the graph in hand, and those of the graphs around it that it does not define anew.
+/// The values in scope: those of the graph in hand, and those of the graphs around it that it does
+/// not define anew.
 #[derive(Default)]
 pub(super) struct Scope {
     values: FxHashMap<NameId, Value>,
-    /// What names meant before the graph in hand, and those around it, defined them.
+    /// The values of names before the graph in hand, and those around it but the outermost, defined them.
     shadowed: Vec<(NameId, Option<Value>)>,
-    /// Where in `shadowed` each open graph begins.
+    /// For each open graph, the place in `shadowed` where it begins.
     graphs: Vec<usize>,
 }
 
@@ -43,14 +44,21 @@ impl Scope {
         }
     }
 
-    /// Defines a name in the graph in hand; whether it was free there.
+    fn depth(&self) -> u32 {
+        u32::try_from(self.graphs.len()).expect("graphs nest less deep than messages")
+    }
+
+    /// Defines a name in the graph in hand. Returns true if it was free there.
     pub(super) fn define(&mut self, name: NameId, expr: ExprId) -> bool {
-        let graph = self.graphs.len();
+        let graph = self.depth();
         let before = self.values.insert(name, Value { expr, result: expr, graph, is_used: false });
         if before.is_some_and(|v| v.graph == graph) {
             return false;
         }
-        self.shadowed.push((name, before));
+        // Before the outermost graph names meant nothing, and nothing asks for them after it.
+        if graph > 1 {
+            self.shadowed.push((name, before));
+        }
         true
     }
 
@@ -68,9 +76,9 @@ impl Scope {
         Some(*value)
     }
 
-    /// Whether the graph in hand defines a value.
+    /// Returns true if the graph in hand defines a value.
     pub(super) fn is_innermost(&self, value: Value) -> bool {
-        value.graph == self.graphs.len()
+        value.graph == self.depth()
     }
 
     /// The value of a name.

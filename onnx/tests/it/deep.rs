@@ -89,7 +89,7 @@ fn and_no_deeper() {
     for depth in [40, 1000] {
         let bytes = nested(depth).encode_to_vec();
         let error = on_small_stack(move || {
-            import(Bytes::from(bytes), &ImportOptions::default()).err().expect("it is too deep").to_string()
+            import(Bytes::from(bytes), &ImportOptions::default()).expect_err("it is too deep").to_string()
         });
         assert!(error.contains("nested more than 100 deep"), "{error}");
     }

@@ -4,15 +4,13 @@ use anfora_ir::{DType, Literal};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
 use anfora_onnx::proto::tensor_proto::{DataLocation, Segment};
 use anfora_onnx::proto::{
-    GraphProto, ModelProto, OperatorSetIdProto, SparseTensorProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+    GraphProto, ModelProto, SparseTensorProto, StringStringEntryProto, TensorProto, ValueInfoProto,
 };
 use anfora_onnx::tensor::{dtype_of, literal_of, tensor_of};
 use anfora_onnx::{read_tensor, write_tensor};
 use bytes::Bytes;
 
-use crate::models::{
-    FLOAT, float, floats, graph, graph_attribute, info, initializer, ints, model, node, one_node, try_read,
-};
+use crate::models::{FLOAT, float, floats, graph, graph_attribute, initializer, ints, model, node, try_read};
 
 /// Asserts that a model is refused with these words.
 fn refused(model: &ModelProto, words: &[&str]) {
@@ -81,25 +79,6 @@ fn what_has_no_name() {
 }
 
 #[test]
-fn shapes_that_do_not_fit() {
-    refused(&one_node(13, "Add", &[&[2], &[3]], vec![]), &["node 0 (`Add`)"]);
-    refused(&one_node(13, "Reshape", &[&[2], &[1]], vec![]), &["node 0 (`Reshape`)", "integers are wanted"]);
-    refused(&one_node(13, "Conv", &[&[1, 3, 8, 8], &[4, 2, 3, 3]], vec![]), &["node 0 (`Conv`)"]);
-    let mut m = of_nodes(vec![node("Relu", &["x"], &["y"], vec![])]);
-    m.graph.as_mut().unwrap().output = vec![float("y", &[3])];
-    refused(&m, &["`y` is Tensor[(2,), float32], but the file says Tensor[(3,), float32]"]);
-    m.graph.as_mut().unwrap().output = vec![float("y", &[2])];
-    m.graph.as_mut().unwrap().value_info = vec![info("y", 7, &[2])];
-    assert!(try_read(&m).is_ok(), "of an output, what the output says counts");
-    let mut m = of_nodes(vec![node("Relu", &["x"], &["h"], vec![]), node("Relu", &["h"], &["y"], vec![])]);
-    m.graph.as_mut().unwrap().value_info = vec![info("h", 7, &[2])];
-    refused(&m, &["`h` is Tensor[(2,), float32], but the file says Tensor[(2,), int64]"]);
-    let mut m = with_initializer(initializer("w", &floats(&[1.0, 2.0])));
-    m.graph.as_mut().unwrap().input.push(float("w", &[3]));
-    refused(&m, &["`w` is Tensor[(2,), float32]"]);
-}
-
-#[test]
 fn tensors_that_are_not() {
     let base = || initializer("w", &floats(&[1.0, 2.0]));
     let with = |change: fn(&mut TensorProto)| {
@@ -113,7 +92,6 @@ fn tensors_that_are_not() {
     refused(&with(|t| t.dims = vec![-1]), &["-1 is not an extent"]);
     refused(&with(|t| t.dims = vec![i64::MAX, i64::MAX]), &["too large"]);
     refused(&with(|t| t.data_type = None), &["element type 0"]);
-    refused(&with(|t| t.data_type = Some(999)), &["element type 999"]);
     refused(&with(|t| t.float_data = vec![1.0, 2.0]), &["float32 elements in float_data"]);
     refused(&with(|t| t.raw_data = None), &["8 bytes, not 0"]);
     refused(&with(|t| t.segment = Some(Box::new(Segment::default()))), &["segment"]);
@@ -159,13 +137,7 @@ fn models_that_are_not() {
     refused(&ModelProto::default(), &["the file: it is empty"]);
     refused(&ModelProto { graph: None, ..good() }, &["graph is missing"]);
     refused(&ModelProto { ir_version: None, ..good() }, &["ir_version is missing"]);
-    refused(&ModelProto { ir_version: Some(15), ..good() }, &["IR version 15 is newer"]);
     refused(&ModelProto { opset_import: vec![], ..good() }, &["opset_import is missing"]);
-    let opset = |domain: &str, v| OperatorSetIdProto { domain: Some(domain.into()), version: Some(v) };
-    refused(
-        &ModelProto { opset_import: vec![opset("", 9), opset("ai.onnx", 10)], ..good() },
-        &["two versions of the operators"],
-    );
     let mut m = good();
     m.graph.as_mut().unwrap().sparse_initializer = vec![SparseTensorProto::default()];
     refused(&m, &["a sparse initializer without a name"]);

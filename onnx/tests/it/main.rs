@@ -13,6 +13,7 @@ mod forms;
 mod functions;
 mod models;
 mod mutations;
+mod odd_models;
 mod passes;
 mod resizing;
 mod round_trip;

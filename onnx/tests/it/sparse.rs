@@ -148,8 +148,8 @@ fn malformed_ones_are_kept_with_the_reason() {
     let mut twice = with_initializer(sparse("w", &two(), &ints(&[1, 2]), &[2, 3]), &[2, 3]);
     let copy = twice.graph.as_ref().unwrap().sparse_initializer[0].clone();
     twice.graph.as_mut().unwrap().sparse_initializer.push(copy);
-    let error = import(twice.encode_to_vec().into(), &ImportOptions::default()).err().expect("refused").to_string();
-    assert!(error.contains("the sparse initializer `w`") && error.contains("defined twice"), "{error}");
+    let error = import(twice.encode_to_vec().into(), &ImportOptions::default()).expect_err("refused").to_string();
+    assert!(error.contains("the initializer `w`") && error.contains("defined twice"), "{error}");
 }
 
 #[test]

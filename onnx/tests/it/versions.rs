@@ -259,6 +259,7 @@ const CALLS: &[&str] = &[
     "center_crop_pad(%x, %n, axes=[-1])",
     // Creation.
     "zeros(shape=shape(2, 3))",
+    "shape_to_tensor(shape=shape(2, 3))",
     "ones(shape=shape(2, 3), dtype=int64)",
     "full(%t, value=2.5f)",
     "eye_like(%x)",

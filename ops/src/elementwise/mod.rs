@@ -1,9 +1,9 @@
 //! Elementwise operators: arithmetic, comparison, logic, functions, activations, bits, conversion, choice.
 
 use anfora_ir::FusionPattern::{Broadcast, ElemWise};
-use anfora_ir::{Arity, Kernel, OpDef, Splat, TypeCall, TypeError, TypeId, TypeRule};
+use anfora_ir::{Arity, OpDef, Splat, TypeCall, TypeError, TypeId, TypeRule};
 
-use crate::row::row;
+use crate::row::{row, with_kernel};
 use crate::typing::{Elements, broadcast, is_tensor, result, same_elements, tensor};
 
 mod activation;
@@ -24,16 +24,22 @@ pub(crate) fn rows() -> Vec<OpDef> {
     rows
 }
 
-fn unary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-    row(name, doc, Arity::exactly(1), infer, kernel).fusion(ElemWise).splat(Splat::OfAll)
+with_kernel! {
+    fn unary(name: &'static str, doc: &'static str, infer: TypeRule; kernel) -> OpDef {
+        row(name, doc, Arity::exactly(1), infer, kernel).fusion(ElemWise).splat(Splat::OfAll)
+    }
 }
 
-fn broadcasting(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule, kernel: Kernel) -> OpDef {
-    row(name, doc, arity, infer, kernel).fusion(Broadcast).splat(Splat::OfAll)
+with_kernel! {
+    fn broadcasting(name: &'static str, doc: &'static str, arity: Arity, infer: TypeRule; kernel) -> OpDef {
+        row(name, doc, arity, infer, kernel).fusion(Broadcast).splat(Splat::OfAll)
+    }
 }
 
-fn binary(name: &'static str, doc: &'static str, infer: TypeRule, kernel: Kernel) -> OpDef {
-    broadcasting(name, doc, Arity::exactly(2), infer, kernel)
+with_kernel! {
+    fn binary(name: &'static str, doc: &'static str, infer: TypeRule; kernel) -> OpDef {
+        broadcasting(name, doc, Arity::exactly(2), infer, kernel)
+    }
 }
 
 /// Operands of one element type that broadcast; the result has it too.

@@ -13,6 +13,11 @@ pub(crate) fn shape_operand(shape: &Literal) -> Result<Vec<i64>, Failure> {
     integer_list(shape, "shape")
 }
 
+/// Integers as a rank-1 tensor.
+pub(crate) fn integers(numbers: &[i64]) -> Result<Literal, Failure> {
+    Literal::from_elements(&[numbers.len()], numbers).map_err(|e| Failure::Mismatch(e.to_string()))
+}
+
 /// Extents that are not negative.
 pub(crate) fn extents(shape: &[i64]) -> Result<Shape, Failure> {
     shape

@@ -2,7 +2,11 @@
 //! are blocked; float16 and bfloat16 are summed in float32, integers wrap.
 
 use anfora_ir::{Literal, Shape, element_count};
+#[cfg(feature = "kernels")]
 use pulp::{Arch, Simd, WithSimd};
+
+#[cfg(not(feature = "kernels"))]
+use super::one_width::{Arch, Simd, WithSimd};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::number::{Calc, Number, Scalar};

@@ -27,6 +27,8 @@ pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod normalise;
 pub(crate) mod number;
+#[cfg(not(feature = "kernels"))]
+mod one_width;
 pub(crate) mod order;
 pub(crate) mod pad;
 pub(crate) mod pool;

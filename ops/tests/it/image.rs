@@ -8,10 +8,10 @@ fn call(op: &str, operands: &[Literal], attrs: &[(&str, Attribute)]) -> Result<L
     let op = cx.ops.find(op).unwrap();
     let attrs: Vec<(&str, AttrId)> = attrs.iter().map(|(name, a)| (*name, a.intern(&mut cx))).collect();
     let attrs = cx.named_attrs(&attrs);
-    let attrs = cx.check_op_attrs(op, attrs).map_err(|(e, _)| e.to_string())?;
+    let attrs = cx.check_op_attrs(op, attrs).map_err(|(e, _)| e.message)?;
     let list: Vec<_> = operands.iter().map(|l| cx.constant_operand(Some(l))).collect();
     let annotated = cx.types.error();
-    let ty = infer_op(&mut cx, op, &list, attrs, annotated).map_err(|e| e.to_string())?;
+    let ty = infer_op(&mut cx, op, &list, attrs, annotated).map_err(|e| e.message)?;
     let refs: Vec<Option<&Literal>> = operands.iter().map(Some).collect();
     let call = KernelCall { operands: &refs, attrs: AttrReader { cx: &cx, op, attrs }, ty };
     let results = call.evaluate().map_err(|e| e.to_string())?;

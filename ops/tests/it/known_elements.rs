@@ -32,6 +32,10 @@ fn extents_are_elements() {
     check("shape_of(%x, start=1)", "Tensor[(2,), int64, [m, 4]]");
     check("size(%x)", "Tensor[(), int64, 4 * n * m]");
     check("shape_of(%i)", "Tensor[(1,), int64, [2]]");
+    check("shape_to_tensor(shape=shape(n, n * 2, 7))", "Tensor[(3,), int64, [n, 2 * n, 7]]");
+    check("shape_to_tensor(shape=shape())", "Tensor[(0,), int64]");
+    check("full(shape_to_tensor(shape=shape(m * 4, n)), value=1f)", "Tensor[(4 * m, n), float32]");
+    check("full(shape_to_tensor(shape=shape(floordiv(n, 2))), value=1f)", "Tensor[(floordiv(n, 2),), float32]");
 }
 
 #[test]

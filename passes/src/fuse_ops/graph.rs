@@ -1,7 +1,7 @@
 //! What is computed from what in the dataflow regions of a function.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, OpPurity, Step,
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpDef, OpId, OpPurity, Step,
     SymbolId, TypeId,
 };
 use anfora_visit::{Binding, Link};
@@ -18,33 +18,27 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
 /// What the rows of the operators say about fusing.
 pub(super) struct Patterns {
-    /// The fusion pattern, and whether operands say the extents of the result.
-    of_rows: Vec<(u8, bool)>,
+    /// The fusion pattern; `None` where it depends on the call.
+    of_rows: Vec<Option<u8>>,
     match_cast: Option<OpId>,
 }
 
 impl Patterns {
     pub(super) fn new(cx: &Context) -> Patterns {
-        let of_rows = cx
-            .ops
-            .registry()
-            .rows()
-            .map(|(_, row)| {
-                let pattern = if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE };
-                (pattern, !row.shape_operands.is_empty())
-            })
-            .collect();
+        let depends = |row: &OpDef| row.fusion_rule.is_some() || !row.shape_operands.is_empty();
+        let pattern = |row: &OpDef| if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE };
+        let rows = cx.ops.registry().rows();
+        let of_rows = rows.map(|(_, row)| (!depends(row)).then(|| pattern(row))).collect();
         Patterns { of_rows, match_cast: cx.ops.find("match_cast") }
     }
 
-    /// The pattern of a call of an operator. It is opaque if no row describes the operator, or if the extents of its result are not known
-    /// before it is called.
+    /// Returns the pattern of a call of an operator. One that no row describes is opaque.
     #[inline]
-    fn of_call(&self, cx: &Context, body: &Body, op: OpId, operands: &[ExprId]) -> u8 {
+    fn of_call(&self, cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
         match self.of_rows.get(op.index()) {
-            Some(&(pattern, false)) => pattern,
-            Some(&(pattern, true)) if cx.ops.get(op).has_known_extents(body, operands) => pattern,
-            _ => OPAQUE,
+            Some(&Some(pattern)) => pattern,
+            Some(None) => cx.ops.get(op).fusion_of(cx, body, call) as u8,
+            None => OPAQUE,
         }
     }
 }
@@ -200,10 +194,7 @@ impl Graph {
                 _ => value,
             }];
             let (mut kind, operands): (u8, &[ExprId]) = match expr {
-                Expr::CallOp { op, operands, .. } => {
-                    let operands = body.operands(operands);
-                    (patterns.of_call(cx, body, op, operands), operands)
-                }
+                Expr::CallOp { op, operands, .. } => (patterns.of_call(cx, body, op, value), body.operands(operands)),
                 Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
                 Expr::Proj { .. } => (INJECTIVE, &single),
                 Expr::Call { operands, .. } => (OPAQUE, body.operands(operands)),

@@ -8,8 +8,9 @@
 //!              =>  dataflow { .. let r = @fused_op_op(a, ..); .. }
 //!                  def private @fused_op_op(%a: T, .., Primitive=1) { let v = op(a, ..); let r = op(v, ..); r }
 //! Groups     Values of the patterns of their operators' rows: ElemWise 0, Broadcast 1, Injective 2, CommReduce 3, OutEWiseFusable 4;
-//!            projections 2; tuples 7; all else 8, and so is a call whose extents an operand that is not a literal says. v is merged
-//!            with P(v), and with all on the paths to it, if
+//!            projections 2; tuples 7; all else 8. A row may say it by the attributes of a call: image.resize to the nearest neighbour
+//!            is 2, else 4. A call whose extents are computed (by an operand that is not a literal) is 8 unless its type says them all,
+//!            by numbers or symbols. v is merged with P(v), and with all on the paths to it, if
 //!            phase 0    v is 4, each operation on the paths takes its operand element by element, and no group on the way or at P(v)
 //!                       is greater than 1: what is appended to a convolution;
 //!            phase 0, 1 v is 0 or 1, each step is at most 2 (or the greatest is 3), no group on the way is greater than 2, that of P(v) at most 4;

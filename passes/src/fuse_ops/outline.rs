@@ -427,7 +427,7 @@ impl Outliner {
                     ((group, slot), _) if group == self.group && slot & PARAM != 0 => params[(slot & !PARAM) as usize],
                     ((group, slot), _) if group == self.group => vars[slot as usize],
                     (_, Expr::Global(global)) => editor.global(global),
-                    (_, Expr::Op(op)) => editor.op(op),
+                    (_, Expr::Op(op)) => editor.op_value(op),
                     _ => editor.none(),
                 });
             }

@@ -6,7 +6,8 @@
 //! Effect     let %r = @g(%a…); rest              =>   B with %a for %p, spliced before rest, with its tail for %r
 //!            let %r = @g(%a…), where B ends in a tuple and %r is only projected   =>   the same, with the fields for the projections
 //!            make_closure(@g, %a…), @g           =>   fn (%p…) { B }, with %a for the last %p
-//!            def private @g                      =>   gone, if it was inlined and nothing names it any more
+//!            def private @g                      =>   gone, if it was inlined, nothing names it any more and it is not external: a
+//!                                                     function with the attribute `global_symbol` stays
 //!            A fn that @g became, or that B has, loses the attribute `global_symbol`: it names one function, and there may be several copies.
 //! Callees    All such functions, or those that the option `functions` names; public ones too then, which stay. Primitive functions
 //!            are inlined, and inlined into, as any other.
@@ -140,7 +141,7 @@ pub fn inline_functions(
         let Some(global) = function.global() else { continue };
         let Some(&count) = uses.counts.get(&global) else { continue };
         let callee = Callee::of(cx, function, &callees);
-        let goes = function.visibility == Visibility::Private && !uses.in_attrs.contains(global);
+        let goes = !function.is_external(cx) && !uses.in_attrs.contains(global);
         let growth = callee.full_size().saturating_mul(if goes { count - 1 } else { count });
         match left {
             Some(limit) if growth > limit => {
@@ -170,7 +171,7 @@ pub fn inline_functions(
     // What stays is inlined into: what is not inlined itself, and then what that still names.
     let goes = |module: &Module, key: FunctionKey| {
         module.get(key).is_some_and(|f| {
-            f.visibility == Visibility::Private
+            !f.is_external(&module.cx)
                 && f.global().is_some_and(|g| callees.contains_key(&g) && !uses.in_attrs.contains(g))
         })
     };

@@ -11,12 +11,13 @@
 //!            beginning, if it uses it as a value. A symbolic dimension from outside comes with a captured variable that has it; where the
 //!            fn captures nothing and is only called, its own parameters may bind it.
 //! Names      <function>_<variable>, or <function>_fn; if that is taken, with _1, _2 and so on in program order. The attribute `global_symbol` of
-//!            a fn names its function.
+//!            a fn names its function, and makes it external.
 //! Order      The functions come after the one that they are from, in the order in which they stood there.
 //! Kept       Attributes, metadata, effects, types. Should a dataflow region call what is not known to be pure any more (a closure that
 //!            another captures), the region dissolves.
 //! Not done   Functions that are values of attributes. Equal functions are not merged. Calls of a closure by the function that makes it stay calls of
-//!            the closure. Primitive functions are not looked into.
+//!            the closure.
+//! Primitive  Functions with the attribute Primitive are rewritten as any other: that no function holds a fn is a property of all.
 //! Cost       Two walks of each function that has a fn, and time linear in the captures that are written. Idempotent.
 //!
 //! before     def @h(%x: int32) {                     after   def @h(%x: int32) {
@@ -42,7 +43,6 @@ use self::captures::Captures;
 use self::lift::{Head, Lifter};
 use crate::failure::Failure;
 use crate::names::NameSupply;
-use crate::primitive::is_primitive;
 
 register_pass! {
     /// Makes functions of lambdas, and closures over these where they capture something
@@ -65,7 +65,7 @@ register_pass! {
 pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failure)> {
     let hosts: Vec<FunctionKey> = module
         .functions()
-        .filter(|(_, f)| f.is_definition() && f.body.lambda_count() > 0 && !is_primitive(&module.cx, f))
+        .filter(|(_, f)| f.is_definition() && f.body.lambda_count() > 0)
         .map(|(key, _)| key)
         .collect();
     if hosts.is_empty() {

@@ -150,7 +150,7 @@ fn numbers(literal: &Literal) -> Vec<f64> {
 fn folded(module: &mut Module) -> FoldedIntoWeights {
     let key = module.find("main").unwrap();
     let (function, cx) = module.get_mut(key).unwrap();
-    fold_batch_norm(cx, function, FoldBudget { per_call: None, total: None }).unwrap()
+    fold_batch_norm(cx, function, FoldBudget { per_call: None, total: None, ..FoldBudget::default() }).unwrap()
 }
 
 /// How far apart results may be, as a part of the largest that a step computes.

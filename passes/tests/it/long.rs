@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 
 use anfora_ir::{Literal, Module, Purity, Source, parse_module, verify_module};
-use anfora_passes::{OperandOrder, bind_params, canonicalize_bindings, eliminate_common_subexpr, inline_functions};
+use anfora_passes::{
+    OperandOrder, SymbolRef, bind_params, bind_symbols, canonicalize_bindings, eliminate_common_subexpr,
+    inline_functions,
+};
 use anfora_testing::on_small_stack;
 
 const N: usize = 100_000;
@@ -53,6 +56,36 @@ fn lambdas_in_lambdas_each_of_which_casts() {
         let (f, cx) = module.get_mut(key).unwrap();
         assert_eq!(canonicalize_bindings(cx, f).unwrap().resolved, depth);
         verify_module(&module).unwrap();
+    });
+}
+
+#[test]
+fn symbols_of_long_and_deep_functions_and_of_their_callers() {
+    on_small_stack(|| {
+        let (depth, mut ty) = (N / 20, "Tensor[(n,), float32]".to_string());
+        for _ in 0..depth {
+            ty = format!("({ty},)");
+        }
+        let mut text = format!("def private @f(%x: {ty}, %y: Tensor[(n,), float32], %c: bool) {{\n");
+        for _ in 0..depth {
+            text.push_str("if (%c) { add(%y, ");
+        }
+        text.push_str("%y");
+        for _ in 0..depth {
+            text.push_str(") } else { %y }");
+        }
+        let ty = ty.replace("(n,)", "(m,)");
+        writeln!(text, "}}\ndef @g(%x: {ty}, %y0: Tensor[(m,), float32], %c: bool) {{").unwrap();
+        for i in 1..=depth {
+            writeln!(text, "let %y{i} = @f(%x, %y{}, %c);", i - 1).unwrap();
+        }
+        writeln!(text, "%y{depth} }}").unwrap();
+        let mut module = parse(text);
+        assert_eq!(bind_symbols(&mut module, None, &[(SymbolRef::Name("n"), 4)]), Ok(1));
+        verify_module(&module).unwrap();
+        let text = module.to_string();
+        assert_eq!(text.matches("match_cast(%y").count(), depth);
+        assert!(text.contains("%c: Tensor[(), bool]) -> Tensor[(4,), float32]"));
     });
 }
 

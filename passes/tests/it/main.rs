@@ -1,6 +1,7 @@
 //! What the files of `tests/files` cannot say about passes.
 
 mod bind_params;
+mod bind_symbols;
 mod check_meaning;
 mod dataflow_blocks;
 mod fold_batch_norm;
@@ -8,4 +9,7 @@ mod folding;
 mod fusion;
 mod long;
 mod modules;
+mod npy;
 mod operators;
+mod pass_errors;
+mod pass_manager;

@@ -1,6 +1,6 @@
 //! Global functions that are the same in every program that has them.
 
-use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, Literal, Module, TypeId, Visibility};
+use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, GLOBAL_SYMBOL, Literal, Module, TypeId, Visibility};
 
 use super::rng::Rng;
 
@@ -34,6 +34,9 @@ pub(super) fn add_fixed(module: &mut Module, rng: &mut Rng, globals: &mut Global
         if rng.one_in(2) {
             globals.pure.push("ping");
         }
+    }
+    if rng.one_in(3) {
+        linked(module)?;
     }
     if rng.one_in(3) {
         spare(module)?;
@@ -124,6 +127,17 @@ fn spare(module: &mut Module) -> Result<(), BuildError> {
     let (mut b, vector, _) = private(module, "spare");
     let v = b.param("v", vector);
     let call = b.call_op("exp", &[v], &[])?;
+    b.finish(call)?;
+    Ok(())
+}
+
+/// A private function that the module does not call, but may be called from outside by its symbol.
+fn linked(module: &mut Module) -> Result<(), BuildError> {
+    let (mut b, vector, _) = private(module, "linked");
+    let symbol = b.cx().str_attr("linked_symbol");
+    b.attr(GLOBAL_SYMBOL, symbol);
+    let v = b.param("v", vector);
+    let call = b.call_op("tanh", &[v], &[])?;
     b.finish(call)?;
     Ok(())
 }

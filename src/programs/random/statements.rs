@@ -452,12 +452,19 @@ impl Generator<'_> {
         let (any_length, vector) = (self.b.cx().types.tensor(DType::Float32, &[length]), self.types.of(Kind::Vector));
         let to = |g: &mut Self, ty| g.b.cx().attr(Attr::Type(ty));
         let (forget, recall) = (to(self, any_length), to(self, vector));
+        let zero = self.b.cx().literals.intern(Literal::scalar(0f32));
         let v = self.pick(Kind::Vector)?;
         let v = self.b.call_op("match_cast", &[v], &[("to", forget)])?;
         let v = self.b.bind("any_length", v);
         self.region.bound(v);
-        let sum = if self.rng.one_in(2) {
+        let sum = if self.rng.one_in(3) {
             self.b.call_op("subtract", &[v, v], &[])?
+        } else if self.rng.one_in(2) {
+            let extents = self.b.cx().attr(Attr::Shape([length].into()));
+            let shape = self.b.call_op("shape_to_tensor", &[], &[("shape", extents)])?;
+            let shape = self.unnamed(shape);
+            let value = self.b.cx().attr(Attr::Literal(zero));
+            self.b.call_op("full", &[shape], &[("value", value)])?
         } else {
             // Nothing but the symbol is used of what was cast.
             let shape = self.b.cx().attr(Attr::Shape([length].into()));

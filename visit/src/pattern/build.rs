@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{AttrReader, Body, Context, DType, ExprId, Literal, OpDef, Type, TypeId, Types};
-
-use crate::pattern::value::{AttrValue, Number};
+use anfora_ir::{AttrReader, AttrValue, Body, Context, DType, ExprId, Literal, Number, OpDef, Type, TypeId, Types};
 
 /// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
 ///
@@ -416,11 +414,16 @@ pub fn none() -> Pattern {
 /// What [`literal`] takes: a number, a boolean or a [`Literal`].
 pub struct LiteralValue(LiteralCondition);
 
-impl<N: Into<Number>> From<N> for LiteralValue {
-    fn from(number: N) -> LiteralValue {
-        LiteralValue(LiteralCondition::Number(number.into()))
-    }
+macro_rules! literal_values {
+    ($($number:ty),+) => {$(
+        impl From<$number> for LiteralValue {
+            fn from(number: $number) -> LiteralValue {
+                LiteralValue(LiteralCondition::Number(number.into()))
+            }
+        }
+    )+};
 }
+literal_values!(bool, i32, i64, f32, f64, Number);
 
 impl From<Literal> for LiteralValue {
     fn from(literal: Literal) -> LiteralValue {
@@ -442,3 +445,5 @@ impl fmt::Debug for Pattern {
         write!(f, "Pattern({} nodes)", self.nodes.len())
     }
 }
+
+anfora_ir::brief_debug! { Candidate<'_>; LiteralValue; }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Arity, Context, DType, EntityId, ExprId, GlobalId, Literal, OpId, PartSet, did_you_mean};
+use anfora_ir::{
+    Arity, AttrValue, Context, DType, EntityId, ExprId, GlobalId, Literal, Number, OpId, PartSet, did_you_mean,
+};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{
     AttrTest, Children, Condition, LiteralCondition, LiteralTest, Node, OpNames, Order, Pattern, SiteTest, TypeTest,
 };
 use crate::pattern::error::{PatternError, arity_text};
-use crate::pattern::value::{AttrValue, Number};
 
 /// A pattern that is ready to be looked for. Children have numbers in one list, as in [`Pattern`].
 #[derive(Clone)]

@@ -1,6 +1,10 @@
 //! Rewriting to a fixpoint over a work list.
 
-use anfora_ir::{Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, Step, TypeId, VarFlags, VarId};
+use std::collections::VecDeque;
+
+use anfora_ir::{
+    Body, Context, Cursor, Editor, EntityId, Expr, ExprId, IdSet, Retype, SharedEdits, Step, TypeId, VarFlags, VarId,
+};
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
@@ -10,7 +14,7 @@ use crate::link::{Binding, Link};
 use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::facts::{Facts, is_primitive};
-use crate::pattern::outcome::{Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
+use crate::pattern::outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
 use crate::pattern::rule::{RightSide, Rule};
 use crate::pattern::search::{Attempt, Search, Sight, default_budget};
@@ -59,8 +63,7 @@ use crate::pattern::template::Template;
 /// ```
 ///
 /// # Errors
-/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does not fit. The body is then half rewritten, and with a journal open
-/// the caller can take the edit back.
+/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does not fit. The body is as it was then.
 pub fn rewrite_patterns(
     editor: &mut Editor<'_>,
     rules: &mut [Rule<'_>],
@@ -77,6 +80,30 @@ pub fn rewrite_patterns(
         let budget = options.steps.unwrap_or_else(|| default_budget(&pattern));
         ready.push(Ready { pattern, template, budget });
     }
+    editor.body.begin_journal();
+    editor.body.shared_edits(SharedEdits::Meant);
+    let result = rewrite(editor, rules, options, &ready);
+    match &result {
+        Ok(outcome) if !outcome.taken_back => {
+            editor.body.commit_journal();
+        }
+        Ok(_) => editor.body.rollback_journal(),
+        Err(_) => {
+            let stop = editor.body.stop();
+            editor.body.rollback_journal();
+            let len = editor.body.len();
+            editor.body.note_stop(stop.filter(|at| at.index() < len));
+        }
+    }
+    result
+}
+
+fn rewrite(
+    editor: &mut Editor<'_>,
+    rules: &mut [Rule<'_>],
+    options: &PatternOptions<'_>,
+    ready: &[Ready],
+) -> Result<Outcome, PatternRewriteError> {
     let mut facts = Facts::new(editor.cx, editor.body, options.purity);
     facts.def_use.note_losses();
     let mut driver = Driver {
@@ -93,15 +120,25 @@ pub fn rewrite_patterns(
         next: Vec::new(),
         counts: rules.iter().map(|r| RuleCounts { name: r.name.clone(), ..RuleCounts::default() }).collect(),
         erased: 0,
+        last: VecDeque::with_capacity(LAST),
+        start: editor.body.len(),
+        origin: editor.body.root(),
     };
+    editor.body.note_stop(None);
+    let most_sweeps = options.sweeps.unwrap_or(SWEEPS);
     let mut sweeps = 0;
     let stop = loop {
         driver.fill(editor);
+        driver.last.clear();
         sweeps += 1;
         let mut changed = false;
         let mut out_of_fuel = false;
         while let Some(node) = driver.take(editor) {
-            match driver.rewrite(editor, rules, &ready, node)? {
+            let verdict = driver.rewrite(editor, rules, ready, node);
+            if verdict.is_err() {
+                editor.body.note_stop(Some(driver.original(node)));
+            }
+            match verdict? {
                 Verdict::Unchanged => {}
                 Verdict::Changed => changed = true,
                 Verdict::OutOfFuel => {
@@ -112,7 +149,12 @@ pub fn rewrite_patterns(
         }
         if let Some(mut retype) = driver.retype.take() {
             let root = editor.body.root();
-            changed |= retype.sweep(editor.cx, editor.body, root)? > 0;
+            let swept = retype.sweep(editor.cx, editor.body, root);
+            if swept.is_err() {
+                let at = editor.body.stop().map(|at| driver.original(at));
+                editor.body.note_stop(at);
+            }
+            changed |= swept? > 0;
         }
         if out_of_fuel {
             break StopReason::OutOfFuel;
@@ -120,18 +162,48 @@ pub fn rewrite_patterns(
         if !changed {
             break StopReason::Fixpoint;
         }
-        if sweeps >= options.sweeps {
+        if sweeps >= most_sweeps {
             break StopReason::OutOfSweeps;
         }
     };
+    let taken_back = match stop {
+        StopReason::Fixpoint => false,
+        StopReason::OutOfFuel => options.fuel.is_none(),
+        StopReason::OutOfSweeps => options.sweeps.is_none(),
+    };
+    // The rules that a limit stopped: the one that it refused, and those that went round before.
+    let refused = driver.last.back().map(|&(rule, _)| rule);
+    let mut times = vec![0; driver.counts.len()];
+    for &(rule, _) in &driver.last {
+        times[rule] += 1;
+    }
+    for (rule, at) in driver.last {
+        let was_stopped = match stop {
+            StopReason::Fixpoint => false,
+            StopReason::OutOfFuel => refused == Some(rule) || (taken_back && times[rule] > 1),
+            StopReason::OutOfSweeps => true,
+        };
+        if was_stopped {
+            driver.counts[rule].still_applies.get_or_insert(at);
+        }
+    }
+    let attempted = driver.counts.iter().map(|c| c.rewrites).sum();
     Ok(Outcome {
         stop,
-        rewrites: driver.counts.iter().map(|c| c.rewrites).sum(),
-        erased: driver.erased,
+        rewrites: if taken_back { 0 } else { attempted },
+        erased: if taken_back { 0 } else { driver.erased },
         sweeps,
+        attempted,
+        taken_back,
         rules: driver.counts,
     })
 }
+
+/// How many sweeps there may be where nothing is said.
+const SWEEPS: u32 = 32;
+
+/// How many of the last rewrites of a sweep are remembered, to tell which rules go round.
+const LAST: usize = 64;
 
 struct Ready {
     pattern: Compiled,
@@ -186,6 +258,12 @@ struct Driver {
     next: Vec<ExprId>,
     counts: Vec<RuleCounts>,
     erased: u64,
+    /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says where.
+    last: VecDeque<(usize, ExprId)>,
+    /// The number of nodes at the start.
+    start: usize,
+    /// The last original node at which, or at whose replacement, a rule applied. Remarks name it after a rollback.
+    origin: ExprId,
 }
 
 impl Driver {
@@ -237,6 +315,8 @@ impl Driver {
                 Attempt::Failed => continue,
                 Attempt::GaveUp => {
                     self.counts[number].gave_up += 1;
+                    let at = self.original(node);
+                    self.counts[number].first_gave_up.get_or_insert(at);
                     continue;
                 }
             }
@@ -247,8 +327,8 @@ impl Driver {
             let new = match (template, &mut rule.right) {
                 (Some(template), _) => match template.build(&mut rewriter, &captures) {
                     Ok(new) => new,
-                    Err(_) => {
-                        self.counts[number].mistyped += 1;
+                    Err(error) => {
+                        self.misfit(number, node, || error.to_string());
                         continue;
                     }
                 },
@@ -268,8 +348,14 @@ impl Driver {
                 continue;
             };
             let place = match self.prepare(editor, node, new, mark) {
-                Ok(_) if self.fuel == 0 => return Ok(Verdict::OutOfFuel),
-                Ok(new) => self.replace(editor, node, new, mark),
+                Ok(_) if self.fuel == 0 => {
+                    self.remember(editor, number, node);
+                    return Ok(Verdict::OutOfFuel);
+                }
+                Ok(new) => {
+                    self.remember(editor, number, node);
+                    self.replace(editor, node, new, mark)
+                }
                 Err(refusal) => Err(refusal),
             };
             match place {
@@ -278,7 +364,13 @@ impl Driver {
                     self.counts[number].rewrites += 1;
                     return Ok(Verdict::Changed);
                 }
-                Err(Refusal::Mistyped) => self.counts[number].mistyped += 1,
+                Err(Refusal::Mistyped) => {
+                    let (wanted, found) = (editor.body.type_of(node), editor.body.type_of(new));
+                    self.misfit(number, node, || {
+                        let (wanted, found) = (editor.cx.type_text(wanted), editor.cx.type_text(found));
+                        format!("what it makes is of type {found}, in the place of {wanted}")
+                    });
+                }
                 Err(Refusal::Declined) => self.counts[number].declined += 1,
                 Err(Refusal::Illegal(error)) => {
                     return Err(PatternRewriteError::Illegal { rule: rule.name.clone(), error });
@@ -289,6 +381,34 @@ impl Driver {
             }
         }
         Ok(Verdict::Unchanged)
+    }
+
+    /// Notes that what a rule makes has a type that does not fit.
+    fn misfit(&mut self, rule: usize, at: ExprId, why: impl FnOnce() -> String) {
+        let at = self.original(at);
+        let counts = &mut self.counts[rule];
+        counts.mistyped += 1;
+        if counts.first_misfit.is_none() {
+            counts.first_misfit = Some(Misfit { at, why: why() });
+        }
+    }
+
+    /// Remembers where a rule applied last: something that is there also if all is taken back.
+    fn remember(&mut self, editor: &Editor<'_>, rule: usize, node: ExprId) {
+        if self.last.len() == LAST {
+            self.last.pop_front();
+        }
+        let at = match self.facts.def_use.only_use(editor.body, node) {
+            Some(Link::Value(binding)) => binding,
+            _ => node,
+        };
+        self.origin = self.original(at);
+        self.last.push_back((rule, self.origin));
+    }
+
+    /// Returns a node that is there after a rollback too: this one, or the last such at which a rule applied.
+    fn original(&self, at: ExprId) -> ExprId {
+        if at.index() < self.start { at } else { self.origin }
     }
 
     /// Checks what is to replace a node, and takes it apart. Overwrites nothing that is part of the program.

@@ -1,6 +1,6 @@
 //! Why a pattern, or a rule, is refused.
 
-use anfora_ir::{Arity, TypeError};
+use anfora_ir::{Arity, Diagnostic, Diagnostics, IntoDiagnostics, TypeError};
 
 /// Why a pattern cannot be looked for, or cannot be built as the right side of a rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -74,6 +74,12 @@ pub enum PatternError {
     /// The right side of a rule does not say what to build.
     #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
     NotBuildable(&'static str),
+}
+
+impl IntoDiagnostics for PatternError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
 }
 
 fn suggestion(help: Option<&str>) -> String {

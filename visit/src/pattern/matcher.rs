@@ -87,3 +87,5 @@ impl<'a> Matcher<'a> {
         found
     }
 }
+
+anfora_ir::brief_debug! { Matcher<'_>; }

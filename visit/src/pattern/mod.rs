@@ -46,8 +46,8 @@ mod rule;
 mod scopes;
 mod search;
 mod template;
-mod value;
 
+pub use anfora_ir::{AttrValue, Number};
 pub use build::{
     Candidate, LiteralValue, Pattern, any, any_literal, any_of, call, capture, global, literal, literal_where, none,
     op, op_in, op_where, proj, rest, tuple,
@@ -56,7 +56,6 @@ pub use captures::Captures;
 pub use driver::rewrite_patterns;
 pub use error::PatternError;
 pub use matcher::Matcher;
-pub use outcome::{Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
+pub use outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 pub use rewriter::{IllegalEdit, Rewriter};
 pub use rule::{Rule, RuleError};
-pub use value::{AttrValue, Number};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use anfora_ir::{
-    AttrReader, AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Literal, OpDef, OpId, TypeError, TypeId,
-    VarFlags, VarId,
+    AttrReader, AttrValue, AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Literal, Number, OpDef, OpId,
+    TypeError, TypeId, VarFlags, VarId,
 };
 use smallvec::SmallVec;
 
@@ -12,7 +12,6 @@ use crate::let_list::LetList;
 use crate::link::Link;
 use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
-use crate::pattern::value::{AttrValue, Number};
 
 /// Makes the expressions that a rule replaces a match by, and looks at the program around it.
 ///
@@ -118,9 +117,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         operands: &[ExprId],
         attrs: &[(&str, AttrValue)],
     ) -> Result<ExprId, TypeError> {
-        let op = self.editor.cx.ops.resolve(name)?;
-        let attrs = self.intern_attrs(attrs.iter().map(|(name, value)| (*name, value)));
-        self.editor.call_op(op, operands, attrs)
+        self.editor.op(name, operands, attrs)
     }
 
     /// A call of the operator, with the attributes, of another call (looked through to its value).
@@ -410,3 +407,5 @@ pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New<'_>) -> Res
         _ => Err(IllegalEdit::Elsewhere),
     }
 }
+
+anfora_ir::brief_debug! { Rewriter<'_, '_> { root }; }

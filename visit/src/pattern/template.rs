@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Context, ExprId, Literal, OpId, TypeError};
+use anfora_ir::{AttrValue, Context, ExprId, Literal, Number, OpId, TypeError};
 
 use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern};
 use crate::pattern::captures::Captures;
 use crate::pattern::compile::{CaptureKind, Compiled, check_attr_of, for_each_child, rest_of, through_links};
 use crate::pattern::error::PatternError;
 use crate::pattern::rewriter::Rewriter;
-use crate::pattern::value::{AttrValue, Number};
 
 /// What to build, parts before what they are parts of.
 pub(crate) struct Template {

@@ -219,7 +219,7 @@ fn a_list_of_bindings_becomes_a_block() {
             let b = editor.call_named("negative", &[a]).unwrap();
             let b = list.bind(editor, name, b);
             let block = Binding::of(editor.body, root).unwrap().value;
-            let tail = list.splice(editor.body, block);
+            let tail = list.splice(editor, block).unwrap();
             let c = list.bind(editor, name, tail);
             let c = editor.body.as_var(c).unwrap();
             list.end_region(editor.body, &[c]);

@@ -17,5 +17,6 @@ mod programs;
 mod properties;
 mod rewrite_patterns;
 mod rewrite_scopes;
+mod splicing;
 mod variables;
 mod visitor;

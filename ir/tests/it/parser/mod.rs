@@ -10,8 +10,8 @@ mod productions;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, FusionPattern, Module, OpDef, OpRegistry, Source,
-    TypeCall, TypeError, TypeId, TypeRule, parse_module,
+    Arity, AttrDef, AttrDefault, AttrKind, DType, Diagnostic, Diagnostics, FusionPattern, Module, OpDef, OpRegistry,
+    Source, TypeCall, TypeError, TypeId, TypeRule, parse_module,
 };
 
 fn row(name: &'static str, arity: Arity, infer: TypeRule) -> OpDef {
@@ -68,7 +68,7 @@ fn registry() -> Arc<OpRegistry> {
     Arc::new(r)
 }
 
-fn parse(text: &str) -> Result<Module, Vec<Diagnostic>> {
+fn parse(text: &str) -> Result<Module, Diagnostics> {
     parse_module(Source::new("test.anf", text), registry())
 }
 

@@ -75,6 +75,8 @@ const MESSAGES: &[(&str, &[u32])] = &[
     ("does not lead back to it", &[12]),
     ("has no name", &[12]),
     ("the program order names a function that is not there", &[12]),
+    ("is a string that is not empty", &[12]),
+    ("has the symbol", &[12]),
     ("not in A-normal form", &[13]),
     ("holds a `fn`", &[13]),
     ("has a dataflow region", &[13]),

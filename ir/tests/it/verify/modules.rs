@@ -1,6 +1,6 @@
 //! Rules 12 and 13: globals and phases.
 
-use anfora_ir::{Form, Function, Invariant, Phase, STANDARD_PHASES};
+use anfora_ir::{Form, Function, Invariant, Phase, STANDARD_PHASES, verify_function};
 
 use super::Rule;
 use super::programs::{BRANCH, CHAIN, LAMBDA, REGION, assert_fine, parse};
@@ -63,6 +63,25 @@ pub(super) fn rule_12_globals_resolve_and_signatures_agree(rule: &mut Rule) {
     let f = m.find("f").unwrap();
     m.get_mut(f).unwrap().0.ret = None;
     rule.broken_by(&m, "states no result type", "@f");
+    // A linker takes one definition of each symbol, be it public or private. A declaration names what is elsewhere.
+    let linked = |first: &str, second: &str| {
+        parse(&format!(
+            "declare @d(%x: Tensor[(8,), float32], global_symbol=\"s\") -> Tensor[(8,), float32];
+            def @f(%x: Tensor[(8,), float32], global_symbol={first}) -> Tensor[(8,), float32] {{ %x }}
+            def private @g(%x: Tensor[(8,), float32], global_symbol={second}) -> Tensor[(8,), float32] {{ %x }}"
+        ))
+    };
+    assert_fine(&linked("\"s\"", "\"f\""), Form::Anf);
+    rule.broken_by(&linked("\"s\"", "\"s\""), "`@f` has the symbol \"s\" too", "@g");
+    // Also where one of the two is checked alone.
+    let twice = linked("\"s\"", "\"s\"");
+    for (name, other) in [("f", "g"), ("g", "f")] {
+        let errors = verify_function(&twice, twice.find(name).unwrap()).unwrap_err();
+        assert_eq!(errors[0].function.as_deref(), Some(name));
+        assert!(errors[0].message.contains(&format!("`@{other}` has the symbol \"s\" too")), "{}", errors[0]);
+    }
+    rule.broken_by(&linked("1", "\"s\""), "is a string that is not empty", "@f");
+    rule.broken_by(&linked("\"s\"", "\"\""), "is a string that is not empty", "@g");
 }
 
 pub(super) fn rule_13_a_claimed_phase_is_true(rule: &mut Rule) {

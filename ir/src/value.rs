@@ -1,7 +1,15 @@
-//! Numbers and attribute values, as they stand in patterns.
+//! Numbers and attribute values as Rust has them, of no module.
 
-use anfora_ir::{Attr, AttrId, AttrKind, AttrReader, Context, DType, DTypeClass, Literal};
 use half::{bf16, f16};
+
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::context::Context;
+use crate::dtype::{DType, DTypeClass};
+use crate::entity::{AttrId, ExprId, TypeId};
+use crate::literal::Literal;
+use crate::op::AttrReader;
+use crate::op_def::AttrKind;
 
 /// A number or boolean, of no particular width.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -27,7 +35,7 @@ numbers! { i32, Int; i64, Int; f32, Float; f64, Float; bool, Bool; }
 
 impl Number {
     /// Whether all elements of a tensor are this number, in its element type.
-    pub(crate) fn is_splat_of(self, literal: &Literal) -> bool {
+    pub fn is_splat_of(self, literal: &Literal) -> bool {
         let Some(bits) = literal.as_splat() else { return false };
         let mut wide = [0u8; 8];
         let size = (literal.dtype().bits() / 8).min(8);
@@ -63,8 +71,19 @@ impl Number {
         }
     }
 
+    /// The same number as an integer if it is a float, and as a float if it is an integer, where there is one.
+    fn of_other_class(self) -> Option<Number> {
+        match self {
+            Number::Int(value) if value.unsigned_abs() <= 1 << 53 => Some(Number::Float(value as f64)),
+            Number::Float(value) if value.trunc() == value && value.abs() <= (1u64 << 53) as f64 => {
+                Some(Number::Int(value as i64))
+            }
+            _ => None,
+        }
+    }
+
     /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such number.
-    pub(crate) fn scalar(self, dtype: DType) -> Option<Literal> {
+    pub fn scalar(self, dtype: DType) -> Option<Literal> {
         let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
         let literal = match (self, dtype.class()) {
             (Number::Bool(value), DTypeClass::Bool) => splat(&[u8::from(value)]),
@@ -85,7 +104,31 @@ impl Number {
     }
 }
 
-/// The value of an attribute, as a pattern has it.
+impl Literal {
+    /// Whether all elements are this number, whatever their type: `1.0` is also the integer 1. A boolean is none but itself, and of zeros the
+    /// sign counts.
+    ///
+    /// ```
+    /// use anfora_ir::Literal;
+    ///
+    /// assert!(Literal::splat(&[2, 3], 1f32).is_splat(1));
+    /// assert!(Literal::scalar(1i8).is_splat(1.0));
+    /// assert!(!Literal::scalar(0.5f64).is_splat(1));
+    /// ```
+    pub fn is_splat(&self, number: impl Into<Number>) -> bool {
+        let number = number.into();
+        number.is_splat_of(self) || number.of_other_class().is_some_and(|same| same.is_splat_of(self))
+    }
+}
+
+impl Body {
+    /// Whether an expression is a constant all of whose elements are this number: see [`Literal::is_splat`].
+    pub fn is_splat(&self, cx: &Context, id: ExprId, number: impl Into<Number>) -> bool {
+        self.as_literal(id).is_some_and(|literal| cx.literals.get(literal).is_splat(number))
+    }
+}
+
+/// The value of an attribute.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AttrValue {
     /// A boolean.
@@ -100,6 +143,12 @@ pub enum AttrValue {
     Ints(Vec<i64>),
     /// An element type.
     DType(DType),
+    /// A type.
+    Type(TypeId),
+    /// A constant tensor.
+    Literal(Literal),
+    /// A value that the module has.
+    Interned(AttrId),
 }
 
 macro_rules! attr_values {
@@ -111,7 +160,7 @@ macro_rules! attr_values {
         }
     )*};
 }
-attr_values! { bool, Bool; i32, Int; i64, Int; f32, Float; f64, Float; &str, Str; String, Str; Vec<i64>, Ints; &[i64], Ints; DType, DType; }
+attr_values! { bool, Bool; i32, Int; i64, Int; f32, Float; f64, Float; &str, Str; String, Str; Vec<i64>, Ints; &[i64], Ints; DType, DType; TypeId, Type; Literal, Literal; AttrId, Interned; }
 
 impl<const N: usize> From<[i64; N]> for AttrValue {
     fn from(value: [i64; N]) -> AttrValue {
@@ -121,7 +170,7 @@ impl<const N: usize> From<[i64; N]> for AttrValue {
 
 impl AttrValue {
     /// Whether the attribute of a name has this value, or has it by default.
-    pub(crate) fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
+    pub fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
         match self {
             AttrValue::Bool(wanted) => attrs.bool(name) == Some(*wanted),
             AttrValue::Int(wanted) => match attrs.raw(name) {
@@ -134,6 +183,9 @@ impl AttrValue {
             AttrValue::Str(wanted) => attrs.str(name) == Some(wanted),
             AttrValue::Ints(wanted) => AttrValue::is_ints(attrs, name, wanted),
             AttrValue::DType(wanted) => attrs.dtype(name) == Some(*wanted),
+            AttrValue::Type(wanted) => attrs.ty(name) == Some(*wanted),
+            AttrValue::Literal(wanted) => attrs.literal(name).as_ref() == Some(wanted),
+            AttrValue::Interned(wanted) => attrs.cx.find_attr(attrs.attrs, name) == Some(*wanted),
         }
     }
 
@@ -152,19 +204,22 @@ impl AttrValue {
     }
 
     /// Whether attributes of a kind can have it.
-    pub(crate) fn fits(&self, kind: AttrKind) -> bool {
+    pub fn fits(&self, kind: AttrKind) -> bool {
         match self {
             AttrValue::Bool(_) => matches!(kind, AttrKind::Bool | AttrKind::Literal | AttrKind::Any),
             AttrValue::Int(_) => matches!(kind, AttrKind::Int | AttrKind::Float | AttrKind::Literal | AttrKind::Any),
             AttrValue::Float(_) => matches!(kind, AttrKind::Float | AttrKind::Literal | AttrKind::Any),
             AttrValue::Str(_) => matches!(kind, AttrKind::Str | AttrKind::Any),
             AttrValue::Ints(_) => matches!(kind, AttrKind::Ints | AttrKind::Any),
-            AttrValue::DType(_) => matches!(kind, AttrKind::DType | AttrKind::Any),
+            AttrValue::DType(_) => matches!(kind, AttrKind::DType | AttrKind::Type | AttrKind::Any),
+            AttrValue::Type(_) => matches!(kind, AttrKind::Type | AttrKind::Any),
+            AttrValue::Literal(_) => matches!(kind, AttrKind::Literal | AttrKind::Any),
+            AttrValue::Interned(_) => true,
         }
     }
 
     /// As an attribute of a module.
-    pub(crate) fn intern(&self, cx: &mut Context) -> AttrId {
+    pub fn intern(&self, cx: &mut Context) -> AttrId {
         match self {
             AttrValue::Bool(value) => cx.attr(Attr::Bool(*value)),
             AttrValue::Int(value) => cx.int_attr(*value),
@@ -172,6 +227,12 @@ impl AttrValue {
             AttrValue::Str(value) => cx.str_attr(value),
             AttrValue::Ints(values) => cx.ints_attr(values),
             AttrValue::DType(value) => cx.attr(Attr::DType(*value)),
+            AttrValue::Type(value) => cx.attr(Attr::Type(*value)),
+            AttrValue::Literal(value) => {
+                let literal = cx.literals.intern(value.clone());
+                cx.attr(Attr::Literal(literal))
+            }
+            AttrValue::Interned(value) => *value,
         }
     }
 }

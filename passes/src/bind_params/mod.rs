@@ -7,9 +7,19 @@
 //!            k                               =>   d        all through @f, where k stands alone in T
 //!            c                               =>   match_cast(c, to=T)        in the new Let, where T still has a symbol in a computed extent
 //!            @f(.., a, ..)                   =>   @f(.., ..)        in all functions of the module, @f too: what was passed for p is dropped
-//! Options    function, and params: `%name=LITERAL` for each, separated by commas. Without both nothing is done.
+//! Options    function, and params, separated by commas. Without both nothing is done.
+//!              %name=LITERAL              a literal of the text format
+//!              %name=weights.npy          the tensor in a NumPy file
+//!              %name=weights.npz[array]   a tensor of an archive of them; without [array] the one
+//!                                         that is called as the parameter
+//!              weights.npz                all tensors of an archive, for the parameters of their names
+//!              file("my weights.npy")     in place of a path that has other characters than letters,
+//!                                         digits and _ . / - + ~ @ :, or another ending
+//!              ["my array"]               in place of [array]
+//!            Paths are relative to the working directory; the files are read when the pass runs.
 //! Refuses    Names that are not there, not unique or given twice; literals that do not fit the types of the parameters, or each other; a function
 //!            that is used as a value or by an attribute, since its signature changes; callers whose arguments do not fit any more.
+//!            Files that are not there, are cut short, or hold what is no tensor, such as pickled objects.
 //! Not done   The literal is not put where p is used (CanonicalizeBindings does that), nor folded.
 //! Cost       A walk of @f and of its callers, and a look at each function.
 //!
@@ -17,19 +27,19 @@
 //! after      def @f(%x: Tensor[(2,), float32]) { let %w = dense<Tensor[(2,), float32]>[1, 2]; multiply(%x, %w) }
 //! ```
 
-use std::sync::Arc;
+mod sources;
 
 use anfora_ir::{
-    Attr, Context, Cursor, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal,
-    Module, OpRegistry, Retype, Source, Step, TensorType, Type, TypeId, VarId, did_you_mean, parse_module,
-    signature_type,
+    Attr, Context, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
+    SharedEdits, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
 };
 use anfora_manager::{PassError, register_pass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::failure::{Failure, binding_name};
+use crate::failure::Failure;
 use crate::primitive::is_primitive;
-use crate::symbols::{Substitution, substitute_symbols};
+use crate::specialize::{of_signature, specialize_function};
+use crate::symbols::Substitution;
 
 register_pass! {
     /// Binds parameters of a function to literals
@@ -37,12 +47,12 @@ register_pass! {
     options {
         /// the function whose parameters are bound
         function: String = "",
-        /// `%name=LITERAL` for each parameter, separated by commas
+        /// `%name=LITERAL`, `%name=FILE` or an archive of several, separated by commas
         params: String = "",
     }
     run {
         let function = function.trim().trim_start_matches('@').to_string();
-        let params = read_params(&params)?;
+        let params = sources::parse(&params)?;
         if function.is_empty() && !params.is_empty() {
             return Err(PassError::new("`params` are given, but not `function`"));
         }
@@ -50,8 +60,9 @@ register_pass! {
             if function.is_empty() {
                 return Ok(());
             }
+            let literals = sources::read(&params)?;
             let params: Vec<(ParamRef<'_>, Literal)> =
-                params.iter().map(|(name, literal)| (ParamRef::Name(name), literal.clone())).collect();
+                literals.iter().map(|(name, literal)| (ParamRef::Name(name), literal.clone())).collect();
             let bound = bind_params(module, &function, &params).map_err(|(function, failure)| {
                 let error = PassError::from(failure);
                 match function {
@@ -104,9 +115,9 @@ pub fn bind_params(
         return Ok(0);
     }
     let symbols = match_types(cx, target, &bound).map_err(here)?;
-    let callers = drop_arguments(module, global, &bound)?;
+    drop_arguments(module, key, &bound)?;
     specialize(module, key, global, &bound, symbols).map_err(here)?;
-    update_callers(module, key, global, callers)?;
+    update_signatures(module, &[key]).map_err(of_signature)?;
     Ok(bound.len())
 }
 
@@ -119,11 +130,11 @@ struct Bound {
 
 // ---- Finding ----
 
-fn mistake(message: impl Into<String>, help: Option<String>) -> Failure {
+pub(crate) fn mistake(message: impl Into<String>, help: Option<String>) -> Failure {
     Failure::Option { message: message.into(), help }
 }
 
-fn find_function(module: &Module, name: &str) -> Result<(FunctionKey, GlobalId), Failure> {
+pub(crate) fn find_function(module: &Module, name: &str) -> Result<(FunctionKey, GlobalId), Failure> {
     let found = module.find(name).and_then(|key| Some((key, module.get(key)?)));
     let Some((key, function)) = found else {
         let names: Vec<&str> =
@@ -240,84 +251,27 @@ fn numbers(cx: &mut Context, tensor: &TensorType, literal: &Literal) -> Vec<(Dim
 
 #[cold]
 fn misfit(cx: &mut Context, param: &str, ty: TypeId, literal: &Literal) -> Failure {
-    let found = cx.types.static_tensor(literal.dtype(), literal.shape());
+    let says_elements = cx.types.as_tensor(ty).is_some_and(|t| t.elements.is_some());
+    let found = if says_elements {
+        let literal = cx.literals.intern(literal.clone());
+        cx.literal_type(literal)
+    } else {
+        cx.types.static_tensor(literal.dtype(), literal.shape())
+    };
     let (wanted, found) = (cx.type_text(ty), cx.type_text(found));
     mistake(format!("the parameter {param} is {wanted}, but its literal is {found}"), None)
 }
 
 // ---- Rewriting ----
 
-/// Takes the arguments for the bound parameters out of all calls, and returns the functions that have one, in program order.
-fn drop_arguments(
-    module: &mut Module,
-    global: GlobalId,
-    bound: &[Bound],
-) -> Result<Vec<FunctionKey>, (Option<String>, Failure)> {
-    let name = module.cx.global_name(global).to_string();
-    let refused = |place: &str| {
-        let message = format!("`@{name}` is used {place}, and its signature would change");
-        mistake(
-            message,
-            Some("call it directly: CanonicalizeBindings replaces variables that stand for it".to_string()),
-        )
-    };
-    let named_by_attr = module.cx.attrs.iter().any(|(_, attr)| *attr == Attr::Global(global))
-        || module.cx.function_attrs.iter().any(|(_, f)| f.body.global_leaves().iter().any(|&(_, g)| g == global));
-    if named_by_attr {
-        return Err((Some(name.clone()), refused("by an attribute")));
-    }
+/// Takes the arguments for the bound parameters out of all calls.
+fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Result<(), (Option<String>, Failure)> {
     let positions: FxHashSet<usize> = bound.iter().map(|b| b.position + 1).collect();
-    let mut callers = Vec::new();
-    for key in module.order().to_vec() {
-        let caller = module.name(key).to_string();
-        let Some((function, cx)) = module.get_mut(key) else { continue };
+    for (caller, calls) in calls_of(module, &[key]).map_err(of_signature)? {
+        let Some((function, _)) = module.get_mut(caller) else { continue };
         let body = &mut function.body;
-        let leaf = body.global_leaves().into_iter().find(|&(_, g)| g == global).map(|(id, _)| id);
-        let Some(leaf) = leaf else { continue };
-        let mut calls: Vec<ExprId> = Vec::new();
-        let mut at = body.root();
-        let mut value_at: Option<ExprId> = None;
-        let mut called = false;
-        let mut cursor = Cursor::new(body);
-        while let Some(step) = cursor.next(body) {
-            match step {
-                Step::Let(id) => at = id,
-                Step::Bound(id) => {
-                    if let Expr::Let { body: rest, .. } = body.expr(id) {
-                        at = rest;
-                    }
-                }
-                // Right after a call is entered, its callee.
-                Step::Atom(id) if id == leaf && !std::mem::take(&mut called) => value_at = value_at.or(Some(at)),
-                Step::Flat(id) | Step::Enter(id) => {
-                    let calls_it = match body.expr(id) {
-                        Expr::Call { operands, .. } => body.operands(operands).first() == Some(&leaf),
-                        _ => false,
-                    };
-                    if calls_it {
-                        calls.push(id);
-                    }
-                    called = calls_it && matches!(step, Step::Enter(_));
-                    if let Step::Flat(_) = step {
-                        let others = match body.expr(id) {
-                            Expr::Proj { .. } => false,
-                            _ => body.operands_of(id).iter().skip(usize::from(calls_it)).any(|&o| o == leaf),
-                        };
-                        if others {
-                            value_at = value_at.or(Some(at));
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        if let Some(at) = value_at {
-            let place = match binding_name(cx, body, at) {
-                Some(binding) => format!("as a value at `%{binding}`"),
-                None => "as a value".to_string(),
-            };
-            return Err((Some(caller), refused(&place)));
-        }
+        // A call loses these arguments wherever it hangs.
+        let before = body.shared_edits(SharedEdits::Meant);
         for &id in &calls {
             let Expr::Call { operands, attrs } = body.expr(id) else { continue };
             let left: Vec<ExprId> = body
@@ -330,11 +284,9 @@ fn drop_arguments(
             let operands = body.push_operands(&left);
             body.set_expr(id, Expr::Call { operands, attrs });
         }
-        if !calls.is_empty() {
-            callers.push(key);
-        }
+        body.shared_edits(before);
     }
-    Ok(callers)
+    Ok(())
 }
 
 /// Makes the parameters Lets, puts in what the symbols stand for, and gives the name its new signature.
@@ -371,181 +323,5 @@ fn specialize(
         let root = editor.let_(b.var, value, root, LetFlags::PLAIN);
         editor.body.set_root(root);
     }
-    for i in 0..function.body.params().len() {
-        let param = function.body.params()[i].expr();
-        let ty = symbols.ty(cx, function.body.ty(param));
-        if ty != function.body.ty(param) {
-            function.body.set_type(param, ty);
-            changed.push(param);
-        }
-    }
-    function.attrs = symbols.attrs(cx, function.attrs);
-    if let Some(ret) = function.ret {
-        let ret = symbols.ty(cx, ret);
-        function.ret = Some(ret);
-        // Calls of itself are typed by it.
-        let signature = signature_of(cx, function, ret);
-        for (leaf, g) in function.body.global_leaves() {
-            if g == global && function.body.ty(leaf) != signature {
-                function.body.set_type(leaf, signature);
-                changed.push(leaf);
-            }
-        }
-        module.set_signature(global, signature);
-    }
-    let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
-    substitute_symbols(cx, &mut function.body, &mut symbols, &changed)
-        .map_err(|(at, error)| Failure::Type { error, binding: binding_name(cx, &function.body, at) })?;
-    if function.ret.is_none() {
-        let ret = function.body.type_of(function.body.root());
-        let signature = signature_of(cx, function, ret);
-        module.set_signature(global, signature);
-    }
-    Ok(())
-}
-
-fn signature_of(cx: &mut Context, function: &Function, ret: TypeId) -> TypeId {
-    let params: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
-    signature_type(cx, &params, ret)
-}
-
-/// Types the callers again, and theirs, where a result that is not stated became more specific.
-fn update_callers(
-    module: &mut Module,
-    target: FunctionKey,
-    global: GlobalId,
-    callers: Vec<FunctionKey>,
-) -> Result<(), (Option<String>, Failure)> {
-    let mut work: Vec<(GlobalId, Vec<FunctionKey>)> = vec![(global, callers)];
-    let mut calls: Option<FxHashMap<GlobalId, Vec<FunctionKey>>> = None;
-    while let Some((global, callers)) = work.pop() {
-        for key in callers {
-            if key == target {
-                continue;
-            }
-            let Some((function, cx)) = module.get_mut(key) else { continue };
-            let Some(signature) = cx.globals.get(global).signature else { continue };
-            let mut retype = Retype::new(&function.body);
-            for (leaf, g) in function.body.global_leaves() {
-                if g == global {
-                    function.body.set_type(leaf, signature);
-                    retype.changed(leaf);
-                }
-            }
-            let root = function.body.root();
-            if let Err(e) = retype.sweep(cx, &mut function.body, root) {
-                let failure = Failure::Type { error: e.error, binding: None };
-                return Err((Some(module.name(key).to_string()), failure));
-            }
-            if function.ret.is_some() {
-                continue;
-            }
-            let ret = function.body.type_of(root);
-            let signature = signature_of(cx, function, ret);
-            if let Some(own) = function.global()
-                && cx.globals.get(own).signature != Some(signature)
-            {
-                module.set_signature(own, signature);
-                let calls = calls.get_or_insert_with(|| callers_of(module));
-                work.push((own, calls.get(&own).cloned().unwrap_or_default()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// By global: the functions that name it, in program order.
-fn callers_of(module: &Module) -> FxHashMap<GlobalId, Vec<FunctionKey>> {
-    let mut callers: FxHashMap<GlobalId, Vec<FunctionKey>> = FxHashMap::default();
-    for (key, function) in module.functions() {
-        for (_, global) in function.body.global_leaves() {
-            callers.entry(global).or_default().push(key);
-        }
-    }
-    callers
-}
-
-// ---- Reading the option ----
-
-/// Reads `%name=LITERAL, …`.
-fn read_params(text: &str) -> Result<Vec<(String, Literal)>, PassError> {
-    let form = || PassError::new(format!("`{text}` is not of the form `%name=LITERAL, …`"));
-    let mut params = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let after = rest.strip_prefix('%').ok_or_else(form)?;
-        let (name, after) = match after.strip_prefix('"') {
-            Some(_) => {
-                let end = string_end(after).ok_or_else(form)?;
-                let name = read_string(&after[..end]).ok_or_else(form)?;
-                (name, &after[end..])
-            }
-            None => {
-                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '$').ok_or_else(form)?;
-                (after[..end].to_string(), &after[end..])
-            }
-        };
-        let after = after.trim_start().strip_prefix('=').ok_or_else(form)?;
-        let end = next_param(after);
-        let value = after[..end].trim();
-        let value = if end < after.len() { value.strip_suffix(',').ok_or_else(form)? } else { value };
-        params.push((name, read_literal(value)?));
-        rest = &after[end..];
-    }
-    Ok(params)
-}
-
-/// Where the string that a text begins with ends, quotes included.
-fn string_end(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (i, c) in text.char_indices().skip(1) {
-        match c {
-            '"' if !escaped => return Some(i + 1),
-            '\\' => escaped = !escaped,
-            _ => escaped = false,
-        }
-    }
-    None
-}
-
-/// Where the next `%` outside strings is, or the end.
-fn next_param(text: &str) -> usize {
-    let mut at = 0;
-    while let Some(found) = text[at..].find(['%', '"']) {
-        at += found;
-        if text[at..].starts_with('%') {
-            return at;
-        }
-        match string_end(&text[at..]) {
-            Some(end) => at += end,
-            None => break,
-        }
-    }
-    text.len()
-}
-
-/// The literal that a program whose whole text is one would be.
-fn read_literal(text: &str) -> Result<Literal, PassError> {
-    let error = || PassError::new(format!("`{text}` is not a literal"));
-    let program = format!("def @literal() {{ {text} }}");
-    let module =
-        parse_module(Source::new("params", program), Arc::new(OpRegistry::new())).map_err(|all| match all.first() {
-            Some(first) => PassError::new(format!("`{text}` is not a literal: {}", first.message)),
-            None => error(),
-        })?;
-    let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
-    match functions[..] {
-        [function] => {
-            let body = &function.body;
-            let id = body.as_literal(body.root()).ok_or_else(error)?;
-            Ok(module.cx.literals.get(id).clone())
-        }
-        _ => Err(error()),
-    }
-}
-
-fn read_string(text: &str) -> Option<String> {
-    let literal = read_literal(text).ok()?;
-    let strings = literal.as_strings()?;
-    strings.first().map(|s| s.to_string())
+    specialize_function(module, key, global, &mut symbols, changed)
 }

@@ -1,0 +1,378 @@
+//! Files that are written: whole or not at all, where links lead, with the mode that they had.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::program::{Scratch, anfora, ends, with_input};
+
+const PROGRAM: &str = "def @main(%x: Tensor[(3,), float32]) { add(%x, dense<Tensor[(3,), float32]>[1, 2, 3]) }";
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().into_string().expect("names are in UTF-8")).collect();
+    names.sort();
+    names
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("a file").permissions().mode() & 0o7777
+    }
+
+    /// Writes each kind of output in a folder, and returns their names.
+    fn write_all_outputs(dir: &Scratch) -> Vec<&'static str> {
+        let program = dir.file("in.anf", PROGRAM);
+        for output in ["out.anf", "out.onnx"] {
+            ends(anfora(&["opt", &program, "--quiet", "--trace", &dir.path("trace"), "-o", &dir.path(output)]), 0);
+        }
+        ends(anfora(&["convert", &program, "--external-data=1", "-o", &dir.path("with.onnx")]), 0);
+        ends(anfora(&["gen", "chain", "3", "-o", &dir.path("gen.anf")]), 0);
+        ends(anfora(&["run", &program, "-o", &dir.path("")]), 0);
+        let failing = ["opt", &program, "--passes", "BindParams{function=nobody}", "--reproducer", &dir.path("left")];
+        ends(anfora(&failing), 1);
+        vec!["out.anf", "out.onnx", "trace", "with.onnx", "with.onnx.data", "gen.anf", "output_0.npy", "left"]
+    }
+
+    #[test]
+    fn a_file_that_is_overwritten_keeps_its_mode() {
+        let dir = Scratch::new("mode");
+        for name in write_all_outputs(&dir) {
+            let path = dir.join(name);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        for name in write_all_outputs(&dir) {
+            assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
+        }
+        let wide = dir.join("out.anf");
+        fs::set_permissions(&wide, fs::Permissions::from_mode(0o666)).unwrap();
+        write_all_outputs(&dir);
+        assert_eq!(mode(&wide), 0o666, "whatever the umask");
+    }
+
+    #[test]
+    fn a_link_is_followed() {
+        let (dir, other) = (Scratch::new("links"), Scratch::new("linked"));
+        let mut names_of_outputs = write_all_outputs(&dir);
+        // The data file goes where the model leads.
+        names_of_outputs.retain(|name| !name.starts_with("with.onnx"));
+        let mut expected = Vec::new();
+        for name in &names_of_outputs {
+            let path = dir.join(name);
+            expected.push(fs::read(&path).unwrap());
+            fs::remove_file(&path).unwrap();
+            // A link to a link, to a file that is there, in another folder.
+            symlink(other.join(format!("{name}.link")), &path).unwrap();
+            symlink(format!("{name}.target"), other.join(format!("{name}.link"))).unwrap();
+            let old: &[u8] = if *name == "left" { b"" } else { b"old" };
+            fs::write(other.join(format!("{name}.target")), old).unwrap();
+        }
+        write_all_outputs(&dir);
+        for (name, expected) in names_of_outputs.iter().zip(&expected) {
+            assert!(dir.join(name).is_symlink() && other.join(format!("{name}.link")).is_symlink(), "{name}");
+            let found = fs::read(other.join(format!("{name}.target"))).unwrap();
+            // Times are other ones each time.
+            assert!(*name == "trace" && found != b"old" || found == *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn weights_are_beside_the_model_that_a_link_leads_to() {
+        let dir = Scratch::new("linked-model");
+        fs::create_dir(dir.join("store")).unwrap();
+        let old = dir.file("old.anf", PROGRAM);
+        let new = dir.file("new.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
+        let (link, model) = (dir.path("m.onnx"), dir.path("store/target.onnx"));
+        ends(anfora(&["convert", &old, "--external-data=1", "-o", &model]), 0);
+        symlink("store/target.onnx", &link).unwrap();
+        // What another model left beside the link is neither read nor written.
+        for beside in ["m.onnx.data", "target.onnx.data"] {
+            fs::write(dir.join(beside), [0; 12]).unwrap();
+        }
+        let (out, _) = ends(anfora(&["convert", &link]), 0);
+        assert!(out.contains("[1, 2, 3]"), "{out}");
+        let (_, err) = ends(anfora(&["opt", &new, "--external-data=1", "-o", &link]), 0);
+        assert!(err.contains("store/target.onnx.data"), "{err}");
+        for path in [&link, &model] {
+            let (out, _) = ends(anfora(&["convert", path]), 0);
+            assert!(out.contains("[7, 8, 9]"), "{path}: {out}");
+        }
+        assert!(Path::new(&link).is_symlink());
+        assert_eq!(names(&dir.join("store")), ["target.onnx", "target.onnx.data"]);
+        for beside in ["m.onnx.data", "target.onnx.data"] {
+            assert_eq!(fs::read(dir.join(beside)).unwrap(), [0; 12], "{beside}");
+        }
+        // The link may be there before the model.
+        fs::remove_dir_all(dir.join("store")).unwrap();
+        fs::create_dir(dir.join("store")).unwrap();
+        ends(anfora(&["convert", &old, "--external-data=1", "-o", &link]), 0);
+        let (out, _) = ends(anfora(&["convert", &model]), 0);
+        assert!(out.contains("[1, 2, 3]"), "{out}");
+    }
+
+    #[test]
+    fn a_data_file_that_is_a_link_is_followed() {
+        let dir = Scratch::new("linked-data");
+        let program = dir.file("in.anf", PROGRAM);
+        fs::create_dir(dir.join("store")).unwrap();
+        symlink("store/weights", dir.join("m.onnx.data")).unwrap();
+        ends(anfora(&["convert", &program, "--external-data=1", "-o", &dir.path("m.onnx")]), 0);
+        assert!(dir.join("m.onnx.data").is_symlink());
+        let (out, _) = ends(anfora(&["convert", &dir.path("m.onnx")]), 0);
+        assert!(out.contains("[1, 2, 3]"), "{out}");
+    }
+
+    /// A folder in which nobody can create a file, not even root.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_output_in_a_folder_that_cannot_be_written_is_an_error() {
+        let dir = Scratch::new("unwritable");
+        let program = dir.file("in.anf", PROGRAM);
+        let commands: [&[&str]; 9] = [
+            &["convert", &program, "-o", "/proc/out.anf"],
+            &["convert", &program, "-o", "/proc/out.onnx"],
+            &["convert", &program, "--external-data=1", "-o", "/proc/out.onnx"],
+            &["opt", &program, "-o", "/proc/out.anf"],
+            &["opt", &program, "--emit", "none", "--trace", "/proc/out.json"],
+            &["opt", &program, "--emit", "none", "--dump-dir", "/proc/out"],
+            &["opt", &program, "--emit", "none", "--reproducer", "/proc/out.anf"],
+            &["gen", "chain", "3", "-o", "/proc/out.anf"],
+            &["run", &program, "-o", "/proc/out"],
+        ];
+        for command in commands {
+            let (out, err) = ends(anfora(command), 1);
+            assert!(command[0] == "run" || out.is_empty(), "{command:?}: {out}");
+            assert!(err.contains("error: ") && err.contains("/proc"), "{command:?}: {err}");
+            assert!(!err.contains("wrote"), "{command:?}: {err}");
+        }
+        assert_eq!(names(&dir), ["in.anf"]);
+    }
+
+    #[test]
+    fn where_a_link_leads_nowhere_the_file_is_created() {
+        let dir = Scratch::new("dangling");
+        let program = dir.file("in.anf", PROGRAM);
+        fs::create_dir(dir.join("folder")).unwrap();
+        symlink("folder/../there.anf", dir.join("link.anf")).unwrap();
+        ends(anfora(&["convert", &program, "-o", &dir.path("link.anf")]), 0);
+        assert!(dir.join("link.anf").is_symlink() && fs::read_to_string(dir.join("there.anf")).unwrap().len() > 10);
+
+        symlink("b.anf", dir.join("a.anf")).unwrap();
+        symlink("a.anf", dir.join("b.anf")).unwrap();
+        let (_, err) = ends(anfora(&["convert", &program, "-o", &dir.path("a.anf")]), 1);
+        assert!(err.contains("cannot write") && err.contains("symbolic links"), "{err}");
+        symlink("nowhere/c.anf", dir.join("c.anf")).unwrap();
+        let (_, err) = ends(anfora(&["convert", &program, "-o", &dir.path("c.anf")]), 1);
+        assert!(err.contains("cannot write"), "{err}");
+        assert_eq!(names(&dir), ["a.anf", "b.anf", "c.anf", "folder", "in.anf", "link.anf", "there.anf"]);
+    }
+
+    #[test]
+    fn what_is_redirected_is_not_replaced() {
+        let dir = Scratch::new("redirected");
+        let program = dir.file("in.anf", PROGRAM);
+        let script = format!("echo first; $0 convert {program} -o /dev/stdout; echo last");
+        let out = fs::File::create(dir.join("out")).unwrap();
+        let status = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_anfora")]).stdout(out).status();
+        assert!(status.unwrap().success());
+        let text = fs::read_to_string(dir.join("out")).unwrap();
+        assert!(text.starts_with("first\ndef @main") && text.ends_with("last\n"), "{text}");
+    }
+
+    #[test]
+    fn a_pipe_is_written_as_it_is() {
+        let dir = Scratch::new("pipe");
+        let (program, pipe) = (dir.file("in.anf", PROGRAM), dir.path("pipe.anf"));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        ends(anfora(&["convert", &program, "-o", &pipe]), 0);
+        assert!(reader.join().unwrap().starts_with("def @main"));
+        assert_eq!(names(&dir), ["in.anf", "pipe.anf"]);
+    }
+
+    /// Runs a program that writes a file of 7 GiB, and returns how it ends after signals that come
+    /// as soon as it has begun to: from a shell that watches the folder, since to start another
+    /// program for them may take longer than the rest of the write.
+    fn killed_in_mid_write(dir: &Scratch, before: &str, signals: &[&str]) -> Option<i32> {
+        let program = dir.file("large.anf", "def @main() { dense<Tensor[(1750000000,), float32]>[1] }");
+        let output = dir.join("out");
+        fs::create_dir_all(&output).unwrap();
+        fs::write(output.join("output_0.npy"), "old").unwrap();
+        let kill: String = signals.iter().map(|signal| format!("kill -{signal} $$; ")).collect();
+        let script = format!(
+            "{before} out=$1; shift
+            (
+                set -- \"$out\"/.anfora.*
+                until [ -e \"$1\" ]; do kill -0 $$ || exit; set -- \"$out\"/.anfora.*; done
+                {kill}
+            ) &
+            exec \"$@\""
+        );
+        let child = Command::new("sh")
+            .args(["-c", &script, "sh"])
+            .arg(&output)
+            .args([env!("CARGO_BIN_EXE_anfora"), "run", &program, "-o"])
+            .arg(&output)
+            .stdout(Stdio::null())
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(said, "", "{}", child.status);
+        assert_eq!(fs::read_to_string(output.join("output_0.npy")).unwrap(), "old");
+        assert_eq!(names(&output), ["output_0.npy"], "{}", child.status);
+        child.status.signal()
+    }
+
+    #[test]
+    fn a_signal_in_mid_write_leaves_the_old_file_and_nothing_else() {
+        let dir = Scratch::new("signals");
+        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+            assert_eq!(killed_in_mid_write(&dir, "", &[signal]), Some(number), "{signal}");
+        }
+    }
+
+    // Other systems do not say to safe code which signals are ignored.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_signal_that_is_ignored_stays_ignored() {
+        let dir = Scratch::new("ignored");
+        assert_eq!(killed_in_mid_write(&dir, "trap '' HUP;", &["HUP", "TERM"]), Some(15));
+    }
+
+    #[test]
+    fn a_small_stack_of_the_main_thread_does_not_matter() {
+        let dir = Scratch::new("stack");
+        let program = dir.file("in.anf", PROGRAM);
+        // Where the stack of a process begins is drawn for each.
+        let script = "ulimit -s 64; i=0; while [ $i -lt 50 ]; do \"$@\" > /dev/null || exit 9; i=$((i + 1)); done";
+        for arguments in [&["opt", "--help"][..], &["opt", &program, "--quiet"], &["frobnicate", "--help"]] {
+            let run = Command::new("sh")
+                .args(["-c", script, "sh", env!("CARGO_BIN_EXE_anfora")])
+                .args(arguments)
+                .output()
+                .expect("a shell");
+            let said = String::from_utf8_lossy(&run.stderr);
+            let expected = if arguments[0] == "frobnicate" { Some(9) } else { Some(0) };
+            assert_eq!(run.status.code(), expected, "{arguments:?}: {said}");
+            assert!(!said.contains("overflow"), "{said}");
+        }
+    }
+
+    #[test]
+    fn output_that_cannot_be_written_is_an_error() {
+        let dir = Scratch::new("full");
+        let (program, other) = (dir.file("in.anf", PROGRAM), dir.file("other.anf", "def @main() { 1 }"));
+        let stress = ["stress", "--depth", "10", "--shape", "chain", "--operation", "print"];
+        let commands: [&[&str]; 15] = [
+            &["--help"],
+            &["--version"],
+            &["help", "opt"],
+            &["opt", "--help"],
+            &["passes"],
+            &["ops", "--json"],
+            &["configs"],
+            &["pipelines"],
+            &["check", &program],
+            &["opt", &program],
+            &["convert", &program],
+            &["run", &program],
+            &["diff", &program, &other],
+            &["gen", "chain", "3"],
+            &stress,
+        ];
+        for command in commands {
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is full");
+            let output = Command::new(env!("CARGO_BIN_EXE_anfora")).args(command).stdout(full).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+            assert!(said.contains("cannot write the result: No space left"), "{command:?}: {said}");
+
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            let output = Command::new(env!("CARGO_BIN_EXE_anfora")).args(command).stdout(writer).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{command:?}: {said}");
+            assert!(!said.contains("cannot write"), "{command:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_is_no_output_and_nothing_is_left_of_what_fails() {
+    let dir = Scratch::new("folders");
+    let program = dir.file("in.anf", PROGRAM);
+    fs::create_dir(dir.join("folder.anf")).unwrap();
+    for output in ["folder.anf", "missing/out.anf", "in.anf/out.anf", "new.anf/"] {
+        let (_, err) = ends(anfora(&["convert", &program, "-o", &dir.path(output)]), 1);
+        assert!(err.contains("cannot write") && err.contains(output), "{output}: {err}");
+    }
+    // The data file is written before the model cannot be.
+    fs::create_dir(dir.join("folder.onnx")).unwrap();
+    let convert = ["convert", &program, "--external-data=1", "-o"];
+    ends(anfora(&[&convert[..], &[&dir.path("folder.onnx")]].concat()), 2);
+    fs::create_dir(dir.join("model.onnx.data")).unwrap();
+    let (_, err) = ends(anfora(&[&convert[..], &[&dir.path("model.onnx")]].concat()), 1);
+    assert!(err.contains("model.onnx.data"), "{err}");
+    assert_eq!(names(&dir), ["folder.anf", "folder.onnx", "in.anf", "model.onnx.data"]);
+}
+
+#[test]
+fn the_output_may_be_the_input_and_have_a_long_name() {
+    let dir = Scratch::new("same");
+    let path = dir.file(&format!("{}.anf", "n".repeat(251)), PROGRAM);
+    ends(anfora(&["convert", &path, "-o", &path]), 0);
+    assert!(fs::read_to_string(&path).unwrap().contains("-> Tensor[(3,), float32]"));
+    let model = dir.path("m.onnx");
+    ends(anfora(&["convert", &path, "--external-data=1", "-o", &model]), 0);
+    ends(anfora(&["opt", &model, "--external-data=1", "--quiet", "-o", &model]), 0);
+    let (out, _) = ends(anfora(&["convert", &model]), 0);
+    assert!(out.contains("[1, 2, 3]"), "{out}");
+}
+
+#[test]
+fn one_program_comes_from_standard_input() {
+    let (_, err) = ends(with_input(&["diff", "-", "-"], "def @main() { 1 }"), 2);
+    assert!(err.contains("standard input has one program"), "{err}");
+    for arguments in
+        [&["opt", "-", "--reproducer", "-"][..], &["opt", "-", "--dump-dir", "-"], &["run", "-", "-o", "-"]]
+    {
+        let (_, err) = ends(with_input(arguments, "def @main() { 1 }"), 2);
+        assert!(err.contains("standard output; give a"), "{err}");
+    }
+}
+
+#[test]
+fn two_results_do_not_go_to_standard_output() {
+    let dir = Scratch::new("both");
+    let program = dir.file("in.anf", PROGRAM);
+    for (trace, output) in [
+        (&["--trace", "-"][..], &[][..]),
+        (&["--trace", "-"], &["-o", "-"]),
+        (&["--trace", "/dev/stdout"], &["-o", "-"]),
+        (&["--trace", "-"], &["-o", "/dev/stdout"]),
+    ] {
+        let arguments = [&["opt", &program, "--quiet"], trace, output].concat();
+        let (out, err) = ends(anfora(&arguments), 2);
+        assert_eq!(out, "", "{arguments:?}");
+        assert!(err.contains("--trace") && err.contains("goes to standard output too"), "{arguments:?}: {err}");
+    }
+    for (arguments, written) in [(["--emit", "none"], None), (["-o", &dir.path("out.anf")], Some("out.anf"))] {
+        let trace = [&["opt", &program, "--quiet", "--trace", "-"], &arguments[..]].concat();
+        let (out, _) = ends(anfora(&trace), 0);
+        assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{out}");
+        assert!(written.is_none_or(|name| dir.join(name).exists()));
+    }
+    let (out, _) = ends(anfora(&["opt", &program, "--quiet", "--trace", &dir.path("trace")]), 0);
+    assert!(out.starts_with("def @main"), "{out}");
+}

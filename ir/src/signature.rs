@@ -1,0 +1,689 @@
+//! Changing signatures: parameters and results of functions, and with them all their calls.
+//!
+//! Every function that names a function knows its signature. [`change_signature`] adds, removes and
+//! reorders parameters and rewrites the calls. [`update_signatures`] is for functions whose
+//! parameters or blocks have other types than before. Both then type the callers again, and theirs,
+//! in the order of the call graph: a function is typed again after all that it names, and, where
+//! functions call each other in a circle, until nothing changes any more. An error leaves the
+//! module as it was.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::attrs::Attr;
+use crate::body::{Body, SharedEdits};
+use crate::call_graph::CallGraph;
+use crate::context::Context;
+use crate::cursor::{Cursor, Step};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostics::{Diagnostics, IntoDiagnostics};
+use crate::editor::Editor;
+use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, TypeId};
+use crate::expr::{Expr, VarFlags, VarId};
+use crate::function::Function;
+use crate::literal::Literal;
+use crate::module::{FunctionKey, Module};
+use crate::op::TypeError;
+use crate::retype::Retype;
+
+/// The number of rounds after which the types of mutually recursive functions count as unsettled.
+const MOST_ROUNDS: usize = 64;
+
+/// Why a signature was not changed. The module is as it was.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The function was removed, has no name, or is named twice.
+    #[error("a function whose signature is to change is not one of the module, or is given twice")]
+    NotAFunction,
+    /// It is used other than by calling it.
+    #[error("`@{name}` is used {}, and its signature would change", use_text(.binding.as_deref(), .function.is_some()))]
+    UsedAsValue {
+        /// The function that is used.
+        name: String,
+        /// The function that uses it; `None` for an attribute of the module's tables.
+        function: Option<String>,
+        /// The binding at which it does.
+        binding: Option<String>,
+    },
+    /// There is no parameter at a position that is to be kept, or it is kept twice.
+    #[error("`@{name}` has {count} parameters, and {position} cannot be kept, or is kept twice")]
+    NoParameter {
+        /// The function.
+        name: String,
+        /// The position, from 0.
+        position: usize,
+        /// How many parameters it has.
+        count: usize,
+    },
+    /// A parameter is taken away, and used.
+    #[error("the parameter `%{parameter}` of `@{name}` is taken away, and it is used")]
+    ParameterUsed {
+        /// The function.
+        name: String,
+        /// The parameter.
+        parameter: String,
+        /// The binding at which it is used.
+        binding: Option<String>,
+    },
+    /// The block of a function has a type that the result that it states does not accept.
+    #[error("`@{name}` returns {found}, but {stated} is stated")]
+    Result {
+        /// The function.
+        name: String,
+        /// The type that is stated.
+        stated: String,
+        /// The type of the block.
+        found: String,
+    },
+    /// An expression has no type any more, or an argument cannot be made.
+    #[error("{error}")]
+    Mistyped {
+        /// The function that it is in.
+        name: String,
+        /// The binding that it is at.
+        binding: Option<String>,
+        /// Why.
+        error: Box<TypeError>,
+    },
+    /// Functions that call each other give each other new types again and again.
+    #[error("the type of the result of `@{name}` does not settle")]
+    Unsettled {
+        /// One of them.
+        name: String,
+    },
+}
+
+fn use_text(binding: Option<&str>, in_function: bool) -> String {
+    match (binding, in_function) {
+        (_, false) => "by an attribute".to_string(),
+        (Some(binding), true) => format!("as a value at `%{binding}`"),
+        (None, true) => "as a value".to_string(),
+    }
+}
+
+impl IntoDiagnostics for SignatureError {
+    fn into_diagnostics(self) -> Diagnostics {
+        let mut diagnostic = Diagnostic::error(self.to_string());
+        match self {
+            SignatureError::NotAFunction => {}
+            SignatureError::UsedAsValue { name, function, binding } => {
+                diagnostic.function = Some(function.unwrap_or(name));
+                diagnostic.binding = binding;
+                diagnostic.help =
+                    Some("call it directly: CanonicalizeBindings replaces variables that stand for it".to_string());
+            }
+            SignatureError::ParameterUsed { name, binding, .. } => {
+                diagnostic.function = Some(name);
+                diagnostic.binding = binding;
+                diagnostic.help = Some("put something else in its place first".to_string());
+            }
+            SignatureError::Mistyped { name, binding, error } => {
+                diagnostic.function = Some(name);
+                diagnostic.binding = binding;
+                diagnostic.help = error.help;
+            }
+            SignatureError::NoParameter { name, .. }
+            | SignatureError::Result { name, .. }
+            | SignatureError::Unsettled { name } => diagnostic.function = Some(name),
+        }
+        diagnostic.into()
+    }
+}
+
+/// Makes the argument for a new parameter in one call: an atom that is visible there. It gets an
+/// editor of the calling function, and the call.
+type Argument<'a> = dyn FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a;
+
+/// A parameter that a function is to have, and what its calls pass.
+pub struct NewParameter<'a> {
+    name: String,
+    ty: TypeId,
+    argument: Box<Argument<'a>>,
+}
+
+impl std::fmt::Debug for NewParameter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewParameter").field("name", &self.name).field("ty", &self.ty).finish_non_exhaustive()
+    }
+}
+
+impl<'a> NewParameter<'a> {
+    /// One for which every call passes the same constant.
+    pub fn constant(name: impl Into<String>, ty: TypeId, value: Literal) -> NewParameter<'a> {
+        NewParameter::new(name, ty, move |editor, _| Ok(editor.literal(value.clone())))
+    }
+
+    /// One for which each call passes what the closure makes of the calling function and the call:
+    /// an atom that is visible there.
+    pub fn new(
+        name: impl Into<String>,
+        ty: TypeId,
+        argument: impl FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a,
+    ) -> NewParameter<'a> {
+        NewParameter { name: name.into(), ty, argument: Box::new(argument) }
+    }
+}
+
+#[derive(Debug)]
+enum Slot<'a> {
+    Kept(usize),
+    Added(NewParameter<'a>),
+}
+
+/// The parameters and the stated result that a function is to have.
+///
+/// It begins without any parameter. Each call of [`keep`](SignatureChange::keep) or
+/// [`append`](SignatureChange::append) says what the next one is. What is not kept is taken away.
+#[derive(Debug, Default)]
+pub struct SignatureChange<'a> {
+    slots: Vec<Slot<'a>>,
+    result: Option<Option<TypeId>>,
+}
+
+impl<'a> SignatureChange<'a> {
+    /// No parameters, and the result as it is stated.
+    pub fn new() -> SignatureChange<'a> {
+        SignatureChange::default()
+    }
+
+    /// Next, the parameter that stands at this position before the change, from 0.
+    #[must_use]
+    pub fn keep(mut self, position: usize) -> SignatureChange<'a> {
+        self.slots.push(Slot::Kept(position));
+        self
+    }
+
+    /// Next, the parameters that stand at these positions before the change.
+    #[must_use]
+    pub fn keep_all(mut self, positions: impl IntoIterator<Item = usize>) -> SignatureChange<'a> {
+        self.slots.extend(positions.into_iter().map(Slot::Kept));
+        self
+    }
+
+    /// Next, a new parameter.
+    #[must_use]
+    pub fn append(mut self, parameter: NewParameter<'a>) -> SignatureChange<'a> {
+        self.slots.push(Slot::Added(parameter));
+        self
+    }
+
+    /// States the result type, or (`None`) lets it be the type of the block.
+    #[must_use]
+    pub fn result(mut self, ty: Option<TypeId>) -> SignatureChange<'a> {
+        self.result = Some(ty);
+        self
+    }
+
+    fn reorders(&self, parameters: usize) -> bool {
+        let same = |(i, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Kept(position) if *position == i);
+        self.slots.len() != parameters || !self.slots.iter().enumerate().all(same)
+    }
+}
+
+/// Changes the signature of one function: see [`change_signatures`]. Returns the variables of its
+/// parameters.
+///
+/// ```
+/// use anfora_ir::{DType, Literal, NewParameter, SignatureChange, Source, change_signature, parse_module};
+///
+/// let text = "def private @scale(%unused: bool, %x: Tensor[(n,), float32]) { %x }
+/// def @main(%c: bool, %x: Tensor[(8,), float32]) { let %y = @scale(%c, %x); %y }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let scale = module.find("scale").expect("it is defined");
+/// let ty = module.cx.types.scalar(DType::Float32);
+/// let by = NewParameter::constant("by", ty, Literal::scalar(2f32));
+/// change_signature(&mut module, scale, SignatureChange::new().keep(1).append(by))?;
+/// assert!(module.to_text().contains("@scale(%x, 2f)"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`change_signatures`].
+pub fn change_signature(
+    module: &mut Module,
+    key: FunctionKey,
+    change: SignatureChange<'_>,
+) -> Result<Vec<VarId>, SignatureError> {
+    change_signatures(module, vec![(key, change)]).map(|mut all| all.pop().unwrap_or_default())
+}
+
+/// Changes the signatures of functions, and returns the variables of their parameters.
+///
+/// Calls pass the arguments of the parameters that are kept, in their new order, and those that are
+/// made for new ones; what was passed for others stays where it is bound. Then the functions
+/// themselves, their callers, and the callers of these are typed again, as far as anything changes.
+/// Functions that have to keep their signature because somebody outside knows it (public ones) are
+/// changed like others.
+///
+/// Linear in the module, however many functions are changed at a time.
+///
+/// # Errors
+/// If a function is used other than by calling it, a parameter that is taken away is used (one that
+/// a Let binds by then is not a parameter), an argument cannot be made, or something does not fit
+/// together any more. The module is then as it was.
+pub fn change_signatures(
+    module: &mut Module,
+    changes: Vec<(FunctionKey, SignatureChange<'_>)>,
+) -> Result<Vec<Vec<VarId>>, SignatureError> {
+    as_one(module, |module| {
+        let keys: Vec<FunctionKey> = changes.iter().map(|&(key, _)| key).collect();
+        let params = change_all(module, changes)?;
+        pass_on(module, &keys)?;
+        Ok(params)
+    })
+}
+
+/// Gives functions whose parameters or blocks have other types than before the signatures that
+/// follow from these, and types their callers again, and theirs, as far as anything changes.
+/// Callers must have typed the given functions' own blocks; only their calls are typed again here.
+///
+/// Linear in what the module's functions name, the blocks of the functions that are given, and the
+/// bodies that are typed again.
+///
+/// # Errors
+/// If something does not fit together any more. The module is then as it was before the call.
+pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
+    as_one(module, |module| pass_on(module, keys))
+}
+
+/// Runs an edit of the module that is taken back if it fails.
+fn as_one<T>(
+    module: &mut Module,
+    edit: impl FnOnce(&mut Module) -> Result<T, SignatureError>,
+) -> Result<T, SignatureError> {
+    module.begin_edit();
+    let result = edit(module);
+    match result {
+        Ok(_) => {
+            module.commit();
+        }
+        Err(_) => module.rollback(),
+    }
+    result
+}
+
+// ---- Calls ----
+
+/// The calls of functions, by the functions that they are in, in program order.
+///
+/// # Errors
+/// If one of the functions is used other than by calling it: its signature cannot change then.
+pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKey, Vec<ExprId>)>, SignatureError> {
+    let globals: FxHashSet<GlobalId> =
+        keys.iter().filter_map(|&key| module.get(key)).filter_map(Function::global).collect();
+    let by_attr = |global: GlobalId| SignatureError::UsedAsValue {
+        name: module.cx.global_name(global).to_string(),
+        function: None,
+        binding: None,
+    };
+    if let Some(global) = used_by_attrs(module, &globals) {
+        return Err(by_attr(global));
+    }
+    let mut all = Vec::new();
+    for (key, function) in module.functions() {
+        let leaves: FxHashSet<ExprId> =
+            function.body.global_leaves().into_iter().filter(|(_, g)| globals.contains(g)).map(|(id, _)| id).collect();
+        if leaves.is_empty() {
+            continue;
+        }
+        let calls = calls_in(&function.body, &leaves).map_err(|Value { leaf, at }| SignatureError::UsedAsValue {
+            name: match function.body.expr(leaf) {
+                Expr::Global(global) => module.cx.global_name(global).to_string(),
+                _ => String::new(),
+            },
+            function: Some(module.name(key).to_string()),
+            binding: at.and_then(|at| binding_name(&module.cx, &function.body, at)),
+        })?;
+        if !calls.is_empty() {
+            all.push((key, calls));
+        }
+    }
+    Ok(all)
+}
+
+/// Returns a global of `globals` that an attribute of the program names. Attributes that were
+/// interned and are used no longer do not count, nor does metadata.
+fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<GlobalId> {
+    let cx = &module.cx;
+    let is_named = |attr: &Attr| matches!(attr, Attr::Global(global) if globals.contains(global));
+    let is_named_by = |f: &Function| f.body.global_leaves().iter().any(|(_, global)| globals.contains(global));
+    // Mostly none of the attributes that there ever were names one.
+    if !cx.attrs.iter().any(|(_, attr)| is_named(attr)) && !cx.function_attrs.iter().any(|(_, f)| is_named_by(f)) {
+        return None;
+    }
+    let mut lists: Vec<AttrsId> = vec![module.attrs()];
+    let mut bodies: Vec<&Body> = Vec::new();
+    for (_, function) in module.functions() {
+        lists.push(function.attrs);
+        bodies.push(&function.body);
+    }
+    for body in bodies {
+        attrs_in(body, &mut lists);
+    }
+    let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
+    let mut seen: FxHashSet<AttrId> = FxHashSet::default();
+    while let Some(list) = lists.pop() {
+        if !seen_lists.insert(list) {
+            continue;
+        }
+        let mut values: Vec<AttrId> = cx.attrs.list(list).iter().map(|&(_, value)| value).collect();
+        while let Some(value) = values.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match cx.attrs.get(value) {
+                Attr::List(items) => values.extend(items.iter()),
+                Attr::Global(global) if globals.contains(global) => return Some(*global),
+                Attr::Function(f) => {
+                    let function = &cx.function_attrs[*f];
+                    let mut leaves = function.body.global_leaves().into_iter().map(|(_, global)| global);
+                    if let Some(global) = leaves.find(|global| globals.contains(global)) {
+                        return Some(global);
+                    }
+                    lists.push(function.attrs);
+                    attrs_in(&function.body, &mut lists);
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Adds the attributes of the calls and `fn`s of a body that are part of the program.
+fn attrs_in(body: &Body, lists: &mut Vec<AttrsId>) {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let (Step::Flat(id) | Step::Enter(id)) = step else { continue };
+        match body.expr(id) {
+            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
+            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
+            _ => {}
+        }
+    }
+}
+
+/// A use of a global that is no call of it, and the Let that it is at.
+struct Value {
+    leaf: ExprId,
+    at: Option<ExprId>,
+}
+
+/// The calls of these leaves in a body.
+fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Value> {
+    let mut calls: Vec<ExprId> = Vec::new();
+    // Right after a call is entered, its callee.
+    let mut callee = false;
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let is_callee = std::mem::take(&mut callee);
+        match step {
+            Step::Atom(id) if !is_callee && leaves.contains(&id) => {
+                return Err(Value { leaf: id, at: cursor.binding() });
+            }
+            Step::Flat(id) | Step::Enter(id) => {
+                let operands = body.operands_of(id);
+                let calls_one = matches!(body.expr(id), Expr::Call { .. })
+                    && operands.first().is_some_and(|callee| leaves.contains(callee));
+                if calls_one {
+                    calls.push(id);
+                }
+                callee = calls_one && matches!(step, Step::Enter(_));
+                if let Step::Flat(_) = step {
+                    let mut others = operands.iter().skip(usize::from(calls_one)).copied();
+                    let projected = match body.expr(id) {
+                        Expr::Proj { tuple, .. } => Some(tuple),
+                        _ => None,
+                    };
+                    if let Some(leaf) = others.find(|o| leaves.contains(o)).or(projected.filter(|o| leaves.contains(o)))
+                    {
+                        return Err(Value { leaf, at: cursor.binding() });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(calls)
+}
+
+fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
+    body.binding_name(cx, at).map(str::to_string)
+}
+
+// ---- Parameters ----
+
+/// Gives functions their new parameters and results, and calls their new arguments.
+fn change_all(
+    module: &mut Module,
+    changes: Vec<(FunctionKey, SignatureChange<'_>)>,
+) -> Result<Vec<Vec<VarId>>, SignatureError> {
+    let mut by_global: FxHashMap<GlobalId, usize> = FxHashMap::default();
+    let mut reordered = Vec::new();
+    let mut params = Vec::with_capacity(changes.len());
+    let mut slots: Vec<Vec<Slot<'_>>> = Vec::with_capacity(changes.len());
+    for (i, (key, change)) in changes.into_iter().enumerate() {
+        let name = module.get(key).map(|_| module.name(key).to_string()).unwrap_or_default();
+        let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
+        let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
+        if by_global.insert(global, i).is_some() {
+            return Err(SignatureError::NotAFunction);
+        }
+        if let Some(ret) = change.result {
+            function.ret = ret;
+        }
+        if change.reorders(function.body.params().len()) {
+            set_parameters(cx, &mut function.body, &name, &change.slots)?;
+            reordered.push(key);
+        }
+        params.push(function.body.params().to_vec());
+        slots.push(change.slots);
+    }
+    for (key, calls) in calls_of(module, &reordered)? {
+        let name = module.name(key).to_string();
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let mut editor = Editor::new(cx, &mut function.body);
+        for call in calls {
+            let Expr::Call { operands, attrs } = editor.body.expr(call) else { continue };
+            let old: Vec<ExprId> = editor.body.operands(operands).to_vec();
+            let Expr::Global(global) = editor.body.expr(old[0]) else { continue };
+            let Some(&change) = by_global.get(&global) else { continue };
+            let mut new = vec![old[0]];
+            for slot in &mut slots[change] {
+                new.push(match slot {
+                    Slot::Kept(position) => match old.get(*position + 1) {
+                        Some(&argument) => argument,
+                        None => continue,
+                    },
+                    Slot::Added(parameter) => {
+                        let made = (parameter.argument)(&mut editor, call);
+                        made.and_then(|made| check_argument(&parameter.name, &editor, made)).map_err(|error| {
+                            let at = binding_of(editor.body, call);
+                            SignatureError::Mistyped {
+                                name: name.clone(),
+                                binding: at.and_then(|at| binding_name(editor.cx, editor.body, at)),
+                                error: error.into(),
+                            }
+                        })?
+                    }
+                });
+            }
+            let operands = editor.body.push_operands(&new);
+            // A call that is shared gets its arguments for all its uses.
+            let before = editor.body.shared_edits(SharedEdits::Meant);
+            editor.body.set_expr(call, Expr::Call { operands, attrs });
+            editor.body.shared_edits(before);
+        }
+    }
+    Ok(params)
+}
+
+/// Checks that what a closure made for a new parameter can be passed.
+fn check_argument(parameter: &str, editor: &Editor<'_>, made: ExprId) -> Result<ExprId, TypeError> {
+    if editor.body.expr(made).is_atom() {
+        return Ok(made);
+    }
+    let message = format!("the argument that is made for the new parameter `%{parameter}` is not an atom");
+    Err(TypeError::new(message).with_help("bind it before the call, and pass the variable"))
+}
+
+/// Returns the innermost Let that a node is in. Linear: for errors.
+#[cold]
+fn binding_of(body: &Body, node: ExprId) -> Option<ExprId> {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if matches!(step, Step::Flat(id) | Step::Enter(id) if id == node) {
+            return cursor.binding();
+        }
+    }
+    None
+}
+
+/// Gives a body its new parameters.
+fn set_parameters(cx: &mut Context, body: &mut Body, name: &str, slots: &[Slot<'_>]) -> Result<(), SignatureError> {
+    let old = body.params().to_vec();
+    let mut left: FxHashSet<VarId> = old.iter().copied().collect();
+    let mut new = Vec::with_capacity(slots.len());
+    for slot in slots {
+        new.push(match slot {
+            &Slot::Kept(position) => match old.get(position) {
+                Some(var) if left.remove(var) => *var,
+                _ => {
+                    return Err(SignatureError::NoParameter { name: name.to_string(), position, count: old.len() });
+                }
+            },
+            Slot::Added(parameter) => {
+                let id = cx.names.intern(&parameter.name);
+                let named = (!parameter.name.is_empty()).then_some(id);
+                body.push_var(named, VarFlags::PLAIN, parameter.ty, None)
+            }
+        });
+    }
+    if let Some((var, at)) = first_use(body, &left) {
+        return Err(SignatureError::ParameterUsed {
+            name: name.to_string(),
+            parameter: body.var_name(var).map_or_else(String::new, |n| cx.names.get(n).to_string()),
+            binding: at.and_then(|at| binding_name(cx, body, at)),
+        });
+    }
+    body.set_params(new);
+    Ok(())
+}
+
+/// The first use of variables that the body does not bind itself, and the Let that it is at.
+/// Linear.
+fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<ExprId>)> {
+    if vars.is_empty() {
+        return None;
+    }
+    let mut left = vars.clone();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Let(id) = step
+            && let Expr::Let { var, .. } = body.expr(id)
+        {
+            left.remove(&var);
+        }
+    }
+    let used = |id: ExprId| body.as_var(id).filter(|var| left.contains(var));
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let found = match step {
+            Step::Atom(id) => used(id),
+            Step::Flat(id) => match body.expr(id) {
+                Expr::Proj { tuple, .. } => used(tuple),
+                _ => body.operands_of(id).iter().find_map(|&o| used(o)),
+            },
+            _ => None,
+        };
+        // Asked once: it takes time in the depth.
+        if let Some(var) = found {
+            return Some((var, cursor.binding()));
+        }
+    }
+    None
+}
+
+// ---- Types ----
+
+/// Sets the signatures of functions, and types again whom that concerns.
+fn pass_on(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
+    for &key in keys {
+        set_signature(module, key)?;
+    }
+    let order = module.order().to_vec();
+    let graph = CallGraph::of(module, &order);
+    let components = graph.components();
+    for component in components.iter() {
+        let mut rounds = 0;
+        loop {
+            let mut again = false;
+            for &i in component {
+                let key = order[i as usize];
+                if retype_calls(module, key)? {
+                    again |= set_signature(module, key)?;
+                }
+            }
+            let Some(&first) = component.first().filter(|&&i| again && components.is_cyclic(i)) else { break };
+            rounds += 1;
+            if rounds > MOST_ROUNDS {
+                return Err(SignatureError::Unsettled { name: module.name(order[first as usize]).to_string() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives a function's name the signature that its parameters and its stated result, or its block,
+/// have; whether that is another than before.
+fn set_signature(module: &mut Module, key: FunctionKey) -> Result<bool, SignatureError> {
+    let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
+    let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
+    let body = &function.body;
+    let found = function.is_definition().then(|| body.type_of(body.root()));
+    let ret = match (function.ret, found) {
+        (Some(stated), Some(found)) if stated != found && !cx.types.accepts(stated, found) => {
+            return Err(SignatureError::Result {
+                name: cx.global_name(global).to_string(),
+                stated: cx.type_text(stated),
+                found: cx.type_text(found),
+            });
+        }
+        (Some(ret), _) | (None, Some(ret)) => ret,
+        (None, None) => cx.types.unit(),
+    };
+    let signature = function.signature(cx, ret);
+    if cx.globals.get(global).signature == Some(signature) {
+        return Ok(false);
+    }
+    module.set_signature(global, signature);
+    Ok(true)
+}
+
+/// Gives a body's uses of globals the signatures that these have, and types what uses them; whether
+/// any was another than before.
+fn retype_calls(module: &mut Module, key: FunctionKey) -> Result<bool, SignatureError> {
+    let Some((function, cx)) = module.get_mut(key) else { return Ok(false) };
+    let body = &mut function.body;
+    let mut retype = Retype::new(body);
+    for (leaf, global) in body.global_leaves() {
+        if let Some(signature) = cx.globals.get(global).signature
+            && signature != body.ty(leaf)
+        {
+            body.set_type(leaf, signature);
+            retype.changed(leaf);
+        }
+    }
+    if !retype.is_needed() {
+        return Ok(false);
+    }
+    let root = body.root();
+    match retype.sweep(cx, body, root) {
+        Ok(_) => Ok(true),
+        Err(failed) => Err(SignatureError::Mistyped {
+            binding: body.stop().and_then(|at| binding_name(cx, body, at)),
+            error: failed.error.into(),
+            name: module.name(key).to_string(),
+        }),
+    }
+}

@@ -1,0 +1,125 @@
+//! Lists as the values of settings, and how they are written: `[1,2]`, `[a,"b c"]`.
+
+use std::fmt;
+
+/// A list of texts as the value of a setting: a constant one, or one that was given. Equal if they
+/// have the same texts.
+#[derive(Clone, Debug)]
+pub enum TextList {
+    /// As a declaration has it.
+    Static(&'static [&'static str]),
+    /// As it was given.
+    Owned(Vec<String>),
+}
+
+impl TextList {
+    /// The texts, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|i| match self {
+            TextList::Static(texts) => texts[i],
+            TextList::Owned(texts) => texts[i].as_str(),
+        })
+    }
+
+    /// The number of texts.
+    pub fn len(&self) -> usize {
+        match self {
+            TextList::Static(texts) => texts.len(),
+            TextList::Owned(texts) => texts.len(),
+        }
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl PartialEq for TextList {
+    fn eq(&self, other: &TextList) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for TextList {}
+
+/// A word that needs no quotes in a pipeline.
+pub(crate) fn is_bare(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '@' | '%' | '/' | ':')
+}
+
+/// A value as pipelines write it: in quotes where it is not a word.
+pub(crate) fn quoted(text: &str) -> String {
+    if !text.is_empty() && text.chars().all(is_bare) {
+        return text.to_string();
+    }
+    in_quotes(text)
+}
+
+/// Returns a value in quotes.
+pub(crate) fn in_quotes(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        if matches!(c, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
+/// Writes a list.
+pub(crate) fn write_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
+    f.write_str("[")?;
+    for (i, item) in items.enumerate() {
+        write!(f, "{}{item}", if i == 0 { "" } else { "," })?;
+    }
+    f.write_str("]")
+}
+
+/// Returns the items of a written list, quotes taken off; `None` if it is not written as one.
+/// Blanks may stand around items.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<String>> {
+    let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let mut chars = inside.chars().peekable();
+    let mut items = Vec::new();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        match chars.peek() {
+            None if items.is_empty() => return Some(items),
+            Some('"') => {
+                chars.next();
+                items.push(parse_quoted(&mut chars)?);
+            }
+            _ => {
+                let mut word = String::new();
+                while let Some(c) = chars.next_if(|&c| is_bare(c)) {
+                    word.push(c);
+                }
+                if word.is_empty() {
+                    return None;
+                }
+                items.push(word);
+            }
+        }
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        match chars.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+/// The text up to the quote that closes it; `None` if there is none.
+pub(crate) fn parse_quoted(chars: &mut std::iter::Peekable<impl Iterator<Item = char>>) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        match chars.next()? {
+            '"' => return Some(text),
+            '\\' => text.push(chars.next_if(|c| matches!(c, '"' | '\\')).unwrap_or('\\')),
+            c => text.push(c),
+        }
+    }
+}

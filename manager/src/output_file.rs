@@ -1,0 +1,363 @@
+//! Files that appear whole or not at all.
+//!
+//! A file is written under a temporary name in the folder where it is to be, and renamed when all
+//! of it is there. So a failure, or the end of the process, leaves the file that was there before.
+//! The process keeps a list of its temporary files, for whoever ends it on a signal:
+//! [`remove_unfinished_files`].
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::context::lock;
+
+/// The temporary files of this process. Files are created, renamed and removed under the lock.
+static UNFINISHED: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles { paths: Vec::new(), count: 0 });
+
+struct TemporaryFiles {
+    paths: Vec<PathBuf>,
+    /// The number in the name of the next one.
+    count: u64,
+}
+
+/// A link to a link, and so on, is followed so often, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// A file that is written, and that has another name until [`finish`](UnfinishedFile::finish).
+/// Dropping it removes it.
+#[derive(Debug)]
+pub struct UnfinishedFile {
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl UnfinishedFile {
+    /// Writes all of a file. If `path` is a symbolic link, the file that it leads to is meant,
+    /// whether that is there or not.
+    ///
+    /// A file that is there hands on its mode and, where the process may do so, its owner and
+    /// group.
+    ///
+    /// # Errors
+    /// If `path` is a folder or a device, the file that is there may not be written, or no file can
+    /// be created beside it, and the errors of `write`.
+    pub fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<UnfinishedFile> {
+        let target = follow_links(path)?;
+        let old = match fs::metadata(&target) {
+            Ok(old) if old.is_file() => {
+                // A file that may not be written is not replaced either.
+                OpenOptions::new().write(true).open(&target)?;
+                Some(old)
+            }
+            Ok(old) if old.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => return Err(io::Error::other("it is not a regular file")),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let (temporary, file) = create_temporary(&target, old.is_some())?;
+        let unfinished = UnfinishedFile { temporary, target };
+        if let Some(old) = old {
+            inherit(&file, &old)?;
+        }
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        write(&mut out)?;
+        out.flush()?;
+        Ok(unfinished)
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// If it cannot have it.
+    pub fn finish(self) -> io::Result<()> {
+        UnfinishedFile::finish_all([self])
+    }
+
+    /// Gives files that belong together their names, all or none. No signal that is answered with
+    /// [`remove_unfinished_files`] comes in between.
+    ///
+    /// The files that were there are moved aside first. So whatever ends the process in between,
+    /// no old file is left beside a new one.
+    ///
+    /// # Errors
+    /// If one cannot have its name. The files that were there are back then.
+    pub fn finish_all(files: impl IntoIterator<Item = UnfinishedFile>) -> io::Result<()> {
+        let files: Vec<UnfinishedFile> = files.into_iter().collect();
+        let mut unfinished = lock(&UNFINISHED);
+        let finished = match files.as_slice() {
+            // Nothing can be between one file and itself.
+            [file] => unfinished.name(file),
+            files => unfinished.name_all(files),
+        };
+        // Dropping the files takes the lock.
+        drop(unfinished);
+        finished
+    }
+}
+
+impl TemporaryFiles {
+    /// Gives a file its name, in place of the file that has it.
+    fn name(&mut self, file: &UnfinishedFile) -> io::Result<()> {
+        fs::rename(&file.temporary, &file.target)?;
+        self.paths.retain(|path| *path != file.temporary);
+        Ok(())
+    }
+
+    /// Gives all files their names, or leaves everything as it was.
+    fn name_all(&mut self, files: &[UnfinishedFile]) -> io::Result<()> {
+        let mut aside = Vec::with_capacity(files.len());
+        let mut named = 0;
+        let renamed = files.iter().try_for_each(|file| self.move_aside(&file.target).map(|old| aside.push(old)));
+        let renamed = renamed.and_then(|()| {
+            files.iter().try_for_each(|file| {
+                self.name(file)?;
+                named += 1;
+                Ok(())
+            })
+        });
+        let Err(e) = renamed else {
+            // Where the old file cannot be removed, it stays.
+            aside.iter().flatten().for_each(|old| drop(fs::remove_file(old)));
+            return Ok(());
+        };
+        for file in &files[..named] {
+            // What cannot be removed is replaced below, or stays.
+            let _ = fs::remove_file(&file.target);
+        }
+        let mut lost = String::new();
+        for (file, old) in files.iter().zip(&aside) {
+            if let Some(old) = old
+                && fs::rename(old, &file.target).is_err()
+            {
+                lost.push_str(&format!("; what {} was is now {}", file.target.display(), old.display()));
+            }
+        }
+        match lost.is_empty() {
+            true => Err(e),
+            false => Err(io::Error::new(e.kind(), format!("{e}{lost}"))),
+        }
+    }
+
+    /// Gives the file at a path a new name, and returns that; nothing if there is none.
+    fn move_aside(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
+        match fs::symlink_metadata(path) {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        }
+        let (aside, _) = self.create_new(folder_of(path), OpenOptions::new().write(true))?;
+        if let Err(e) = fs::rename(path, &aside) {
+            // Where the empty file cannot be removed, it stays.
+            let _ = fs::remove_file(&aside);
+            return Err(e);
+        }
+        Ok(Some(aside))
+    }
+
+    /// Creates a file of a name that no other has in a folder.
+    fn create_new(&mut self, folder: &Path, options: &mut OpenOptions) -> io::Result<(PathBuf, File)> {
+        options.create_new(true);
+        loop {
+            let path = folder.join(format!(".anfora.{}.{}.part", std::process::id(), self.count));
+            self.count += 1;
+            match options.open(&path) {
+                Ok(file) => return Ok((path, file)),
+                // A process of the same number may have left it.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    let message = format!("no file can be created in the folder {}: {e}", folder.display());
+                    return Err(io::Error::new(e.kind(), message));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        let mut unfinished = lock(&UNFINISHED);
+        // A file that has its name is not in the list any more.
+        if let Some(i) = unfinished.paths.iter().position(|path| *path == self.temporary) {
+            unfinished.paths.swap_remove(i);
+            // Where the file cannot be removed, it stays.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Writes a file that appears only when all of it is written; see [`UnfinishedFile::write`]. A
+/// device or a pipe is written as it is.
+///
+/// # Errors
+/// If it cannot be written, and the errors of `write`. A file that was there is as it was then.
+pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let mut out = BufWriter::with_capacity(1 << 16, OpenOptions::new().write(true).open(path)?);
+        write(&mut out)?;
+        return out.flush();
+    }
+    UnfinishedFile::write(path, write)?.finish()
+}
+
+/// Removes the temporary files of this process, which is about to end: whatever creates or finishes
+/// a file after that waits for ever.
+pub fn remove_unfinished_files() {
+    let unfinished = lock(&UNFINISHED);
+    for path in &unfinished.paths {
+        // Where the file cannot be removed, it stays.
+        let _ = fs::remove_file(path);
+    }
+    std::mem::forget(unfinished);
+}
+
+/// Returns the path of the file that is meant by a path that may be a symbolic link, or a link to
+/// one, whether the file is there or not. Links of folders in the path stay.
+///
+/// # Errors
+/// If a link cannot be read, or more than 40 follow each other.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match fs::symlink_metadata(&target) {
+            Ok(there) if there.file_type().is_symlink() => {
+                let next = fs::read_link(&target)?;
+                // A link that is not absolute begins in the folder that it is in.
+                target = folder_of(&target).join(next);
+            }
+            // What is wrong with it is seen when it is used.
+            _ => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many symbolic links follow each other"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Creates a file of a new name beside `target`. Nobody else may open a file that is to have the
+/// mode of another one, until it has it.
+fn create_temporary(target: &Path, private: bool) -> io::Result<(PathBuf, File)> {
+    let Some(name) = target.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path does not end in the name of a file"));
+    };
+    if target.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} is to be a folder", name.display())));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
+    let mut unfinished = lock(&UNFINISHED);
+    let (temporary, file) = unfinished.create_new(folder_of(target), &mut options)?;
+    unfinished.paths.push(temporary.clone());
+    Ok((temporary, file))
+}
+
+/// Gives a new file the mode of an old one, and its owner and group where that is allowed.
+#[cfg(unix)]
+fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+
+    let new = file.metadata()?;
+    let mut mode = old.mode() & 0o7777;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) && fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
+        // The rights of the old owner and group are not for others.
+        mode &= 0o777;
+        if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+            mode &= 0o707 | (mode & 0o7) << 3;
+        }
+    }
+    if new.mode() & 0o7777 != mode {
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn inherit(file: &File, old: &Metadata) -> io::Result<()> {
+    file.set_permissions(old.permissions())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an empty folder; no two tests may give it one name.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("anfora-output-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder for temporary files");
+        folder
+    }
+
+    /// Returns the files of a folder with what they hold, sorted; a folder holds nothing.
+    fn contents(folder: &Path) -> Vec<(String, Option<String>)> {
+        let entries = fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry"));
+        let mut contents: Vec<_> = entries
+            .map(|e| (e.file_name().into_string().expect("names are in UTF-8"), fs::read_to_string(e.path()).ok()))
+            .collect();
+        contents.sort();
+        contents
+    }
+
+    fn unfinished(path: &Path) -> UnfinishedFile {
+        UnfinishedFile::write(path, |out| out.write_all(b"new")).expect("a file beside it")
+    }
+
+    fn pair(data: Option<&str>, model: Option<&str>) -> Vec<(String, Option<String>)> {
+        let file = |name: &str, text: Option<&str>| text.map(|t| (name.to_string(), Some(t.to_string())));
+        file("data", data).into_iter().chain(file("model", model)).collect()
+    }
+
+    #[test]
+    fn files_that_belong_together_have_their_names_all_or_none() {
+        let folder = folder("pairs");
+        let (data, model) = (folder.join("data"), folder.join("model"));
+        for (old_data, old_model) in
+            [(None, None), (Some("old"), None), (None, Some("old")), (Some("old"), Some("old"))]
+        {
+            for (path, old) in [(&data, old_data), (&model, old_model)] {
+                let _ = fs::remove_file(path);
+                if let Some(text) = old {
+                    fs::write(path, text).expect("a file");
+                }
+            }
+            let old = pair(old_data, old_model);
+            // Each of the two cannot have its name: what was to have it is gone.
+            for gone in 0..2 {
+                let files = [unfinished(&data), unfinished(&model)];
+                fs::remove_file(&files[gone].temporary).expect("it was written");
+                let e = UnfinishedFile::finish_all(files).expect_err("nothing to rename");
+                assert_eq!(e.kind(), io::ErrorKind::NotFound, "{e}");
+                assert_eq!(contents(&folder), old, "{gone} of {old:?}");
+            }
+            UnfinishedFile::finish_all([unfinished(&data), unfinished(&model)]).expect("both have their names");
+            assert_eq!(contents(&folder), pair(Some("new"), Some("new")));
+        }
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_target_that_became_a_folder_leaves_the_other_file_as_it_was() {
+        let folder = folder("became-folder");
+        let (data, model) = (folder.join("data"), folder.join("model"));
+        fs::write(&data, "old").expect("a file");
+        let files = [unfinished(&data), unfinished(&model)];
+        fs::create_dir(&model).expect("a folder in place of the model");
+        let e = UnfinishedFile::finish_all(files).expect_err("a folder is not replaced");
+        assert_eq!(e.kind(), io::ErrorKind::IsADirectory, "{e}");
+        let expected = [("data".to_string(), Some("old".to_string())), ("model".to_string(), None)];
+        assert_eq!(contents(&folder), expected);
+        let _ = fs::remove_dir_all(&folder);
+    }
+}

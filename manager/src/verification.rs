@@ -1,0 +1,74 @@
+//! Checks that passes make well-formed modules, which the context does itself, and
+//! [`VerifyEach`](crate::VerifyEach).
+
+use anfora_ir::{Diagnostic, Diagnostics, FunctionKey, Module, verify_functions, verify_module};
+
+use crate::context::PassContext;
+use crate::error::PassError;
+use crate::phases::check_claim;
+use crate::registry::PassRegistry;
+
+/// The verification that a context does of what its passes make, besides what its instruments do.
+///
+/// A context of which nothing is said verifies in builds with debug assertions, and does not in
+/// others.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verification {
+    /// After each pass that changed something: the functions that it changed, and all of them if it
+    /// changed a signature, a name or what the module claims. A pass that made an ill-formed module
+    /// has failed, and what it did is taken back. A pass that overwrote a node that hangs at
+    /// several places leaves a remark (in builds with debug assertions), unless it
+    /// [said](anfora_ir::SharedEdits) that it means all.
+    AfterEachPass,
+    /// No verification, for measuring passes.
+    Off,
+}
+
+impl Default for Verification {
+    fn default() -> Verification {
+        if cfg!(debug_assertions) { Verification::AfterEachPass } else { Verification::Off }
+    }
+}
+
+/// Checks what a pass made of a module whose edit is open.
+pub(crate) fn check_changed(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+    let changed: Vec<FunctionKey> = module.affected_functions();
+    check_made(verify_functions(module, &changed).map(drop), module, registry)
+}
+
+/// Checks all of what a pass made.
+pub(crate) fn check_all(module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+    check_made(verify_module(module).map(drop), module, registry)
+}
+
+const MADE: &str = "the pass made an ill-formed module";
+
+fn check_made(verified: Result<(), Diagnostics>, module: &Module, registry: &PassRegistry) -> Result<(), PassError> {
+    verified.map_err(|found| ill_formed(found, MADE))?;
+    check_claim(module, registry).map_err(|error| {
+        let message = format!("{MADE}: {}", error.message());
+        error.with_message(message)
+    })
+}
+
+/// Returns the error of what the verifier found, under a headline.
+pub(crate) fn ill_formed(found: Diagnostics, headline: &str) -> PassError {
+    let first = PassError::from(found);
+    let message = format!("{headline}: {}", first.message());
+    first.with_message(message)
+}
+
+/// Leaves a remark about each node that a pass, which is about to be over, overwrote while it hangs
+/// at several places.
+pub(crate) fn report_shared_edits(module: &mut Module, cx: &PassContext) {
+    for key in module.order().to_vec() {
+        let edited = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_edited_shared());
+        for (node, uses) in edited {
+            let remark = Diagnostic::remark(format!("a node that hangs at {uses} places was overwritten, at all of them"))
+                .with_help(
+                    "to change one use only, put a new node there; if all are meant, call `body.shared_edits(SharedEdits::Meant)`",
+                );
+            cx.report(module, key, node, remark);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The initializers of a graph: a literal each, where one can hold what the file says.
+
+use anfora_ir::{AttrId, LiteralId, NameId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::graph::{Importer, OpenGraph, doc_of};
+use crate::error::ImportProblem;
+use crate::proto::{TensorProto, ValueInfoProto};
+use crate::tensor::{TensorError, literal_of};
+
+/// The initializers of a graph.
+pub(super) struct Initializers {
+    pub(super) literals: Vec<Initializer>,
+    /// The tensors of all of them.
+    pub(super) tensors: FxHashMap<NameId, TensorProto>,
+    /// Those that no literal can hold: of an element type that is not known, or with strings that
+    /// are not UTF-8.
+    pub(super) of_no_literal: Vec<TensorProto>,
+}
+
+/// An initializer that is a literal.
+pub(super) struct Initializer {
+    pub(super) name: NameId,
+    pub(super) literal: LiteralId,
+    meta: Vec<(&'static str, AttrId)>,
+}
+
+impl Initializers {
+    /// Takes those that no literal can hold and that are constants: not the default value of an
+    /// input.
+    pub(super) fn take_constants(&mut self, inputs: &[ValueInfoProto], are_all_constants: bool) -> Vec<TensorProto> {
+        let mut taken = std::mem::take(&mut self.of_no_literal);
+        if !taken.is_empty() && !are_all_constants {
+            let inputs: FxHashSet<&str> = inputs.iter().map(|i| i.name()).collect();
+            taken.retain(|t| !inputs.contains(t.name()));
+        }
+        taken
+    }
+}
+
+impl Importer<'_, '_> {
+    /// The initializers of a graph.
+    pub(super) fn read_initializers(&mut self, tensors: Vec<TensorProto>) -> Result<Initializers, ImportProblem> {
+        let mut literals = Vec::with_capacity(tensors.len());
+        let mut by_name = FxHashMap::default();
+        let mut of_no_literal = Vec::new();
+        for tensor in tensors {
+            if tensor.name().is_empty() {
+                return Err(ImportProblem::Nameless("an initializer"));
+            }
+            let cx = self.builder.cx();
+            let name = cx.names.intern(tensor.name());
+            match literal_of(&tensor) {
+                Ok(literal) => {
+                    let literal = cx.literals.intern(literal);
+                    let meta = doc_of(cx, &tensor.doc_string, &tensor.metadata_props);
+                    literals.push(Initializer { name, literal, meta });
+                }
+                Err(TensorError::DType(1..) | TensorError::Text(_)) => of_no_literal.push(tensor.clone()),
+                Err(e) => return Err(ImportProblem::Other(format!("the initializer `{}`: {e}", tensor.name()))),
+            }
+            if let Some(again) = by_name.insert(name, tensor) {
+                return Err(ImportProblem::Duplicate(again.name().to_owned()));
+            }
+        }
+        Ok(Initializers { literals, tensors: by_name, of_no_literal })
+    }
+
+    /// Defines those that are literals.
+    pub(super) fn define_initializers(&mut self, open: &OpenGraph) -> Result<(), ImportProblem> {
+        for initializer in &open.initializers {
+            let expr = self.builder.editor().literal_id(initializer.literal);
+            self.define(initializer.name, expr)?;
+        }
+        Ok(())
+    }
+
+    /// Binds those initializers whose uses do not remember all that the file says of them: that
+    /// nothing uses, that are equal to another one, that have a doc string, or are outputs.
+    pub(super) fn bind_initializers(&mut self, graph: &OpenGraph, named_constants: &FxHashSet<NameId>) {
+        for initializer in &graph.initializers {
+            let is_used = self.scope.get(initializer.name).is_some_and(|v| v.is_used);
+            let is_remembered = self.constant_names.get(&initializer.literal) == Some(&initializer.name);
+            if is_used && is_remembered && initializer.meta.is_empty() && !named_constants.contains(&initializer.name) {
+                continue;
+            }
+            let name = self.builder.cx().names.get(initializer.name).to_owned();
+            let value = self.builder.editor().literal_id(initializer.literal);
+            let var = self.builder.bind(&name, value);
+            self.set_meta(var, &initializer.meta);
+        }
+    }
+}

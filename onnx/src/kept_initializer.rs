@@ -1,0 +1,77 @@
+//! Initializers that no literal can hold: each is read as if it were a `Constant` node that says
+//! what it is, and becomes an initializer again when it is written.
+
+use crate::convert::tensor_attribute;
+use crate::keys;
+use crate::opaque::is_standard;
+use crate::proto::{AttributeProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
+use crate::sparse::sparse_attribute;
+
+/// An initializer that such a node becomes again.
+pub(crate) enum KeptInitializer {
+    /// A sparse one.
+    Sparse(Box<SparseTensorProto>),
+    /// Another one.
+    Tensor(Box<TensorProto>),
+}
+
+/// The node that a sparse initializer is read as.
+pub(crate) fn node_of_sparse(mut sparse: SparseTensorProto) -> NodeProto {
+    let values = sparse.values.get_or_insert_default();
+    let node = marked(values, keys::SPARSE);
+    NodeProto { attribute: vec![sparse_attribute(sparse)], ..node }
+}
+
+/// The node that an initializer is read as.
+pub(crate) fn node_of_tensor(mut tensor: TensorProto) -> NodeProto {
+    let node = marked(&mut tensor, keys::INITIALIZER);
+    NodeProto { attribute: vec![tensor_attribute("value", tensor)], ..node }
+}
+
+/// A node with the name of a tensor and what is said of it, and with a mark.
+fn marked(tensor: &mut TensorProto, mark: &str) -> NodeProto {
+    let name = tensor.name.take().unwrap_or_default();
+    let mut metadata_props = std::mem::take(&mut tensor.metadata_props);
+    metadata_props.push(StringStringEntryProto { key: Some(mark.to_owned()), value: Some(String::new()) });
+    NodeProto {
+        op_type: Some("Constant".to_owned()),
+        output: vec![name],
+        doc_string: tensor.doc_string.take(),
+        metadata_props,
+        ..NodeProto::default()
+    }
+}
+
+fn is_mark(entry: &StringStringEntryProto) -> bool {
+    matches!(entry.key(), keys::SPARSE | keys::INITIALIZER)
+}
+
+/// Returns true if a node of this metadata stands for an initializer.
+pub(crate) fn is_initializer(metadata: &[StringStringEntryProto]) -> bool {
+    metadata.last().is_some_and(is_mark)
+}
+
+/// The initializer that a node stands for; or the node, without the mark, if it is not that of one
+/// any more.
+pub(crate) fn initializer_of_node(mut node: NodeProto) -> Result<KeptInitializer, Box<NodeProto>> {
+    node.metadata_props.retain(|e| !is_mark(e));
+    let is_constant = node.op_type() == "Constant" && is_standard(node.domain()) && node.name().is_empty();
+    let ([attribute], [name]) = (node.attribute.as_mut_slice(), node.output.as_slice()) else {
+        return Err(Box::new(node));
+    };
+    let mut initializer = match attribute {
+        AttributeProto { sparse_tensor: Some(sparse), .. } if is_constant => {
+            KeptInitializer::Sparse(std::mem::take(sparse))
+        }
+        AttributeProto { t: Some(tensor), .. } if is_constant => KeptInitializer::Tensor(std::mem::take(tensor)),
+        _ => return Err(Box::new(node)),
+    };
+    let tensor = match &mut initializer {
+        KeptInitializer::Sparse(sparse) => sparse.values.get_or_insert_default(),
+        KeptInitializer::Tensor(tensor) => tensor,
+    };
+    tensor.name = Some(name.clone());
+    tensor.doc_string = node.doc_string;
+    tensor.metadata_props = node.metadata_props;
+    Ok(initializer)
+}
