@@ -29,7 +29,7 @@ use anfora_ir::{
     Attr, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
     SharedEdits, Step, SymbolId, TensorType, Type, TypeId, did_you_mean, update_signatures,
 };
-use anfora_manager::{PassError, register_pass};
+use anfora_manager::register_pass;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -56,13 +56,7 @@ register_pass! {
             let only = Some(function.as_str()).filter(|f| !f.is_empty());
             let symbols: Vec<(SymbolRef<'_>, i64)> =
                 symbols.iter().map(|(name, extent)| (SymbolRef::Name(name), *extent)).collect();
-            let bound = bind_symbols(module, only, &symbols).map_err(|(function, failure)| {
-                let error = PassError::from(failure);
-                match function {
-                    Some(name) => error.in_function(name),
-                    None => error,
-                }
-            })?;
+            let bound = bind_symbols(module, only, &symbols).map_err(|(function, failure)| failure.in_function(function))?;
             cx.count("bound", bound as u64);
             Ok(())
         }

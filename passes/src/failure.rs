@@ -31,6 +31,14 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// Returns the error of a pass over a module, with the function that the failure is about.
+    pub(crate) fn in_function(self, function: Option<String>) -> PassError {
+        let error = PassError::from(self);
+        function.into_iter().fold(error, PassError::in_function)
+    }
+}
+
 impl From<Failure> for PassError {
     fn from(failure: Failure) -> PassError {
         let message = failure.to_string();

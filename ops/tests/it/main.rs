@@ -1,5 +1,6 @@
 //! The standard operators: their values, types and what they refuse.
 
+mod cases;
 mod elementwise;
 mod image;
 mod known_elements;

@@ -63,13 +63,7 @@ register_pass! {
             let literals = sources::read(&params)?;
             let params: Vec<(ParamRef<'_>, Literal)> =
                 literals.iter().map(|(name, literal)| (ParamRef::Name(name), literal.clone())).collect();
-            let bound = bind_params(module, &function, &params).map_err(|(function, failure)| {
-                let error = PassError::from(failure);
-                match function {
-                    Some(name) => error.in_function(name),
-                    None => error,
-                }
-            })?;
+            let bound = bind_params(module, &function, &params).map_err(|(function, failure)| failure.in_function(function))?;
             cx.count("bound", bound as u64);
             Ok(())
         }

@@ -188,6 +188,12 @@ pub enum PatternRewriteError {
     Around(#[from] RetypeError),
 }
 
+impl IntoDiagnostics for IllegalEdit {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}
+
 impl IntoDiagnostics for PatternRewriteError {
     fn into_diagnostics(self) -> Diagnostics {
         let diagnostic = Diagnostic::from_error(&self);

@@ -17,6 +17,7 @@ mod programs;
 mod properties;
 mod rewrite_patterns;
 mod rewrite_scopes;
+mod rule_mistakes;
 mod splicing;
 mod variables;
 mod visitor;
