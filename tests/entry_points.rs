@@ -130,6 +130,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Context::check_op_attrs",
             "ir::Diagnostics::in_source",
             "ir::OpCall::attrs",
+            "ir::SignatureChange::no_parameters",
             "ir::SignatureChange::result",
             "ir::TypeError::of_op",
             "ir::Context::constant_operand",

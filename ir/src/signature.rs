@@ -9,15 +9,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attrs::Attr;
 use crate::body::{Body, SharedEdits};
 use crate::call_graph::CallGraph;
 use crate::context::Context;
 use crate::cursor::{Cursor, Step};
-use crate::diagnostic::Diagnostic;
-use crate::diagnostics::{Diagnostics, IntoDiagnostics};
 use crate::editor::Editor;
-use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, TypeId};
+use crate::entity::{ExprId, GlobalId, TypeId};
 use crate::expr::{Expr, VarFlags, VarId};
 use crate::function::Function;
 use crate::literal::Literal;
@@ -25,110 +22,17 @@ use crate::module::{FunctionKey, Module};
 use crate::op::TypeError;
 use crate::retype::Retype;
 
+mod calls;
+mod error;
+mod symbols;
+
+pub use calls::calls_of;
+pub use error::SignatureError;
+
+use calls::{binding_name, by_attr, named_by_function_attr};
+
 /// The number of rounds after which the types of mutually recursive functions count as unsettled.
 const MOST_ROUNDS: usize = 64;
-
-/// Why a signature was not changed. The module is as it was.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignatureError {
-    /// The function was removed, has no name, or is named twice.
-    #[error("a function whose signature is to change is not one of the module, or is given twice")]
-    NotAFunction,
-    /// It is used other than by calling it.
-    #[error("`@{name}` is used {}, and its signature would change", use_text(.binding.as_deref(), .function.is_some()))]
-    UsedAsValue {
-        /// The function that is used.
-        name: String,
-        /// The function that uses it; `None` for an attribute of the module's tables.
-        function: Option<String>,
-        /// The binding at which it does.
-        binding: Option<String>,
-    },
-    /// There is no parameter at a position that is to be kept, or it is kept twice.
-    #[error("`@{name}` has {count} parameters, and {position} cannot be kept, or is kept twice")]
-    NoParameter {
-        /// The function.
-        name: String,
-        /// The position, from 0.
-        position: usize,
-        /// How many parameters it has.
-        count: usize,
-    },
-    /// A parameter is taken away, and used.
-    #[error("the parameter `%{parameter}` of `@{name}` is taken away, and it is used")]
-    ParameterUsed {
-        /// The function.
-        name: String,
-        /// The parameter.
-        parameter: String,
-        /// The binding at which it is used.
-        binding: Option<String>,
-    },
-    /// The block of a function has a type that the result that it states does not accept.
-    #[error("`@{name}` returns {found}, but {stated} is stated")]
-    Result {
-        /// The function.
-        name: String,
-        /// The type that is stated.
-        stated: String,
-        /// The type of the block.
-        found: String,
-    },
-    /// An expression has no type any more, or an argument cannot be made.
-    #[error("{error}")]
-    Mistyped {
-        /// The function that it is in.
-        name: String,
-        /// The binding that it is at.
-        binding: Option<String>,
-        /// Why.
-        error: Box<TypeError>,
-    },
-    /// Functions that call each other give each other new types again and again.
-    #[error("the type of the result of `@{name}` does not settle")]
-    Unsettled {
-        /// One of them.
-        name: String,
-    },
-}
-
-fn use_text(binding: Option<&str>, in_function: bool) -> String {
-    match (binding, in_function) {
-        (_, false) => "by an attribute".to_string(),
-        (Some(binding), true) => format!("as a value at `%{binding}`"),
-        (None, true) => "as a value".to_string(),
-    }
-}
-
-impl IntoDiagnostics for SignatureError {
-    fn into_diagnostics(self) -> Diagnostics {
-        let mut diagnostic = Diagnostic::error(self.to_string());
-        match self {
-            SignatureError::NotAFunction => {}
-            SignatureError::UsedAsValue { name, function, binding } => {
-                diagnostic.function = Some(function.unwrap_or(name));
-                diagnostic.binding = binding;
-                diagnostic.help =
-                    Some("call it directly: CanonicalizeBindings replaces variables that stand for it".to_string());
-            }
-            SignatureError::ParameterUsed { name, binding, .. } => {
-                diagnostic.function = Some(name);
-                diagnostic.binding = binding;
-                diagnostic.help = Some("put something else in its place first".to_string());
-            }
-            SignatureError::Mistyped { name, binding, error } => {
-                diagnostic.function = Some(name);
-                diagnostic.binding = binding;
-                diagnostic.help = error.help;
-            }
-            SignatureError::NoParameter { name, .. }
-            | SignatureError::Result { name, .. }
-            | SignatureError::Unsettled { name } => diagnostic.function = Some(name),
-        }
-        diagnostic.into()
-    }
-}
 
 /// Makes the argument for a new parameter in one call: an atom that is visible there. It gets an
 /// editor of the calling function, and the call.
@@ -172,38 +76,47 @@ enum Slot<'a> {
 
 /// The parameters and the stated result that a function is to have.
 ///
-/// It begins without any parameter. Each call of [`keep`](SignatureChange::keep) or
-/// [`append`](SignatureChange::append) says what the next one is. What is not kept is taken away.
+/// Without a word about parameters, these stay as they are. Else, each call of
+/// [`keep`](SignatureChange::keep) or [`append`](SignatureChange::append) says what the next one
+/// is, and what is not kept is taken away.
 #[derive(Debug, Default)]
 pub struct SignatureChange<'a> {
-    slots: Vec<Slot<'a>>,
+    slots: Option<Vec<Slot<'a>>>,
     result: Option<Option<TypeId>>,
 }
 
 impl<'a> SignatureChange<'a> {
-    /// No parameters, and the result as it is stated.
+    /// The parameters as they are, and the result as it is stated.
     pub fn new() -> SignatureChange<'a> {
         SignatureChange::default()
+    }
+
+    /// Takes away all parameters that are not kept after this.
+    #[must_use]
+    pub fn no_parameters(mut self) -> SignatureChange<'a> {
+        self.slots = Some(Vec::new());
+        self
     }
 
     /// Next, the parameter that stands at this position before the change, from 0.
     #[must_use]
     pub fn keep(mut self, position: usize) -> SignatureChange<'a> {
-        self.slots.push(Slot::Kept(position));
+        self.slots.get_or_insert_default().push(Slot::Kept(position));
         self
     }
 
-    /// Next, the parameters that stand at these positions before the change.
+    /// Next, the parameters that stand at these positions before the change. If there are no
+    /// positions, none are kept.
     #[must_use]
     pub fn keep_all(mut self, positions: impl IntoIterator<Item = usize>) -> SignatureChange<'a> {
-        self.slots.extend(positions.into_iter().map(Slot::Kept));
+        self.slots.get_or_insert_default().extend(positions.into_iter().map(Slot::Kept));
         self
     }
 
     /// Next, a new parameter.
     #[must_use]
     pub fn append(mut self, parameter: NewParameter<'a>) -> SignatureChange<'a> {
-        self.slots.push(Slot::Added(parameter));
+        self.slots.get_or_insert_default().push(Slot::Added(parameter));
         self
     }
 
@@ -213,11 +126,13 @@ impl<'a> SignatureChange<'a> {
         self.result = Some(ty);
         self
     }
+}
 
-    fn reorders(&self, parameters: usize) -> bool {
-        let same = |(i, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Kept(position) if *position == i);
-        self.slots.len() != parameters || !self.slots.iter().enumerate().all(same)
-    }
+/// Returns true if these are other parameters, or in another order, than so many that a function
+/// has.
+fn reorders(slots: &[Slot<'_>], parameters: usize) -> bool {
+    let same = |(i, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Kept(position) if *position == i);
+    slots.len() != parameters || !slots.iter().enumerate().all(same)
 }
 
 /// Changes the signature of one function: see [`change_signatures`]. Returns the variables of its
@@ -259,16 +174,17 @@ pub fn change_signature(
 ///
 /// # Errors
 /// If a function is used other than by calling it, a parameter that is taken away is used (one that
-/// a Let binds by then is not a parameter), an argument cannot be made, or something does not fit
-/// together any more. The module is then as it was.
+/// a Let binds by then is not a parameter) or alone binds a symbol that the function names, an
+/// argument cannot be made, or something does not fit together any more. The module is then as it
+/// was.
 pub fn change_signatures(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,
 ) -> Result<Vec<Vec<VarId>>, SignatureError> {
     as_one(module, |module| {
         let keys: Vec<FunctionKey> = changes.iter().map(|&(key, _)| key).collect();
-        let params = change_all(module, changes)?;
-        pass_on(module, &keys)?;
+        let (params, rewritten) = change_all(module, changes)?;
+        pass_on(module, &keys, rewritten)?;
         Ok(params)
     })
 }
@@ -281,9 +197,10 @@ pub fn change_signatures(
 /// bodies that are typed again.
 ///
 /// # Errors
-/// If something does not fit together any more. The module is then as it was before the call.
+/// If something does not fit together any more, or a function that is the value of an attribute
+/// names a function whose signature changes. The module is then as it was before the call.
 pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
-    as_one(module, |module| pass_on(module, keys))
+    as_one(module, |module| pass_on(module, keys, Rewritten::default()))
 }
 
 /// Runs an edit of the module that is taken back if it fails.
@@ -302,162 +219,17 @@ fn as_one<T>(
     result
 }
 
-// ---- Calls ----
-
-/// The calls of functions, by the functions that they are in, in program order.
-///
-/// # Errors
-/// If one of the functions is used other than by calling it: its signature cannot change then.
-pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKey, Vec<ExprId>)>, SignatureError> {
-    let globals: FxHashSet<GlobalId> =
-        keys.iter().filter_map(|&key| module.get(key)).filter_map(Function::global).collect();
-    let by_attr = |global: GlobalId| SignatureError::UsedAsValue {
-        name: module.cx.global_name(global).to_string(),
-        function: None,
-        binding: None,
-    };
-    if let Some(global) = used_by_attrs(module, &globals) {
-        return Err(by_attr(global));
-    }
-    let mut all = Vec::new();
-    for (key, function) in module.functions() {
-        let leaves: FxHashSet<ExprId> =
-            function.body.global_leaves().into_iter().filter(|(_, g)| globals.contains(g)).map(|(id, _)| id).collect();
-        if leaves.is_empty() {
-            continue;
-        }
-        let calls = calls_in(&function.body, &leaves).map_err(|Value { leaf, at }| SignatureError::UsedAsValue {
-            name: match function.body.expr(leaf) {
-                Expr::Global(global) => module.cx.global_name(global).to_string(),
-                _ => String::new(),
-            },
-            function: Some(module.name(key).to_string()),
-            binding: at.and_then(|at| binding_name(&module.cx, &function.body, at)),
-        })?;
-        if !calls.is_empty() {
-            all.push((key, calls));
-        }
-    }
-    Ok(all)
-}
-
-/// Returns a global of `globals` that an attribute of the program names. Attributes that were
-/// interned and are used no longer do not count, nor does metadata.
-fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<GlobalId> {
-    let cx = &module.cx;
-    let is_named = |attr: &Attr| matches!(attr, Attr::Global(global) if globals.contains(global));
-    let is_named_by = |f: &Function| f.body.global_leaves().iter().any(|(_, global)| globals.contains(global));
-    // Mostly none of the attributes that there ever were names one.
-    if !cx.attrs.iter().any(|(_, attr)| is_named(attr)) && !cx.function_attrs.iter().any(|(_, f)| is_named_by(f)) {
-        return None;
-    }
-    let mut lists: Vec<AttrsId> = vec![module.attrs()];
-    let mut bodies: Vec<&Body> = Vec::new();
-    for (_, function) in module.functions() {
-        lists.push(function.attrs);
-        bodies.push(&function.body);
-    }
-    for body in bodies {
-        attrs_in(body, &mut lists);
-    }
-    let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
-    let mut seen: FxHashSet<AttrId> = FxHashSet::default();
-    while let Some(list) = lists.pop() {
-        if !seen_lists.insert(list) {
-            continue;
-        }
-        let mut values: Vec<AttrId> = cx.attrs.list(list).iter().map(|&(_, value)| value).collect();
-        while let Some(value) = values.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            match cx.attrs.get(value) {
-                Attr::List(items) => values.extend(items.iter()),
-                Attr::Global(global) if globals.contains(global) => return Some(*global),
-                Attr::Function(f) => {
-                    let function = &cx.function_attrs[*f];
-                    let mut leaves = function.body.global_leaves().into_iter().map(|(_, global)| global);
-                    if let Some(global) = leaves.find(|global| globals.contains(global)) {
-                        return Some(global);
-                    }
-                    lists.push(function.attrs);
-                    attrs_in(&function.body, &mut lists);
-                }
-                _ => {}
-            }
-        }
-    }
-    None
-}
-
-/// Adds the attributes of the calls and `fn`s of a body that are part of the program.
-fn attrs_in(body: &Body, lists: &mut Vec<AttrsId>) {
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        let (Step::Flat(id) | Step::Enter(id)) = step else { continue };
-        match body.expr(id) {
-            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
-            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
-            _ => {}
-        }
-    }
-}
-
-/// A use of a global that is no call of it, and the Let that it is at.
-struct Value {
-    leaf: ExprId,
-    at: Option<ExprId>,
-}
-
-/// The calls of these leaves in a body.
-fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Value> {
-    let mut calls: Vec<ExprId> = Vec::new();
-    // Right after a call is entered, its callee.
-    let mut callee = false;
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        let is_callee = std::mem::take(&mut callee);
-        match step {
-            Step::Atom(id) if !is_callee && leaves.contains(&id) => {
-                return Err(Value { leaf: id, at: cursor.binding() });
-            }
-            Step::Flat(id) | Step::Enter(id) => {
-                let operands = body.operands_of(id);
-                let calls_one = matches!(body.expr(id), Expr::Call { .. })
-                    && operands.first().is_some_and(|callee| leaves.contains(callee));
-                if calls_one {
-                    calls.push(id);
-                }
-                callee = calls_one && matches!(step, Step::Enter(_));
-                if let Step::Flat(_) = step {
-                    let mut others = operands.iter().skip(usize::from(calls_one)).copied();
-                    let projected = match body.expr(id) {
-                        Expr::Proj { tuple, .. } => Some(tuple),
-                        _ => None,
-                    };
-                    if let Some(leaf) = others.find(|o| leaves.contains(o)).or(projected.filter(|o| leaves.contains(o)))
-                    {
-                        return Err(Value { leaf, at: cursor.binding() });
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(calls)
-}
-
-fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
-    body.binding_name(cx, at).map(str::to_string)
-}
-
 // ---- Parameters ----
 
-/// Gives functions their new parameters and results, and calls their new arguments.
+/// The callees of the calls that have new arguments, by the functions that they are in.
+type Rewritten = FxHashMap<FunctionKey, Vec<ExprId>>;
+
+/// Gives functions their new parameters and results, and calls their new arguments. Returns the
+/// parameters.
 fn change_all(
     module: &mut Module,
     changes: Vec<(FunctionKey, SignatureChange<'_>)>,
-) -> Result<Vec<Vec<VarId>>, SignatureError> {
+) -> Result<(Vec<Vec<VarId>>, Rewritten), SignatureError> {
     let mut by_global: FxHashMap<GlobalId, usize> = FxHashMap::default();
     let mut reordered = Vec::new();
     let mut params = Vec::with_capacity(changes.len());
@@ -472,13 +244,16 @@ fn change_all(
         if let Some(ret) = change.result {
             function.ret = ret;
         }
-        if change.reorders(function.body.params().len()) {
-            set_parameters(cx, &mut function.body, &name, &change.slots)?;
+        let states_parameters = change.slots.is_some();
+        let new = change.slots.unwrap_or_default();
+        if states_parameters && reorders(&new, function.body.params().len()) {
+            set_parameters(cx, function, &name, &new)?;
             reordered.push(key);
         }
         params.push(function.body.params().to_vec());
-        slots.push(change.slots);
+        slots.push(new);
     }
+    let mut rewritten = Rewritten::default();
     for (key, calls) in calls_of(module, &reordered)? {
         let name = module.name(key).to_string();
         let Some((function, cx)) = module.get_mut(key) else { continue };
@@ -513,9 +288,10 @@ fn change_all(
             let before = editor.body.shared_edits(SharedEdits::Meant);
             editor.body.set_expr(call, Expr::Call { operands, attrs });
             editor.body.shared_edits(before);
+            rewritten.entry(key).or_default().push(old[0]);
         }
     }
-    Ok(params)
+    Ok((params, rewritten))
 }
 
 /// Checks that what a closure made for a new parameter can be passed.
@@ -539,8 +315,14 @@ fn binding_of(body: &Body, node: ExprId) -> Option<ExprId> {
     None
 }
 
-/// Gives a body its new parameters.
-fn set_parameters(cx: &mut Context, body: &mut Body, name: &str, slots: &[Slot<'_>]) -> Result<(), SignatureError> {
+/// Gives a function its new parameters.
+fn set_parameters(
+    cx: &mut Context,
+    function: &mut Function,
+    name: &str,
+    slots: &[Slot<'_>],
+) -> Result<(), SignatureError> {
+    let body = &mut function.body;
     let old = body.params().to_vec();
     let mut left: FxHashSet<VarId> = old.iter().copied().collect();
     let mut new = Vec::with_capacity(slots.len());
@@ -567,7 +349,14 @@ fn set_parameters(cx: &mut Context, body: &mut Body, name: &str, slots: &[Slot<'
         });
     }
     body.set_params(new);
-    Ok(())
+    match symbols::not_bound(cx, function, &old) {
+        None => Ok(()),
+        Some((symbol, at)) => Err(SignatureError::SymbolNotBound {
+            name: name.to_string(),
+            symbol: cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
+            binding: at.and_then(|at| binding_name(cx, &function.body, at)),
+        }),
+    }
 }
 
 /// The first use of variables that the body does not bind itself, and the Let that it is at.
@@ -606,8 +395,9 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
 
 // ---- Types ----
 
-/// Sets the signatures of functions, and types again whom that concerns.
-fn pass_on(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
+/// Sets the signatures of functions, and types again whom that concerns, and the calls that have
+/// new arguments.
+fn pass_on(module: &mut Module, keys: &[FunctionKey], mut rewritten: Rewritten) -> Result<(), SignatureError> {
     for &key in keys {
         set_signature(module, key)?;
     }
@@ -620,7 +410,7 @@ fn pass_on(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureErr
             let mut again = false;
             for &i in component {
                 let key = order[i as usize];
-                if retype_calls(module, key)? {
+                if retype_calls(module, key, &rewritten.remove(&key).unwrap_or_default())? {
                     again |= set_signature(module, key)?;
                 }
             }
@@ -631,7 +421,11 @@ fn pass_on(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureErr
             }
         }
     }
-    Ok(())
+    // No journal takes back what happens to functions in attributes, so they are not typed again.
+    match named_by_function_attr(module) {
+        None => Ok(()),
+        Some(global) => Err(by_attr(module, global)),
+    }
 }
 
 /// Gives a function's name the signature that its parameters and its stated result, or its block,
@@ -660,12 +454,15 @@ fn set_signature(module: &mut Module, key: FunctionKey) -> Result<bool, Signatur
     Ok(true)
 }
 
-/// Gives a body's uses of globals the signatures that these have, and types what uses them; whether
-/// any was another than before.
-fn retype_calls(module: &mut Module, key: FunctionKey) -> Result<bool, SignatureError> {
+/// Gives a body's uses of globals the signatures that these have, and types what uses them, and the
+/// calls of the callees that are given. Returns false if there was nothing to do.
+fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Result<bool, SignatureError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(false) };
     let body = &mut function.body;
     let mut retype = Retype::new(body);
+    for &callee in callees {
+        retype.changed(callee);
+    }
     for (leaf, global) in body.global_leaves() {
         if let Some(signature) = cx.globals.get(global).signature
             && signature != body.ty(leaf)

@@ -35,6 +35,8 @@ mod symbols;
 mod types;
 mod walk;
 
+pub(crate) use symbols::symbols_of_attrs;
+
 use crate::diagnostic::Diagnostic;
 use crate::diagnostics::Diagnostics;
 use crate::entity::ExprId;

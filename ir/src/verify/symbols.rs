@@ -125,7 +125,8 @@ fn first_unbound(states: &[State], symbols: &[SymbolId]) -> Option<SymbolError> 
     Some(SymbolError::Unbound(*unbound))
 }
 
-fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
+/// Returns the symbols that attributes name, each once.
+pub(crate) fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     let mut found = Found::default();
     let mut seen = FxHashSet::default();
     let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, v)| v).collect();

@@ -1,8 +1,9 @@
 //! Signatures that change, and whom that concerns.
 
 use anfora_ir::{
-    DType, Literal, Module, NewParameter, SignatureChange, SignatureError, Source, TypeError, calls_of,
-    change_signature, change_signatures, parse_module, retype_from, update_signatures, verify_module,
+    DType, IntoDiagnostics, Literal, Module, ModuleStamp, NewParameter, SignatureChange, SignatureError, Source,
+    TypeError, calls_of, change_signature, change_signatures, parse_module, retype_from, update_signatures,
+    verify_module,
 };
 
 fn parse(text: &str) -> Module {
@@ -19,13 +20,27 @@ fn changed(text: &str, function: &str, change: impl FnOnce(&mut Module) -> Signa
     module.to_text()
 }
 
+/// The text of a module, and what tells its states apart.
+fn state(module: &Module) -> (String, ModuleStamp) {
+    (module.to_text(), module.stamp())
+}
+
 /// The error of a change, which leaves the module as it was.
 fn refused(text: &str, function: &str, change: SignatureChange<'_>) -> SignatureError {
+    refused_with(text, function, |_| change)
+}
+
+fn refused_with<'a>(
+    text: &str,
+    function: &str,
+    change: impl FnOnce(&mut Module) -> SignatureChange<'a>,
+) -> SignatureError {
     let mut module = parse(text);
-    let before = module.to_text();
     let key = module.find(function).unwrap();
+    let change = change(&mut module);
+    let before = state(&module);
     let error = change_signature(&mut module, key, change).unwrap_err();
-    assert_eq!(module.to_text(), before);
+    assert_eq!(state(&module), before);
     verify_module(&module).unwrap();
     error
 }
@@ -125,10 +140,10 @@ fn what_does_not_fit_is_refused_with_its_place() {
     refused(TWO, "f", SignatureChange::new().keep(0).keep(0));
     let value = "def private @f(%x: float32) { %x }
 def @main(%x: float32) { let %g = @f; let %y = %g(%x); %y }";
-    let error = refused(value, "f", SignatureChange::new());
+    let error = refused(value, "f", SignatureChange::new().no_parameters());
     assert!(matches!(error, SignatureError::ParameterUsed { .. }), "{error}");
     let value = value.replace("{ %x }", "{ 1f }");
-    let error = refused(&value, "f", SignatureChange::new());
+    let error = refused(&value, "f", SignatureChange::new().no_parameters());
     assert_eq!(error.to_string(), "`@f` is used as a value at `%g`, and its signature would change");
 }
 
@@ -160,12 +175,12 @@ fn attributes_that_nothing_has_any_more_are_no_uses() {
     let text = "def private @f(%x: float32) { 1f }
 def private @h(%x: float32, hook=[1, @f]) { %x }
 def @main(%x: float32) { @f(%x) }";
-    let error = refused(text, "f", SignatureChange::new());
+    let error = refused(text, "f", SignatureChange::new().no_parameters());
     assert_eq!(error.to_string(), "`@f` is used by an attribute, and its signature would change");
     let mut module = parse(text);
     let (f, h) = (module.find("f").unwrap(), module.find("h").unwrap());
     module.get_mut(h).unwrap().0.attrs = module.cx.attrs.empty();
-    change_signature(&mut module, f, SignatureChange::new()).unwrap();
+    change_signature(&mut module, f, SignatureChange::new().no_parameters()).unwrap();
     verify_module(&module).unwrap();
     assert!(module.to_text().contains("  @f()"), "{module}");
 }
@@ -215,4 +230,180 @@ fn calls_are_found_by_function() {
     let calls = calls_of(&module, &[module.find("f").unwrap()]).unwrap();
     let counts: Vec<(&str, usize)> = calls.iter().map(|(key, calls)| (module.name(*key), calls.len())).collect();
     assert_eq!(counts, [("main", 3)]);
+}
+
+/// Gives the first parameter of `@g` the extent 4, as a pass would, and then updates the signatures.
+fn with_extent_4(text: &str) -> (Module, Result<(), SignatureError>) {
+    let mut module = parse(text);
+    let key = module.find("g").unwrap();
+    let ty = module.cx.types.static_tensor(DType::Float32, &[4]);
+    let (function, cx) = module.get_mut(key).unwrap();
+    let (x, root) = (function.body.params()[0].expr(), function.body.root());
+    function.body.set_type(x, ty);
+    retype_from(cx, &mut function.body, x, root).unwrap();
+    let result = update_signatures(&mut module, &[key]);
+    (module, result)
+}
+
+#[test]
+fn a_function_in_an_attribute_keeps_the_signatures_that_it_names() {
+    let hook = "fn (%v: Tensor[(4,), float32]) { @g(%v) }";
+    let nested = format!("fn (%v: Tensor[(4,), float32], inner=[1, {hook}]) {{ %v }}");
+    let g = "def private @g(%x: Tensor[(n,), float32]) { exp(%x) }\n";
+    let programs = [
+        format!("{g}def @main(%a: Tensor[(4,), float32], hook={hook}) {{ @g(%a) }}"),
+        format!("{g}def @main(%a: Tensor[(4,), float32], hook={nested}) {{ @g(%a) }}"),
+        format!("{g}def @main(%a: Tensor[(4,), float32]) {{ let %f = fn (%b: bool, hook={hook}) {{ %b }}; %f }}"),
+    ];
+    for text in &programs {
+        let (_, result) = with_extent_4(text);
+        let error = result.unwrap_err();
+        assert_eq!(error.to_string(), "`@g` is used by an attribute, and its signature would change");
+        let help = error.into_diagnostics().into_iter().next().unwrap().help;
+        assert_eq!(help.as_deref(), Some("remove the attribute first"));
+        // A result alone is as much of a change as a parameter.
+        let error = refused_with(text, "g", |module| {
+            let ty = module.cx.types.unranked(DType::Float32);
+            SignatureChange::new().result(Some(ty))
+        });
+        assert!(matches!(error, SignatureError::UsedAsValue { function: None, .. }), "{error}");
+    }
+    // What it names otherwise, or does not name, may change, and what stays the same too.
+    let other = programs[0].replace("@g(%v)", "tanh(%v)");
+    let (module, result) = with_extent_4(&other);
+    result.unwrap();
+    verify_module(&module).unwrap();
+    let mut module = parse(&programs[0]);
+    let key = module.find("g").unwrap();
+    update_signatures(&mut module, &[key]).unwrap();
+    // Nothing has the attribute any more.
+    let mut module = parse(&programs[0]);
+    let (main, g) = (module.find("main").unwrap(), module.find("g").unwrap());
+    let ty = module.cx.types.unranked(DType::Float32);
+    module.get_mut(main).unwrap().0.attrs = module.cx.attrs.empty();
+    change_signature(&mut module, g, SignatureChange::new().keep(0).result(Some(ty))).unwrap();
+    verify_module(&module).unwrap();
+}
+
+#[test]
+fn a_new_argument_is_held_against_the_parameter_even_if_the_signature_is_the_same() {
+    let text = "def private @f(%a: float32, %b: float32) { %a }
+def @main(%a: float32) { let %y = @f(%a, 1f); %y }";
+    let ty = parse(text).cx.types.scalar(DType::Float32);
+    let with = |value| SignatureChange::new().keep(0).append(NewParameter::constant("c", ty, value));
+    let error = refused(text, "f", with(Literal::scalar(true)));
+    let SignatureError::Mistyped { name, binding, .. } = &error else { panic!("{error}") };
+    assert_eq!((name.as_str(), binding.as_deref()), ("main", Some("y")));
+    assert!(error.to_string().contains("argument 1 is"), "{error}");
+    assert!(changed(text, "f", |_| with(Literal::scalar(2f32))).contains("@f(%a, 2f)"));
+    // The same of a function that calls itself.
+    let text = "def private @f(%a: float32, %b: float32) -> float32 { if (true) { @f(%a, 1f) } else { %a } }
+def @main(%a: float32) { @f(%a, 1f) }";
+    refused(text, "f", with(Literal::scalar(true)));
+    changed(text, "f", |_| with(Literal::scalar(2f32)));
+}
+
+#[test]
+fn a_parameter_stays_that_alone_binds_a_symbol() {
+    const X: &str = "%x: Tensor[(n,), float32]";
+    let main = "def @main(%x: Tensor[(4,), float32], %y: Tensor[(5,), float32]) { @f(%x, %y) }";
+    for body in [
+        format!("{X}, %y: Tensor[(n + 1,), float32]) {{ exp(%y) }}"),
+        format!("{X}, %y: Tensor[(?,), float32]) {{ zeros(shape=shape(2, n)) }}"),
+        format!("{X}, %y: Tensor[(?,), float32]) {{ let %z = match_cast(%y, to=Tensor[(n + 1,), float32]); %y }}"),
+        format!("{X}, %y: Tensor[(?,), float32]) {{ let %f = fn (%u: Tensor[(n,), float32]) {{ 1 }}; %y }}"),
+        format!("{X}, %y: Tensor[(?,), float32], hook=shape(n)) {{ %y }}"),
+    ] {
+        let text = format!("def private @f({body}\n{main}");
+        let error = refused(&text, "f", SignatureChange::new().keep(1));
+        let wanted = "no parameter that `@f` is left with binds the symbolic dimension `n`, which it names";
+        assert_eq!(error.to_string(), wanted, "{text}");
+        let told = error.into_diagnostics().into_iter().next().unwrap();
+        assert_eq!(told.function.as_deref(), Some("f"));
+        assert!(told.help.is_some());
+    }
+    // Another one binds it too, or nothing names it.
+    let both = format!("def private @f({X}, %y: Tensor[(n,), float32]) {{ exp(%y) }}");
+    let main_4 = main.replace("(5,)", "(4,)");
+    changed(&format!("{both}\n{main_4}"), "f", |_| SignatureChange::new().keep(1));
+    let unnamed = format!("def private @f({X}, %y: Tensor[(m,), float32]) {{ exp(%y) }}");
+    changed(&format!("{unnamed}\n{main}"), "f", |_| SignatureChange::new().keep(1));
+}
+
+#[test]
+fn a_new_parameter_names_only_symbols_that_are_bound() {
+    let text = "def private @f(%x: Tensor[(n + 1,), float32], %y: Tensor[(n,), float32]) { exp(%x) }
+def @main(%x: Tensor[(5,), float32], %y: Tensor[(4,), float32]) { @f(%x, %y) }";
+    let mut module = parse(text);
+    let key = module.find("f").unwrap();
+    let body = &module.get(key).unwrap().body;
+    let ty = body.ty(body.params()[0].expr());
+    let first = || NewParameter::new("z", ty, |editor, call| Ok(editor.body.operands_of(call)[1]));
+    let before = state(&module);
+    let error = change_signature(&mut module, key, SignatureChange::new().keep(0).append(first())).unwrap_err();
+    assert!(matches!(&error, SignatureError::SymbolNotBound { symbol, .. } if symbol == "n"), "{error}");
+    assert_eq!(state(&module), before);
+    change_signature(&mut module, key, SignatureChange::new().keep(0).append(first()).keep(1)).unwrap();
+    verify_module(&module).unwrap();
+}
+
+#[test]
+fn the_result_that_is_stated_accepts_the_block() {
+    let text = "def private @f(%x: Tensor[(3,), float32]) { exp(%x) }
+def @main(%x: Tensor[(3,), float32]) { @f(%x) }";
+    let error = refused_with(text, "f", |module| {
+        let ty = module.cx.types.scalar(DType::Bool);
+        SignatureChange::new().result(Some(ty))
+    });
+    assert_eq!(error.to_string(), "`@f` returns Tensor[(3,), float32], but Tensor[(), bool] is stated");
+    assert_eq!(error.into_diagnostics().into_iter().next().unwrap().function.as_deref(), Some("f"));
+}
+
+#[test]
+fn a_function_that_is_gone_or_given_twice_has_no_signature_to_change() {
+    let mut module = parse(TWO);
+    let key = module.find("f").unwrap();
+    let before = state(&module);
+    let same = || SignatureChange::new().keep(0).keep(1);
+    let twice = change_signatures(&mut module, vec![(key, same()), (key, same())]);
+    assert_eq!(twice, Err(SignatureError::NotAFunction));
+    assert_eq!(state(&module), before);
+    module.remove(&[key]);
+    let before = state(&module);
+    assert_eq!(change_signature(&mut module, key, same()), Err(SignatureError::NotAFunction));
+    assert_eq!(update_signatures(&mut module, &[key]), Err(SignatureError::NotAFunction));
+    assert_eq!(state(&module), before);
+}
+
+#[test]
+fn types_that_grow_with_every_round_do_not_settle() {
+    let mut module = parse("def private @f(%c: bool) -> int32 { @f(%c) }");
+    let key = module.find("f").unwrap();
+    let (function, cx) = module.get_mut(key).unwrap();
+    function.ret = None;
+    let root = function.body.root();
+    let tuple = anfora_ir::Editor::new(cx, &mut function.body).tuple(&[root]);
+    function.body.set_root(tuple);
+    let before = state(&module);
+    let error = update_signatures(&mut module, &[key]).unwrap_err();
+    assert_eq!(error.to_string(), "the type of the result of `@f` does not settle");
+    assert_eq!(error.into_diagnostics().into_iter().next().unwrap().function.as_deref(), Some("f"));
+    assert_eq!(state(&module), before);
+}
+
+#[test]
+fn parameters_of_which_nothing_is_said_stay() {
+    let text = "def private @f(%x: float32, %unused: bool) { %x }
+def @main(%x: float32) { @f(%x, true) }";
+    let stated = changed(text, "f", |module| {
+        let ty = module.cx.types.unranked(DType::Float32);
+        SignatureChange::new().result(Some(ty))
+    });
+    assert!(stated.contains("%unused: Tensor[(), bool]) -> Tensor[?, float32]"), "{stated}");
+    assert!(stated.contains("@f(%x, true)"), "{stated}");
+    assert_eq!(changed(text, "f", |_| SignatureChange::new()), parse(text).to_text());
+    let none = text.replace("{ %x }", "{ 1f }");
+    for change in [SignatureChange::new().no_parameters(), SignatureChange::new().keep_all([])] {
+        assert!(changed(&none, "f", |_| change).contains("@f()"));
+    }
 }
