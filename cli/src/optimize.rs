@@ -36,8 +36,8 @@ pub(crate) struct Opt {
     /// the name of a pipeline
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
-    /// Gives a symbolic dimension its extent, before the passes run, in all functions that have it
-    /// (see the pass BindSymbols)
+    /// Gives a symbolic dimension its extent, before the passes run, in all external functions that
+    /// have it: public ones, and those with a symbol for a linker (see the pass BindSymbols)
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
     /// Sets the level of the context, 0 to 3, and without --passes runs that pipeline

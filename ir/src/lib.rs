@@ -130,6 +130,7 @@ pub use render::{
 pub use retype::{Retype, RetypeError, retype_from};
 pub use signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
+    update_signatures_with,
 };
 pub use source::Source;
 pub use stamp::{FunctionStamp, ModuleStamp, Stamp};

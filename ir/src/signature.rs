@@ -184,7 +184,7 @@ pub fn change_signatures(
     as_one(module, |module| {
         let keys: Vec<FunctionKey> = changes.iter().map(|&(key, _)| key).collect();
         let (params, rewritten) = change_all(module, changes)?;
-        pass_on(module, &keys, rewritten)?;
+        pass_on(module, &keys, rewritten, &mut |_, _, _| {})?;
         Ok(params)
     })
 }
@@ -200,7 +200,20 @@ pub fn change_signatures(
 /// If something does not fit together any more, or a function that is the value of an attribute
 /// names a function whose signature changes. The module is then as it was before the call.
 pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
-    as_one(module, |module| pass_on(module, keys, Rewritten::default()))
+    update_signatures_with(module, keys, |_, _, _| {})
+}
+
+/// Does as [`update_signatures`], but where a block has a type that the result that its function
+/// states does not accept, first lets `fit` rewrite the block. It gets the stated type.
+///
+/// # Errors
+/// As [`update_signatures`]. The module is then as it was, what `fit` rewrote included.
+pub fn update_signatures_with(
+    module: &mut Module,
+    keys: &[FunctionKey],
+    mut fit: impl FnMut(&mut Context, &mut Body, TypeId),
+) -> Result<(), SignatureError> {
+    as_one(module, |module| pass_on(module, keys, Rewritten::default(), &mut fit))
 }
 
 /// Runs an edit of the module that is taken back if it fails.
@@ -395,11 +408,19 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
 
 // ---- Types ----
 
+/// Rewrites a block whose type a stated result type does not accept.
+type Fit<'a> = dyn FnMut(&mut Context, &mut Body, TypeId) + 'a;
+
 /// Sets the signatures of functions, and types again whom that concerns, and the calls that have
 /// new arguments.
-fn pass_on(module: &mut Module, keys: &[FunctionKey], mut rewritten: Rewritten) -> Result<(), SignatureError> {
+fn pass_on(
+    module: &mut Module,
+    keys: &[FunctionKey],
+    mut rewritten: Rewritten,
+    fit: &mut Fit<'_>,
+) -> Result<(), SignatureError> {
     for &key in keys {
-        set_signature(module, key)?;
+        set_signature(module, key, fit)?;
     }
     let order = module.order().to_vec();
     let graph = CallGraph::of(module, &order);
@@ -411,7 +432,7 @@ fn pass_on(module: &mut Module, keys: &[FunctionKey], mut rewritten: Rewritten) 
             for &i in component {
                 let key = order[i as usize];
                 if retype_calls(module, key, &rewritten.remove(&key).unwrap_or_default())? {
-                    again |= set_signature(module, key)?;
+                    again |= set_signature(module, key, fit)?;
                 }
             }
             let Some(&first) = component.first().filter(|&&i| again && components.is_cyclic(i)) else { break };
@@ -430,11 +451,18 @@ fn pass_on(module: &mut Module, keys: &[FunctionKey], mut rewritten: Rewritten) 
 
 /// Gives a function's name the signature that its parameters and its stated result, or its block,
 /// have; whether that is another than before.
-fn set_signature(module: &mut Module, key: FunctionKey) -> Result<bool, SignatureError> {
+fn set_signature(module: &mut Module, key: FunctionKey, fit: &mut Fit<'_>) -> Result<bool, SignatureError> {
     let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
     let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
-    let body = &function.body;
-    let found = function.is_definition().then(|| body.type_of(body.root()));
+    let is_definition = function.is_definition();
+    let body = &mut function.body;
+    let mut found = is_definition.then(|| body.type_of(body.root()));
+    if let (Some(stated), Some(ty)) = (function.ret, found)
+        && !cx.types.accepts(stated, ty)
+    {
+        fit(cx, body, stated);
+        found = Some(body.type_of(body.root()));
+    }
     let ret = match (function.ret, found) {
         (Some(stated), Some(found)) if stated != found && !cx.types.accepts(stated, found) => {
             return Err(SignatureError::Result {

@@ -10,14 +10,19 @@
 //!              and types are inferred again
 //!            @f(.., a, ..)   =>   @f(.., match_cast(a, to=A), ..)
 //!              in all functions, where the extent of a is not known, and A says that it is k
+//!            def @g(..) -> U { rest }   =>   def @g(..) -> U { match_cast(rest, to=U) }
+//!              in all functions, where U is stated, and does not accept what follows from the calls
 //! Options    An option for each symbol, `n=4`. A name that is no word, or is `function`, is written in
 //!            quotes, `"n.0"=4`, and stands for all symbols of that name in a function. With
-//!            `function=main` only that function is changed; without it, all that have such a symbol.
-//!            Without symbols nothing is done.
+//!            `function=main` only the symbols of that function are bound; without it, those of all
+//!            external functions (the public ones, and those with a `global_symbol`). Private ones
+//!            keep theirs, since each call says the extents. Without symbols nothing is done.
 //! Refuses    A name that no symbol has. An extent that contradicts a type: an operator or a call loses
-//!            its type, or a computed extent would be negative.
-//! Never      Changes primitive functions, which take what they are given, or declared ones. Removes
-//!            the check that a `match_cast` makes.
+//!            its type, or a computed extent would be negative. A function that is the value of an
+//!            attribute and names a function whose signature changes.
+//! Never      Binds symbols of primitive functions, which take what they are given, or of declared
+//!            ones; calls in primitive functions are adapted like all others. Removes the check that
+//!            a `match_cast` makes.
 //! Not done   What is known now is not folded: FoldConstant does that. A second run finds no symbol.
 //! Cost       A walk of the functions that have such symbols, and of their callers.
 //!
@@ -26,8 +31,8 @@
 //! ```
 
 use anfora_ir::{
-    Attr, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
-    SharedEdits, Step, SymbolId, TensorType, Type, TypeId, did_you_mean, update_signatures,
+    Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
+    SharedEdits, Step, SymbolId, TensorType, Type, TypeError, TypeId, did_you_mean, update_signatures_with,
 };
 use anfora_manager::register_pass;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -45,7 +50,7 @@ register_pass! {
     /// Gives symbolic dimensions their extents
     pub BIND_SYMBOLS = ModulePass("BindSymbols", 0);
     options {
-        /// the only function to change; all if empty
+        /// the only function whose symbols are bound; all external ones if empty
         function: String = "",
         /// the extents of symbols by name, each an option of its own: `n=4`
         symbols: Vec<(String, i64)> [0..=i64::MAX] = [],
@@ -72,8 +77,8 @@ pub enum SymbolRef<'a> {
     Symbol(SymbolId),
 }
 
-/// Gives symbolic dimensions their extents, in the function of a name or in all that have them, and
-/// returns how many were bound, counted in each function. Callers are adapted.
+/// Gives symbolic dimensions their extents, in the function of a name or in all external ones that
+/// have them, and returns how many were bound, counted in each function. Callers are adapted.
 ///
 /// # Errors
 /// With the name of the function that it is about, if there is no such function or symbol, a symbol
@@ -87,8 +92,8 @@ pub fn bind_symbols(
     let functions: Vec<(FunctionKey, GlobalId)> = match function {
         Some(name) => vec![find_function(module, name).map_err(|failure| (None, failure))?],
         None => {
-            let definitions = module.functions().filter(|(_, f)| f.is_definition() && !is_primitive(&module.cx, f));
-            definitions.filter_map(|(key, f)| Some((key, f.global()?))).collect()
+            let external = module.functions().filter(|(_, f)| may_be_bound(&module.cx, f) && f.is_external(&module.cx));
+            external.filter_map(|(key, f)| Some((key, f.global()?))).collect()
         }
     };
     let mut wanted = Wanted::new(&mut module.cx, symbols).map_err(|failure| (None, failure))?;
@@ -112,10 +117,14 @@ pub fn bind_symbols(
             .and_then(|()| check_types(&module.cx, &substitution))
             .map_err(|failure| (Some(name), failure))?;
     }
-    wanted.check_all_found(&module.cx, function)?;
+    wanted.check_all_found(module, function)?;
     cast_arguments(module, &changed)?;
-    update_signatures(module, &keys).map_err(of_signature)?;
+    update_signatures_with(module, &keys, cast_result).map_err(of_signature)?;
     Ok(bound)
+}
+
+fn may_be_bound(cx: &Context, function: &Function) -> bool {
+    function.is_definition() && !is_primitive(cx, function)
 }
 
 /// The symbols that are to be bound, and what was seen of them.
@@ -214,9 +223,20 @@ impl Wanted {
     }
 
     /// Checks that nothing is left.
-    fn check_all_found(&self, cx: &Context, function: Option<&str>) -> Result<(), (Option<String>, Failure)> {
+    fn check_all_found(&mut self, module: &Module, function: Option<&str>) -> Result<(), (Option<String>, Failure)> {
+        let cx = &module.cx;
         let symbol = self.symbols_left.first().map(|&s| cx.names.get(cx.types.dims.symbol_name(s)));
-        let Some(name) = self.names_left.first().map(String::as_str).or(symbol) else { return Ok(()) };
+        let Some(name) = self.names_left.first().map(String::as_str).or(symbol).map(str::to_string) else {
+            return Ok(());
+        };
+        if function.is_none()
+            && let Some(private) = self.private_with(module, &name)
+        {
+            let message = format!("no function that others can call has a symbol `{name}`");
+            let help = format!("the private function `@{private}` has one: name it, with `function={private}`");
+            return Err((None, mistake(message, Some(help))));
+        }
+        let name = name.as_str();
         let help = match did_you_mean(name, self.seen.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.seen.is_empty() => "there are no symbols".to_string(),
@@ -237,6 +257,15 @@ impl Wanted {
         };
         let message = format!("there is no symbol `{name}`");
         Err((function.map(str::to_string), mistake(message, Some(help))))
+    }
+
+    /// Returns the name of the first private function that has a symbol that is to be bound and has
+    /// this name.
+    fn private_with<'m>(&mut self, module: &'m Module, name: &str) -> Option<&'m str> {
+        let cx = &module.cx;
+        let mut private = module.functions().filter(|(_, f)| may_be_bound(cx, f) && !f.is_external(cx));
+        let is_it = |&(symbol, _): &(SymbolId, DimId)| cx.names.get(cx.types.dims.symbol_name(symbol)) == name;
+        private.find(|(_, f)| self.symbols_of(cx, f).iter().any(is_it)).map(|(key, _)| module.name(key))
     }
 }
 
@@ -301,12 +330,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), (Opti
         for Cast { call, position, to } in casts {
             let Expr::Call { operands, attrs } = editor.body.expr(call) else { continue };
             let mut operands = editor.body.operands(operands).to_vec();
-            let cast = editor.cx.ops.resolve("match_cast").and_then(|match_cast| {
-                let to = editor.cx.attr(Attr::Type(to));
-                let attrs = editor.cx.named_attrs(&[("to", to)]);
-                editor.call_op(match_cast, &[operands[position]], attrs)
-            });
-            match cast {
+            match match_cast(&mut editor, operands[position], to) {
                 Ok(cast) => operands[position] = cast,
                 Err(error) => {
                     return Err((Some(module.name(key).to_string()), Failure::Type { error, binding: None }));
@@ -323,6 +347,32 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), (Opti
     Ok(())
 }
 
+/// Casts what a block returns to the result type that its function states. Does nothing if no value
+/// of the one type is of the other.
+fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
+    let (mut last, mut tail) = (None, body.root());
+    while let Expr::Let { body: rest, .. } = body.expr(tail) {
+        (last, tail) = (Some(tail), rest);
+    }
+    let was_normal = is_a_normal_form(body);
+    let mut editor = Editor::new(cx, body);
+    let Ok(cast) = match_cast(&mut editor, tail, stated) else { return };
+    match last {
+        Some(last) => body.set_let_body(last, cast),
+        None => body.set_root(cast),
+    }
+    if was_normal {
+        to_a_normal_form(cx, body);
+    }
+}
+
+fn match_cast(editor: &mut Editor<'_>, value: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
+    let match_cast = editor.cx.ops.resolve("match_cast")?;
+    let to = editor.cx.attr(Attr::Type(to));
+    let attrs = editor.cx.named_attrs(&[("to", to)]);
+    editor.call_op(match_cast, &[value], attrs)
+}
+
 /// An operand of a call that is to be cast.
 struct Cast {
     call: ExprId,
@@ -331,7 +381,7 @@ struct Cast {
 }
 
 /// Returns the arguments of which a callee knows more than the caller, in program order.
-fn needed_casts(cx: &mut Context, body: &anfora_ir::Body, changed: &FxHashSet<GlobalId>) -> Vec<Cast> {
+fn needed_casts(cx: &mut Context, body: &Body, changed: &FxHashSet<GlobalId>) -> Vec<Cast> {
     let leaves: FxHashMap<ExprId, GlobalId> =
         body.global_leaves().into_iter().filter(|(_, g)| changed.contains(g)).collect();
     let mut casts = Vec::new();

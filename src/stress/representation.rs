@@ -9,7 +9,7 @@ use anfora_ir::{
     change_signature, change_signatures, compact_body, diagnostics_json, expr_extent, first_difference,
     first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module,
     parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
-    update_signatures, verify_function, verify_functions, verify_module, write_module,
+    update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
 };
 use anfora_manager::unified_diff;
 
@@ -139,6 +139,7 @@ pub(super) const ROWS: &[Row] = &[
             "ir::change_signature",
             "ir::change_signatures",
             "ir::update_signatures",
+            "ir::update_signatures_with",
             "ir::NewParameter::constant",
             "ir::NewParameter::new",
         ],
@@ -471,6 +472,7 @@ fn signatures(mut module: Module) -> Done {
     }
     let all = module.order().to_vec();
     update_signatures(&mut module, &all).map_err(|e| e.to_string())?;
+    update_signatures_with(&mut module, &all, |_, _, _| {}).map_err(|e| e.to_string())?;
     ensure(module.to_text() == before, "a parameter that was added and taken away leaves nothing")?;
     for key in all {
         let Some((function, cx)) = module.get_mut(key) else { continue };

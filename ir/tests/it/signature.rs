@@ -407,3 +407,38 @@ def @main(%x: float32) { @f(%x, true) }";
         assert!(changed(&none, "f", |_| change).contains("@f()"));
     }
 }
+
+#[test]
+fn a_block_may_be_made_to_fit_the_result_that_is_stated() {
+    let text = "def private @g(%x: Tensor[(?,), float32]) { exp(%x) }
+def @main(%a: Tensor[(?,), float32]) -> Tensor[(?,), float32] { let %y = @g(%a); %y }";
+    let to_bool = |module: &mut Module| {
+        let key = module.find("g").unwrap();
+        let (function, cx) = module.get_mut(key).unwrap();
+        let t = anfora_ir::Editor::new(cx, &mut function.body).literal(Literal::scalar(true));
+        function.body.set_root(t);
+        key
+    };
+    let mut module = parse(text);
+    let key = to_bool(&mut module);
+    let mut asked = 0;
+    update_signatures_with(&mut module, &[key], |cx, body, stated| {
+        asked += 1;
+        assert_eq!(cx.type_text(stated), "Tensor[(?,), float32]");
+        let param = body.params()[0].expr();
+        body.set_root(param);
+    })
+    .unwrap();
+    assert_eq!(asked, 1);
+    verify_module(&module).unwrap();
+    // An edit that does not help is taken back.
+    let mut module = parse(text);
+    let key = to_bool(&mut module);
+    let before = state(&module);
+    let result = update_signatures_with(&mut module, &[key], |cx, body, _| {
+        let one = anfora_ir::Editor::new(cx, body).literal(Literal::scalar(1i8));
+        body.set_root(one);
+    });
+    assert!(matches!(result, Err(SignatureError::Result { .. })), "{result:?}");
+    assert_eq!(state(&module), before);
+}

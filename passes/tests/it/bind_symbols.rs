@@ -97,7 +97,7 @@ fn nodes_that_hang_at_several_places_are_meant() {
         add(%s, %s)
     }";
     let registry = registry();
-    let options = ["BindSymbols{n=4}", "BindSymbols{m=4}", "BindSymbols{n=4,m=4}", BIND_W];
+    let options = ["BindSymbols{n=4}", BIND_M, "BindSymbols{n=4},BindSymbols{function=callee,m=4}", BIND_W];
     for pass in options {
         // The graph has its shared nodes at several places.
         let text = format!("ToGraphNormalForm,{pass}");
@@ -111,4 +111,20 @@ fn nodes_that_hang_at_several_places_are_meant() {
     }
 }
 
+const BIND_M: &str = "BindSymbols{function=callee,m=4}";
 const BIND_W: &str = "BindParams{function=callee,params=\"%w=dense<Tensor[(4,), float32]>[1, 2, 3, 4]\"}";
+
+#[test]
+fn a_program_that_was_printed_before_is_no_other_one() {
+    let text = "def @f0(%x: Tensor[(n,), float32]) { exp(%x) }
+    def @f1(%x: Tensor[(m,), float32]) { let %y = @f0(%x); %y }
+    def @f2(%x: Tensor[(k,), float32]) { @f1(%x) }";
+    let printed = parse(text).to_string();
+    assert!(printed.contains("-> Tensor[(m,), float32]"), "{printed}");
+    for text in [text, printed.as_str()] {
+        let mut module = parse(text);
+        assert_eq!(bind_symbols(&mut module, None, &[(SymbolRef::Name("n"), 4)]), Ok(1), "{text}");
+        verify_module(&module).unwrap();
+        verify_module(&parse(&module.to_string())).unwrap();
+    }
+}

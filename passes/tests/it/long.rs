@@ -81,7 +81,7 @@ fn symbols_of_long_and_deep_functions_and_of_their_callers() {
         }
         writeln!(text, "%y{depth} }}").unwrap();
         let mut module = parse(text);
-        assert_eq!(bind_symbols(&mut module, None, &[(SymbolRef::Name("n"), 4)]), Ok(1));
+        assert_eq!(bind_symbols(&mut module, Some("f"), &[(SymbolRef::Name("n"), 4)]), Ok(1));
         verify_module(&module).unwrap();
         let text = module.to_string();
         assert_eq!(text.matches("match_cast(%y").count(), depth);
