@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use slotmap::{SecondaryMap, SlotMap};
 
 use crate::context::{Context, GlobalTarget};
-use crate::entity::{AttrsId, GlobalId, NameId, TypeId};
+use crate::entity::{AttrsId, FunctionAttrId, GlobalId, NameId, TypeId};
 use crate::function::{Function, FunctionKind};
 use crate::op::OpRegistry;
 use crate::source::Source;
@@ -72,6 +72,8 @@ struct ModuleEdit {
     /// Functions that were taken out. Their keys are brought back by a rollback.
     removed: Vec<FunctionKey>,
     added: Vec<FunctionKey>,
+    /// The functions in attributes that were overwritten, in order, as they were before.
+    function_attrs: Vec<(FunctionAttrId, Arc<Function>)>,
 }
 
 /// What a function is besides its body.
@@ -256,6 +258,14 @@ impl Module {
         self.cx.globals.update(global, |g| g.signature = Some(signature));
     }
 
+    /// Overwrites a function that is the value of attributes. A rollback takes that back.
+    pub(crate) fn set_function_attr(&mut self, id: FunctionAttrId, function: Function) {
+        let before = self.cx.function_attrs.replace(id, Arc::new(function));
+        if let Some(edit) = self.edits.last_mut() {
+            edit.function_attrs.push((id, before));
+        }
+    }
+
     /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of functions.
     pub fn remove(&mut self, keys: &[FunctionKey]) {
         let gone: FxHashSet<FunctionKey> = keys.iter().copied().collect();
@@ -332,6 +342,7 @@ impl Module {
             heads,
             removed: Vec::new(),
             added: Vec::new(),
+            function_attrs: Vec::new(),
         });
         self.cx.globals.begin();
         for (_, f) in &mut self.functions {
@@ -345,6 +356,7 @@ impl Module {
         let mut changed = self.cx.globals.commit();
         changed |=
             edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
+        changed |= !edit.function_attrs.is_empty();
         for (key, head) in edit.heads {
             changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
         }
@@ -356,6 +368,7 @@ impl Module {
             Some(outer) => {
                 outer.removed.extend(edit.removed);
                 outer.added.extend(edit.added);
+                outer.function_attrs.extend(edit.function_attrs);
             }
             None => {
                 for key in edit.removed {
@@ -376,6 +389,7 @@ impl Module {
             || edit.attrs != self.attrs
             || !edit.removed.is_empty()
             || !edit.added.is_empty()
+            || !edit.function_attrs.is_empty()
             || edit.heads.iter().any(|(key, head)| self.functions.get(*key).is_none_or(|f| Head::of(f) != *head))
             || self.functions.iter().any(|(_, f)| f.body.is_edited_in_module())
     }
@@ -390,7 +404,7 @@ impl Module {
     /// in the number of functions.
     pub fn affected_functions(&self) -> Vec<FunctionKey> {
         let Some(edit) = self.edits.last() else { return Vec::new() };
-        if self.cx.globals.has_changes() || edit.attrs != self.attrs {
+        if self.cx.globals.has_changes() || edit.attrs != self.attrs || !edit.function_attrs.is_empty() {
             return self.order.clone();
         }
         let heads: SecondaryMap<FunctionKey, &Head> = edit.heads.iter().map(|(key, head)| (*key, head)).collect();
@@ -417,6 +431,9 @@ impl Module {
         }
         for (_, f) in &mut self.functions {
             f.body.rollback_module_journal();
+        }
+        for (id, before) in edit.function_attrs.into_iter().rev() {
+            self.cx.function_attrs.replace(id, before);
         }
         self.cx.globals.rollback();
         self.order = edit.order;

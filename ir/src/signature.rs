@@ -20,7 +20,7 @@ use crate::function::Function;
 use crate::literal::Literal;
 use crate::module::{FunctionKey, Module};
 use crate::op::TypeError;
-use crate::retype::Retype;
+use crate::retype::{Retype, RetypeError};
 
 mod calls;
 mod error;
@@ -29,7 +29,7 @@ mod symbols;
 pub use calls::calls_of;
 pub use error::SignatureError;
 
-use calls::{binding_name, by_attr, named_by_function_attr};
+use calls::{binding_name, by_attr, outdated_function_attrs};
 
 /// The number of rounds after which the types of mutually recursive functions count as unsettled.
 const MOST_ROUNDS: usize = 64;
@@ -197,8 +197,8 @@ pub fn change_signatures(
 /// bodies that are typed again.
 ///
 /// # Errors
-/// If something does not fit together any more, or a function that is the value of an attribute
-/// names a function whose signature changes. The module is then as it was before the call.
+/// If something does not fit together any more, functions that are values of attributes included.
+/// The module is then as it was before the call.
 pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
     update_signatures_with(module, keys, |_, _, _| {})
 }
@@ -442,11 +442,22 @@ fn pass_on(
             }
         }
     }
-    // No journal takes back what happens to functions in attributes, so they are not typed again.
-    match named_by_function_attr(module) {
-        None => Ok(()),
-        Some(global) => Err(by_attr(module, global)),
+    retype_function_attrs(module)
+}
+
+/// Gives the functions in attributes the signatures that they name, as far as these fit them.
+fn retype_function_attrs(module: &mut Module) -> Result<(), SignatureError> {
+    for (id, global) in outdated_function_attrs(module) {
+        let mut function = Function::clone(&module.cx.function_attrs[id]);
+        let (cx, body) = (&mut module.cx, &mut function.body);
+        let typed = use_signatures(cx, body, &[]);
+        let found = body.type_of(body.root());
+        if typed.is_err() || function.ret.is_some_and(|stated| !cx.types.accepts(stated, found)) {
+            return Err(by_attr(module, global));
+        }
+        module.set_function_attr(id, function);
     }
+    Ok(())
 }
 
 /// Gives a function's name the signature that its parameters and its stated result, or its block,
@@ -487,6 +498,17 @@ fn set_signature(module: &mut Module, key: FunctionKey, fit: &mut Fit<'_>) -> Re
 fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Result<bool, SignatureError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(false) };
     let body = &mut function.body;
+    match use_signatures(cx, body, callees) {
+        Ok(any) => Ok(any),
+        Err(failed) => Err(SignatureError::Mistyped {
+            binding: body.stop().and_then(|at| binding_name(cx, body, at)),
+            error: failed.error.into(),
+            name: module.name(key).to_string(),
+        }),
+    }
+}
+
+fn use_signatures(cx: &mut Context, body: &mut Body, callees: &[ExprId]) -> Result<bool, RetypeError> {
     let mut retype = Retype::new(body);
     for &callee in callees {
         retype.changed(callee);
@@ -503,12 +525,5 @@ fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Re
         return Ok(false);
     }
     let root = body.root();
-    match retype.sweep(cx, body, root) {
-        Ok(_) => Ok(true),
-        Err(failed) => Err(SignatureError::Mistyped {
-            binding: body.stop().and_then(|at| binding_name(cx, body, at)),
-            error: failed.error.into(),
-            name: module.name(key).to_string(),
-        }),
-    }
+    retype.sweep(cx, body, root).map(|_| true)
 }

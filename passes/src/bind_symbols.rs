@@ -18,8 +18,8 @@
 //!            external functions (the public ones, and those with a `global_symbol`). Private ones
 //!            keep theirs, since each call says the extents. Without symbols nothing is done.
 //! Refuses    A name that no symbol has. An extent that contradicts a type: an operator or a call loses
-//!            its type, or a computed extent would be negative. A function that is the value of an
-//!            attribute and names a function whose signature changes.
+//!            its type, or a computed extent would be negative. A function in an attribute whose calls
+//!            do not fit any more, since no casts are put into it.
 //! Never      Binds symbols of primitive functions, which take what they are given, or of declared
 //!            ones; calls in primitive functions are adapted like all others. Removes the check that
 //!            a `match_cast` makes.

@@ -7,7 +7,7 @@ use crate::attrs::Attr;
 use crate::body::Body;
 use crate::context::Context;
 use crate::cursor::{Cursor, Step};
-use crate::entity::{AttrId, AttrsId, ExprId, GlobalId};
+use crate::entity::{AttrId, AttrsId, ExprId, FunctionAttrId, GlobalId};
 use crate::expr::Expr;
 use crate::function::Function;
 use crate::module::{FunctionKey, Module};
@@ -52,40 +52,63 @@ pub(super) fn by_attr(module: &Module, global: GlobalId) -> SignatureError {
 /// Returns a global of `globals` that an attribute of the program names. Attributes that were
 /// interned and are used no longer do not count, nor does metadata.
 fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<GlobalId> {
-    let named = |f: &Function| f.body.global_leaves().into_iter().map(|(_, g)| g).find(|g| globals.contains(g));
-    find_in_attrs(module, |global| globals.contains(&global), named)
-}
-
-/// Returns a global that a function in an attribute of the program names with another signature
-/// than it has.
-pub(super) fn named_by_function_attr(module: &Module) -> Option<GlobalId> {
     let cx = &module.cx;
-    let is_stale = |f: &Function, leaf: ExprId, global: GlobalId| {
-        cx.globals.get(global).signature.is_some_and(|signature| signature != f.body.ty(leaf))
+    let named_by = |attr: &Attr| match attr {
+        Attr::Global(global) => Some(*global).filter(|global| globals.contains(global)),
+        Attr::Function(f) => {
+            let leaves = cx.function_attrs[*f].body.global_leaves();
+            leaves.into_iter().map(|(_, global)| global).find(|global| globals.contains(global))
+        }
+        _ => None,
     };
-    let named =
-        |f: &Function| f.body.global_leaves().into_iter().find(|&(leaf, g)| is_stale(f, leaf, g)).map(|(_, g)| g);
-    find_in_attrs(module, |_| false, named)
+    // Mostly none of the attributes that there ever were names one.
+    cx.attrs.iter().find_map(|(_, attr)| named_by(attr))?;
+    let mut found = None;
+    for_each_attr(module, attr_lists(module), |attr| {
+        found = found.or_else(|| named_by(attr));
+    });
+    found
 }
 
-/// Returns the first global of the attributes of the program that is one of those that are looked
-/// for, or that is found in a function that is the value of one.
-fn find_in_attrs(
-    module: &Module,
-    is_wanted: impl Fn(GlobalId) -> bool,
-    find: impl Fn(&Function) -> Option<GlobalId>,
-) -> Option<GlobalId> {
+/// Returns the functions in attributes of the program, and in metadata of its functions, that name a
+/// function with another signature than it has: with that function.
+pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, GlobalId)> {
     let cx = &module.cx;
-    // Mostly none of the attributes that there ever were names one.
-    let is_named = |attr: &Attr| matches!(attr, Attr::Global(global) if is_wanted(*global));
-    if !cx.attrs.iter().any(|(_, attr)| is_named(attr)) && cx.function_attrs.iter().all(|(_, f)| find(f).is_none()) {
-        return None;
+    let outdated = |f: &Function| {
+        let is_outdated = |&(leaf, global): &(ExprId, GlobalId)| {
+            cx.globals.get(global).signature.is_some_and(|signature| signature != f.body.ty(leaf))
+        };
+        f.body.global_leaves().into_iter().find(is_outdated).map(|(_, global)| global)
+    };
+    let mut found = Vec::new();
+    // Mostly there is none at all.
+    if cx.function_attrs.iter().all(|(_, f)| outdated(f).is_none()) {
+        return found;
     }
+    let mut lists = attr_lists(module);
+    lists.extend(module.functions().map(|(_, function)| function.meta));
+    for_each_attr(module, lists, |attr| {
+        if let Attr::Function(f) = attr {
+            found.extend(outdated(&cx.function_attrs[*f]).map(|global| (*f, global)));
+        }
+    });
+    found
+}
+
+/// Returns the attributes of a module, of its functions, and of what is in these.
+fn attr_lists(module: &Module) -> Vec<AttrsId> {
     let mut lists: Vec<AttrsId> = vec![module.attrs()];
     for (_, function) in module.functions() {
         lists.push(function.attrs);
         attrs_in(&function.body, &mut lists);
     }
+    lists
+}
+
+/// Calls `visit` with the values of attributes and of those of functions that are among them, each
+/// once.
+fn for_each_attr(module: &Module, mut lists: Vec<AttrsId>, mut visit: impl FnMut(&Attr)) {
+    let cx = &module.cx;
     let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
     let mut seen: FxHashSet<AttrId> = FxHashSet::default();
     while let Some(list) = lists.pop() {
@@ -97,14 +120,12 @@ fn find_in_attrs(
             if !seen.insert(value) {
                 continue;
             }
-            match cx.attrs.get(value) {
+            let attr = cx.attrs.get(value);
+            visit(attr);
+            match attr {
                 Attr::List(items) => values.extend(items.iter()),
-                Attr::Global(global) if is_wanted(*global) => return Some(*global),
                 Attr::Function(f) => {
                     let function = &cx.function_attrs[*f];
-                    if let Some(global) = find(function) {
-                        return Some(global);
-                    }
                     lists.push(function.attrs);
                     attrs_in(&function.body, &mut lists);
                 }
@@ -112,7 +133,6 @@ fn find_in_attrs(
             }
         }
     }
-    None
 }
 
 /// Adds the attributes of the calls and `fn`s of a body that are part of the program.
