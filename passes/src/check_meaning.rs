@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anfora_interp::{
     Agreement, Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
 };
-use anfora_ir::{Attr, Context, Diagnostic, Function, FunctionKey, GLOBAL_SYMBOL, Module, Severity, Visibility};
+use anfora_ir::{Context, Diagnostic, Function, FunctionKey, Module, Severity, Visibility};
 use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
 use rustc_hash::FxHashMap;
 
@@ -146,10 +146,7 @@ fn by_symbol(module: &Module) -> BySymbol<'_> {
 }
 
 fn symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
-    match *cx.attrs.get(cx.find_attr(function.attrs, GLOBAL_SYMBOL)?) {
-        Attr::Str(symbol) => Some(cx.names.get(symbol)),
-        _ => None,
-    }
+    function.global_symbol(cx).map(|symbol| cx.names.get(symbol))
 }
 
 #[derive(Clone)]
