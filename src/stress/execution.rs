@@ -161,7 +161,7 @@ fn returned_module(mut module: Module) -> Done {
     let adds = ModulePass::returning("Adds", 0, |module, _| {
         let mut new = module.clone();
         let last = new.order().last().copied().ok_or("there is a function")?;
-        anfora_visit::copy_function(&mut new, last, "one_more").map_err(PassError::from_error)?;
+        anfora_visit::copy_function(&mut new, last, "one_more")?;
         Ok(new)
     });
     let same = ModulePass::returning("Same", 0, |module, _| Ok(module.clone()));
