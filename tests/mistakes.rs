@@ -447,6 +447,7 @@ fn a_panic() {
 #[test]
 fn a_pass_that_was_never_registered() {
     let mut registry = PassRegistry::new();
+    anfora::passes::register(&mut registry).unwrap();
     registry.register_pass(mistaken(|_| Ok(())), "does nothing").unwrap();
     let error = parse_pipeline(&registry, "Mistakn").unwrap_err().to_string();
     assert!(error.contains("Mistakn") && error.contains("did you mean `Mistaken`?"), "{error}");
