@@ -393,6 +393,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         if leaf {
             match &result {
                 Ok(Outcome::Changed) => {
+                    if let Some(session) = outer_session {
+                        session.note_changed(run.name());
+                    }
                     keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
                 }
                 // What was appended and not linked goes too.
