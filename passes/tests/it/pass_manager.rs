@@ -227,7 +227,7 @@ impl Pass for TestReplaceFunc {
         for key in module.order().to_vec() {
             let name = module.name(key).to_string();
             module.remove(&[key]);
-            module.take_function(&self.new_func, self.new_func.order()[0], &name)?;
+            module.take_function(&self.new_func, self.new_func.order()[0], &name).map_err(PassError::from)?;
         }
         Ok(Outcome::Changed)
     }
