@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anfora_ir::{Module, OpRegistry, Source, parse_module};
-use anfora_manager::{Instrument, Outcome, Pass, PassContext, VerifyEach, unified_diff};
+use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach, unified_diff};
 
 /// Runs `pass` on `before` and compares the result with `after`, using the defaults of
 /// [`PassCheck`].
@@ -37,7 +37,9 @@ pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
 /// The pass is run on a program and has to make another one, which is compared in the printed form,
 /// so that the expected text may state types or leave them out. What it makes has to be
 /// well-formed, to compute the same on arguments that are drawn (with the feature `interp`; within
-/// the [tolerance](Pass::tolerance) of the pass), and to be left as it is by a second run.
+/// the [tolerance](Pass::tolerance) of the pass), and to be left as it is by a second run. A pass
+/// that changes a program of which no run can be compared fails the check, unless it is declared to
+/// [change the meaning](PassCheck::changing_meaning).
 pub struct PassCheck<'p> {
     pass: &'p dyn Pass,
     context: Option<PassContext>,
@@ -90,7 +92,8 @@ impl<'p> PassCheck<'p> {
         PassCheck { runs: Runs::Once, ..self }
     }
 
-    /// Of a pass that is meant to change what the program computes.
+    /// Of a pass that is meant to change what the program computes, or on a program that cannot be
+    /// interpreted.
     #[must_use]
     pub fn changing_meaning(self) -> PassCheck<'p> {
         PassCheck { meaning: Meaning::Changed, ..self }
@@ -114,12 +117,11 @@ impl<'p> PassCheck<'p> {
             None => PassContext::builder().registry(anfora_passes::registry()).opt_level(3),
         };
         let builder = builder.instrument(Arc::new(VerifyEach::with_input()));
-        let context = match meaning_check(self.meaning) {
-            Some(instrument) => builder.instrument(instrument),
-            None => builder,
-        }
-        .build()
-        .map_err(|error| CheckFailure(format!("no context can be made: {error}")))?;
+        let meanings = MeaningCheck::new(self.meaning);
+        let context = meanings
+            .watch(builder)
+            .build()
+            .map_err(|error| CheckFailure(format!("no context can be made: {error}")))?;
         self.run(&mut module, &context)?;
         let found = module.to_text();
         if found != wanted {
@@ -134,7 +136,7 @@ impl<'p> PassCheck<'p> {
                 return Err(CheckFailure(format!("a second run of `{name}` changes what the first one made\n{diff}")));
             }
         }
-        Ok(())
+        meanings.verdict(&name)
     }
 
     fn run(&self, module: &mut Module, context: &PassContext) -> Result<(), CheckFailure> {
@@ -149,16 +151,58 @@ impl<'p> PassCheck<'p> {
     }
 }
 
-/// Returns the instrument that compares meanings, if the pass keeps them.
-#[cfg(feature = "interp")]
-fn meaning_check(meaning: Meaning) -> Option<Arc<dyn Instrument>> {
-    (meaning == Meaning::Kept).then(|| Arc::new(anfora_passes::CheckMeaning::new()) as Arc<dyn Instrument>)
+/// Compares meanings, if the pass keeps them and this build has the interpreter.
+struct MeaningCheck {
+    #[cfg(feature = "interp")]
+    instrument: Option<Arc<anfora_passes::CheckMeaning>>,
 }
 
-/// Returns nothing: meanings are compared by the interpreter, which this build leaves out.
+#[cfg(feature = "interp")]
+impl MeaningCheck {
+    fn new(meaning: Meaning) -> MeaningCheck {
+        MeaningCheck { instrument: (meaning == Meaning::Kept).then(Arc::default) }
+    }
+
+    fn watch(&self, builder: PassContextBuilder) -> PassContextBuilder {
+        match &self.instrument {
+            Some(instrument) => builder.instrument(instrument.clone()),
+            None => builder,
+        }
+    }
+
+    /// # Errors
+    /// If a pass of this name changed something, and nothing could be compared.
+    fn verdict(&self, name: &str) -> Result<(), CheckFailure> {
+        let Some(instrument) = &self.instrument else { return Ok(()) };
+        let checked = instrument.checked();
+        if checked.passes == 0 || checked.runs > 0 {
+            return Ok(());
+        }
+        let mut message = format!(
+            "`{name}` changed the program, and no run of an external function could be compared with one before it; \
+             if that is meant, use `.changing_meaning()`"
+        );
+        for note in instrument.notes() {
+            message.push('\n');
+            message.push_str(&note);
+        }
+        Err(CheckFailure(message))
+    }
+}
+
 #[cfg(not(feature = "interp"))]
-fn meaning_check(_: Meaning) -> Option<Arc<dyn Instrument>> {
-    None
+impl MeaningCheck {
+    fn new(_: Meaning) -> MeaningCheck {
+        MeaningCheck {}
+    }
+
+    fn watch(&self, builder: PassContextBuilder) -> PassContextBuilder {
+        builder
+    }
+
+    fn verdict(&self, _: &str) -> Result<(), CheckFailure> {
+        Ok(())
+    }
 }
 
 /// The reason for which a check failed, in words for its reader.
@@ -180,7 +224,7 @@ impl fmt::Debug for CheckFailure {
 
 impl Error for CheckFailure {}
 
-/// Checks that two modules compute the same, bit for bit, with the same effects: the public
+/// Checks that two modules compute the same, bit for bit, with the same effects: the external
 /// functions of the first, on arguments that are drawn.
 ///
 /// # Errors
@@ -192,5 +236,27 @@ pub fn same_meaning(first: &Module, second: &Module) -> Result<(), CheckFailure>
     match checked.runs {
         0 => Err(CheckFailure("no run of the first could be compared with one of the second".to_string())),
         _ => Ok(()),
+    }
+}
+
+#[cfg(all(test, feature = "interp"))]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "declare @far(%x: float32) -> float32;
+        def @main(%x: float32) { let %unused = tanh(%x); @far(%x) }";
+    const AFTER: &str = "declare @far(%x: float32) -> float32;
+        def @main(%x: float32) { @far(%x) }";
+
+    #[test]
+    fn a_change_of_which_nothing_can_be_told_fails() {
+        let pass = anfora_passes::registry().make("DeadCodeElimination").expect("it is registered");
+        let failure = PassCheck::new(&*pass).check(BEFORE, AFTER).expect_err("nothing can be compared").to_string();
+        for part in ["no run", "`@main` is not checked: `@far` is declared", "`.changing_meaning()`"] {
+            assert!(failure.contains(part), "{failure}");
+        }
+        PassCheck::new(&*pass).changing_meaning().check(BEFORE, AFTER).expect("nothing is asked");
+        // A pass that changes nothing has nothing to compare.
+        PassCheck::new(&*pass).check(AFTER, AFTER).expect("nothing is changed");
     }
 }

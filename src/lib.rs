@@ -7,12 +7,12 @@
 //! - [`visit`]: visitors, mutators and rewriters, none of which recurses;
 //! - [`manager`]: contexts, pipelines and instruments;
 //! - [`passes`]: the reference passes and the standard pipelines;
-//! - [`ops`] and [`interp`]: the standard operators and what they compute;
-//! - [`onnx`]: models in, models out;
+//! - [`ops`] and `interp`: the standard operators and what they compute;
+//! - `onnx`: models in, models out;
 //! - [`programs`]: programs of any size and shape, for benches and stress tests;
 //! - [`check`]: tests of passes, on text;
-//! - [`stress`]: all that is done with programs, on all of those;
-//! - [`guide`]: how to write a pass, page by page.
+//! - `stress`: all that is done with programs, on all of those;
+//! - `guide`: how to write a pass, page by page.
 //!
 //! Features choose what a build takes; `onnx` is on by default. Without any there are the
 //! representation, the visitors, the manager, the passes but for those that evaluate programs, and
@@ -20,8 +20,8 @@
 //!
 //! | feature | by default | what it adds |
 //! |---|---|---|
-//! | `interp` | on, with `onnx` | kernels, [`interp`], the pass FoldConstant and the instrument [`CheckMeaning`](passes::CheckMeaning) |
-//! | `onnx` | on | [`onnx`], [`stress`] and [`guide`]; has `interp` in it |
+//! | `interp` | on, with `onnx` | kernels, `interp`, the pass FoldConstant and the instrument `passes::CheckMeaning` |
+//! | `onnx` | on | `onnx`, `stress` and `guide`; has `interp` in it |
 //! | `npz` | off | `.npz` archives of NumPy, for the pass BindParams and `passes::read_npz` |
 //! | `count-work` | off | counts of accesses to arenas and tables, for tests of linear work |
 //!

@@ -163,6 +163,7 @@ const EXEMPT: &[(&str, &[&str])] = &[
             "ir::Expr::is_atom",
             "ir::Expr::operand_list",
             "ir::Function::global",
+            "ir::Function::global_symbol",
             "ir::Function::is_definition",
             "ir::Function::is_external",
             "ir::Function::new",

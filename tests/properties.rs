@@ -6,6 +6,7 @@
 mod broken_passes;
 mod random_programs;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anfora::interp::Agreement;
@@ -36,6 +37,7 @@ const ANY_FORM: [&str; 9] = [
 const CHANGES_AGAIN: [(&str, &str); 0] = [];
 
 /// Passes that do nothing unless they are told what to do.
+/// [`bound_symbols_keep_meaning`] tells BindSymbols.
 const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
 
 /// How the results of a pass have to agree. Random programs let nothing else depend on what a pass that rounds rewrites.
@@ -157,6 +159,18 @@ fn survives_its_text(module: &Module) -> Result<Module, TestCaseError> {
     Ok(parsed)
 }
 
+/// Returns the names of the symbols of a program, as its text has them.
+fn symbols(module: &Module) -> Vec<String> {
+    let text = module.to_text();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"%@._".contains(c));
+    let is_symbol = |word: &&str| {
+        let digits = word.strip_prefix(['n', 'k']);
+        digits.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    };
+    let names: BTreeSet<String> = words.filter(is_symbol).map(str::to_string).collect();
+    names.into_iter().collect()
+}
+
 /// Every registered pass keeps its promises.
 #[test]
 fn passes_keep_meaning_and_say_what_they_do() {
@@ -179,6 +193,41 @@ fn passes_keep_meaning_and_say_what_they_do() {
     let names: Vec<&str> = registry.passes().iter().map(|p| p.name()).collect();
     let failures = on_all_cores(&names, |name| check(name));
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// With the extents that the values have, a program whose symbols are bound computes the same.
+#[test]
+fn bound_symbols_keep_meaning() {
+    let registry = anfora::passes::registry();
+    let bind = |module: &Module, names: &[String]| {
+        let given: Vec<String> = names.iter().map(|name| format!("\"{name}\"=8")).collect();
+        let pass = parse_pipeline(&registry, &format!("BindSymbols{{{}}}", given.join(","))).expect("a pass");
+        let mut bound = module.clone();
+        pass.apply(&mut bound, &context(&registry)).map(|outcome| outcome.is_changed().then_some(bound))
+    };
+    let results = on_all_cores(pool(), |program| {
+        let Program { size, seed, .. } = *program;
+        let module = parse(&program.original.to_text());
+        let names = symbols(&module);
+        let (parameters, casts): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| name.starts_with('n'));
+        // Casts are of vectors of eight. What functions take may be longer, and is refused then.
+        let all = [casts.clone(), parameters].concat();
+        let bound = match bind(&module, &all) {
+            _ if all.is_empty() => return None,
+            Ok(bound) => bound,
+            Err(_) if casts.is_empty() => return None,
+            Err(_) => bind(&module, &casts).unwrap_or_else(|e| panic!("size {size}, seed {seed}: {e}\n{module}")),
+        };
+        let bound = bound.unwrap_or_else(|| panic!("size {size}, seed {seed}: nothing is bound\n{module}"));
+        check(&bound, "with its symbols bound");
+        let parsed = parse(&bound.to_text());
+        assert!(alpha_equal(&bound, &parsed), "size {size}, seed {seed}: it does not survive its text\n{bound}");
+        same_meaning(&module, &parsed, seed, "binding symbols");
+        Some(symbols(&parsed).is_empty())
+    });
+    let all = results.iter().filter(|&&all| all).count();
+    let few = pool().len() >= 64 && (results.len() * 2 < pool().len() || all * 8 < pool().len());
+    assert!(!few, "symbols of {} programs are bound, all of {all}", results.len());
 }
 
 /// Mistakes that passes like these are made with are seen, and for what they are.

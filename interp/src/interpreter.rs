@@ -42,6 +42,15 @@ pub struct Outcome {
     pub steps: u64,
 }
 
+/// How much a run took, of what [`Limits`] allow.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Expressions that were evaluated, atoms not counted.
+    pub steps: u64,
+    /// Steps of the kernels, as [`KernelCall::steps`](anfora_ir::KernelCall::steps) counts them.
+    pub work: u64,
+}
+
 /// In a line: the result and the effects as text, cut short, and the steps.
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,13 +121,24 @@ impl<'m> Interpreter<'m> {
     /// # Errors
     /// If there is no such function, the arguments do not fit it, an operator fails, or a limit is reached.
     pub fn call(&self, function: &str, values: Values, arguments: &[ValueId]) -> Result<Outcome, EvalError> {
-        let global =
-            self.module.cx.find_global(function).ok_or_else(|| EvalErrorKind::NoFunction(function.to_string()))?;
+        self.call_counting(function, values, arguments).0
+    }
+
+    /// As [`call`](Interpreter::call), with what the run took, also if it failed.
+    pub fn call_counting(
+        &self,
+        function: &str,
+        values: Values,
+        arguments: &[ValueId],
+    ) -> (Result<Outcome, EvalError>, Cost) {
+        let Some(global) = self.module.cx.find_global(function) else {
+            return (Err(EvalErrorKind::NoFunction(function.to_string()).into()), Cost::default());
+        };
         let mut machine = Machine::new(self.module, self.limits, self.seed, values);
-        let result = machine.run(global, arguments)?;
-        let result = machine.export(result)?;
-        let Machine { values, trace, steps, .. } = machine;
-        Ok(Outcome { values, result: ValueId::from_ref(result), trace, steps })
+        let result = machine.run(global, arguments).and_then(|result| Ok(machine.export(result)?));
+        let Machine { values, trace, steps, work, .. } = machine;
+        let result = result.map(|result| Outcome { values, result: ValueId::from_ref(result), trace, steps });
+        (result, Cost { steps, work })
     }
 }
 

@@ -38,6 +38,6 @@ pub use compare::{Agreement, Difference, DifferentPart};
 pub use draw::{Arguments, CannotDraw, Draw, Numbers};
 pub use effect::Effect;
 pub use error::{EvalError, EvalErrorKind};
-pub use interpreter::{Interpreter, Limits, Outcome, random_tensor};
+pub use interpreter::{Cost, Interpreter, Limits, Outcome, random_tensor};
 pub use operator::{Evaluated, OpError, OpLimits, evaluate_op};
 pub use value::{Value, ValueId, Values};

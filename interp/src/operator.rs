@@ -82,17 +82,15 @@ pub struct OpLimits {
 /// What a call of an operator on constants comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Evaluated {
-    /// The result, or the fields of the tuple that is the result.
-    pub results: Vec<Literal>,
-    /// Steps of the kernel, as [`KernelCall::steps`] counts them.
+    /// The result, or the fields of the tuple that is the result; an error if the operator cannot be evaluated, the
+    /// call would take too much, it fails, or the kernel is faulty ([`KernelCall::evaluate`]).
+    pub results: Result<Vec<Literal>, OpError>,
+    /// Steps of the kernel, as [`KernelCall::steps`] counts them, also if it failed; 0 if it did not run.
     pub steps: u64,
 }
 
 /// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. What would take
 /// more than `limits` allow is not computed.
-///
-/// # Errors
-/// If the operator cannot be evaluated, the call would take too much, it fails, or the kernel is faulty ([`KernelCall::evaluate`]).
 pub fn evaluate_op(
     cx: &Context,
     op: OpId,
@@ -100,7 +98,20 @@ pub fn evaluate_op(
     operands: &[Option<&Literal>],
     ty: TypeId,
     limits: OpLimits,
-) -> Result<Evaluated, OpError> {
+) -> Evaluated {
+    let call = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty };
+    match allowed_steps(&call, limits) {
+        Ok(steps) => Evaluated { results: evaluate_within(&call, limits.bytes), steps },
+        Err(why) => Evaluated { results: Err(why), steps: 0 },
+    }
+}
+
+/// Returns the steps of a call's kernel.
+///
+/// # Errors
+/// If it cannot be evaluated, or would take more than `limits` allow.
+fn allowed_steps(call: &KernelCall<'_>, limits: OpLimits) -> Result<u64, OpError> {
+    let AttrReader { cx, op, attrs } = call.attrs;
     let row = cx.ops.get(op);
     if row.purity == OpPurity::Impure {
         return Err(OpError::Impure);
@@ -111,22 +122,26 @@ pub fn evaluate_op(
     if has_shape_attr(row) && !has_constant_shapes(cx, attrs) {
         return Err(OpError::Symbolic);
     }
-    let call = KernelCall { operands, attrs: AttrReader { cx, op, attrs }, ty };
-    let bytes = row.result_bytes(&call).ok_or(OpError::UnknownSize)?;
-    let too_large = |bytes: usize| Err(OpError::TooLarge { bytes, allowed: limits.bytes });
-    if bytes > limits.bytes && !row.gives_splat(operands) {
-        return too_large(bytes);
+    let bytes = row.result_bytes(call).ok_or(OpError::UnknownSize)?;
+    if bytes > limits.bytes && !row.gives_splat(call.operands) {
+        return Err(OpError::TooLarge { bytes, allowed: limits.bytes });
     }
-    let steps = call.steps();
-    if steps > limits.steps {
-        return Err(OpError::TooLong { steps, allowed: limits.steps });
+    match call.steps() {
+        steps if steps > limits.steps => Err(OpError::TooLong { steps, allowed: limits.steps }),
+        steps => Ok(steps),
     }
+}
+
+/// Runs the kernel of a call.
+///
+/// # Errors
+/// If it fails, or its results take more bytes than allowed.
+fn evaluate_within(call: &KernelCall<'_>, allowed: usize) -> Result<Vec<Literal>, OpError> {
     let results = call.evaluate()?;
-    let bytes = results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes()));
-    if bytes > limits.bytes {
-        return too_large(bytes);
+    match results.iter().fold(0usize, |sum, l| sum.saturating_add(l.stored_bytes())) {
+        bytes if bytes > allowed => Err(OpError::TooLarge { bytes, allowed }),
+        _ => Ok(results),
     }
-    Ok(Evaluated { results, steps })
 }
 
 /// Returns true if an attribute of the operator lists extents.

@@ -1,8 +1,9 @@
 //! A function: a body with what is known about it from outside.
 
+use crate::attrs::Attr;
 use crate::body::{Body, BodyRoom};
 use crate::context::Context;
-use crate::entity::{AttrsId, GlobalId, TypeId};
+use crate::entity::{AttrsId, GlobalId, NameId, TypeId};
 use crate::infer::signature_type;
 use crate::invariant::GLOBAL_SYMBOL;
 use crate::types::Types;
@@ -82,6 +83,14 @@ impl Function {
     pub fn is_external(&self, cx: &Context) -> bool {
         self.visibility == Visibility::Public
             || self.attrs != cx.attrs.empty() && cx.find_attr(self.attrs, GLOBAL_SYMBOL).is_some()
+    }
+
+    /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if that is a string.
+    pub fn global_symbol(&self, cx: &Context) -> Option<NameId> {
+        match *cx.attrs.get(cx.find_attr(self.attrs, GLOBAL_SYMBOL)?) {
+            Attr::Str(symbol) => Some(symbol),
+            _ => None,
+        }
     }
 
     /// Returns the type of the function's name if it returns `ret`: that of its parameters and result.

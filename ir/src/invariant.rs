@@ -1,6 +1,5 @@
 //! What can be said of the form of a whole module: the invariants that phases begin with.
 
-use crate::attrs::Attr;
 use crate::cursor::{BlockKind, Cursor, Step};
 use crate::diagnostic::Diagnostic;
 use crate::entity::ExprId;
@@ -81,13 +80,8 @@ impl Invariant {
     /// Where a definition of a module breaks it, if it does.
     pub(crate) fn violation(self, module: &Module, function: &Function) -> Option<Diagnostic> {
         let at = match self {
-            Invariant::GlobalSymbols => {
-                let symbol = module.cx.find_attr(function.attrs, GLOBAL_SYMBOL).map(|v| module.cx.attrs.get(v));
-                match symbol {
-                    Some(Attr::Str(_)) => return None,
-                    _ => Place { node: None, link: None },
-                }
-            }
+            Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
+            Invariant::GlobalSymbols => Place { node: None, link: None },
             in_body => in_body.first_breach(function)?,
         };
         let diagnostic = Diagnostic::error(self.broken()).with_help(self.help());

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics, Severity};
 
@@ -15,6 +16,11 @@ use crate::sequential::NestingError;
 
 /// How deep pipelines, sequences and causes of errors may nest.
 pub const MAX_NESTING: usize = 64;
+
+/// Does some work. A panic in it is an error.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, PassError>) -> Result<T, PassError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(PassError::panic(payload)))
+}
 
 type Cause = Box<dyn Error + Send + Sync + 'static>;
 

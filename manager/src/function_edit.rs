@@ -3,7 +3,7 @@
 use anfora_ir::{Context, Diagnostic, Editor, ExprId, Function, Functions, Purity, Severity};
 
 use crate::context::PassContext;
-use crate::error::PassError;
+use crate::error::{PassError, caught};
 use crate::reports::Reports;
 
 /// One function, for editing, beside the tables of its module.
@@ -22,12 +22,21 @@ impl<'a> FunctionEdit<'a> {
     }
 
     /// Leaves what was reported in the context, with the bindings that it is about.
-    pub(crate) fn leave_reports(&mut self, context: &PassContext) {
-        if !self.reports.is_empty() {
-            let mut reports = std::mem::take(&mut self.reports);
-            reports.name_bindings(self.cx, &self.function.body);
-            reports.leave(context);
+    ///
+    /// # Errors
+    /// If the body is so ill-formed that a walk of it panics. What was reported is in the context then too, without
+    /// the bindings.
+    pub(crate) fn leave_reports(&mut self, context: &PassContext) -> Result<(), PassError> {
+        if self.reports.is_empty() {
+            return Ok(());
         }
+        let mut reports = std::mem::take(&mut self.reports);
+        let named = caught(|| {
+            reports.name_bindings(self.cx, &self.function.body);
+            Ok(())
+        });
+        reports.leave(context);
+        named
     }
 
     /// Adds what was reported of a part of the body.

@@ -1,6 +1,5 @@
 //! Passes over functions.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anfora_ir::{
@@ -10,7 +9,7 @@ use anfora_ir::{
 use rustc_hash::FxHashSet;
 
 use crate::context::PassContext;
-use crate::error::{PassError, PassFailure};
+use crate::error::{PassError, PassFailure, caught};
 use crate::function_edit::{FunctionEdit, ModuleView};
 use crate::info::{Outcome, PassInfo};
 use crate::parallel::{FirstFailure, Job, Workers};
@@ -185,9 +184,9 @@ impl FunctionPass {
         let mut edit = FunctionEdit::new(tables, function);
         // The look at the result is guarded too: a pass may have left a body whose root does not exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
-        let done = scope::inherit(cx, || catch_unwind(AssertUnwindSafe(work)));
-        edit.leave_reports(cx);
-        let done = done.unwrap_or_else(|payload| Err(PassError::panic(payload)));
+        let done = scope::inherit(cx, || caught(work));
+        let left = edit.leave_reports(cx);
+        let done = done.and_then(|visited| left.map(|()| visited));
         done.map_err(|error| at_stop(tables, &function.body, error))
     }
 
@@ -284,10 +283,10 @@ impl FunctionPass {
             .map(|job| Job { size: job.1.function().body.len(), what: job })
             .collect();
         let failure = FirstFailure::none();
-        let frozen = &*tables;
+        let frozen = Frozen(tables);
         let done = workers.map(
             workers.chunks(jobs),
-            || (frozen.overlay(), cx.fork()),
+            || (frozen.0.overlay(), cx.fork()),
             |(overlay, handle), i, subjects| {
                 if failure.is_before(i) {
                     return None;
@@ -299,7 +298,7 @@ impl FunctionPass {
                 Some(done)
             },
         );
-        tables.thaw();
+        drop(frozen);
         let mut visited = Vec::new();
         let mut translated = Vec::new();
         let mut forks = Vec::new();
@@ -331,7 +330,8 @@ impl FunctionPass {
         let translate = |(done, translation): (Vec<Done<'_>>, Translation)| {
             let mut forks = Vec::new();
             for mut done in done {
-                if let Some(function) = done.function_mut() {
+                // What is taken back need not be translated, and may have ids that lead nowhere.
+                if let (Some(function), None) = (done.function_mut(), &failed) {
                     function.translate(&translation);
                 }
                 forks.extend(done.into_fork());
@@ -396,6 +396,15 @@ impl FunctionPass {
         }
         chunk.additions = overlay.take_additions();
         chunk
+    }
+}
+
+/// Tables that were frozen. They are thawed when this is dropped, by a panic too.
+struct Frozen<'a>(&'a mut Context);
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.0.thaw();
     }
 }
 

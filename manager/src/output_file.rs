@@ -78,7 +78,9 @@ impl UnfinishedFile {
     /// [`remove_unfinished_files`] comes in between.
     ///
     /// The files that were there are moved aside first. So whatever ends the process in between,
-    /// no old file is left beside a new one.
+    /// no old file is left beside a new one. If a signal that cannot be caught, such as SIGKILL,
+    /// ends it there, the old files exist only under the names that they were moved to,
+    /// `.anfora.PID.N.part` in the folders of the new ones.
     ///
     /// # Errors
     /// If one cannot have its name. The files that were there are back then.

@@ -3,7 +3,7 @@
 use anfora_ir::{Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, Module, Step};
 use rustc_hash::FxHashMap;
 
-use crate::error::PassError;
+use crate::error::{PassError, caught};
 
 /// An expression of a body as it was numbered at some time.
 #[derive(Copy, Clone)]
@@ -100,11 +100,15 @@ pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError 
     let Some(stop) = body.stop().filter(|at| is_open && at.index() < body.len()) else {
         return error;
     };
-    let (mut found, place) = name_place(cx, body, stop, Diagnostic::error(""));
-    if let Some(place) = place {
-        name_bindings(cx, body, std::iter::once((place, &mut found)));
-    }
-    match found.binding {
+    // The pass may have left a body that is so ill-formed that a walk of it panics. The error says enough then.
+    let found = caught(|| {
+        let (mut found, place) = name_place(cx, body, stop, Diagnostic::error(""));
+        if let Some(place) = place {
+            name_bindings(cx, body, std::iter::once((place, &mut found)));
+        }
+        Ok(found.binding)
+    });
+    match found.ok().flatten() {
         Some(binding) => error.or_on_binding(&binding),
         None => error,
     }

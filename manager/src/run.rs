@@ -12,7 +12,7 @@ use anfora_ir::{Diagnostic, Module, Severity};
 use crate::analyses::Analyses;
 use crate::compaction::keep;
 use crate::context::{Instruments, PassContext, lock};
-use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure};
+use crate::error::{FailureKind, MAX_NESTING, PassError, PassFailure, caught};
 use crate::info::{Outcome, PassInfo, SkipReason};
 use crate::instrument::{Instrument, PassRun, RunTime};
 use crate::left::Left;
@@ -370,7 +370,7 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         }
         if let (Ok(Outcome::Changed), Some(before), Some(analyses)) = (&result, &before, running.analysed()) {
             let carry = || analyses.carry(module, before, &pass.info().preserved);
-            let carried = catch_unwind(AssertUnwindSafe(carry)).unwrap_or_else(|p| Err(PassError::panic(p)));
+            let carried = caught(carry);
             if let Err(error) = carried {
                 result = Err(error.into());
             }
@@ -393,6 +393,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         if leaf {
             match &result {
                 Ok(Outcome::Changed) => {
+                    if let Some(session) = outer_session {
+                        session.note_changed(run.name());
+                    }
                     keep(module, outer_session.map(|s| s.edited()).as_deref_mut(), cx);
                 }
                 // What was appended and not linked goes too.
@@ -474,7 +477,7 @@ pub(crate) fn guarded<T>(
     hook: &'static str,
     call: impl FnOnce() -> Result<T, PassError>,
 ) -> Result<T, PassFailure> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(PassError::panic(payload))).map_err(|error| {
+    caught(call).map_err(|error| {
         PassFailure::new(FailureKind::Instrument { instrument: instrument.name().to_string(), hook }, error)
     })
 }

@@ -141,14 +141,15 @@ impl Pass for Repeat {
     }
 
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
-        let _guard = cx.frame().and_then(|f| f.session()).map(|session| session.repeat());
+        let session = cx.frame().and_then(|f| f.session());
+        let _guard = session.map(|session| session.repeat());
         let mut changed = false;
         // So many passes in a row have left the module as it is now.
         let mut quiet = 0;
-        // The passes that changed something in the last round.
-        let mut still: Vec<&str> = Vec::new();
+        // How many changes there were before the last round.
+        let mut changes = 0;
         for _ in 0..self.max_rounds {
-            still.clear();
+            changes = session.map_or(0, |session| session.changes());
             for pass in &self.passes {
                 if quiet == self.passes.len() {
                     break;
@@ -156,7 +157,6 @@ impl Pass for Repeat {
                 if run_pass(&**pass, module, cx)?.is_changed() {
                     changed = true;
                     quiet = 0;
-                    still.push(&pass.info().name);
                 } else {
                     quiet += 1;
                 }
@@ -166,6 +166,7 @@ impl Pass for Repeat {
             }
         }
         if self.max_rounds > 1 {
+            let still = session.map(|session| session.changed_since(changes)).unwrap_or_default();
             let names: Vec<String> = still.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("still changing after {} rounds: {}", self.max_rounds, names.join(", "));
             cx.remark(Diagnostic::new(Severity::Remark, message));

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use anfora_ir::Module;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::compaction::Edited;
 use crate::context::lock;
@@ -17,6 +17,14 @@ pub(crate) struct Session {
     edited: Mutex<Edited>,
     /// Present while passes are repeated.
     rounds: Mutex<Option<Rounds>>,
+    changes: Mutex<Changes>,
+}
+
+/// The passes that changed the module, each with the number of its last change.
+#[derive(Default)]
+struct Changes {
+    count: u64,
+    last: FxHashMap<String, u64>,
 }
 
 /// The passes that finished on a module, as pipelines write them.
@@ -68,6 +76,31 @@ impl Session {
         if let Some(rounds) = lock(&self.rounds).as_mut() {
             rounds.end(visits, module);
         }
+    }
+
+    /// Notes that a pass which is no sequence changed the module.
+    pub(crate) fn note_changed(&self, pass: &str) {
+        let mut changes = lock(&self.changes);
+        changes.count += 1;
+        let count = changes.count;
+        match changes.last.get_mut(pass) {
+            Some(last) => *last = count,
+            None => drop(changes.last.insert(pass.to_string(), count)),
+        }
+    }
+
+    /// Returns how many changes there were.
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.changes).count
+    }
+
+    /// Returns the names of the passes that changed the module after so many changes, in the order of their last ones.
+    pub(crate) fn changed_since(&self, count: u64) -> Vec<String> {
+        let changes = lock(&self.changes);
+        let mut since: Vec<(u64, &String)> =
+            changes.last.iter().map(|(name, &last)| (last, name)).filter(|&(last, _)| last > count).collect();
+        since.sort_unstable();
+        since.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
     /// How much was edited since it was last looked for dead nodes.

@@ -6,17 +6,16 @@
 //! Effect     def @g(…) { … }                =>   def @g(…, global_symbol="g") { … }     private functions too; another symbol is overwritten
 //!            def private @g(…, Primitive=1) =>   def private @Pg(…, Primitive=1, global_symbol="Pg")
 //!                                                where the module has P: what is compiled as one gets the prefix, in its symbol and in
-//!                                                its name; a public one keeps its name
+//!                                                its name, unless its name begins with P; a public one keeps its name, and gets the
+//!                                                prefix in its symbol in any case
 //! Linkage    A function with a symbol is external: no pass removes it from then on.
 //! Not done   Declarations are symbols of others and stay as they are; so do functions that are values of attributes.
-//! Cost       Constant for each function. Idempotent.
+//! Cost       Constant for each function. Idempotent. A run before the module has P changes nothing of what a run with P gives.
 //!
 //! before     def private @g(%x: int32) {        after   def private @g(%x: int32, global_symbol="g") {
 //!              negative(%x)                               negative(%x)
 //!            }                                          }
 //! ```
-
-use std::cmp::Reverse;
 
 use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};
 use anfora_manager::register_pass;
@@ -42,7 +41,7 @@ register_pass! {
 
 /// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how many had another or
 /// none. If the module has the attribute [`SYSTEM_LIB_PREFIX`], Primitive functions get that in front: in the symbol,
-/// and, if they are private, in their name too.
+/// and, if they are private, in their name too. A private one whose name begins with it is left with its name.
 ///
 /// # Errors
 /// If the prefix is not a string, or two functions would get one symbol. The module may be half rewritten then.
@@ -57,18 +56,13 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
         if !function.is_definition() {
             continue;
         }
-        let old = match cx.find_attr(function.attrs, GLOBAL_SYMBOL).map(|id| cx.attrs.get(id)) {
-            Some(&Attr::Str(symbol)) => Some(symbol),
-            _ => None,
-        };
+        let old = function.global_symbol(cx);
         if !prefix.is_empty() && is_primitive(cx, function) {
-            // A private function that an earlier run has renamed has its symbol as its name.
-            let is_done = name.starts_with(&prefix) && old.is_some_and(|old| cx.names.get(old) == name);
-            if !is_done {
+            let private = function.global().filter(|_| function.visibility == Visibility::Private);
+            // The symbol of a private function cannot tell whether this run or an earlier one gave the prefix.
+            if private.is_none() || !name.starts_with(&prefix) {
                 name.insert_str(0, &prefix);
-                if let (Visibility::Private, Some(global)) = (function.visibility, function.global()) {
-                    renamed.push((global, name.clone()));
-                }
+                renamed.extend(private.map(|global| (global, name.clone())));
             }
         }
         let symbol = cx.names.intern(&name);
@@ -82,8 +76,6 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
             attached += 1;
         }
     }
-    // A function whose present name another one gets has the longer new name, and so makes room first.
-    renamed.sort_by_key(|(_, name)| Reverse(name.len()));
     for (global, name) in renamed {
         let id = module.cx.names.intern(&name);
         if !module.rename(global, id) {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anfora_interp::{
-    Agreement, Arguments, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
+    Agreement, Arguments, Cost, Draw, EvalError, EvalErrorKind, Interpreter, Limits, Numbers, Outcome as Evaluated,
 };
-use anfora_ir::{Attr, Context, Diagnostic, Function, FunctionKey, GLOBAL_SYMBOL, Module, Severity, Visibility};
+use anfora_ir::{Context, Diagnostic, Function, FunctionKey, Module, Severity, Visibility};
 use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
 use rustc_hash::FxHashMap;
 
@@ -146,10 +146,7 @@ fn by_symbol(module: &Module) -> BySymbol<'_> {
 }
 
 fn symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
-    match *cx.attrs.get(cx.find_attr(function.attrs, GLOBAL_SYMBOL)?) {
-        Attr::Str(symbol) => Some(cx.names.get(symbol)),
-        _ => None,
-    }
+    function.global_symbol(cx).map(|symbol| cx.names.get(symbol))
 }
 
 #[derive(Clone)]
@@ -166,7 +163,7 @@ struct Case {
 
 /// Limits of a run.
 const LIMITS: Limits = Limits { steps: 1 << 22, work: 1 << 36, bytes: 1 << 30 };
-/// All runs that are made of one module take no more steps than so many times those of one run.
+/// All runs that are made of one module take no more steps and work than so many times those of one run.
 const RUNS_OF_ONE: u64 = 16;
 /// A pass may make a run so many times slower, and few steps more; and let it take so many times the bytes that a run may take before.
 const SLOWER: u64 = 16;
@@ -194,7 +191,7 @@ impl CheckMeaning {
         CheckMeaning { seed, ..self }
     }
 
-    /// Lets each run take so much. All functions together take at most sixteen times the steps.
+    /// Lets each run take so much. All functions together take at most sixteen times the steps and the work.
     #[must_use]
     pub fn limits(self, limits: Limits) -> CheckMeaning {
         CheckMeaning { limits, ..self }
@@ -205,6 +202,11 @@ impl CheckMeaning {
         self.lock().checked
     }
 
+    /// What could not be told so far, in words: each once, sorted.
+    pub fn notes(&self) -> Vec<String> {
+        self.lock().noted.iter().cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // What is known is put in whole, so a panic of another holder does not matter.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -212,14 +214,14 @@ impl CheckMeaning {
 
     /// What a module comes to, with a run for each input that is drawn.
     fn meaning_of(&self, module: &Module, notes: &mut Notes<'_>) -> Meaning {
-        let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
+        let mut left = self.limits_of_all();
         let mut meaning = Meaning::new();
         for (key, function) in module.functions() {
             if !function.is_external(&module.cx) || !function.is_definition() {
                 continue;
             }
             let name = module.name(key);
-            if left == 0 {
+            if left.steps == 0 || left.work == 0 {
                 notes.note(name, "all functions together take too many steps");
                 continue;
             }
@@ -231,7 +233,8 @@ impl CheckMeaning {
                 }
             };
             let external = External::new(module, key, function);
-            let entry = self.run(module, external, inputs, |_| self.limits, &mut left);
+            let cases = inputs.into_iter().map(|i| self.run(module, &external, i, self.limits, &mut left)).collect();
+            let entry = Entry { function: external, cases };
             entry.note_failures(notes);
             meaning.push(entry);
         }
@@ -269,28 +272,23 @@ impl CheckMeaning {
         }
     }
 
-    fn run(
-        &self,
-        module: &Module,
-        function: External,
-        inputs: Vec<Input>,
-        limits: impl Fn(usize) -> Limits,
-        left: &mut u64,
-    ) -> Entry {
-        let mut cases = Vec::new();
-        for (i, input) in inputs.into_iter().enumerate() {
-            let limits = limits(i);
-            let steps = limits.steps.min(*left);
-            let Arguments { values, list } = input.arguments.clone();
-            let result = Interpreter::new(module).limits(Limits { steps, ..limits }).seed(self.seed).call(
-                &function.name,
-                values,
-                &list,
-            );
-            *left -= result.as_ref().map_or_else(|e| if is_limit(e) { steps } else { 0 }, |o| o.steps).min(*left);
-            cases.push(Case { input, result });
-        }
-        Entry { function, cases }
+    /// Returns what all runs of one module may take.
+    fn limits_of_all(&self) -> Cost {
+        let Limits { steps, work, .. } = self.limits;
+        Cost { steps: steps.saturating_mul(RUNS_OF_ONE), work: work.saturating_mul(RUNS_OF_ONE) }
+    }
+
+    /// Calls a function, within the limits and what is left for all runs.
+    fn run(&self, module: &Module, function: &External, input: Input, limits: Limits, left: &mut Cost) -> Case {
+        let limits = Limits { steps: limits.steps.min(left.steps), work: limits.work.min(left.work), ..limits };
+        let Arguments { values, list } = input.arguments.clone();
+        let interpreter = Interpreter::new(module).limits(limits).seed(self.seed);
+        let (result, cost) = interpreter.call_counting(&function.name, values, &list);
+        left.steps = left.steps.saturating_sub(cost.steps);
+        let is_spent =
+            limits.work == left.work && matches!(&result, Err(e) if matches!(e.kind, EvalErrorKind::Work(_)));
+        left.work = if is_spent { 0 } else { left.work.saturating_sub(cost.work) };
+        Case { input, result }
     }
 
     /// What the module comes to after a pass, held against what it came to before.
@@ -303,6 +301,9 @@ impl CheckMeaning {
         checked: &mut Checked,
     ) -> Result<Meaning, PassError> {
         let mut after: Meaning = Vec::new();
+        // What runs that are compared may take together, and what the others may take.
+        let mut free = self.limits_of_all();
+        let mut left = Cost { steps: u64::MAX, work: free.work.saturating_mul(SLOWER) };
         let symbols = by_symbol(module);
         for entry in before {
             let External { linkage, name, signature } = &entry.function;
@@ -315,23 +316,25 @@ impl CheckMeaning {
             let name = module.name(key);
             if external.signature != *signature {
                 notes.note(name, "the pass changes its parameters, so that its results cannot be compared");
-                let inputs = self.inputs(module, function).unwrap_or_default();
-                let mut left = self.limits.steps.saturating_mul(RUNS_OF_ONE);
-                after.push(self.run(module, external, inputs, |_| self.limits, &mut left));
+                let inputs = self.inputs(module, function).unwrap_or_default().into_iter();
+                let cases = inputs.map(|i| self.run(module, &external, i, self.limits, &mut free)).collect();
+                after.push(Entry { function: external, cases });
                 continue;
             }
-            let inputs: Vec<Input> = entry.cases.iter().map(|c| c.input.clone()).collect();
-            // A pass may make programs slower, and larger, but not without end.
-            let limits = |i: usize| match &entry.cases[i].result {
-                Ok(ran) => Limits {
-                    steps: ran.steps.saturating_mul(SLOWER).saturating_add(FEW_STEPS),
-                    work: self.limits.work.saturating_mul(SLOWER),
-                    bytes: self.limits.bytes.saturating_mul(LARGER),
-                },
-                Err(_) => self.limits,
+            let again = |case: &Case| match &case.result {
+                // A pass may make programs slower, and larger, but not without end.
+                Ok(ran) => {
+                    let limits = Limits {
+                        steps: ran.steps.saturating_mul(SLOWER).saturating_add(FEW_STEPS),
+                        work: self.limits.work.saturating_mul(SLOWER),
+                        bytes: self.limits.bytes.saturating_mul(LARGER),
+                    };
+                    self.run(module, &external, case.input.clone(), limits, &mut left)
+                }
+                Err(_) => self.run(module, &external, case.input.clone(), self.limits, &mut free),
             };
-            let mut left = u64::MAX;
-            let ran = self.run(module, external, inputs, limits, &mut left);
+            let cases = entry.cases.iter().map(again).collect();
+            let ran = Entry { function: external, cases };
             for (old, new) in entry.cases.iter().zip(&ran.cases) {
                 let Ok(expected) = &old.result else { continue };
                 checked.runs += 1;

@@ -68,7 +68,7 @@ pub struct Folded {
     pub branches: usize,
     /// Bytes of the literals that were made.
     pub growth: usize,
-    /// Steps of the kernels that ran.
+    /// Steps of the kernels that ran, also of those that failed.
     pub work: u64,
     /// Why calls on constants were not folded. At most [`Folded::MAX_REMARKS`].
     pub remarks: Vec<Diagnostic>,
@@ -135,16 +135,14 @@ impl Pass {
             bytes: self.budget.per_call.unwrap_or(usize::MAX).min(left.unwrap_or(usize::MAX)),
             steps: self.budget.work.saturating_sub(self.result.work),
         };
-        let result = {
+        let Evaluated { results, steps } = {
             let constants: SmallVec<[Option<&Literal>; 4]> =
                 literals.iter().map(|l| l.map(|l| s.cx.literals.get(l))).collect();
             evaluate_op(s.cx, op, attrs, &constants, s.body.ty(value), limits)
         };
-        match result {
-            Ok(Evaluated { results, steps }) => {
-                self.result.work += steps;
-                self.replace(s, site, value, results)
-            }
+        self.result.work += steps;
+        match results {
+            Ok(results) => self.replace(s, site, value, results),
             Err(why) => {
                 self.remark(s, site, op, why);
                 Outcome::Keep

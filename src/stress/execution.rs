@@ -81,6 +81,7 @@ pub(super) const ROWS: &[Row] = &[
             "interp::Interpreter::new",
             "interp::Interpreter::run",
             "interp::Interpreter::call",
+            "interp::Interpreter::call_counting",
             "interp::Values::tensor",
             "interp::Values::tuple",
             "interp::Values::text",
@@ -161,7 +162,7 @@ fn returned_module(mut module: Module) -> Done {
     let adds = ModulePass::returning("Adds", 0, |module, _| {
         let mut new = module.clone();
         let last = new.order().last().copied().ok_or("there is a function")?;
-        anfora_visit::copy_function(&mut new, last, "one_more").map_err(PassError::from_error)?;
+        anfora_visit::copy_function(&mut new, last, "one_more")?;
         Ok(new)
     });
     let same = ModulePass::returning("Same", 0, |module, _| Ok(module.clone()));
@@ -278,11 +279,13 @@ fn interpret(module: Module) -> Done {
     // Most of these programs run each of their bindings a few times; the random one loops as well, and may be cut off.
     let limits = Limits { steps: 50_000_000, ..Limits::default() };
     let interpreter = Interpreter::new(&module).limits(limits);
-    let outcome = match interpreter.call("main", values, &arguments) {
+    let (result, cost) = interpreter.call_counting("main", values, &arguments);
+    let outcome = match result {
         Ok(outcome) => outcome,
         Err(e) if e.kind == EvalErrorKind::Steps(limits.steps) => return Ok(()),
         Err(e) => return Err(e.to_string()),
     };
+    ensure(cost.steps == outcome.steps, "the steps of a run are counted once")?;
     let text = outcome.values.text(outcome.result, 16);
     ensure(!text.is_empty() && outcome.same(&outcome), "a result can be shown, and equals itself")?;
     ensure(Agreement::Within(0.1).holds(&outcome, &outcome), "and is near itself")?;

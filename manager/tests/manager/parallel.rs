@@ -238,6 +238,40 @@ fn a_panic_on_a_thread_is_an_error_of_the_pass() {
     assert_eq!(rewrites.apply(&mut m, &cx).unwrap(), Outcome::Changed);
 }
 
+/// What a pass reports is named when the pass is done with the function.
+#[test]
+fn a_panic_where_reports_are_named_is_an_error_of_the_function() {
+    let pass = || {
+        // A name of other tables, which those of the module do not have.
+        let mut other = module_of(&[]);
+        let foreign = (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last();
+        FunctionPass::new("dangling", 0, move |func, _, _| {
+            rewrite(func)?;
+            if number(func) == 300 {
+                let body = &mut func.function.body;
+                let root = body.root();
+                let ty = body.type_of(root);
+                let fields = body.push_operands(&[]);
+                let value = body.push(Expr::Tuple(fields), ty, None);
+                let var = body.push_var(foreign, Default::default(), ty, None);
+                let first = body.push(Expr::Let { var, value, body: root, flags: Default::default() }, ty, None);
+                body.set_root(first);
+                func.remark(value, "looked at");
+            }
+            Ok(())
+        })
+    };
+    let (result, text, _, remarks, _) = same_on_all_numbers_of_threads(pass);
+    assert!(result.contains("panicked") && result.contains("@f300"), "{result}");
+    assert_eq!(remarks.len(), 1);
+    let before = many();
+    assert!(text == before.to_string() + &snapshot(&before));
+    let (cx, mut m) = (context(2), many());
+    assert!(pass().apply(&mut m, &cx).is_err());
+    let rewrites = FunctionPass::new("rewrite", 0, |func, _, _| rewrite(func));
+    assert_eq!(rewrites.apply(&mut m, &cx).unwrap(), Outcome::Changed);
+}
+
 #[test]
 fn messages_and_counts_are_in_program_order() {
     let (_, _, _, remarks, counts) = same_on_all_numbers_of_threads(|| {

@@ -8,7 +8,7 @@ use anfora_manager::{
 };
 use fastrand::Rng;
 
-use crate::support::{Log, add_function, bump, empty_module, module, set_bumps, snapshot, unverified};
+use crate::support::{Log, add_function, bump, empty_module, idle, module, set_bumps, snapshot, unverified};
 
 fn repeat(passes: Vec<Arc<dyn Pass>>) -> Repeat {
     Repeat::new(passes, 8).unwrap()
@@ -463,4 +463,26 @@ fn random_repetitions_are_the_same_with_skipping_and_threads() {
             }
         }
     }
+}
+
+#[test]
+fn a_remark_names_each_pass_that_still_changes_once() {
+    let named = |name: &str, passes: Vec<Arc<dyn Pass>>| -> Arc<dyn Pass> {
+        Arc::new(Sequential::named(PassInfo::new(name, 0), passes).unwrap())
+    };
+    let remarks = |passes: Vec<Arc<dyn Pass>>| -> Vec<String> {
+        let cx = unverified().build().unwrap();
+        Repeat::new(passes, 3).unwrap().apply(&mut module(), &cx).unwrap();
+        cx.take_remarks().iter().map(|r| r.diagnostic.message.clone()).collect()
+    };
+    let a: Arc<dyn Pass> = Arc::new(bump("a"));
+    let idle: Arc<dyn Pass> = Arc::new(idle("idle", 0));
+    let first = once(|module| set_bumps(module, 100));
+    let inner = named("inner", vec![idle.clone(), Arc::new(bump("b"))]);
+    let passes = vec![a.clone(), first, named("outer", vec![inner.clone(), idle]), a.clone()];
+    assert_eq!(remarks(passes), ["still changing after 3 rounds: `b`, `a`"]);
+    // A repetition in a repetition names its own.
+    let nested: Arc<dyn Pass> = Arc::new(Repeat::new(vec![inner], 2).unwrap());
+    let within = "still changing after 2 rounds: `b`";
+    assert_eq!(remarks(vec![a, nested]), [within, within, within, "still changing after 3 rounds: `a`, `b`"]);
 }

@@ -129,7 +129,7 @@ fn an_operator_that_the_module_does_not_know_is_told() {
         let mut rows = anfora_ir::OpRegistry::new();
         let rule = |call: &mut anfora_ir::TypeCall<'_>| Ok(call.cx.types.unit());
         let row = anfora_ir::OpDef::new("negatte", "", anfora_ir::Arity::exactly(0), rule);
-        rows.register(row).map_err(PassError::from_error)?;
+        rows.register(row)?;
         let text = "def @f() { negatte() }";
         Ok(parse_module(Source::new("elsewhere", text), Arc::new(rows))?)
     });

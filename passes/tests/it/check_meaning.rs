@@ -151,6 +151,27 @@ fn what_cannot_be_told_is_noted() {
     assert_eq!(check.checked(), Checked { passes: 1, runs: 2, notes: 4 });
 }
 
+/// All runs together take so much time at most, whether they come to an end or fail.
+#[test]
+fn the_work_of_all_runs_is_bounded() {
+    for tail in ["%b", "let %c = assert(false); %b"] {
+        // Some two thousand steps of kernels for each of two runs, and few of the interpreter.
+        let function = |i: usize| {
+            format!(
+                "def @f{i}(%x: Tensor[(10, 10), float32]) {{ let %a = matmul(%x, %x); let %b = multiply(%a, 2f); {tail} }}\n"
+            )
+        };
+        let mut module = parse(&(0..100).map(function).collect::<String>());
+        let check = Arc::new(CheckMeaning::new().limits(Limits { work: 4000, ..Limits::default() }));
+        let cx = context(&check);
+        // Whatever it does to the functions that could not be run, nobody is told.
+        set_constant("Same", 2.0).apply(&mut module, &cx).unwrap();
+        let unchecked =
+            check.notes().iter().filter(|n| n.ends_with("all functions together take too many steps")).count();
+        assert!((50..95).contains(&unchecked), "{unchecked}");
+    }
+}
+
 #[test]
 fn other_parameters_are_noted_and_later_passes_checked() {
     let mut module = parse("def @main(%x: float32, %y: float32) { multiply(%x, add(%y, 2f)) }");

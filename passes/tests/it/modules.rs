@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora_ir::{Attr, DType, FunctionBuilder, Module, Purity, Source, Visibility, parse_module};
 use anfora_manager::{Outcome, PassContext, PassRegistry, parse_pipeline, run_pass};
-use anfora_passes::eliminate_dead_code;
+use anfora_passes::{attach_global_symbol, eliminate_dead_code};
 
 fn registry() -> Arc<PassRegistry> {
     let mut registry = PassRegistry::new();
@@ -96,4 +96,26 @@ fn passes_run_at_their_level_and_say_what_they_did() {
     let cx = PassContext::builder().registry(registry.clone()).opt_level(2).build().unwrap();
     assert_eq!(run_pass(&pipeline, &mut module, &cx).unwrap(), Outcome::Changed);
     assert_eq!(run_pass(&pipeline, &mut module, &cx).unwrap(), Outcome::Unchanged);
+}
+
+#[test]
+fn symbols_are_the_same_whenever_the_module_gets_its_prefix() {
+    let program = "def @main(%x: int32) { @Pg(@g(@Ppublic(@public(%x)))) }
+        def private @Pg(%x: int32, Primitive=1) { abs(%x) }
+        def private @g1(%x: int32, Primitive=1) { negative(%x) }
+        def private @g(%x: int32) { @g1(%x) }
+        def @Ppublic(%x: int32, Primitive=1) { abs(%x) }
+        def @public(%x: int32, Primitive=1) { negative(%x) }";
+    let attached = |text: &str| {
+        let mut module = parse_module(Source::new("m", text), anfora_ops::standard()).unwrap();
+        attach_global_symbol(&mut module).unwrap();
+        module.to_text()
+    };
+    let with_prefix = |text: &str| attached(&format!("#![system_lib_prefix=\"P\"]\n{text}"));
+    let once = with_prefix(program);
+    for name in ["Pg\"", "Pg1\"", "g\"", "PPpublic\"", "Ppublic\""] {
+        assert!(once.contains(&format!("global_symbol=\"{name}")), "{once}");
+    }
+    assert_eq!(with_prefix(&attached(program)), once);
+    assert_eq!(attached(&once), once);
 }

@@ -154,7 +154,7 @@ fn add_abs(opt_level: u8) -> ModulePass {
     ModulePass::returning("module_pass_test", opt_level, |module, _| {
         let mut new = parsed(MY_ABS);
         for (key, _) in module.functions() {
-            new.take_function(module, key, module.name(key)).map_err(PassError::from_error)?;
+            new.take_function(module, key, module.name(key))?;
         }
         Ok(new)
     })
@@ -227,7 +227,7 @@ impl Pass for TestReplaceFunc {
         for key in module.order().to_vec() {
             let name = module.name(key).to_string();
             module.remove(&[key]);
-            module.take_function(&self.new_func, self.new_func.order()[0], &name).map_err(PassError::from_error)?;
+            module.take_function(&self.new_func, self.new_func.order()[0], &name).map_err(PassError::from)?;
         }
         Ok(Outcome::Changed)
     }
