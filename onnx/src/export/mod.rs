@@ -8,6 +8,7 @@ mod data;
 mod functions;
 mod graph;
 mod graph_meta;
+mod kinds;
 mod names;
 mod node;
 mod opening;
