@@ -237,9 +237,29 @@ mod unix {
     #[test]
     fn a_signal_in_mid_write_leaves_the_old_file_and_nothing_else() {
         let dir = Scratch::new("signals");
-        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-            assert_eq!(killed_in_mid_write(&dir, "", &[signal]), Some(number), "{signal}");
+        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+            assert_eq!(killed_in_mid_write(&dir, "ulimit -c 0;", &[signal]), Some(number), "{signal}");
         }
+    }
+
+    #[test]
+    fn a_file_larger_than_files_may_be_is_an_error() {
+        let dir = Scratch::new("file-size");
+        let program = dir.file("large.anf", "def @main() { dense<Tensor[(100000,), float32]>[1] }");
+        let output = dir.path("out");
+        fs::create_dir_all(&output).unwrap();
+        fs::write(dir.join("out/output_0.npy"), "old").unwrap();
+        // In blocks of 512 or of 1024 bytes: less than the 400,000 of the output.
+        let script = "ulimit -c 0; ulimit -f 100; exec \"$@\"";
+        let run = Command::new("sh")
+            .args(["-c", script, "sh", env!("CARGO_BIN_EXE_anfora"), "run", &program, "-o", &output])
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{}: {said}", run.status);
+        assert!(said.contains("cannot write") && said.contains("output_0.npy"), "{said}");
+        assert_eq!(fs::read_to_string(dir.join("out/output_0.npy")).unwrap(), "old");
+        assert_eq!(names(Path::new(&output)), ["output_0.npy"]);
     }
 
     // Other systems do not say to safe code which signals are ignored.
