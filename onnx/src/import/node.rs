@@ -630,10 +630,8 @@ impl<'a> Importer<'_, 'a> {
         if is_output {
             graph.contradicted.extend(is_wrong.then_some(id));
         } else {
-            let info = if is_wrong { self.corrected(*info, found) } else { *info };
-            let says_more = self.says_more(&info, found);
-            let cx = self.builder.cx();
-            let attr = if says_more { encoded_attr(cx, &info) } else { cx.attr(Attr::Bool(true)) };
+            let more = self.more_than(&info, found, is_wrong);
+            let attr = more.unwrap_or_else(|| self.builder.cx().attr(Attr::Bool(true)));
             meta.push((keys::INFO, attr));
         }
     }
