@@ -148,7 +148,19 @@ fn symbol_name(cx: &Context, names: &SymbolNames, symbol: SymbolId) -> String {
     names.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether no value is of both types.
+/// Returns the kind of value that a message states, if that is not a tensor: there is no such type here.
+pub(crate) fn other_kind(proto: &TypeProto) -> Option<&'static str> {
+    match &proto.value {
+        Some(Value::SequenceType(_)) => Some("a sequence"),
+        Some(Value::MapType(_)) => Some("a map"),
+        Some(Value::OptionalType(_)) => Some("a value that may be missing"),
+        Some(Value::OpaqueType(_)) => Some("a value of an opaque type"),
+        // A sparse tensor has the elements of a tensor.
+        Some(Value::TensorType(_) | Value::SparseTensorType(_)) | None => None,
+    }
+}
+
+/// Whether no value is of both types, as far as they are those of tensors.
 pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
     let (Type::Tensor(a), Type::Tensor(b)) = (cx.types.get(a), cx.types.get(b)) else { return false };
     if a.dtype != b.dtype {

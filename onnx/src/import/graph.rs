@@ -495,7 +495,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                 None => cx.types.any(),
             };
             let found = constant.map_or(stated, |c| cx.literal_type(c));
-            let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
+            let is_wrong = self.warn_of_contradiction(&info, stated, found);
             if is_constant {
                 let infos = self.more_than(&info, found, is_wrong);
                 open.infos.extend(infos);
@@ -609,7 +609,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             {
                 let found = self.builder.body().ty(value.expr);
                 let stated = self.stated_type(&info);
-                let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
+                let is_wrong = self.warn_of_contradiction(&info, stated, found);
                 if self.builder.body().as_literal(value.expr).is_some() {
                     let infos = self.more_than(&info, found, is_wrong);
                     open.infos.extend(infos);
@@ -674,7 +674,7 @@ impl<'m, 'a> Importer<'m, 'a> {
             let stated = self.stated_type(info);
             let name = self.builder.cx().names.intern(info.name());
             // The node that computes it may have been warned of.
-            let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info.name(), stated, found);
+            let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info, stated, found);
             let infos = self.more_than(info, found, is_wrong);
             graph.output_infos.extend(infos);
         }

@@ -9,7 +9,7 @@ use super::graph::Importer;
 use super::kept::{Kept, KeptList, KeptNodes};
 use crate::attributes::encoded_attr;
 use crate::proto::{NodeProto, ValueInfoProto};
-use crate::types::{Binding, contradict, proto_of, says_no_more, type_of};
+use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
 
 /// Warnings and kept nodes of a file, by the graph that they are of: those of a copy of a function
 /// count when the copy is finished, and not at all if it fails.
@@ -125,12 +125,14 @@ impl Importer<'_, '_> {
 
     /// Warns, at the node or the graph in hand, of a statement of the file that the value
     /// contradicts. Returns true if it does.
-    pub(super) fn warn_of_contradiction(&mut self, name: &str, stated: TypeId, found: TypeId) -> bool {
+    pub(super) fn warn_of_contradiction(&mut self, info: &ValueInfoProto, stated: TypeId, found: TypeId) -> bool {
         let cx = self.builder.cx();
-        if !contradict(cx, stated, found) {
+        let kind = info.r#type.as_ref().and_then(other_kind).filter(|_| cx.types.as_tensor(found).is_some());
+        if kind.is_none() && !contradict(cx, stated, found) {
             return false;
         }
-        let (found, stated) = (cx.type_text(found), cx.type_text(stated));
+        let stated = kind.map_or_else(|| cx.type_text(stated), str::to_owned);
+        let (name, found) = (info.name(), cx.type_text(found));
         self.warnings.push(Warning {
             message: format!("`{name}` is {found}, but the file says {stated}"),
             help: "what the file says is left out; `onnx.shape_inference` writes types that fit",

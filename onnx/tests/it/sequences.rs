@@ -2,12 +2,12 @@
 
 use anfora_onnx::proto::type_proto::Value;
 use anfora_onnx::proto::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
-use anfora_onnx::{ExportOptions, export};
+use anfora_onnx::{ExportOptions, ImportOptions, export, import};
 use bytes::Bytes;
 use prost::Message;
 
 use crate::models::{
-    BOOL, FLOAT, INT64, again, float, graph, graph_attribute, info, model, node, read, tensor_type, typed,
+    BOOL, FLOAT, INT64, again, float, graph, graph_attribute, info, model, node, read, tensor_type, typed, write,
 };
 
 /// The encoded message that has a type as its first field: what a sequence or an optional value consists of.
@@ -101,4 +101,30 @@ fn a_model_that_gives_a_sequence_twice_needs_a_version_that_can() {
     assert_eq!(again(&of(14)), of(14));
     let refused = export(&read(&of(13)), &ExportOptions::default()).expect_err("no node of version 13 does that");
     assert!(refused.to_string().contains("Identity") && refused.to_string().contains("14"), "{refused}");
+}
+
+#[test]
+fn a_tensor_that_is_stated_as_something_else_is_written_as_a_tensor() {
+    let map = Value::MapType(Bytes::from_static(&[0x08, 7]));
+    for (value, words) in [
+        (Value::SequenceType(of_floats()), "a sequence"),
+        (Value::OptionalType(of_floats()), "a value that may be missing"),
+        (map, "a map"),
+    ] {
+        // By a node that becomes an operator of ours, and by one that is kept.
+        for op in ["Relu", "Softplus"] {
+            let nodes = vec![node(op, &["x"], &["a"], vec![]), node(op, &["a"], &["y"], vec![])];
+            let mut m = model(17, graph("g", nodes, vec![float("x", &[3])], vec![typed_as("y", value.clone())]));
+            m.graph.as_mut().expect("a graph").value_info = vec![typed_as("a", value.clone())];
+            let imported = import(m.encode_to_vec().into(), &ImportOptions::default()).expect("it can be read");
+            let messages: Vec<&str> = imported.warnings.iter().map(|w| w.message.as_str()).collect();
+            assert_eq!(messages.len(), 2, "{op}: {messages:?}");
+            for (message, name) in messages.iter().zip(["`a`", "`y`"]) {
+                let expected = format!("{name} is Tensor[(3,), float32], but the file says {words}");
+                assert!(message.ends_with(&expected), "{op}: {message}");
+            }
+            let written = write(&imported.module).graph.expect("a graph");
+            assert_eq!((written.output, written.value_info), (vec![float("y", &[3])], vec![float("a", &[3])]));
+        }
+    }
 }
