@@ -56,10 +56,17 @@ pub(crate) struct Loaded {
     pub(crate) module: Module,
     /// Nodes of the ONNX file, those of subgraphs included.
     pub(crate) onnx_nodes: Option<usize>,
-    /// The nodes of the ONNX file that have no meaning in operators of ours.
+    /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers that no constant of ours can hold.
     pub(crate) kept: Vec<KeptNodes>,
     /// Warnings about the ONNX file; they are printed already.
     pub(crate) warnings: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Returns how many nodes of the ONNX file are kept as they are.
+    pub(crate) fn kept_nodes(&self) -> usize {
+        self.kept.iter().filter(|k| !k.is_initializer).map(|k| k.count).sum()
+    }
 }
 
 /// Reads a module. Prints what is wrong in it and does not keep it from being read.

@@ -92,6 +92,7 @@ impl Opt {
         self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
         let loaded = file::load(&self.input, self.from)?;
+        let kept_nodes = loaded.kept_nodes();
         let mut module = loaded.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
@@ -121,7 +122,6 @@ impl Opt {
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
-            let kept_nodes = loaded.kept.iter().map(|k| k.count).sum();
             let sizes =
                 Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes], kept_nodes };
             let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };

@@ -9,6 +9,31 @@ const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
   %c
 }";
 
+/// Its initializer has two strings, of which the second is not UTF-8.
+const NO_TEXT: &str = r#"#![onnx_ir_version=8, onnx_opsets=[["", 17]]]
+
+#[onnx_graph="g", onnx_outputs=["k", "z"]]
+def @main(%x: Tensor[(3, 4), float32]) -> (Tensor[(2,), string], Tensor[(3, 4), float32]) {
+  #[onnx_metadata=[["anfora.initializer", ""]]]
+  let %k: Tensor[(2,), string] = onnx.Constant(onnx_raw=[dense<Tensor[(23,), uint8]>"0x0A0576616C75652A0B080210083201613202FFFEA00104"]);
+  let %z = nn.relu(%x);
+  (%k, %z)
+}"#;
+
+#[test]
+fn an_initializer_that_is_kept_is_said_to_be_one() {
+    let dir = Scratch::new("initializer");
+    let model = dir.onnx("text", NO_TEXT);
+    let (out, _) = ends(anfora(&["check", &model]), 0);
+    let expected = "kept nodes    0\n  initializer `k`: element 1 is not UTF-8 text\n";
+    assert!(out.ends_with(expected), "{out}");
+    let (out, _) = ends(anfora(&["check", &model, "--stats=json"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let kept =
+        serde_json::json!([{ "initializer": true, "reason": "element 1 is not UTF-8 text", "first": "k", "count": 1 }]);
+    assert_eq!(json["kept"], kept);
+}
+
 #[test]
 fn what_is_kept_is_said_with_the_reason_and_the_place() {
     let dir = Scratch::new("kept");
