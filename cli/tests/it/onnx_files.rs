@@ -226,3 +226,30 @@ fn weights_come_from_files() {
     let (_, err) = ends(anfora(&["opt", &program, "--quiet", "--passes", &bind(&dir.path("none.npy"))]), 1);
     assert!(err.contains("cannot read") && err.contains("none.npy") && err.contains("No such file"), "{err}");
 }
+
+#[test]
+fn a_dimension_goes_by_its_name_in_the_file() {
+    let dir = Scratch::new("file-dims");
+    let text = r#"#[onnx_dimensions=[["batch_size", "batch size"], ["n_1", "n"]]]
+def @main(%x: Tensor[(batch_size, n_1), float32]) { negative(%x) }"#;
+    let model = dir.onnx("model", text);
+    for name in ["batch size", "batch_size"] {
+        let dims = [&format!("--dim={name}=4"), "--dim=n=3"];
+        let (out, _) = ends(anfora(&["run", &model, dims[0], dims[1]]), 0);
+        assert!(out.contains("[4, 3]"), "{name}: {out}");
+        let (out, _) = ends(anfora(&["opt", &model, "--to", "anf", dims[0], dims[1]]), 0);
+        assert!(out.contains("%x: Tensor[(4, 3), float32]"), "{name}: {out}");
+    }
+    for command in ["run", "opt"] {
+        let (_, err) = ends(anfora(&[command, &model, "--dim=batch size=4", "--dim=batch_size=5"]), 1);
+        assert!(err.contains("`batch_size` was already given as 4"), "{err}");
+    }
+}
+
+#[test]
+fn an_extent_is_not_left_out_and_no_error_shows_what_nobody_wrote() {
+    let (_, err) = ends(anfora(&["opt", "-", "--dim", "n=4", "--quiet", "--disable", "BindSymbols"]), 2);
+    assert!(err.contains("--dim") && err.contains("--disable"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--dim", "n=4", "--passes", "Fold"]), 2);
+    assert!(err.contains("\nFold\n^"), "{err}");
+}
