@@ -14,8 +14,9 @@ use crate::types;
 
 /// Parses, infers types and verifies a program; prints what form it is in and how much there is of it.
 ///
-/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and why: they
-/// are kept as they are, and cannot be run. Faults of the file that do not keep it from being read
+/// Of an ONNX file it also lists the nodes that have no meaning in operators of ours, and the
+/// initializers that no constant of ours can hold, and why: they are kept as they are, and cannot be
+/// run. Faults of the file that do not keep it from being read
 /// are printed to standard error.
 #[derive(Args)]
 pub(crate) struct Check {
@@ -41,8 +42,13 @@ enum Stats {
 }
 
 fn kept_json(kept: &KeptNodes) -> serde_json::Value {
-    let KeptNodes { domain, op_type, version, reason, first, count } = kept;
-    json!({ "domain": domain, "op_type": op_type, "version": version, "reason": reason, "first": first, "count": count })
+    let KeptNodes { domain, op_type, is_initializer, version, reason, first, count } = kept;
+    match is_initializer {
+        true => json!({ "initializer": true, "reason": reason, "first": first, "count": count }),
+        false => json!({
+            "domain": domain, "op_type": op_type, "version": version, "reason": reason, "first": first, "count": count
+        }),
+    }
 }
 
 impl Check {
@@ -87,8 +93,7 @@ impl Check {
                 }
                 if let Some(nodes) = loaded.onnx_nodes {
                     writeln!(out, "{:13} {nodes}", "ONNX nodes")?;
-                    let kept: usize = loaded.kept.iter().map(|k| k.count).sum();
-                    writeln!(out, "{:13} {kept}", "kept nodes")?;
+                    writeln!(out, "{:13} {}", "kept nodes", loaded.kept_nodes())?;
                 }
                 for kept in &loaded.kept {
                     writeln!(out, "{}", wrapped(&kept.to_string(), 2, 4))?;

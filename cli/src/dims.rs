@@ -3,6 +3,8 @@
 use std::hash::Hash;
 
 use anfora::ir::{Dim, Function, Literal, Module, SymbolId, did_you_mean};
+use anfora::onnx::file_dimensions;
+
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::by_name::ByName;
@@ -33,13 +35,38 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
     Ok(dims)
 }
 
+/// Replaces the names that dimensions have in the ONNX file by those that they have in the module.
+///
+/// # Errors
+/// If a dimension is given two extents, under both of its names.
+pub(crate) fn in_module(dims: &[(&str, usize)], module: &Module) -> Result<Vec<(String, usize)>, Failure> {
+    if dims.is_empty() {
+        return Ok(Vec::new());
+    }
+    let in_file = file_dimensions(module);
+    let in_file: ByName<'_, &String> = in_file.iter().map(|(there, here)| (there.as_str(), here)).collect();
+    let mut named = Vec::with_capacity(dims.len());
+    let mut extents: FxHashMap<String, usize> = FxHashMap::default();
+    for &(name, extent) in dims {
+        let here = in_file.get(name).map_or(name, |here| here.as_str());
+        match extents.insert(here.to_string(), extent) {
+            Some(before) if before != extent => {
+                return Err(Failure::Message(format!("--dim {name}={extent}: `{here}` was already given as {before}")));
+            }
+            Some(_) => {}
+            None => named.push((here.to_string(), extent)),
+        }
+    }
+    Ok(named)
+}
+
 /// Checks extents of dimensions against a function's parameters and the inputs that are given for
 /// them.
 ///
 /// # Errors
 /// If no parameter names a dimension, or an input says something else of it.
 pub(crate) fn check(
-    dims: &[(&str, usize)],
+    dims: &[(String, usize)],
     module: &Module,
     function: &Function,
     inputs: &FxHashMap<usize, Literal>,
@@ -51,7 +78,7 @@ pub(crate) fn check(
     let name_of = |s: SymbolId| module.cx.names.get(module.cx.types.dims.symbol_name(s));
     let by_name: ByName<'_, SymbolId> = symbols.iter().map(|&s| (name_of(s), s)).collect();
     let mut extents: FxHashMap<SymbolId, usize> = FxHashMap::default();
-    for &(name, extent) in dims {
+    for (name, extent) in dims {
         let Some(&symbol) = by_name.get(name) else {
             let names = symbols.iter().map(|&s| name_of(s));
             let help = match did_you_mean(name, names.clone()) {
@@ -61,7 +88,7 @@ pub(crate) fn check(
             };
             return Err(Failure::Message(format!("the inputs have no symbolic dimension `{name}`; {help}")));
         };
-        extents.insert(symbol, extent);
+        extents.insert(symbol, *extent);
     }
     match contradiction(module, function, inputs, &extents) {
         None => Ok(()),

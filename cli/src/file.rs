@@ -56,10 +56,17 @@ pub(crate) struct Loaded {
     pub(crate) module: Module,
     /// Nodes of the ONNX file, those of subgraphs included.
     pub(crate) onnx_nodes: Option<usize>,
-    /// The nodes of the ONNX file that have no meaning in operators of ours.
+    /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers that no constant of ours can hold.
     pub(crate) kept: Vec<KeptNodes>,
     /// Warnings about the ONNX file; they are printed already.
     pub(crate) warnings: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Returns how many nodes of the ONNX file are kept as they are.
+    pub(crate) fn kept_nodes(&self) -> usize {
+        self.kept.iter().filter(|k| !k.is_initializer).map(|k| k.count).sum()
+    }
 }
 
 /// Reads a module. Prints what is wrong in it and does not keep it from being read.
@@ -96,8 +103,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
             // Beside standard input there are no files.
             let folder = match path == Path::new("-") {
                 true => None,
-                // Those of a model that a link leads to are beside the model.
-                false => Some(DataFolder::beside(&manager::follow_links(path).map_err(unreadable)?)),
+                false => Some(DataFolder::beside(path)),
             };
             let data_files = folder.map(|f| Arc::new(f) as Arc<dyn DataFiles>);
             let imported =
@@ -121,15 +127,14 @@ pub(crate) struct Constants {
 
 impl Constants {
     /// Returns the same for the library, with the path of the data file. Only a regular file has
-    /// another one beside it. If the output is a symbolic link, that is beside the file that it
-    /// leads to: whoever reads that one finds it there.
+    /// another one beside it. If the output is a symbolic link, that is beside the link: readers
+    /// look for it beside the path that they are given.
     fn external_data(&self, output: &Path) -> Result<Option<(PathBuf, ExternalData)>, Failure> {
         let is_file = !is_standard_output(output) && fs::metadata(output).map_or(true, |m| m.is_file());
         let external = match is_file {
             true => {
-                let target = manager::follow_links(output).map_err(|e| cannot_write(output, &e))?;
-                let location = target.file_name().and_then(|n| n.to_str()).map(|n| format!("{n}.data"));
-                location.map(|l| (target.with_file_name(&l), ExternalData::new(l)))
+                let location = output.file_name().and_then(|n| n.to_str()).map(|n| format!("{n}.data"));
+                location.map(|l| (output.with_file_name(&l), ExternalData::new(l)))
             }
             false => None,
         };
@@ -182,7 +187,9 @@ pub(crate) fn store(
                     let written = written.map_err(|e| cannot_write(&beside, &e))?;
                     let model = UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))
                         .map_err(|e| cannot_write(path, &e))?;
-                    UnfinishedFile::finish_all([written, model]).map_err(|e| cannot_write(path, &e))?;
+                    // The error says which of the two.
+                    UnfinishedFile::finish_all([written, model])
+                        .map_err(|e| Failure::Message(format!("cannot write {e}")))?;
                     Some(beside)
                 }
                 None => {

@@ -59,6 +59,7 @@ impl Run {
             let help = did_you_mean(entry, names).map(|n| format!("; did you mean `@{n}`?")).unwrap_or_default();
             return Err(Failure::Message(format!("the program has no function `@{entry}`{help}")));
         };
+        let dims = dims::in_module(&dims, &module)?;
         let arguments = self.arguments(&dims, &module, function)?;
         let outcome = Interpreter::new(&module)
             .seed(self.random)
@@ -93,12 +94,12 @@ impl Run {
     }
 
     /// Returns the arguments of the function: the inputs that are given, and others that are drawn.
-    fn arguments(&self, dims: &[(&str, usize)], module: &Module, function: &Function) -> Result<Arguments, Failure> {
+    fn arguments(&self, dims: &[(String, usize)], module: &Module, function: &Function) -> Result<Arguments, Failure> {
         let inputs = self.read_inputs(module, function)?;
         dims::check(dims, module, function, &inputs)?;
         // What is drawn leaves room for what is computed.
         let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
-        let draw = dims.iter().fold(draw, |draw, &(name, extent)| draw.dim(name, extent));
+        let draw = dims.iter().fold(draw, |draw, (name, extent)| draw.dim(name, *extent));
         let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
         draw.arguments(&module.cx, function)
             .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))
@@ -258,6 +259,7 @@ mod tests {
         };
         let (work_before, comparisons_before) = (work::count(), comparisons::counted());
         let dims = dims::parse(&run.dims).expect("extents");
+        let dims = dims::in_module(&dims, &module).expect("each has one");
         let arguments = run.arguments(&dims, &module, function).expect("inputs that fit");
         let outcome = Interpreter::new(&module).call("main", arguments.values, &arguments.list).expect("a result");
         let outputs = outputs_of(&outcome.values, outcome.result);

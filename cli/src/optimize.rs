@@ -83,19 +83,34 @@ impl Opt {
             None => format!("O{}", self.level),
         };
         let dims = dims::parse(&self.dims)?;
-        let pipeline = if dims.is_empty() { passes } else { with_dims(&dims, &passes) };
-        let passes =
-            parse_pipeline(&registry, &pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))?;
+        if !dims.is_empty() && self.disable.iter().any(|pass| pass == "BindSymbols") {
+            let message = "--dim: BindSymbols gives dimensions their extents, and --disable leaves it out".to_string();
+            return Err(Failure::Usage(message));
+        }
+        let parse = |pipeline: &str| {
+            parse_pipeline(&registry, pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))
+        };
+        // An error shows what was given.
+        let given = parse(&passes)?;
         let settings = self.settings(&registry);
         // What is wrong in the call is said before the program is read.
         settings().build().map_err(|e| Failure::Usage(e.to_string()))?;
         self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
         let loaded = file::load(&self.input, self.from)?;
+        let kept_nodes = loaded.kept_nodes();
         let mut module = loaded.module;
         if let Err(errors) = anfora::ir::verify_module(&module) {
             return Err(Failure::in_module(&errors, &module));
         }
+        let (pipeline, passes) = match dims::in_module(&dims, &module)?.as_slice() {
+            [] => (passes, given),
+            dims => {
+                let pipeline = with_dims(dims, &passes);
+                let passes = parse(&pipeline)?;
+                (pipeline, passes)
+            }
+        };
         let watching = self.watch.instruments(&module)?;
         let instruments = watching.before_checks().into_iter().chain(watching.after_checks());
         let context = instruments.fold(settings(), PassContextBuilder::instrument);
@@ -121,7 +136,6 @@ impl Opt {
         let after = Counts::of_module(&module);
         let written = self.write(&module, &context)?;
         if !self.quiet {
-            let kept_nodes = loaded.kept.iter().map(|k| k.count).sum();
             let sizes =
                 Sizes { counts: [before, after], onnx_nodes: [loaded.onnx_nodes, written.onnx_nodes], kept_nodes };
             let first = if self.remarks.are_shown() { String::new() } else { summary::remarks(&remarks) };
@@ -186,10 +200,10 @@ impl Opt {
 }
 
 /// Returns a pipeline that gives dimensions their extents, and then runs `passes`.
-fn with_dims(dims: &[(&str, usize)], passes: &str) -> String {
+fn with_dims(dims: &[(String, usize)], passes: &str) -> String {
     let dims: Vec<String> = dims
         .iter()
-        .map(|&(name, extent)| {
+        .map(|(name, extent)| {
             let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic())
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             // The pass has an option of this name.

@@ -1,26 +1,32 @@
 //! Signals that end the program.
 
-/// From now on, a signal that ends the program (SIGHUP, SIGINT, SIGTERM) removes the files that are
-/// not finished first. The program still ends by that signal, and whoever started it sees so.
+/// From now on, a signal that ends the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM) removes the files
+/// that are not finished first. The program still ends by that signal, and whoever started it sees
+/// so. A write past the largest size of a file (`ulimit -f`) fails, and does not end the program by
+/// SIGXFSZ.
 ///
 /// A signal that is ignored, as `nohup` has it for SIGHUP, stays ignored. Linux says in
 /// `/proc/self/status` which are; where that cannot be read, SIGHUP is left as it is, so that files
 /// are not removed on it, and the others are taken not to be ignored.
 #[cfg(unix)]
 pub(crate) fn remove_files_on_signals() {
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::thread;
 
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
     let signals: Vec<i32> = match ignored_signals() {
         Some(ignored) => {
-            [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+            let ending = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter();
+            ending.filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
         }
-        None => vec![SIGINT, SIGTERM],
+        None => vec![SIGINT, SIGQUIT, SIGTERM],
     };
+    // With a handler, though it only sets a flag that nobody reads, the write goes on to fail. Without it the program ends as
+    // ever.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let (ready, is_ready) = mpsc::channel();
     // Signals are caught only once there is a thread that waits for them.
     let waiting = thread::Builder::new().name("signals".to_string()).spawn(move || {

@@ -83,7 +83,8 @@ impl UnfinishedFile {
     /// `.anfora.PID.N.part` in the folders of the new ones.
     ///
     /// # Errors
-    /// If one cannot have its name. The files that were there are back then.
+    /// If one cannot have its name. The files that were there are back then. Of several files the
+    /// error names the one.
     pub fn finish_all(files: impl IntoIterator<Item = UnfinishedFile>) -> io::Result<()> {
         let files: Vec<UnfinishedFile> = files.into_iter().collect();
         let mut unfinished = lock(&UNFINISHED);
@@ -110,10 +111,15 @@ impl TemporaryFiles {
     fn name_all(&mut self, files: &[UnfinishedFile]) -> io::Result<()> {
         let mut aside = Vec::with_capacity(files.len());
         let mut named = 0;
-        let renamed = files.iter().try_for_each(|file| self.move_aside(&file.target).map(|old| aside.push(old)));
+        let of =
+            |file: &UnfinishedFile, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", file.target.display()));
+        let renamed = files.iter().try_for_each(|file| {
+            aside.push(self.move_aside(&file.target).map_err(|e| of(file, e))?);
+            Ok(())
+        });
         let renamed = renamed.and_then(|()| {
             files.iter().try_for_each(|file| {
-                self.name(file)?;
+                self.name(file).map_err(|e| of(file, e))?;
                 named += 1;
                 Ok(())
             })
@@ -341,6 +347,7 @@ mod tests {
                 fs::remove_file(&files[gone].temporary).expect("it was written");
                 let e = UnfinishedFile::finish_all(files).expect_err("nothing to rename");
                 assert_eq!(e.kind(), io::ErrorKind::NotFound, "{e}");
+                assert!(e.to_string().starts_with(&[&data, &model][gone].display().to_string()), "{e}");
                 assert_eq!(contents(&folder), old, "{gone} of {old:?}");
             }
             UnfinishedFile::finish_all([unfinished(&data), unfinished(&model)]).expect("both have their names");
@@ -358,6 +365,7 @@ mod tests {
         fs::create_dir(&model).expect("a folder in place of the model");
         let e = UnfinishedFile::finish_all(files).expect_err("a folder is not replaced");
         assert_eq!(e.kind(), io::ErrorKind::IsADirectory, "{e}");
+        assert!(e.to_string().starts_with(&model.display().to_string()), "{e}");
         let expected = [("data".to_string(), Some("old".to_string())), ("model".to_string(), None)];
         assert_eq!(contents(&folder), expected);
         let _ = fs::remove_dir_all(&folder);

@@ -36,32 +36,56 @@ impl DataFiles for FxHashMap<String, Bytes> {
 }
 
 /// Files in a folder, and in the folders in it. Links that lead out of it are refused.
+///
+/// A model that is a symbolic link has files in two folders: beside the link, and beside the file
+/// that it leads to. Those beside the link come first, and links may lead from one to the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataFolder {
     folder: PathBuf,
+    /// That of the file which the model is a link to.
+    linked: Option<PathBuf>,
 }
 
 impl DataFolder {
     /// The files in a folder.
     pub fn new(folder: impl Into<PathBuf>) -> DataFolder {
-        DataFolder { folder: folder.into() }
+        DataFolder { folder: folder.into(), linked: None }
     }
 
     /// The files beside a model's file.
     pub fn beside(model: &Path) -> DataFolder {
         let parent = model.parent().filter(|p| !p.as_os_str().is_empty());
-        DataFolder::new(parent.unwrap_or(Path::new(".")))
+        // The folder of a link that leads nowhere is that of the link alone.
+        let target = model.is_symlink().then(|| fs::canonicalize(model).ok()).flatten();
+        let linked = target.and_then(|target| target.parent().map(Path::to_path_buf));
+        DataFolder { folder: parent.unwrap_or(Path::new(".")).to_path_buf(), linked }
     }
+
+    /// Returns the file that a location is, all links followed.
+    fn find(&self, location: &str) -> io::Result<PathBuf> {
+        let folder = fs::canonicalize(&self.folder)?;
+        let path = match (fs::canonicalize(folder.join(location)), &self.linked) {
+            (Err(e), Some(linked)) if e.kind() == io::ErrorKind::NotFound => {
+                // What is in neither folder is missing beside the link.
+                fs::canonicalize(linked.join(location)).map_err(|_| e)?
+            }
+            (found, _) => found?,
+        };
+        let is_inside = |folder: &Path| path.starts_with(folder);
+        if !is_inside(&folder) && !self.linked.as_deref().is_some_and(is_inside) {
+            return refused("it is a link that leads out of the model's folder");
+        }
+        Ok(path)
+    }
+}
+
+fn refused<T>(message: &str) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 impl DataFiles for DataFolder {
     fn read(&self, location: &str) -> io::Result<Bytes> {
-        let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        let folder = fs::canonicalize(&self.folder)?;
-        let path = fs::canonicalize(folder.join(location))?;
-        if !path.starts_with(&folder) {
-            return refused("it is a link that leads out of the model's folder");
-        }
+        let path = self.find(location)?;
         // Opening what is not a regular file may wait for ever, and reading it may have no end.
         let metadata = fs::metadata(&path)?;
         if !metadata.is_file() {

@@ -106,6 +106,7 @@ mod kept_initializer;
 mod keys;
 mod opaque;
 mod sparse;
+mod symbols;
 mod types;
 
 pub use error::{ExportError, ExportProblem, ImportError, ImportProblem};
@@ -113,5 +114,6 @@ pub use export::{DataFile, ExportOptions, Exported, ExternalData, NodeExport, Wh
 pub use external::{DataFiles, DataFolder, ExternalError};
 pub use import::{ImportOptions, Imported, Kept, KeptNodes, NodeImport, import};
 pub use opaque::{register, registry};
+pub use symbols::file_dimensions;
 pub use tensor::{TensorError, read_tensor, write_tensor};
 pub use wire::{UnknownFields, WireError};

@@ -148,7 +148,19 @@ fn symbol_name(cx: &Context, names: &SymbolNames, symbol: SymbolId) -> String {
     names.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether no value is of both types.
+/// Returns the kind of value that a message states, if that is not a tensor: there is no such type here.
+pub(crate) fn other_kind(proto: &TypeProto) -> Option<&'static str> {
+    match &proto.value {
+        Some(Value::SequenceType(_)) => Some("a sequence"),
+        Some(Value::MapType(_)) => Some("a map"),
+        Some(Value::OptionalType(_)) => Some("a value that may be missing"),
+        Some(Value::OpaqueType(_)) => Some("a value of an opaque type"),
+        // A sparse tensor has the elements of a tensor.
+        Some(Value::TensorType(_) | Value::SparseTensorType(_)) | None => None,
+    }
+}
+
+/// Whether no value is of both types, as far as they are those of tensors.
 pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
     let (Type::Tensor(a), Type::Tensor(b)) = (cx.types.get(a), cx.types.get(b)) else { return false };
     if a.dtype != b.dtype {
@@ -161,19 +173,22 @@ pub(crate) fn contradict(cx: &Context, a: TypeId, b: TypeId) -> bool {
 }
 
 /// Whether a message states nothing about a value that our own message for its type does not: each part of it stands in ours too, or
-/// ours has a number where it has none.
-pub(crate) fn says_no_more(stated: &TypeProto, ours: &TypeProto) -> bool {
-    let (Some(Value::TensorType(stated_tensor)), Some(Value::TensorType(ours))) = (&stated.value, &ours.value) else {
-        return false;
-    };
-    let is_covered = |(s, o): (&Dimension, &Dimension)| {
+/// ours has a number where it has none. Takes as long as the statement is, however large the type.
+pub(crate) fn says_no_more(cx: &Context, names: &SymbolNames, stated: Option<&TypeProto>, ty: TypeId) -> bool {
+    let Type::Tensor(ours) = cx.types.get(ty) else { return false };
+    // That nothing is said of a type is worth remembering only where nothing can be said.
+    let Some(number) = number_of(ours.dtype) else { return false };
+    let Some(stated) = stated else { return true };
+    let Some(Value::TensorType(stated_tensor)) = &stated.value else { return false };
+    let is_covered = |(s, &o): (&Dimension, &DimId)| {
+        let o = dimension(cx, names, o);
         let is_number = matches!(o.value, Some(Extent::DimValue(_)));
         s.denotation.is_none() && (s.value == o.value || s.value.is_none() || is_number)
     };
     let shapes = match (&stated_tensor.shape, &ours.shape) {
         (None, _) => true,
         (Some(_), None) => false,
-        (Some(s), Some(o)) => s.dim.len() == o.dim.len() && s.dim.iter().zip(&o.dim).all(is_covered),
+        (Some(s), Some(o)) => s.dim.len() == o.len() && s.dim.iter().zip(o).all(is_covered),
     };
-    stated.denotation.is_none() && stated_tensor.elem_type == ours.elem_type && shapes
+    stated.denotation.is_none() && stated_tensor.elem_type == Some(number) && shapes
 }

@@ -522,5 +522,29 @@ def types():
     )
 
 
-for family in [statements_that_do_not_hold, results_that_are_given, versions, misfits, doubles, functions, types]:
+def sequences_that_are_given():
+    """Results of subgraphs that are sequences, in a version of the operators in which `Identity` takes none."""
+
+    def sequence(name):
+        return helper.make_tensor_sequence_value_info(name, FLOAT, [4])
+
+    split = node("SplitToSequence", ["x"], ["q"], axis=0, keepdims=0)
+    joined = node("ConcatFromSequence", ["r"], ["y"], axis=0, new_axis=1)
+    inputs = [value("i", [], INT64), CONDITION, sequence("s"), value("a")]
+    goes_on, added = node("Identity", ["c"], ["d"]), node("Add", ["a", "a"], ["b"])
+    body = graph([goes_on, added], inputs, [value("d", [], BOOL), sequence("s"), value("b")])
+    loop = node("Loop", ["n", "", "q", "x"], ["r", "z"], body=body)
+    add("Loop gives a sequence", [split, loop, joined], [X, COUNT], [Y, value("z")], opset=13)
+
+
+for family in [
+    statements_that_do_not_hold,
+    results_that_are_given,
+    sequences_that_are_given,
+    versions,
+    misfits,
+    doubles,
+    functions,
+    types,
+]:
     family()

@@ -9,6 +9,31 @@ const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
   %c
 }";
 
+/// Its initializer has two strings, of which the second is not UTF-8.
+const NO_TEXT: &str = r#"#![onnx_ir_version=8, onnx_opsets=[["", 17]]]
+
+#[onnx_graph="g", onnx_outputs=["k", "z"]]
+def @main(%x: Tensor[(3, 4), float32]) -> (Tensor[(2,), string], Tensor[(3, 4), float32]) {
+  #[onnx_metadata=[["anfora.initializer", ""]]]
+  let %k: Tensor[(2,), string] = onnx.Constant(onnx_raw=[dense<Tensor[(23,), uint8]>"0x0A0576616C75652A0B080210083201613202FFFEA00104"]);
+  let %z = nn.relu(%x);
+  (%k, %z)
+}"#;
+
+#[test]
+fn an_initializer_that_is_kept_is_said_to_be_one() {
+    let dir = Scratch::new("initializer");
+    let model = dir.onnx("text", NO_TEXT);
+    let (out, _) = ends(anfora(&["check", &model]), 0);
+    let expected = "kept nodes    0\n  initializer `k`: element 1 is not UTF-8 text\n";
+    assert!(out.ends_with(expected), "{out}");
+    let (out, _) = ends(anfora(&["check", &model, "--stats=json"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&out).expect("one JSON object");
+    let kept =
+        serde_json::json!([{ "initializer": true, "reason": "element 1 is not UTF-8 text", "first": "k", "count": 1 }]);
+    assert_eq!(json["kept"], kept);
+}
+
 #[test]
 fn what_is_kept_is_said_with_the_reason_and_the_place() {
     let dir = Scratch::new("kept");
@@ -200,4 +225,31 @@ fn weights_come_from_files() {
     assert!(out.contains("def @main(%x: Tensor[(3,), float32])") && out.contains("[1, 2, 3]"), "{out}");
     let (_, err) = ends(anfora(&["opt", &program, "--quiet", "--passes", &bind(&dir.path("none.npy"))]), 1);
     assert!(err.contains("cannot read") && err.contains("none.npy") && err.contains("No such file"), "{err}");
+}
+
+#[test]
+fn a_dimension_goes_by_its_name_in_the_file() {
+    let dir = Scratch::new("file-dims");
+    let text = r#"#[onnx_dimensions=[["batch_size", "batch size"], ["n_1", "n"]]]
+def @main(%x: Tensor[(batch_size, n_1), float32]) { negative(%x) }"#;
+    let model = dir.onnx("model", text);
+    for name in ["batch size", "batch_size"] {
+        let dims = [&format!("--dim={name}=4"), "--dim=n=3"];
+        let (out, _) = ends(anfora(&["run", &model, dims[0], dims[1]]), 0);
+        assert!(out.contains("[4, 3]"), "{name}: {out}");
+        let (out, _) = ends(anfora(&["opt", &model, "--to", "anf", dims[0], dims[1]]), 0);
+        assert!(out.contains("%x: Tensor[(4, 3), float32]"), "{name}: {out}");
+    }
+    for command in ["run", "opt"] {
+        let (_, err) = ends(anfora(&[command, &model, "--dim=batch size=4", "--dim=batch_size=5"]), 1);
+        assert!(err.contains("`batch_size` was already given as 4"), "{err}");
+    }
+}
+
+#[test]
+fn an_extent_is_not_left_out_and_no_error_shows_what_nobody_wrote() {
+    let (_, err) = ends(anfora(&["opt", "-", "--dim", "n=4", "--quiet", "--disable", "BindSymbols"]), 2);
+    assert!(err.contains("--dim") && err.contains("--disable"), "{err}");
+    let (_, err) = ends(anfora(&["opt", "-", "--dim", "n=4", "--passes", "Fold"]), 2);
+    assert!(err.contains("\nFold\n^"), "{err}");
 }

@@ -84,38 +84,68 @@ mod unix {
         }
     }
 
+    /// Asserts that a model has the weights `[7, 8, 9]`.
+    fn assert_has_new_weights(model: &str) {
+        let (out, _) = ends(anfora(&["convert", model]), 0);
+        assert!(out.contains("[7, 8, 9]"), "{model}: {out}");
+    }
+
     #[test]
-    fn weights_are_beside_the_model_that_a_link_leads_to() {
+    fn weights_are_read_from_beside_the_link_and_then_from_beside_the_model() {
         let dir = Scratch::new("linked-model");
+        let program = dir.file("in.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
+        ends(anfora(&["convert", &program, "--external-data=1", "-o", &dir.path("m.onnx")]), 0);
+        let [model, data] = ["m.onnx", "m.onnx.data"].map(|name| fs::read(dir.join(name)).unwrap());
+        // Where a cache keeps models: under other names, or under their own.
+        for (case, [model_at, data_at]) in [["aaa", "bbb"], ["m.onnx", "m.onnx.data"]].into_iter().enumerate() {
+            for is_data_linked in [false, true] {
+                let folder = format!("{case}{is_data_linked}");
+                let [blobs, snap] = ["blobs", "snap"].map(|part| dir.join(&format!("{folder}/{part}")));
+                fs::create_dir_all(&blobs).unwrap();
+                fs::create_dir_all(&snap).unwrap();
+                fs::write(blobs.join(model_at), &model).unwrap();
+                symlink(Path::new("../blobs").join(model_at), snap.join("m.onnx")).unwrap();
+                if is_data_linked {
+                    fs::write(blobs.join(data_at), &data).unwrap();
+                    symlink(Path::new("../blobs").join(data_at), snap.join("m.onnx.data")).unwrap();
+                } else {
+                    fs::write(snap.join("m.onnx.data"), &data).unwrap();
+                }
+                assert_has_new_weights(&dir.path(&format!("{folder}/snap/m.onnx")));
+                if data_at == "m.onnx.data" && is_data_linked {
+                    fs::remove_file(snap.join("m.onnx.data")).unwrap();
+                    assert_has_new_weights(&dir.path(&format!("{folder}/snap/m.onnx")));
+                    // What is beside the link comes first.
+                    fs::write(snap.join("m.onnx.data"), [0; 12]).unwrap();
+                    let (out, _) = ends(anfora(&["convert", &dir.path(&format!("{folder}/snap/m.onnx"))]), 0);
+                    assert!(!out.contains("[7, 8, 9]"), "{out}");
+                }
+            }
+        }
+        // A link to somewhere else is refused.
+        fs::write(dir.join("secret"), &data).unwrap();
+        fs::remove_file(dir.join("0true/snap/m.onnx.data")).unwrap();
+        symlink("../../secret", dir.join("0true/snap/m.onnx.data")).unwrap();
+        let (_, err) = ends(anfora(&["convert", &dir.path("0true/snap/m.onnx")]), 1);
+        assert!(err.contains("leads out"), "{err}");
+    }
+
+    #[test]
+    fn weights_are_written_beside_the_link() {
+        let dir = Scratch::new("written-link");
         fs::create_dir(dir.join("store")).unwrap();
-        let old = dir.file("old.anf", PROGRAM);
         let new = dir.file("new.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
-        let (link, model) = (dir.path("m.onnx"), dir.path("store/target.onnx"));
-        ends(anfora(&["convert", &old, "--external-data=1", "-o", &model]), 0);
+        let link = dir.path("m.onnx");
         symlink("store/target.onnx", &link).unwrap();
-        // What another model left beside the link is neither read nor written.
-        for beside in ["m.onnx.data", "target.onnx.data"] {
-            fs::write(dir.join(beside), [0; 12]).unwrap();
-        }
-        let (out, _) = ends(anfora(&["convert", &link]), 0);
-        assert!(out.contains("[1, 2, 3]"), "{out}");
-        let (_, err) = ends(anfora(&["opt", &new, "--external-data=1", "-o", &link]), 0);
-        assert!(err.contains("store/target.onnx.data"), "{err}");
-        for path in [&link, &model] {
-            let (out, _) = ends(anfora(&["convert", path]), 0);
-            assert!(out.contains("[7, 8, 9]"), "{path}: {out}");
-        }
-        assert!(Path::new(&link).is_symlink());
-        assert_eq!(names(&dir.join("store")), ["target.onnx", "target.onnx.data"]);
-        for beside in ["m.onnx.data", "target.onnx.data"] {
-            assert_eq!(fs::read(dir.join(beside)).unwrap(), [0; 12], "{beside}");
-        }
         // The link may be there before the model.
-        fs::remove_dir_all(dir.join("store")).unwrap();
-        fs::create_dir(dir.join("store")).unwrap();
-        ends(anfora(&["convert", &old, "--external-data=1", "-o", &link]), 0);
-        let (out, _) = ends(anfora(&["convert", &model]), 0);
-        assert!(out.contains("[1, 2, 3]"), "{out}");
+        for _ in 0..2 {
+            let (_, err) = ends(anfora(&["opt", &new, "--external-data=1", "-o", &link]), 0);
+            assert!(err.contains(&format!("wrote {}", dir.path("m.onnx.data"))), "{err}");
+            assert!(Path::new(&link).is_symlink());
+            assert_has_new_weights(&link);
+            assert_eq!(names(&dir), ["m.onnx", "m.onnx.data", "new.anf", "store"]);
+            assert_eq!(names(&dir.join("store")), ["target.onnx"]);
+        }
     }
 
     #[test]
@@ -237,9 +267,29 @@ mod unix {
     #[test]
     fn a_signal_in_mid_write_leaves_the_old_file_and_nothing_else() {
         let dir = Scratch::new("signals");
-        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-            assert_eq!(killed_in_mid_write(&dir, "", &[signal]), Some(number), "{signal}");
+        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+            assert_eq!(killed_in_mid_write(&dir, "ulimit -c 0;", &[signal]), Some(number), "{signal}");
         }
+    }
+
+    #[test]
+    fn a_file_larger_than_files_may_be_is_an_error() {
+        let dir = Scratch::new("file-size");
+        let program = dir.file("large.anf", "def @main() { dense<Tensor[(100000,), float32]>[1] }");
+        let output = dir.path("out");
+        fs::create_dir_all(&output).unwrap();
+        fs::write(dir.join("out/output_0.npy"), "old").unwrap();
+        // In blocks of 512 or of 1024 bytes: less than the 400,000 of the output.
+        let script = "ulimit -c 0; ulimit -f 100; exec \"$@\"";
+        let run = Command::new("sh")
+            .args(["-c", script, "sh", env!("CARGO_BIN_EXE_anfora"), "run", &program, "-o", &output])
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{}: {said}", run.status);
+        assert!(said.contains("cannot write") && said.contains("output_0.npy"), "{said}");
+        assert_eq!(fs::read_to_string(dir.join("out/output_0.npy")).unwrap(), "old");
+        assert_eq!(names(Path::new(&output)), ["output_0.npy"]);
     }
 
     // Other systems do not say to safe code which signals are ignored.

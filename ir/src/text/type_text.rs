@@ -136,8 +136,9 @@ impl Context {
     }
 }
 
-fn push_list(stack: &mut Vec<Piece>, items: impl DoubleEndedIterator<Item = Piece>) {
-    for (i, item) in items.rev().enumerate() {
+fn push_list(stack: &mut Vec<Piece>, items: impl DoubleEndedIterator<Item = Piece> + ExactSizeIterator) {
+    // The text is cut before it has come to the others.
+    for (i, item) in items.take(LONGEST).rev().enumerate() {
         if i > 0 {
             stack.push(Piece::Text(", "));
         }

@@ -57,6 +57,11 @@ fn import_constant(n: &mut NodeImport<'_, '_>) -> Result<Lowered, Kept> {
     if let (sparse::ATTRIBUTE, Some(sparse)) = (attribute.name(), &attribute.sparse_tensor) {
         return sparse::literal_of_sparse(sparse).map(Lowered::Constant);
     }
+    if let ("value", Some(tensor)) = (attribute.name(), &attribute.t)
+        && let Err(e) = literal_of(tensor)
+    {
+        return Err(Kept::because(e.to_string()));
+    }
     let literal = || match attribute.name() {
         "value" => {
             let tensor = attribute.t.as_ref()?;

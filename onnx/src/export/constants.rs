@@ -16,6 +16,8 @@ use crate::tensor::{TensorError, external_tensor_of, tensor_of};
 
 /// The largest file that protocol buffers can hold.
 pub(super) const MAX_FILE: u64 = i32::MAX as u64;
+/// Splats that a node can make take at most so many bytes, whatever the options say, in the data file too.
+const MOST_SPLAT_BYTES: u64 = MAX_FILE;
 /// Constants of at most this many elements are looked up by their contents, too.
 const SMALL: usize = 64;
 
@@ -237,14 +239,13 @@ impl Constants {
     }
 
     /// Returns true if a constant is a splat too large to be written out: by what the options say, or
-    /// since no file has room for it, whatever they say. Counts the bytes of one that is not.
+    /// by [`MOST_SPLAT_BYTES`]. Counts the bytes of one that is not.
     fn is_made_from_shape(&mut self, literal: &Literal) -> bool {
         let Some(element) = literal.as_splat() else { return false };
         let expanded = literal.expanded_bytes().map_or(u64::MAX, |b| b as u64);
         let growth = expanded.saturating_sub(element.len() as u64);
         let total = self.splat_bytes.saturating_add(growth);
-        let most = if self.data.is_some() { u64::MAX } else { MAX_FILE };
-        let fits = expanded <= self.max_splat_bytes && total <= self.max_total_splat_bytes.min(most);
+        let fits = expanded <= self.max_splat_bytes && total <= self.max_total_splat_bytes.min(MOST_SPLAT_BYTES);
         if fits || expanded <= TINY_SPLAT || !self.has_constant_of_shape || !can_fill(literal.dtype()) {
             self.splat_bytes = total;
             return false;

@@ -109,6 +109,8 @@ pub(super) struct Exporter<'m> {
     pub(super) names: Names,
     pub(super) constants: Constants,
     pub(super) value_names: Vec<Option<Rc<str>>>,
+    /// The first version of the operators in which `Identity` takes a value, where that is not the first of all.
+    pub(super) identity_since: Vec<Option<i64>>,
     pub(super) symbols: SymbolNames,
     pub(super) versions: &'m Versions,
     /// Constants that a node of an open graph makes of another one, by the name that uses of them remember.
@@ -209,6 +211,7 @@ pub(super) fn export_graph<'m>(
         given: Vec::new(),
         options,
         value_names: vec![None; slots.len()],
+        identity_since: vec![None; slots.len()],
         slots,
         consumed: OnceCell::new(),
         symbol_places: OnceCell::new(),
@@ -241,13 +244,15 @@ fn symbol_names(cx: &Context, meta: AttrsId) -> Result<SymbolNames, ExportProble
 impl<'m> Exporter<'m> {
     fn run(&mut self, function: &Function) -> Result<ExportedGraph, Fault> {
         let mut depth = 1;
-        let mut stack = vec![self.open_block(Block::Function, GraphMeta::of(function.meta)).map_err(|p| (None, p))?];
+        let mut stack =
+            vec![self.open_block(Block::Function, GraphMeta::of(function.meta), None).map_err(|p| (None, p))?];
         loop {
             let graph = stack.last_mut().expect("the outermost graph returns when it is finished");
             if let Some(mut pending) = graph.pending.take() {
                 let var = pending.var;
                 match pending.waiting.pop() {
                     Some(block) => {
+                        let call = pending.call;
                         graph.pending = Some(pending);
                         if stack.iter().any(|g| g.block == block) {
                             let what = "a `fn` that is its own subgraph".to_owned();
@@ -257,7 +262,7 @@ impl<'m> Exporter<'m> {
                             return Err((var, ExportProblem::TooDeep(MAX_GRAPHS)));
                         }
                         let meta = self.block_meta(block, var);
-                        let inner = self.open_block(block, meta).map_err(|p| (var, p))?;
+                        let inner = self.open_block(block, meta, Some(call)).map_err(|p| (var, p))?;
                         stack.push(inner);
                         depth = depth.max(stack.len());
                     }
@@ -415,7 +420,13 @@ impl<'m> Exporter<'m> {
         }
     }
 
-    fn open_block(&mut self, block: Block, meta: GraphMeta) -> Result<OpenGraph, ExportProblem> {
+    /// Begins a graph, and says which call it is in.
+    fn open_block(
+        &mut self,
+        block: Block,
+        meta: GraphMeta,
+        around: Option<ExprId>,
+    ) -> Result<OpenGraph, ExportProblem> {
         let start = match block {
             Block::Function => self.body.root(),
             Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match (block, self.body.expr(e)) {
@@ -425,7 +436,7 @@ impl<'m> Exporter<'m> {
                 _ => return Err(ExportProblem::Unsupported("a subgraph that is not a `fn`".to_owned())),
             },
         };
-        self.open(block, meta, start)
+        self.open(block, meta, start, around)
     }
 
     /// The doc string that something carries along.

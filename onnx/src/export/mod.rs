@@ -8,6 +8,7 @@ mod data;
 mod functions;
 mod graph;
 mod graph_meta;
+mod kinds;
 mod names;
 mod node;
 mod opening;
@@ -44,7 +45,8 @@ pub struct ExportOptions {
     /// the common versions that has what the module needs.
     pub opset: Option<i64>,
     /// A constant that is one number many times is written out if that takes at most as many bytes, else it becomes a node that
-    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either, but that of a file, 2 GiB.
+    /// repeats the number. [`u64::MAX`] is no limit, for all of them together either, but 2 GiB, in a file of their own too.
+    /// Where no node can repeat the number, for its type or the version of the operators, it is written out in any case.
     pub max_splat_bytes: u64,
     /// How many bytes all constants that are one number many times may take more than one number each.
     pub max_total_splat_bytes: u64,

@@ -18,8 +18,14 @@ use crate::proto::{NodeProto, ValueInfoProto};
 use crate::types::{literal_message, proto_of};
 
 impl<'m> Exporter<'m> {
-    /// Begins a graph: every value that it computes gets its name.
-    pub(super) fn open(&mut self, of: Block, meta: GraphMeta, block: ExprId) -> Result<OpenGraph, ExportProblem> {
+    /// Begins a graph, in the call `around` if there is one: every value that it computes gets its name.
+    pub(super) fn open(
+        &mut self,
+        of: Block,
+        meta: GraphMeta,
+        block: ExprId,
+        around: Option<ExprId>,
+    ) -> Result<OpenGraph, ExportProblem> {
         self.names.open();
         self.constants.open();
         let mut graph = OpenGraph {
@@ -37,7 +43,6 @@ impl<'m> Exporter<'m> {
             is_tail_done: false,
         };
         let body = self.body;
-        self.forget_names(&mut graph, block);
         let params: Vec<VarId> = match of {
             Block::Function => body.params().to_vec(),
             Block::Lambda(e) | Block::Then(e) | Block::Else(e) => match body.expr(e) {
@@ -46,19 +51,23 @@ impl<'m> Exporter<'m> {
             },
         };
         let infos = self.carried_infos(meta, keys::INFOS)?;
-        for param in params {
+        for (i, param) in params.into_iter().enumerate() {
             if let Slot::Value(v) = self.slots.of_atom(param.expr())? {
                 let name = self.names.claim(self.wish(v));
                 let ty = InfoType::Of(body.ty(param.expr()));
-                graph.inputs.push(self.info(&name, self.wish(v), ty, &infos, self.is_main(of))?);
+                let info = self.info(&name, self.wish(v), ty, &infos, self.is_main(of))?;
+                self.note_param(v, &info, i, of, around);
+                graph.inputs.push(info);
                 self.value_names[v.index()] = Some(name);
             }
         }
+        self.forget_names(&mut graph, block);
         let tail = body.tail(block);
         let fields = self.slots.fields(self.slots.of_tail(tail));
         let wishes = self.output_wishes(meta, fields.len())?;
         for (i, slot) in fields.into_iter().enumerate() {
-            let output = self.open_output(&mut graph, slot, wishes.as_ref().map(|w| w[i]), i)?;
+            let mut output = self.open_output(&mut graph, slot, wishes.as_ref().map(|w| w[i]), i)?;
+            self.return_directly(&mut output, of)?;
             graph.outputs.push(output);
         }
         let mut at = block;
@@ -81,7 +90,8 @@ impl<'m> Exporter<'m> {
         Ok(graph)
     }
 
-    /// Forgets names that a block got when it was written before, and finds the constants that it binds.
+    /// Forgets names that a block got when it was written before, and finds the constants that it binds and the kinds of its
+    /// values.
     fn forget_names(&mut self, graph: &mut OpenGraph, block: ExprId) {
         let mut at = block;
         loop {
@@ -96,9 +106,10 @@ impl<'m> Exporter<'m> {
                 }
                 _ => (at, None),
             };
-            for slot in self.slots.fields(self.slots.of_call(value)) {
+            for (i, slot) in self.slots.fields(self.slots.of_call(value)).into_iter().enumerate() {
                 if let Slot::Value(v) = slot {
                     self.value_names[v.index()] = None;
+                    self.note_result(v, value, i);
                 }
             }
             match rest {

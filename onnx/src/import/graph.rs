@@ -25,7 +25,7 @@ use crate::external::ReadFiles;
 use crate::kept_initializer;
 use crate::keys;
 use crate::proto::{GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
-use crate::types::{Binding, FileDims, proto_of, says_no_more, type_of};
+use crate::types::{Binding, FileDims, type_of};
 
 /// The settings of all graphs of a file.
 pub(super) struct Settings<'a> {
@@ -495,15 +495,14 @@ impl<'m, 'a> Importer<'m, 'a> {
                 None => cx.types.any(),
             };
             let found = constant.map_or(stated, |c| cx.literal_type(c));
-            let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
+            let is_wrong = self.warn_of_contradiction(&info, stated, found);
             if is_constant {
-                let info = if is_wrong { self.corrected(info, found) } else { info };
-                let infos = self.more_than(&info, found);
+                let infos = self.more_than(&info, found, is_wrong);
                 open.infos.extend(infos);
                 continue;
             }
             // An input stays as it is declared, also beside a default value that is not of its type.
-            let infos = self.more_than(&info, stated);
+            let infos = self.more_than(&info, stated, false);
             open.infos.extend(infos);
             params.push((name, stated));
             if let Some(tensor) = tensor {
@@ -560,7 +559,7 @@ impl<'m, 'a> Importer<'m, 'a> {
                     None => cx.types.any(),
                 },
             };
-            let infos = self.more_than(&info, ty);
+            let infos = self.more_than(&info, ty, false);
             open.infos.extend(infos);
             params.push((name, ty));
         }
@@ -610,10 +609,9 @@ impl<'m, 'a> Importer<'m, 'a> {
             {
                 let found = self.builder.body().ty(value.expr);
                 let stated = self.stated_type(&info);
-                let is_wrong = self.warn_of_contradiction(info.name(), stated, found);
+                let is_wrong = self.warn_of_contradiction(&info, stated, found);
                 if self.builder.body().as_literal(value.expr).is_some() {
-                    let info = if is_wrong { self.corrected(info, found) } else { info };
-                    let infos = self.more_than(&info, found);
+                    let infos = self.more_than(&info, found, is_wrong);
                     open.infos.extend(infos);
                 }
                 continue;
@@ -654,23 +652,6 @@ impl<'m, 'a> Importer<'m, 'a> {
         Ok(value)
     }
 
-    /// Whether a message says more about a value than its type here.
-    pub(super) fn says_more(&mut self, info: &ValueInfoProto, ty: TypeId) -> bool {
-        let ours = proto_of(self.builder.cx(), &self.dims.names, ty);
-        let says_no_more = match (&info.r#type, &ours) {
-            (Some(stated), Some(ours)) => says_no_more(stated, ours),
-            (None, Some(_)) => true,
-            // That nothing is said of a type is worth remembering only where nothing can be said.
-            (_, None) => false,
-        };
-        !says_no_more || info.doc_string.is_some() || !info.metadata_props.is_empty()
-    }
-
-    /// A message, encoded, if it says more about a value than its type here.
-    fn more_than(&mut self, info: &ValueInfoProto, ty: TypeId) -> Option<AttrId> {
-        self.says_more(info, ty).then(|| encoded_attr(self.builder.cx(), info))
-    }
-
     /// Ends a graph: the value that it returns, and what it carries along.
     fn end(&mut self, mut graph: OpenGraph) -> Result<(ExprId, AttrsId), ImportError> {
         let outputs = std::mem::take(&mut graph.outputs);
@@ -693,13 +674,8 @@ impl<'m, 'a> Importer<'m, 'a> {
             let stated = self.stated_type(info);
             let name = self.builder.cx().names.intern(info.name());
             // The node that computes it may have been warned of.
-            let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info.name(), stated, found);
-            let infos = if is_wrong {
-                let info = self.corrected(info.clone(), found);
-                self.more_than(&info, found)
-            } else {
-                self.more_than(info, found)
-            };
+            let is_wrong = graph.contradicted.contains(&name) || self.warn_of_contradiction(info, stated, found);
+            let infos = self.more_than(info, found, is_wrong);
             graph.output_infos.extend(infos);
         }
         self.say_warnings(|| graph.place.clone());

@@ -6,6 +6,7 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use crate::kept_initializer::is_initializer;
 use crate::opaque::decode;
 use crate::proto::NodeProto;
 
@@ -39,13 +40,15 @@ impl Kept {
     }
 }
 
-/// Nodes of one operator that were kept as they are for one reason.
+/// Nodes of one operator, or initializers, that were kept as they are for one reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptNodes {
     /// Domain of the operator; empty for the standard one.
     pub domain: String,
-    /// The operator.
+    /// The operator; of initializers, that of the calls that they are read as.
     pub op_type: String,
+    /// Whether they are initializers of the file, and no nodes.
+    pub is_initializer: bool,
     /// The version of the domain that the file asks for, if it does.
     pub version: Option<i64>,
     /// Why.
@@ -64,13 +67,16 @@ impl KeptNodes {
 }
 
 impl fmt::Display for KeptNodes {
-    /// Such as "3 nodes `Resize` (version 13), the first `up_1`: `mode` is `cubic`".
+    /// Such as "3 nodes `Resize` (version 13), the first `up_1`: `mode` is `cubic`", or "initializer `k`: element type 99 is not
+    /// supported".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KeptNodes { domain, op_type, version, reason, first, count } = self;
+        let KeptNodes { domain, op_type, is_initializer, version, reason, first, count } = self;
         let dot = if domain.is_empty() { "" } else { "." };
-        match count {
-            1 => write!(f, "node `{domain}{dot}{op_type}`")?,
-            n => write!(f, "{n} nodes `{domain}{dot}{op_type}`")?,
+        match (is_initializer, count) {
+            (true, 1) => return write!(f, "initializer `{first}`: {reason}"),
+            (true, n) => return write!(f, "{n} initializers, the first `{first}`: {reason}"),
+            (false, 1) => write!(f, "node `{domain}{dot}{op_type}`")?,
+            (false, n) => write!(f, "{n} nodes `{domain}{dot}{op_type}`")?,
         }
         if let Some(version) = version {
             write!(f, " (version {version})")?;
@@ -84,8 +90,8 @@ impl fmt::Display for KeptNodes {
     }
 }
 
-/// Operator, version and reason of kept nodes that count as one group.
-type GroupKey = (String, String, Option<i64>, String);
+/// Operator, version and reason of kept nodes that count as one group, and whether they are initializers.
+type GroupKey = (String, String, Option<i64>, String, bool);
 
 /// Counts kept nodes by operator and reason.
 #[derive(Default)]
@@ -102,6 +108,7 @@ impl KeptList {
         let one = KeptNodes {
             domain: domain.to_owned(),
             op_type: node.op_type().to_owned(),
+            is_initializer: is_initializer(&node.metadata_props),
             version,
             reason: why.reason().to_owned(),
             first: if node.name().is_empty() { output() } else { node.name() }.to_owned(),
@@ -116,8 +123,8 @@ impl KeptList {
     }
 
     fn add(&mut self, turn: u64, group: KeptNodes) {
-        let KeptNodes { domain, op_type, version, reason, .. } = &group;
-        let key = (domain.clone(), op_type.clone(), *version, reason.clone());
+        let KeptNodes { domain, op_type, version, reason, is_initializer, .. } = &group;
+        let key = (domain.clone(), op_type.clone(), *version, reason.clone(), *is_initializer);
         match self.by_reason.entry(key) {
             Entry::Occupied(at) => {
                 let (first_turn, there) = &mut self.groups[*at.get()];

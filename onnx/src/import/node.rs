@@ -626,14 +626,12 @@ impl<'a> Importer<'_, 'a> {
         let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };
         let found = self.builder.body().ty(value);
         let stated = self.stated_type(&info);
-        let is_wrong = self.warn_of_contradiction(name, stated, found);
+        let is_wrong = self.warn_of_contradiction(&info, stated, found);
         if is_output {
             graph.contradicted.extend(is_wrong.then_some(id));
         } else {
-            let info = if is_wrong { self.corrected(*info, found) } else { *info };
-            let says_more = self.says_more(&info, found);
-            let cx = self.builder.cx();
-            let attr = if says_more { encoded_attr(cx, &info) } else { cx.attr(Attr::Bool(true)) };
+            let more = self.more_than(&info, found, is_wrong);
+            let attr = more.unwrap_or_else(|| self.builder.cx().attr(Attr::Bool(true)));
             meta.push((keys::INFO, attr));
         }
     }
@@ -696,7 +694,9 @@ impl<'a> Importer<'_, 'a> {
                     };
                     let stated = self.stated_output(graph, name);
                     let cx = self.builder.cx();
-                    stated.filter(|&stated| !contradict(cx, stated, derived)).unwrap_or(derived)
+                    let any = cx.types.any();
+                    // What is no tensor is unknown here.
+                    stated.filter(|&s| s != any && !contradict(cx, s, derived)).unwrap_or(derived)
                 }
             });
         }

@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 
-use anfora_ir::{Diagnostic, TypeId};
+use anfora_ir::{AttrId, Diagnostic, TypeId};
 use rustc_hash::FxHashSet;
 
 use super::graph::Importer;
 use super::kept::{Kept, KeptList, KeptNodes};
+use crate::attributes::encoded_attr;
 use crate::proto::{NodeProto, ValueInfoProto};
-use crate::types::{Binding, contradict, proto_of, type_of};
+use crate::types::{Binding, contradict, other_kind, proto_of, says_no_more, type_of};
 
 /// Warnings and kept nodes of a file, by the graph that they are of: those of a copy of a function
 /// count when the copy is finished, and not at all if it fails.
@@ -124,12 +125,14 @@ impl Importer<'_, '_> {
 
     /// Warns, at the node or the graph in hand, of a statement of the file that the value
     /// contradicts. Returns true if it does.
-    pub(super) fn warn_of_contradiction(&mut self, name: &str, stated: TypeId, found: TypeId) -> bool {
+    pub(super) fn warn_of_contradiction(&mut self, info: &ValueInfoProto, stated: TypeId, found: TypeId) -> bool {
         let cx = self.builder.cx();
-        if !contradict(cx, stated, found) {
+        let kind = info.r#type.as_ref().and_then(other_kind).filter(|_| cx.types.as_tensor(found).is_some());
+        if kind.is_none() && !contradict(cx, stated, found) {
             return false;
         }
-        let (found, stated) = (cx.type_text(found), cx.type_text(stated));
+        let stated = kind.map_or_else(|| cx.type_text(stated), str::to_owned);
+        let (name, found) = (info.name(), cx.type_text(found));
         self.warnings.push(Warning {
             message: format!("`{name}` is {found}, but the file says {stated}"),
             help: "what the file says is left out; `onnx.shape_inference` writes types that fit",
@@ -137,11 +140,20 @@ impl Importer<'_, '_> {
         true
     }
 
-    /// Returns the statement of the file about a value, with the type that the value has in place
-    /// of the one that is stated.
-    pub(super) fn corrected(&mut self, info: ValueInfoProto, found: TypeId) -> ValueInfoProto {
-        let ty = proto_of(self.builder.cx(), &self.dims.names, found);
-        ValueInfoProto { r#type: ty, ..info }
+    /// Returns what the file states about a value, encoded, if that is more than its type here. If
+    /// the type that is stated is wrong, the type here takes its place.
+    pub(super) fn more_than(&mut self, info: &ValueInfoProto, found: TypeId, is_wrong: bool) -> Option<AttrId> {
+        let has_text = info.doc_string.is_some() || !info.metadata_props.is_empty();
+        let cx = self.builder.cx();
+        let stated = info.r#type.as_ref().filter(|_| !is_wrong);
+        if !has_text && says_no_more(cx, &self.dims.names, stated, found) {
+            return None;
+        }
+        if !is_wrong {
+            return Some(encoded_attr(cx, info));
+        }
+        let r#type = proto_of(cx, &self.dims.names, found);
+        Some(encoded_attr(cx, &ValueInfoProto { r#type, ..info.clone() }))
     }
 
     /// Says the warnings that are waiting for a place.

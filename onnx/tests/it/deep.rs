@@ -1,8 +1,9 @@
 //! Deep nesting and great length on a small stack.
 
-use anfora_ir::{Literal, Module};
+use anfora_ir::{Literal, Module, work};
 use anfora_onnx::convert::{int_attribute, tensor_attribute};
-use anfora_onnx::proto::{GraphProto, ModelProto};
+use anfora_onnx::proto::type_proto::{Tensor, Value};
+use anfora_onnx::proto::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 use anfora_onnx::tensor::tensor_of;
 use anfora_onnx::{ExportOptions, ExportProblem, ImportOptions, export, import, registry};
 use anfora_testing::{depth, on_small_stack};
@@ -10,7 +11,8 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::models::{
-    BOOL, again, float, graph, graph_attribute, info, initializer, model, node, operators, read, symbolic_type, typed,
+    BOOL, FLOAT, again, float, graph, graph_attribute, info, initializer, model, node, operators, read, symbolic_type,
+    typed,
 };
 
 fn imported(bytes: Vec<u8>) -> Module {
@@ -201,4 +203,32 @@ fn what_is_kept_is_linear_in_the_file() {
             assert!(l <= 10 * s + 100, "{kind}: {small:?} at 1,000, {large:?} at 10,000");
         }
     }
+}
+
+#[test]
+fn statements_about_large_types_cost_what_they_say() {
+    // A value with so many extents under as many names, and a short statement about each.
+    let counted = |n: usize, stated: &dyn Fn(&str) -> ValueInfoProto| {
+        let nodes = (0..n).map(|i| node("Identity", &["x"], &[&format!("v{i}")], vec![]));
+        let nodes = nodes.chain([node("Relu", &["x"], &["y"], vec![])]).collect();
+        let mut m = model(17, graph("g", nodes, vec![float("x", &vec![1; n])], vec![typed("y", of_no_shape())]));
+        m.graph.as_mut().expect("a graph").value_info = (0..n).map(|i| stated(&format!("v{i}"))).collect();
+        let before = work::count();
+        let imported = import(m.encode_to_vec().into(), &ImportOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        (work::count() - before, imported.warnings.len())
+    };
+    for (stated, is_wrong) in [
+        (&(|name: &str| float(name, &[7])) as &dyn Fn(&str) -> ValueInfoProto, true),
+        (&|name: &str| typed(name, of_no_shape()), false),
+    ] {
+        let [(small, of_small), (large, of_large)] = [250, 2000].map(|n| counted(n, stated));
+        assert_eq!([of_small, of_large], if is_wrong { [250, 2000] } else { [0, 0] });
+        assert!(small > 250 && large <= small * 10, "{small} accesses of 250 extents, {large} of 2000");
+    }
+}
+
+/// The type of tensors of floats of any shape.
+fn of_no_shape() -> TypeProto {
+    let tensor = Tensor { elem_type: Some(FLOAT), shape: None };
+    TypeProto { value: Some(Value::TensorType(tensor)), denotation: None }
 }

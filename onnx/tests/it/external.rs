@@ -302,6 +302,20 @@ fn a_model_that_would_be_too_large_takes_a_file_by_itself() {
     assert_eq!(export(&small, &options(Some(ExternalData::new("m.data")))).unwrap().data, None);
 }
 
+#[test]
+fn splats_in_a_data_file_have_a_limit() {
+    // 4 TiB of one number, and two of which each is within the limit.
+    for (extents, nodes, bytes) in [([1_u64 << 40, 1], 1, None), ([300_000_000, 400_000_000], 1, Some(1_200_000_000))] {
+        let [a, b] = extents;
+        let text =
+            format!("def @main() {{ (dense<Tensor[({a},), float32]>[1.5], dense<Tensor[({b},), float32]>[2.5]) }}");
+        let exported = export(&parse(&text), &external(16)).unwrap();
+        let written = ModelProto::decode(Bytes::from(exported.bytes)).unwrap().graph.unwrap();
+        let made = written.node.iter().filter(|n| n.op_type() == "ConstantOfShape").count();
+        assert_eq!((made, exported.data.map(|d| d.len())), (nodes, bytes), "{extents:?}");
+    }
+}
+
 /// 2.2 GB through the disk and back, where `ANFORA_LARGE` is set: it takes as much room there and in memory.
 #[test]
 fn more_than_two_gigabytes_go_to_disk_and_come_back() {

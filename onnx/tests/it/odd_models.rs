@@ -400,10 +400,15 @@ fn initializers_that_no_literal_can_hold_come_back() {
         inner.initializer = vec![tensor.clone()];
         inner
     };
-    for tensor in [small, text] {
+    for (tensor, reason) in [(small, "element type 25 is not supported"), (text, "element 0 is not UTF-8 text")] {
         let output = info("y", tensor.data_type(), &tensor.dims);
         let mut m = model(25, inner(&tensor, &output));
         assert_eq!(again(&m), m);
+        let kept = import_of_model(&m).kept;
+        let kept: Vec<String> = kept.iter().map(|k| k.to_string()).collect();
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        assert_eq!(kept[0], format!("initializer `k`: {reason}"));
+        assert!(kept[1].starts_with("node `Frob`"), "{kept:?}");
         // In a subgraph, and as a default value.
         let branches = ["then_branch", "else_branch"].map(|name| graph_attribute(name, &inner(&tensor, &output)));
         let nested = vec![node("If", &["c"], &["y"], branches.into())];

@@ -1,0 +1,115 @@
+//! Values that are no tensors: old versions of `Identity` do not take them.
+
+use anfora_ir::{Attr, Expr, ExprId};
+
+use super::graph::{Exporter, Output};
+use super::slots::{Block, Slot, ValueId};
+use crate::attributes::decoded;
+use crate::error::ExportProblem;
+use crate::keys;
+use crate::opaque::{decode, is_standard};
+use crate::proto::type_proto::Value;
+use crate::proto::{TypeProto, ValueInfoProto};
+
+/// The first versions of the operators in which `Identity` takes sequences, and values that may be missing.
+const SEQUENCE: i64 = 14;
+const OPTIONAL: i64 = 16;
+
+/// Operators of the standard domain that give a sequence.
+const GIVE_SEQUENCES: &[&str] =
+    &["SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceMap", "SplitToSequence"];
+
+/// Returns the first version of the operators in which `Identity` takes values of a type, if that
+/// is not the first of all.
+fn identity_since(ty: &TypeProto) -> Option<i64> {
+    match ty.value {
+        Some(Value::SequenceType(_)) => Some(SEQUENCE),
+        Some(Value::OptionalType(_)) => Some(OPTIONAL),
+        _ => None,
+    }
+}
+
+fn stated(info: &ValueInfoProto) -> Option<i64> {
+    info.r#type.as_ref().and_then(identity_since)
+}
+
+impl Exporter<'_> {
+    /// Notes the kind of a parameter: by what is stated of it, or by what a loop around it begins with.
+    pub(super) fn note_param(
+        &mut self,
+        v: ValueId,
+        info: &ValueInfoProto,
+        i: usize,
+        of: Block,
+        around: Option<ExprId>,
+    ) {
+        if self.versions.opset("") >= OPTIONAL {
+            return;
+        }
+        self.identity_since[v.index()] = match (&info.r#type, around) {
+            (None, Some(call)) if matches!(of, Block::Lambda(_)) => self.of_initial_state(call, i),
+            _ => stated(info),
+        };
+    }
+
+    /// Notes the kind of a result of a call: by what is stated of it, or by the operator.
+    pub(super) fn note_result(&mut self, v: ValueId, call: ExprId, i: usize) {
+        if self.versions.opset("") >= OPTIONAL {
+            return;
+        }
+        let cx = self.cx;
+        let meta = self.slots.value(v).meta;
+        let info = meta.and_then(|meta| cx.find_attr(meta, keys::INFO));
+        let info: Option<ValueInfoProto> = match info {
+            Some(info) if !matches!(cx.attrs.get(info), Attr::Bool(_)) => decoded(cx, info),
+            _ => None,
+        };
+        self.identity_since[v.index()] = match (info, self.standard_operator(call).as_deref()) {
+            (Some(info), _) if info.r#type.is_some() => stated(&info),
+            (_, Some("Optional")) => Some(OPTIONAL),
+            // A loop gives the state that it ends with, which begins after the count and the condition.
+            (_, Some("Loop")) => self.of_initial_state(call, i + 2),
+            (_, Some(operator)) if GIVE_SEQUENCES.contains(&operator) => Some(SEQUENCE),
+            _ => None,
+        };
+    }
+
+    /// Makes an output the value itself where `Identity` does not take it.
+    ///
+    /// # Errors
+    /// If the graph cannot return the value itself.
+    pub(super) fn return_directly(&self, output: &mut Output, of: Block) -> Result<(), ExportProblem> {
+        let (Slot::Value(v), false) = (output.slot, output.is_direct) else { return Ok(()) };
+        let present = self.versions.opset("");
+        let Some(needed) = self.identity_since[v.index()].filter(|&needed| needed > present) else { return Ok(()) };
+        match &self.value_names[v.index()] {
+            // The outputs of a model have names of their own.
+            Some(name) if !self.is_main(of) => {
+                output.name = name.clone();
+                output.is_direct = true;
+                Ok(())
+            }
+            _ => {
+                let operator = "Identity".to_owned();
+                Err(ExportProblem::Opset { operator, domain: String::new(), needed, present })
+            }
+        }
+    }
+
+    /// Returns the kind of what a loop begins with, by the place of the operand.
+    fn of_initial_state(&self, call: ExprId, i: usize) -> Option<i64> {
+        self.standard_operator(call).filter(|operator| operator == "Loop")?;
+        let Expr::CallOp { operands, .. } = self.body.expr(call) else { return None };
+        match self.slots.of_atom(*self.body.operands(operands).get(i)?) {
+            Ok(Slot::Value(v)) => self.identity_since[v.index()],
+            _ => None,
+        }
+    }
+
+    /// Returns the operator of the standard domain that is kept as a call.
+    fn standard_operator(&self, call: ExprId) -> Option<String> {
+        let Expr::CallOp { op, .. } = self.body.expr(call) else { return None };
+        let (domain, operator) = decode(&self.cx.ops.get(op).name)?;
+        is_standard(domain).then_some(operator)
+    }
+}

@@ -1,0 +1,14 @@
+//! What symbolic dimensions are called in the file that a module was imported from.
+
+use anfora_ir::Module;
+
+use crate::attributes::entries_of;
+use crate::keys;
+
+/// Returns the symbolic dimensions that have another name in the file than in the module, since that
+/// of the file is not a word: pairs of the names (in the file, in the module).
+pub fn file_dimensions(module: &Module) -> Vec<(String, String)> {
+    let metas = module.functions().map(|(_, function)| function.meta);
+    let tables = metas.filter_map(|meta| entries_of(&module.cx, module.cx.find_attr(meta, keys::DIMENSIONS)?));
+    tables.flatten().map(|entry| (entry.value().to_owned(), entry.key().to_owned())).collect()
+}
