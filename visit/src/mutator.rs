@@ -275,10 +275,13 @@ fn step_through<M: Mutator>(
     while let Some(step) = cursor.next(editor.body) {
         match step {
             Step::Let(id) => {
-                let Expr::Let { flags, .. } = editor.body.expr(id) else { continue };
-                if flags.is_dataflow() && (flags.starts_region() || !engine.in_region()) {
-                    engine.begin_region(editor.body, flags);
-                    ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
+                let Expr::Let { var, flags, .. } = editor.body.expr(id) else { continue };
+                if flags.is_dataflow() {
+                    engine.at_let_of_region(var);
+                    if flags.starts_region() || !engine.in_region() {
+                        engine.begin_region(flags);
+                        ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
+                    }
                 }
             }
             Step::Flat(id) => {
