@@ -23,9 +23,11 @@ impl<'a> FunctionEdit<'a> {
 
     /// Leaves what was reported in the context, with the bindings that it is about.
     pub(crate) fn leave_reports(&mut self, context: &PassContext) {
-        if !self.reports.is_empty() {
+        if !self.reports.is_empty() || self.function.body.has_remarks() {
             let mut reports = std::mem::take(&mut self.reports);
             reports.name_bindings(self.cx, &self.function.body);
+            let name = self.function.global().map_or("", |g| self.cx.global_name(g));
+            reports.take_noted(self.cx, &mut self.function.body, name);
             reports.leave(context);
         }
     }

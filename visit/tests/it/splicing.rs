@@ -1,6 +1,6 @@
 //! Blocks that are spliced: at one place only.
 
-use anfora_ir::ExprId;
+use anfora_ir::{ExprId, IntoDiagnostics};
 use anfora_visit::{Binding, BindingRewrite, LetList, Mutator, RewriteError, Site, chain, copy_fresh, mutate};
 
 use crate::programs::edited;
@@ -151,6 +151,8 @@ fn a_list_takes_a_block_once() {
             let tail = list.splice(editor, root).unwrap();
             let refused = list.splice(editor, again).unwrap_err();
             assert_eq!(refused, RewriteError::SplicedTwice { name: "z".to_string() });
+            let said = refused.into_diagnostics();
+            assert_eq!(said.iter().next().and_then(|d| d.binding.as_deref()), Some("z"));
             // What is refused changes nothing: the chain still ends.
             assert_eq!(chain(editor.body, root).take(10).count(), 2);
             assert!(editor.body.as_var(tail).is_some());
