@@ -310,7 +310,7 @@ fn editing_a_shared_node() {
     assert_eq!(run(&mistaken(meant), SHARED, &plain()).remarks, Vec::<String>::new());
     let rules = FunctionPass::new("Rules", 0, |function, _, _| {
         let mut rules = [Rule::replace("exp", op("exp", [capture("x")]), op("tanh", [capture("x")]))];
-        rewrite_patterns(&mut function.editor(), &mut rules, &PatternOptions::default())?;
+        let _ = rewrite_patterns(&mut function.editor(), &mut rules, &PatternOptions::default())?;
         Ok(())
     });
     assert_eq!(run(&rules, SHARED, &plain()).remarks, Vec::<String>::new());
@@ -375,8 +375,7 @@ fn a_rewrite_that_loops() {
         let rules = FunctionPass::new("Rules", 0, |function, _, _| {
             let wrap = op("exp", [op("log", [op("exp", [capture("x")])])]);
             let mut rules = [Rule::replace("exp again", op("exp", [capture("x")]), wrap)];
-            let outcome = rewrite_patterns(&mut function.editor(), &mut rules, &PatternOptions::default())?;
-            function.report_all(outcome.remarks());
+            let _ = rewrite_patterns(&mut function.editor(), &mut rules, &PatternOptions::default())?;
             Ok(())
         });
         let went_round = run(&rules, TEXT, &context);

@@ -4,10 +4,7 @@
 //! all atoms are one step; what nests (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A node
 //! that several others refer to is entered once, where it comes first in program order; later references are [`Step::Seen`].
 //!
-//! The cursor borrows the body only during [`Cursor::next`], so the body may be edited between steps. Every edit is legal, and what it does to the walk
-//! is this: a link is read once, when the walk comes to it. A link that was overwritten before is followed to where it leads then; one that is overwritten
-//! after has no effect on the walk. So at [`Step::Let`] the value of that Let is still to be read, at [`Step::Bound`] the link to its rest (Lets put in or taken
-//! out after it are walked as they have become), at [`Step::Enter`] the operands of that node.
+//! The body may be edited between steps: [`Cursor`] says what that does to the walk.
 
 use crate::body::Body;
 use crate::entity::ExprId;

@@ -142,9 +142,9 @@ impl Error for Diagnostics {}
 /// }
 /// ```
 pub trait IntoDiagnostics {
-    /// False for an author's own words, with which no walk of the toolkit ends: a place that a walk
-    /// noted does not belong to them.
-    const MAY_END_WALK: bool = true;
+    /// True if walks of the toolkit that edit end with this error, so that the place that the last
+    /// one noted belongs to it. Authors say so of an error of their own that stands for such a one.
+    const MAY_END_WALK: bool = false;
 
     /// What is wrong, with its places as far as they are known.
     fn into_diagnostics(self) -> Diagnostics;
@@ -175,32 +175,24 @@ impl IntoDiagnostics for Diagnostics {
 }
 
 impl IntoDiagnostics for Diagnostic {
-    const MAY_END_WALK: bool = false;
-
     fn into_diagnostics(self) -> Diagnostics {
         self.into()
     }
 }
 
 impl IntoDiagnostics for Vec<Diagnostic> {
-    const MAY_END_WALK: bool = false;
-
     fn into_diagnostics(self) -> Diagnostics {
         self.into()
     }
 }
 
 impl IntoDiagnostics for &str {
-    const MAY_END_WALK: bool = false;
-
     fn into_diagnostics(self) -> Diagnostics {
         Diagnostic::error(self).into()
     }
 }
 
 impl IntoDiagnostics for String {
-    const MAY_END_WALK: bool = false;
-
     fn into_diagnostics(self) -> Diagnostics {
         Diagnostic::error(self).into()
     }
@@ -213,6 +205,8 @@ impl IntoDiagnostics for Box<dyn Error + Send + Sync> {
 }
 
 impl IntoDiagnostics for TypeError {
+    const MAY_END_WALK: bool = true;
+
     fn into_diagnostics(self) -> Diagnostics {
         let diagnostic = Diagnostic::error(self.to_string());
         match self.help {
@@ -223,6 +217,8 @@ impl IntoDiagnostics for TypeError {
 }
 
 impl IntoDiagnostics for RetypeError {
+    const MAY_END_WALK: bool = true;
+
     fn into_diagnostics(self) -> Diagnostics {
         self.error.into_diagnostics()
     }

@@ -1,6 +1,7 @@
 //! What a body was before an edit.
 
 use crate::body::{Body, EditedByHand};
+use crate::diagnostic::Diagnostic;
 use crate::entity::{AttrsId, EntityId, ExprId, LambdaId, SymbolId, TypeId};
 use crate::expr::{Expr, LambdaData, VarId};
 
@@ -28,6 +29,8 @@ pub(crate) struct Journal {
     pub(crate) params: Option<Vec<VarId>>,
     /// Where a walk ended with an error.
     pub(crate) stop: Option<ExprId>,
+    /// What walks have to say of it.
+    pub(crate) remarks: Vec<(ExprId, Diagnostic)>,
     /// Empty in builds without debug assertions.
     pub(crate) by_hand: EditedByHand,
 }
@@ -51,6 +54,7 @@ impl Journal {
             root: None,
             params: None,
             stop: None,
+            remarks: Vec::new(),
             by_hand: EditedByHand::default(),
         }
     }
@@ -102,9 +106,12 @@ impl Journal {
 
     /// Adds what was overwritten in an edit inside of this one.
     pub(crate) fn absorb(&mut self, inner: Journal) {
-        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, by_hand, stop, .. } = inner;
+        let Journal {
+            exprs, types, operands, lambdas, lambda_symbols, meta, root, params, by_hand, stop, remarks, ..
+        } = inner;
         self.by_hand.absorb(by_hand, self.exprs_len, self.operands_len);
         self.stop = stop;
+        self.remarks.extend(remarks);
         exprs.into_iter().for_each(|(id, old)| self.expr(id, old));
         types.into_iter().for_each(|(id, old)| self.ty(id, old));
         operands.into_iter().for_each(|(at, old)| self.operand(at as usize, old));

@@ -257,6 +257,13 @@ impl PassContext {
         }
     }
 
+    /// From here on, what is reported is what walks noted, and not said twice.
+    pub(crate) fn begin_noted(&self) {
+        if let Some(frame) = &self.frame {
+            frame.left.begin_noted();
+        }
+    }
+
     fn leave(&self, diagnostic: Diagnostic, place: Option<(FunctionKey, Place)>) {
         let now = match &self.frame {
             Some(frame) => frame.left.keep(diagnostic, place),

@@ -239,6 +239,7 @@ fn edit_regions(
         let done = work(&mut block);
         let mut reports = block.reports;
         reports.name_bindings(func.cx, &part.body);
+        reports.take_noted(func.cx, &mut part.body, &function);
         func.append_reports(reports);
         done.map_err(|error| at_stop(func.cx, &part.body, error))?;
         if part.body.generation() != generation || !part.body.has_journal() {

@@ -40,7 +40,7 @@ struct ErrorParts {
     /// How many causes stand behind this one.
     depth: usize,
     panicked: bool,
-    /// True if it may be that of a walk, which noted where it ended.
+    /// True if it is that of a walk, which noted where it ended.
     of_walk: bool,
 }
 
@@ -51,7 +51,8 @@ impl PassError {
     }
 
     /// Another error in its own words: those of it and of up to [`MAX_NESTING`] causes behind it, as one message. Errors of the toolkit, and others that
-    /// are [`IntoDiagnostics`], need no more than `?`.
+    /// are [`IntoDiagnostics`], need no more than `?`, which
+    /// also keeps the place at which a walk ended.
     ///
     /// ```
     /// use anfora_manager::PassError;
@@ -60,9 +61,7 @@ impl PassError {
     /// assert_eq!(number.unwrap_err().message(), "invalid digit found in string");
     /// ```
     pub fn from_error(error: impl Into<Cause>) -> PassError {
-        let mut error = PassError::from(Diagnostic::from_error(&*error.into()));
-        error.0.of_walk = true;
-        error
+        PassError::from(Diagnostic::from_error(&*error.into()))
     }
 
     /// The error that stands for a panic.
@@ -172,8 +171,8 @@ impl PassError {
         self.0.panicked
     }
 
-    /// Returns true if it may be the error of a walk of a body. What a pass says in its own words is
-    /// not, whatever walk failed before it.
+    /// Returns true if it is of a kind with which walks of a body end. What a pass says in its own
+    /// words is not, whatever walk failed before it.
     pub(crate) fn is_of_walk(&self) -> bool {
         self.0.of_walk
     }

@@ -24,24 +24,21 @@ impl<'a> FunctionEdit<'a> {
     /// Leaves what was reported in the context, with the bindings that it is about.
     ///
     /// # Errors
-    /// If the body is so ill-formed that a walk of it panics. What was reported is in the context then too, without
-    /// the bindings.
+    /// If the body is so ill-formed that a walk of it panics. What was reported is in the context
+    /// then too, without the bindings.
     pub(crate) fn leave_reports(&mut self, context: &PassContext) -> Result<(), PassError> {
-        if self.reports.is_empty() {
+        if self.reports.is_empty() && !self.function.body.has_remarks() {
             return Ok(());
         }
         let mut reports = std::mem::take(&mut self.reports);
         let named = caught(|| {
             reports.name_bindings(self.cx, &self.function.body);
+            let name = self.function.global().map_or("", |g| self.cx.global_name(g));
+            reports.take_noted(self.cx, &mut self.function.body, name);
             Ok(())
         });
         reports.leave(context);
         named
-    }
-
-    /// Adds what was reported of a part of the body.
-    pub(crate) fn append_reports(&mut self, part: Reports) {
-        self.reports.append(part);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::context::{MAX_REMARKS, lock};
 use crate::error::{PassError, PassFailure};
 use crate::pass::PassKind;
 use crate::place::{Place, name_bindings};
+use crate::reports::drop_repeated;
 
 /// What a run of a pass has left so far.
 pub(crate) struct Left {
@@ -23,6 +24,8 @@ struct State {
     kept: Vec<Item>,
     dropped: u64,
     errors: usize,
+    /// The first message that walks noted, if any did: what the pass said itself is not said twice.
+    noted_from: Option<usize>,
     stage: Stage,
 }
 
@@ -91,7 +94,7 @@ impl Left {
         if !other.any.swap(false, Ordering::AcqRel) {
             return;
         }
-        let State { kept, dropped, errors, stage: _ } = std::mem::take(&mut *lock(&other.state));
+        let State { kept, dropped, errors, .. } = std::mem::take(&mut *lock(&other.state));
         let state = &mut *lock(&self.state);
         self.any.store(true, Ordering::Release);
         state.errors += errors;
@@ -105,6 +108,12 @@ impl Left {
         let state = &mut *lock(&self.state);
         state.dropped += dropped.messages;
         state.errors += dropped.errors;
+    }
+
+    /// From here on, messages are what walks noted.
+    pub(crate) fn begin_noted(&self) {
+        let state = &mut *lock(&self.state);
+        state.noted_from = Some(state.kept.len());
     }
 
     /// Whether what is left waits until the pass is over.
@@ -129,6 +138,9 @@ impl Left {
         }
         let state = &mut *lock(&self.state);
         state.name_bindings(module);
+        if let Some(from) = state.noted_from.take() {
+            drop_repeated(&mut state.kept, from, |item| &item.diagnostic);
+        }
         state.extend_spans(module);
         if state.errors == 0 {
             return result;

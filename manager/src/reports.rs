@@ -1,6 +1,7 @@
 //! Messages about expressions of a body that a pass holds in its hands.
 
-use anfora_ir::{Body, Context, Diagnostic, ExprId};
+use anfora_ir::{Body, Context, Diagnostic, ExprId, FunctionKey, Module};
+use rustc_hash::FxHashSet;
 
 use crate::context::PassContext;
 use crate::left::{Dropped, is_full};
@@ -32,6 +33,19 @@ impl Reports {
         self.items.push(Report { diagnostic, place });
     }
 
+    /// Notes what walks noted in the body of a function for the author of the pass, and the author did
+    /// not report.
+    pub(crate) fn take_noted(&mut self, cx: &Context, body: &mut Body, function: &str) {
+        let noted = body.take_remarks();
+        if noted.is_empty() {
+            return;
+        }
+        let from = self.items.len();
+        noted.into_iter().for_each(|(expr, diagnostic)| self.push(cx, body, function, expr, diagnostic));
+        self.name_bindings(cx, body);
+        drop_repeated(&mut self.items, from, |report| &report.diagnostic);
+    }
+
     /// Finds the bindings of what was reported, while the body is there.
     pub(crate) fn name_bindings(&mut self, cx: &Context, body: &Body) {
         name_bindings(cx, body, self.items.iter_mut().filter_map(|r| Some((r.place.take()?, &mut r.diagnostic))));
@@ -58,4 +72,30 @@ impl Reports {
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
+}
+
+/// Leaves what walks noted in bodies for the author of a pass that is about to be over.
+pub(crate) fn report_noted(module: &mut Module, cx: &PassContext) {
+    let has_remarks = |&key: &FunctionKey| module.get(key).is_some_and(|f| f.body.has_remarks());
+    let noted: Vec<FunctionKey> = module.order().iter().copied().filter(has_remarks).collect();
+    if noted.is_empty() {
+        return;
+    }
+    cx.begin_noted();
+    for key in noted {
+        let remarks = module.get_mut(key).map_or_else(Vec::new, |(f, _)| f.body.take_remarks());
+        remarks.into_iter().for_each(|(expr, diagnostic)| cx.report(module, key, expr, diagnostic));
+    }
+}
+
+/// Drops messages, from this one on, that say the same of the same place as one before.
+pub(crate) fn drop_repeated<T>(items: &mut Vec<T>, from: usize, message: impl Fn(&T) -> &Diagnostic) {
+    let mut said = FxHashSet::default();
+    let mut at = 0;
+    items.retain(|item| {
+        let Diagnostic { function, binding, message, .. } = message(item);
+        let is_new = said.insert((function.clone(), binding.clone(), message.clone()));
+        at += 1;
+        is_new || at <= from
+    });
 }

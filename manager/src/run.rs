@@ -19,6 +19,7 @@ use crate::left::Left;
 use crate::order::check_order;
 use crate::pass::{Pass, PassKind};
 use crate::phases::lower_claim;
+use crate::reports::report_noted;
 use crate::scope;
 use crate::session::Session;
 use crate::verification::{Verification, check_changed, report_shared_edits};
@@ -346,6 +347,9 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
         let verifies = leaf && cx.verification() == Verification::AfterEachPass;
         if verifies && result.is_ok() {
             report_shared_edits(module, &inner);
+        }
+        if leaf && result.is_ok() {
+            report_noted(module, &inner);
         }
         result = running.left.settle(module, result);
         if leaf {

@@ -14,7 +14,7 @@ use crate::error::{RewriteError, check_type, name_for_error};
 use crate::link::{Binding, Link};
 use crate::memo::Memo;
 use crate::mutator::{BindingRewrite, Edits};
-use crate::region_outputs::RegionOutputs;
+use crate::region_outputs::{ChainSoFar, RegionOutputs};
 use crate::spliced::Spliced;
 use crate::visitor::{Visit, Visitor, walk_from};
 
@@ -56,6 +56,8 @@ struct OpenBlock {
     /// The last Let, and what its link to the rest holds.
     last: Option<(ExprId, ExprId)>,
     region: Region,
+    /// The variable of the Let of a region that the walk came to last.
+    own: Option<VarId>,
     /// Whether results are forgotten at the end.
     scoped: bool,
 }
@@ -358,7 +360,7 @@ impl Engine {
             self.nodes.begin_scope();
             self.known.begin_scope();
         }
-        self.blocks.push(OpenBlock { first: None, last: None, region: Region::Outside, scoped });
+        self.blocks.push(OpenBlock { first: None, last: None, region: Region::Outside, own: None, scoped });
     }
 
     /// Links the tail, and leaves the block's beginning as the result in its place.
@@ -395,11 +397,17 @@ impl Engine {
         self.blocks.len()
     }
 
+    /// Comes to a Let of a region that binds `var`.
+    #[inline]
+    pub(crate) fn at_let_of_region(&mut self, var: VarId) {
+        self.block().own = Some(var);
+    }
+
     /// Begins the region of a Let with these flags; a walk may begin in the middle of a region.
-    pub(crate) fn begin_region(&mut self, body: &Body, flags: LetFlags) {
+    pub(crate) fn begin_region(&mut self, flags: LetFlags) {
         if self.is_whole {
             let (block, after) = (self.blocks.len() - 1, self.block().last.map(|(last, _)| last));
-            self.regions.get_or_insert_with(|| Box::new(RegionOutputs::new(body))).begin(block, after);
+            self.regions.get_or_insert_default().begin(block, after);
         }
         self.block().region = if flags.starts_region() { Region::AtStart } else { Region::Inside };
         if self.edits == Edits::Scoped {
@@ -484,7 +492,7 @@ impl Engine {
         if let Some(mut regions) = self.regions.take() {
             regions.let_out(body, id, own, |block| {
                 let block = &self.blocks[block];
-                (block.first, block.last.map(|(last, _)| last))
+                ChainSoFar { first: block.first, last: block.last.map(|(last, _)| last), own: block.own }
             });
             self.regions = Some(regions);
         }

@@ -45,11 +45,15 @@ pub enum RewriteError {
 }
 
 impl IntoDiagnostics for RewriteError {
+    const MAY_END_WALK: bool = true;
+
     fn into_diagnostics(self) -> Diagnostics {
         let diagnostic = Diagnostic::from_error(&self);
         match self {
             RewriteError::Type(error) => error.into_diagnostics(),
-            RewriteError::DroppedUsed { name } if !name.is_empty() => diagnostic.on_binding(name).into(),
+            RewriteError::DroppedUsed { name } | RewriteError::SplicedTwice { name } if !name.is_empty() => {
+                diagnostic.on_binding(name).into()
+            }
             _ => diagnostic.into(),
         }
     }

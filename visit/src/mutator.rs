@@ -200,6 +200,10 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 
 /// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of what is around it is not inferred again.
 ///
+/// Only a walk from the root makes a variable of a dataflow region, which a replacement uses outside
+/// of the region, an output of it. In a walk of another part, the author makes that variable plain
+/// ([`set_var_flags`](crate::set_var_flags)), or the body is ill-formed.
+///
 /// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole body): rewrite many small parts of one body in one walk of it.
 ///
 /// # Errors
@@ -275,10 +279,13 @@ fn step_through<M: Mutator>(
     while let Some(step) = cursor.next(editor.body) {
         match step {
             Step::Let(id) => {
-                let Expr::Let { flags, .. } = editor.body.expr(id) else { continue };
-                if flags.is_dataflow() && (flags.starts_region() || !engine.in_region()) {
-                    engine.begin_region(editor.body, flags);
-                    ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
+                let Expr::Let { var, flags, .. } = editor.body.expr(id) else { continue };
+                if flags.is_dataflow() {
+                    engine.at_let_of_region(var);
+                    if flags.starts_region() || !engine.in_region() {
+                        engine.begin_region(flags);
+                        ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
+                    }
                 }
             }
             Step::Flat(id) => {

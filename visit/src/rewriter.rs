@@ -53,7 +53,8 @@ impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
 /// rewritten in place, and there `pre` is `post`). Where the value of a Let becomes an atom, uses of its variable become that atom and the Let
 /// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any depth take constant stack.
 ///
-/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept right as by [`mutate`](crate::mutate).
+/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept right as by [`mutate_at`](crate::mutate_at):
+/// a variable of a region that a replacement uses outside of it becomes an output only in a walk from the root.
 ///
 /// # Errors
 /// The author's, or a [`RewriteError`] where a replacement has the wrong type.

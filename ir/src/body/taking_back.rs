@@ -1,6 +1,7 @@
 //! Edits of a body that are kept or taken back.
 
 use super::{Body, EditedByHand, Leaf};
+use crate::diagnostic::Diagnostic;
 use crate::entity::{EntityId, ExprId};
 use crate::journal::Journal;
 
@@ -90,6 +91,7 @@ impl Body {
                 let mut outer = self.new_journal();
                 outer.of_module = open.of_module;
                 outer.stop = journal.stop;
+                outer.remarks = journal.remarks;
                 outer.replaced = Some(old);
                 self.journal = Some(Box::new(outer));
             }
@@ -148,6 +150,7 @@ impl Body {
             params,
             by_hand: _,
             stop: _,
+            remarks: _,
         } = *journal;
         for (id, old) in exprs.into_iter().rev() {
             let new = std::mem::replace(&mut self.exprs[id], old);
@@ -210,7 +213,7 @@ impl Body {
         self.journal = None;
     }
 
-    // ---- Where an edit failed ----
+    // ---- What walks note for the report of an edit ----
 
     /// Notes the Let, or other expression, at which a walk that edits ended with an error, for the
     /// report of that error; `None` where another walk begins. Keeping the edit keeps the note,
@@ -224,5 +227,24 @@ impl Body {
     /// Returns where the last walk that edits ended with an error, if it did.
     pub fn stop(&self) -> Option<ExprId> {
         self.journal.as_ref().and_then(|j| j.stop)
+    }
+
+    /// Notes what the author of an edit is to be told, each about an expression. The pass manager
+    /// reports it with what the pass reports itself. Keeping the edit keeps the notes, taking it
+    /// back drops them. Without a journal nothing is noted.
+    pub fn note_remarks(&mut self, remarks: impl IntoIterator<Item = (ExprId, Diagnostic)>) {
+        if let Some(journal) = &mut self.journal {
+            journal.remarks.extend(remarks);
+        }
+    }
+
+    /// Returns true if anything was noted for the author of the innermost open edit.
+    pub fn has_remarks(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.remarks.is_empty())
+    }
+
+    /// Takes what was noted for the author of the innermost open edit.
+    pub fn take_remarks(&mut self) -> Vec<(ExprId, Diagnostic)> {
+        self.journal.as_mut().map(|j| std::mem::take(&mut j.remarks)).unwrap_or_default()
     }
 }

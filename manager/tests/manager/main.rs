@@ -8,6 +8,7 @@ mod dependencies;
 mod diagnostics;
 mod instruments;
 mod memory;
+mod noted;
 mod parallel;
 mod passes;
 mod peer_cases;

@@ -37,6 +37,9 @@ use crate::pattern::template::Template;
 ///
 /// A `fn` with the attribute `Primitive=1` is finished: nothing in it is looked at. Who fuses into a `fn` gives it that attribute, or the rule applies in it again.
 ///
+/// Where the work is taken back, since a limit was reached that nobody stated, [`Outcome::remarks`]
+/// are noted in the body ([`Body::note_remarks`]), and the pass manager reports them.
+///
 /// What a rule may do is what [`Rewriter`] offers: make expressions. Nothing else can be edited meanwhile.
 ///
 /// ```
@@ -87,7 +90,10 @@ pub fn rewrite_patterns(
         Ok(outcome) if !outcome.taken_back => {
             editor.body.commit_journal();
         }
-        Ok(_) => editor.body.rollback_journal(),
+        Ok(outcome) => {
+            editor.body.rollback_journal();
+            editor.body.note_remarks(outcome.remarks());
+        }
         Err(_) => {
             let stop = editor.body.stop();
             editor.body.rollback_journal();

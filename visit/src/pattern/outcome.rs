@@ -37,6 +37,7 @@ pub enum StopReason {
 
 /// What rewriting did.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use = "it says whether a limit was reached"]
 pub struct Outcome {
     /// Why it stopped.
     pub stop: StopReason,
@@ -61,7 +62,8 @@ impl Outcome {
     /// Returns what the author of the rules is to be told: which rules still applied when a limit was reached, which did not fit by type,
     /// and which took too many steps to match; each about the first expression where that was so. Nothing, if all went as it should.
     ///
-    /// In a pass, `FunctionEdit::report_all` leaves them in the context.
+    /// In a pass, `FunctionEdit::report_all` leaves them in the context. If all was taken back, the
+    /// pass manager does so in any case, once.
     pub fn remarks(&self) -> Vec<(ExprId, Diagnostic)> {
         let mut remarks = Vec::new();
         let reached = match self.stop {
@@ -195,6 +197,8 @@ impl IntoDiagnostics for IllegalEdit {
 }
 
 impl IntoDiagnostics for PatternRewriteError {
+    const MAY_END_WALK: bool = true;
+
     fn into_diagnostics(self) -> Diagnostics {
         let diagnostic = Diagnostic::from_error(&self);
         let behind = match self {

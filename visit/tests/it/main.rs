@@ -15,6 +15,7 @@ mod pattern;
 #[path = "../programs/mod.rs"]
 mod programs;
 mod properties;
+mod region_outputs;
 mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;

@@ -1,0 +1,312 @@
+//! Variables of dataflow regions stay visible where a rewrite uses them.
+
+use anfora_ir::{Editor, Expr, ExprId, work};
+use anfora_visit::{Binding, BindingRewrite, LetList, Mutator, Rewrite, RewriteError, Site, chain, copy_fresh, mutate};
+use expect_test::{Expect, expect};
+
+use crate::programs::{edited, var};
+use crate::splicing::OnBinding;
+
+const REGION: &str = "def @main(%x: float32) {
+    dataflow {
+        let %a = negative(%x);
+        let %b = negative(%a);
+        output(%b)
+    }
+    dataflow {
+        let %c = negative(%b);
+        let %d = negative(%c);
+        output(%d)
+    }
+    let %e = negative(%d);
+    negative(%e)
+}";
+
+/// What becomes of `REGION` under a rewrite of its bindings, which is given the variables `%a` and
+/// `%c`.
+fn check_region(
+    mut rewrite: impl FnMut(&mut Site<'_, '_>, &str, Binding, [ExprId; 2]) -> Result<BindingRewrite, RewriteError>,
+    expected: Expect,
+) {
+    let text = edited(REGION, |editor| {
+        let vars = ["a", "c"].map(|name| var(editor, name).expr());
+        let mut mutator = OnBinding(
+            |site: &mut Site<'_, '_>, name: &str, binding: Binding, _: &mut Option<ExprId>| {
+                rewrite(site, name, binding, vars)
+            },
+            None,
+        );
+        mutate(editor, &mut mutator).unwrap();
+    });
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
+    // In a new value, outside of regions and in the next one.
+    check_region(
+        |site, name, _, [a, c]| match name {
+            "d" => Ok(BindingRewrite::Value(site.editor.call_named("add", &[a, c])?)),
+            "e" => {
+                let inner = site.editor.call_named("negative", &[c])?;
+                Ok(BindingRewrite::Value(site.editor.call_named("add", &[inner, inner])?))
+            }
+            _ => Ok(BindingRewrite::Keep),
+        },
+        expect![[r#"
+            def @main(%x: float32) -> float32 {
+              dataflow {
+                let %a = negative(%x);
+                let %b = negative(%a);
+                output(%a, %b);
+              }
+              dataflow {
+                let %c = negative(%b);
+                let %d = add(%a, %c);
+                output(%c, %d);
+              }
+              %0 = negative(%c);
+              let %e = add(%0, %0);
+              negative(%e)
+            }
+        "#]],
+    );
+    // In a binding that is put in, and as an atom.
+    check_region(
+        |site, name, _, [a, _]| match name {
+            "c" => Ok(BindingRewrite::Var(a)),
+            "e" => {
+                let sum = site.editor.call_named("add", &[a, a])?;
+                let sum = site.bind(None, sum);
+                Ok(BindingRewrite::Value(site.editor.call_named("negative", &[sum])?))
+            }
+            _ => Ok(BindingRewrite::Keep),
+        },
+        expect![[r#"
+            def @main(%x: float32) -> float32 {
+              dataflow {
+                let %a = negative(%x);
+                let %b = negative(%a);
+                output(%a, %b);
+              }
+              dataflow {
+                let %d = negative(%a);
+                output(%d);
+              }
+              let %0 = add(%a, %a);
+              let %e = negative(%0);
+              negative(%e)
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_variable_that_is_used_in_its_region_stays_in_it() {
+    check_region(
+        |site, name, _, [a, c]| match name {
+            "b" => Ok(BindingRewrite::Value(site.editor.call_named("add", &[a, a])?)),
+            "d" => {
+                let sum = site.editor.call_named("add", &[c, c])?;
+                Ok(BindingRewrite::Value(site.bind(None, sum)))
+            }
+            // A block with a region of its own.
+            "e" => {
+                let mut list = LetList::new();
+                list.begin_region();
+                let x = site.editor.body.params()[0].expr();
+                let inner = site.editor.call_named("negative", &[x])?;
+                let inner = list.bind(site.editor, None, inner);
+                let outer = site.editor.call_named("negative", &[inner])?;
+                let outer = list.bind(site.editor, None, outer);
+                let var = site.editor.body.as_var(outer);
+                list.end_region(site.editor.body, var.as_slice());
+                let block = list.finish(site.editor, outer);
+                Ok(BindingRewrite::Splice(block))
+            }
+            _ => Ok(BindingRewrite::Keep),
+        },
+        expect![[r#"
+            def @main(%x: float32) -> float32 {
+              dataflow {
+                let %a = negative(%x);
+                let %b = add(%a, %a);
+                output(%b);
+              }
+              dataflow {
+                let %c = negative(%b);
+                let %0 = add(%c, %c);
+                let %d = %0;
+                output(%d);
+              }
+              dataflow {
+                let %1 = negative(%x);
+                let %2 = negative(%1);
+                output(%2);
+              }
+              negative(%2)
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_recursive_function_that_gets_a_new_value_stays_in_its_region() {
+    let text = "def @main(%x: float32) {
+        dataflow {
+            let %f: fn(float32) -> float32 = fn (%v: float32) -> float32 { %f(%v) };
+            let %b = %f(%x);
+            output(%b)
+        }
+        %b
+    }";
+    let after = edited(text, |editor| {
+        let mut copied = OnBinding(
+            |site: &mut Site<'_, '_>, name: &str, binding: Binding, _: &mut Option<ExprId>| match name {
+                "f" => Ok(BindingRewrite::Value(copy_fresh(site.editor, binding.value))),
+                _ => Ok(BindingRewrite::Keep),
+            },
+            None,
+        );
+        mutate(editor, &mut copied).unwrap();
+    });
+    assert!(after.contains("output(%b);"), "{after}");
+}
+
+/// Puts values in the place of others, by the names of their variables, and drops bindings that get
+/// none.
+fn put_values(text: &str, values: impl FnOnce(&mut Editor<'_>) -> Vec<(&'static str, Option<ExprId>)>) -> String {
+    edited(text, |editor| {
+        let values = values(editor);
+        let mut puts = OnBinding(
+            |_: &mut Site<'_, '_>, name: &str, _: Binding, _: &mut Option<ExprId>| {
+                Ok(match values.iter().find(|(of, _)| *of == name) {
+                    Some((_, Some(value))) => BindingRewrite::Value(*value),
+                    Some((_, None)) => BindingRewrite::Drop,
+                    None => BindingRewrite::Keep,
+                })
+            },
+            None,
+        );
+        mutate(editor, &mut puts).unwrap();
+    })
+}
+
+#[test]
+fn what_was_there_before_the_walk_is_looked_into() {
+    // A part of the program, which moves out of the region.
+    let text = "def @main(%x: float32) {
+        dataflow {
+            let %a = negative(%x);
+            let %f = fn (%v: float32) -> float32 { add(%v, %a) };
+            let %b = negative(%a);
+            output(%b)
+        }
+        let %g = fn (%v: float32) -> float32 { negative(%v) };
+        let %c = %g(%b);
+        %c
+    }";
+    let after = put_values(text, |editor| {
+        let f = var(editor, "f");
+        let f = chain(editor.body, editor.body.root()).find(|b| b.var == f).unwrap();
+        vec![("f", None), ("g", Some(f.value))]
+    });
+    assert!(after.contains("output(%a, %b);"), "{after}");
+
+    // What was made for the walk, with an operand in it that has operands.
+    let after = put_values(REGION, |editor| {
+        let a = var(editor, "a").expr();
+        let inner = editor.call_named("negative", &[a]).unwrap();
+        vec![("e", Some(editor.call_named("add", &[inner, a]).unwrap()))]
+    });
+    assert!(after.contains("output(%a, %b);") && after.contains("output(%d);"), "{after}");
+}
+
+/// Wraps each call of a function value into an operator.
+struct NegatesCalls;
+
+impl Mutator for NegatesCalls {
+    type Error = RewriteError;
+    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        match site.editor.body.expr(id) {
+            Expr::Call { .. } => Ok(Rewrite::Replace(site.editor.call_named("negative", &[id])?)),
+            _ => Ok(Rewrite::Keep),
+        }
+    }
+}
+
+#[test]
+fn a_recursive_call_in_its_function_is_no_use_outside() {
+    let text = "def @main(%x: float32) {
+        dataflow {
+            let %f: fn(float32) -> float32 = fn (%v: float32) -> float32 { let %w = %f(%v); %w };
+            let %b = %f(%x);
+            output(%b)
+        }
+        %b
+    }";
+    let after = edited(text, |editor| mutate(editor, &mut NegatesCalls).unwrap());
+    assert!(after.contains("output(%b);") && after.matches("negative(").count() == 2, "{after}");
+}
+
+/// A value block with a region of its own, in a region: what is bound in it is no use outside,
+/// whatever is made of the block.
+#[test]
+fn a_block_binds_what_it_uses() {
+    struct Negates;
+    impl Mutator for Negates {
+        type Error = RewriteError;
+        fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, b: Binding) -> Result<BindingRewrite, RewriteError> {
+            Ok(BindingRewrite::Value(site.editor.call_named("negative", &[b.value])?))
+        }
+    }
+    let text = "def @main(%x: float32) {
+        dataflow {
+            let %a = { dataflow { let %i = negative(%x); let %j = add(%i, %x); output(%j) } negative(%j) };
+            let %b = negative(%a);
+            output(%b)
+        }
+        %b
+    }";
+    let after = edited(text, |editor| mutate(editor, &mut Negates).unwrap());
+    assert!(after.contains("output(%j);") && after.contains("output(%b);"), "{after}");
+}
+
+/// Returns the accesses of a rewrite in which values of `n` regions share what was made, which is
+/// `n` calls of a variable.
+fn work_of_sharing(n: usize, of_region: bool) -> u64 {
+    let regions: String = (0..n)
+        .map(|i| format!("dataflow {{ let %a{i} = negative(%x); let %b{i} = negative(%a{i}); output(%b{i}) }}\n"))
+        .collect();
+    let mut accesses = 0;
+    let after = edited(&format!("def @main(%x: float32) {{ {regions} %b0 }}"), |editor| {
+        let of = if of_region { var(editor, "a0").expr() } else { editor.body.params()[0].expr() };
+        let mut shares = OnBinding(
+            |site: &mut Site<'_, '_>, name: &str, _: Binding, shared: &mut Option<ExprId>| {
+                if !name.starts_with('b') {
+                    return Ok(BindingRewrite::Keep);
+                }
+                let value = match *shared {
+                    Some(made) => made,
+                    None => (0..n).try_fold(of, |value, _| site.editor.call_named("negative", &[value]))?,
+                };
+                *shared = Some(value);
+                Ok(BindingRewrite::Value(value))
+            },
+            None,
+        );
+        let before = work::count();
+        mutate(editor, &mut shares).unwrap();
+        accesses = work::count() - before;
+    });
+    assert_eq!(after.contains("output(%a0, "), of_region, "{after}");
+    accesses
+}
+
+#[test]
+fn what_many_regions_share_is_looked_into_once() {
+    for of_region in [false, true] {
+        let (small, large) = (work_of_sharing(50, of_region), work_of_sharing(400, of_region));
+        assert!(small > 0 && large < 10 * small, "{small} accesses for 50 regions, {large} for 400");
+    }
+}
