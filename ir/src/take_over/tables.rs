@@ -18,7 +18,7 @@ use crate::expr::{Expr, LambdaData};
 use crate::function::Function;
 use crate::module::{Head, Module};
 use crate::translate::{Translate, translate_head};
-use crate::types::{FunctionType, TensorType, Type};
+use crate::types::{FunctionType, SeenParts, TensorType, Type};
 
 /// Something in the tables that consists of other things.
 #[derive(Copy, Clone)]
@@ -411,19 +411,16 @@ impl<'a> TakeOver<'a> {
 /// The symbols that a body names, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
-    let mut seen: FxHashSet<TypeId> = FxHashSet::default();
+    let mut seen = SeenParts::default();
     let mut found: FxHashSet<SymbolId> = FxHashSet::default();
     for (id, _) in body.exprs() {
-        let ty = body.ty(id);
-        if cx.types.is_symbolic(ty) && seen.insert(ty) {
-            cx.types.for_each_symbol(ty, |dim| {
-                if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
-                    && found.insert(symbol)
-                {
-                    symbols.push(symbol);
-                }
-            });
-        }
+        cx.types.for_each_new_symbol(body.ty(id), &mut seen, |dim| {
+            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
+                && found.insert(symbol)
+            {
+                symbols.push(symbol);
+            }
+        });
     }
     symbols
 }
