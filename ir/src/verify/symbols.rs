@@ -108,6 +108,16 @@ impl Symbols {
         }
     }
 
+    /// Returns true if a function bound a symbol.
+    pub(super) fn are_owned(&self) -> bool {
+        self.bindings > 0
+    }
+
+    /// Returns the number of the function that bound a symbol, the first being 1.
+    pub(super) fn owner(&self, symbol: SymbolId) -> Option<usize> {
+        self.states.get(symbol.index()).map(|s| s.owner as usize).filter(|&owner| owner > 0)
+    }
+
     /// Binds the symbols that stand alone as a dimension in a type, of those that `may_bind` and are not bound.
     pub(super) fn bind(
         &mut self,
