@@ -11,14 +11,17 @@
 //! of its own.
 
 use std::alloc::System;
+use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use anfora::interp::{Draw, Interpreter, Value};
-use anfora::ir::{Source, parse_module, work};
+use anfora::ir::{Literal, Module, Source, parse_module, verify_module, work};
+use anfora::passes::{SymbolRef, bind_params, bind_symbols};
 use anfora::programs::Shape;
 use anfora::stress::{Operation, Subject};
+use anfora::visit::copy_function;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -137,4 +140,71 @@ fn work_a_symbolic_dimension_does_not_grow_with_their_number() {
     let growth = (large as f64 / 8.0) / small as f64;
     assert!(small > 500, "accesses are counted: {small}");
     assert!(growth <= GROWTH, "{small} accesses of 500 symbols, {large} of 4000: {growth:.2}x");
+}
+
+/// A chain of so many tuples, each of which has the one before and a tensor of a symbolic dimension
+/// as its fields: their types are as many, and each has all of those before it in it.
+fn nested_tuples(n: usize) -> Module {
+    let mut text = String::from("def @main(%x: Tensor[(n,), float32], %a0: Tensor[(n,), float32]) {\n");
+    for i in 1..=n {
+        writeln!(text, "let %a{i} = (%a{}, %x);", i - 1).expect("a string can be written");
+    }
+    writeln!(text, "%a{n} }}").expect("a string can be written");
+    parse_module(Source::new("tuples", text), anfora::onnx::registry()).expect("a program")
+}
+
+/// Returns the accesses of an operation on a chain of nested tuples, and of the verifier.
+fn counted_on_nested_tuples(n: usize, operation: impl Fn(&mut Module)) -> u64 {
+    let mut module = nested_tuples(n);
+    let before = work::count();
+    operation(&mut module);
+    verify_module(&module).expect("it is in order");
+    work::count() - before
+}
+
+/// Fails if an operation does more work for a type when there are eight times as many.
+#[track_caller]
+fn assert_linear_on_nested_tuples(operation: impl Fn(&mut Module)) {
+    let (small, large) = (counted_on_nested_tuples(500, &operation), counted_on_nested_tuples(4000, &operation));
+    let growth = (large as f64 / 8.0) / small as f64;
+    assert!(small > 500, "accesses are counted: {small}");
+    assert!(growth <= GROWTH, "{small} accesses of 500 types, {large} of 4000: {growth:.2}x");
+}
+
+#[test]
+fn work_a_type_that_nests_does_not_grow_in_the_verifier() {
+    assert_linear_on_nested_tuples(|_| {});
+}
+
+#[test]
+fn work_a_type_that_nests_does_not_grow_where_symbols_are_bound() {
+    assert_linear_on_nested_tuples(|module| {
+        assert_eq!(bind_symbols(module, None, &[(SymbolRef::Name("n"), 4)]), Ok(1));
+        assert!(!module.to_text().contains("(n,)"));
+    });
+}
+
+#[test]
+fn work_a_type_that_nests_does_not_grow_where_parameters_are_bound() {
+    assert_linear_on_nested_tuples(|module| {
+        let literal = Literal::from_elements(&[2], &[1f32, 2f32]).expect("a literal");
+        assert_eq!(bind_params(module, "main", &[("x".into(), literal)]), Ok(1));
+        assert!(!module.to_text().contains("(n,)"));
+    });
+}
+
+#[test]
+fn work_a_type_that_nests_does_not_grow_where_a_module_is_taken_over() {
+    assert_linear_on_nested_tuples(|module| {
+        let other = module.clone();
+        module.replace_with(&other).expect("the operators are known");
+    });
+}
+
+#[test]
+fn work_a_type_that_nests_does_not_grow_where_a_function_is_copied() {
+    assert_linear_on_nested_tuples(|module| {
+        let key = module.find("main").expect("it is there");
+        copy_function(module, key, "copy").expect("the name is free");
+    });
 }

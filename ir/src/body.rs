@@ -426,7 +426,12 @@ impl Body {
     }
 
     /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if there is no such `fn`.
+    #[track_caller]
     pub fn set_lambda_symbols(&mut self, id: LambdaId, symbols: Vec<SymbolId>) {
+        self.check_lambda(id);
         let symbols = symbols.into_boxed_slice();
         if self.lambda_symbols(id) == &*symbols {
             return;
@@ -583,7 +588,12 @@ impl Body {
     }
 
     /// Overwrites the stored type of a node.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[track_caller]
     pub fn set_type(&mut self, id: ExprId, ty: TypeId) {
+        self.check_id(id);
         work::tick();
         let old = self.types[id.index()];
         if old == ty {
@@ -648,7 +658,13 @@ impl Body {
     }
 
     /// Overwrites what a `fn` says besides its block.
+    ///
+    /// # Panics
+    /// If there is no such `fn`; while an edit is open in a build with debug assertions, also if a parameter is not a variable of this body.
+    #[track_caller]
     pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
+        self.check_lambda(id);
+        self.check_lambda_data(data);
         let old = self.lambda(id);
         if old == data {
             return;
@@ -661,7 +677,12 @@ impl Body {
     }
 
     /// Sets or removes what tools carry along with a binding or graph node.
+    ///
+    /// # Panics
+    /// While an edit is open in a build with debug assertions, if there is no such node.
+    #[track_caller]
     pub fn set_meta(&mut self, id: ExprId, meta: Option<AttrsId>) {
+        self.check_ids(&[id]);
         if self.meta(id) == meta {
             return;
         }

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::entity::{DimId, EntityId, NameId, SymbolId};
@@ -415,67 +416,72 @@ impl Dims {
 
     /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is asked for [`Dim::Symbol`] and
     /// [`Dim::Bound`]. Takes time linear in the distinct dimensions under `id`.
-    pub fn substitute(&mut self, id: DimId, mut leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
+    pub fn substitute(&mut self, id: DimId, leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
+        self.substitute_with(id, 0, &mut FxHashMap::default(), leaf)
+    }
+
+    /// Substitutes, where `done` says what became of dimensions already, each with the number
+    /// `depth` of the substitution that it was in.
+    pub(crate) fn substitute_with(
+        &mut self,
+        id: DimId,
+        depth: u32,
+        done: &mut FxHashMap<(DimId, u32), DimId>,
+        mut leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>,
+    ) -> DimId {
         if !self.is_symbolic(id) {
             return id;
         }
-        let mut memo = rustc_hash::FxHashMap::<DimId, DimId>::default();
         let mut stack = vec![id];
         while let Some(&top) = stack.last() {
-            if memo.contains_key(&top) {
+            if done.contains_key(&(top, depth)) {
                 stack.pop();
                 continue;
             }
             let dim = self.get(top).clone();
-            let depth = stack.len();
-            let want = |d: DimId, stack: &mut Vec<DimId>, memo: &rustc_hash::FxHashMap<DimId, DimId>| {
-                if !memo.contains_key(&d) {
-                    stack.push(d);
-                }
-            };
+            let height = stack.len();
+            let is_left = |d: &DimId| !done.contains_key(&(*d, depth));
             match &dim {
-                Dim::Op { lhs, rhs, .. } => {
-                    want(*lhs, &mut stack, &memo);
-                    want(*rhs, &mut stack, &memo);
-                }
-                Dim::Sum(terms) => {
-                    for f in terms.iter().flat_map(|t| &t.factors) {
-                        want(*f, &mut stack, &memo);
-                    }
-                }
+                Dim::Op { lhs, rhs, .. } => stack.extend([*lhs, *rhs].into_iter().filter(is_left)),
+                Dim::Sum(terms) => stack.extend(terms.iter().flat_map(|t| &t.factors).copied().filter(is_left)),
                 _ => {}
             }
-            if stack.len() > depth {
+            if stack.len() > height {
                 continue;
             }
             let new = match dim {
                 Dim::Unknown | Dim::Const(_) => top,
                 Dim::Symbol(_) | Dim::Bound { .. } => leaf(self, top).unwrap_or(top),
-                Dim::Op { op, lhs, rhs } => self.op(op, memo[&lhs], memo[&rhs]),
+                Dim::Op { op, lhs, rhs } => self.op(op, done[&(lhs, depth)], done[&(rhs, depth)]),
                 Dim::Sum(terms) => {
                     let mut sum = self.constant(0);
                     for t in &terms {
                         let mut product = self.constant(t.coefficient);
-                        for f in &t.factors {
-                            product = self.mul(product, memo[f]);
+                        for &f in &t.factors {
+                            product = self.mul(product, done[&(f, depth)]);
                         }
                         sum = self.add(sum, product);
                     }
                     sum
                 }
             };
-            memo.insert(top, new);
+            done.insert((top, depth), new);
             stack.pop();
         }
-        memo[&id]
+        done[&(id, depth)]
     }
 
     /// Calls `f` with every symbol (free or bound) in a dimension, in a fixed order, possibly more than once.
-    pub fn for_each_symbol(&self, id: DimId, mut f: impl FnMut(DimId)) {
+    pub fn for_each_symbol(&self, id: DimId, f: impl FnMut(DimId)) {
+        self.for_each_new_symbol(id, &mut FxHashSet::default(), f);
+    }
+
+    /// Calls `f` with every symbol of a dimension but those of dimensions that were seen, in a fixed
+    /// order, possibly more than once.
+    pub(crate) fn for_each_new_symbol(&self, id: DimId, seen: &mut FxHashSet<DimId>, mut f: impl FnMut(DimId)) {
         if !self.is_symbolic(id) {
             return;
         }
-        let mut seen = rustc_hash::FxHashSet::default();
         let mut stack = vec![id];
         while let Some(d) = stack.pop() {
             match self.get(d) {

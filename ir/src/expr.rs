@@ -8,7 +8,7 @@ use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, Na
 /// [`If`](Expr::If) evaluates its condition and then just one branch; a [`Lambda`](Expr::Lambda) evaluates to a closure and its body runs at each
 /// call; everything else evaluates its operands in order and then itself. A node that several others refer to is evaluated once
 /// in the innermost block that encloses its uses; only nodes that bind nothing may be shared that way.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Expr {
     /// A variable: the id of this node is the variable, wherever it is used. Bound by one Let, or as a parameter.
     Var {
@@ -116,7 +116,7 @@ impl std::fmt::Debug for VarId {
 }
 
 /// Flags of a variable.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct VarFlags(u8);
 
 impl VarFlags {
@@ -133,7 +133,7 @@ impl VarFlags {
 }
 
 /// Flags of a Let.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct LetFlags(u8);
 
 impl LetFlags {
@@ -158,7 +158,7 @@ impl LetFlags {
 }
 
 /// Operands in the pool of a body.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct OperandList {
     pub(crate) start: u32,
     pub(crate) len: u32,
@@ -181,7 +181,7 @@ impl OperandList {
 }
 
 /// What a `fn` says besides its block.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct LambdaData {
     /// Its parameters: variables, in the pool of the body.
     pub params: OperandList,

@@ -31,7 +31,7 @@ pub struct Function {
 }
 
 /// Who may call a function.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Visibility {
     /// Anyone: it is a root of the module and keeps its name and signature.
     Public,
@@ -41,7 +41,7 @@ pub enum Visibility {
 }
 
 /// Whether a function has a body.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FunctionKind {
     /// `def`
     Definition,

@@ -10,7 +10,7 @@ use crate::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
 use crate::expr::Expr;
 use crate::kernel::catch_panic;
 use crate::op::{ElementsRule, Operand, TypeCall, TypeError};
-use crate::types::Type;
+use crate::types::{SeenParts, Type};
 
 /// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a Let, the type of its tail.
 ///
@@ -283,9 +283,10 @@ pub fn lambda_type(cx: &mut Context, body: &Body, lambda: LambdaId, params: &[Ty
 pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
     let mut binds: Vec<SymbolId> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();
+    let mut seen_parts = SeenParts::default();
     for &part in params.iter().chain([&ret]) {
         let types = &cx.types;
-        types.for_each_symbol(part, |d| {
+        types.for_each_new_symbol(part, &mut seen_parts, |d| {
             if let Dim::Symbol(s) = *types.dims.get(d)
                 && seen.insert(s)
             {

@@ -140,6 +140,6 @@ pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
     parse_type, print_function, print_module, write_module,
 };
-pub use types::{FunctionType, MAX_KNOWN_ELEMENTS, TensorType, Type, Types};
+pub use types::{FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types};
 pub use value::{AttrValue, Number};
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

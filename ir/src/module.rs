@@ -1,5 +1,7 @@
 //! A module: functions in program order over shared tables.
 
+mod affected;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -77,7 +79,7 @@ struct ModuleEdit {
 }
 
 /// What a function is besides its body.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Hash, Debug)]
 pub(crate) struct Head {
     global: Option<GlobalId>,
     visibility: crate::function::Visibility,
@@ -397,21 +399,6 @@ impl Module {
     /// Whether anything was changed in the body of a function since [`Module::begin_edit`]; false without an edit.
     pub fn is_edited(&self, key: FunctionKey) -> bool {
         self.has_edit() && self.get(key).is_some_and(|f| f.body.is_edited_in_module())
-    }
-
-    /// The functions of which the verifier may say something else than at [`Module::begin_edit`], in program order: those whose bodies or
-    /// heads were changed, and those that were added; all, if a global or the attributes of the module changed. None without an edit. Linear
-    /// in the number of functions.
-    pub fn affected_functions(&self) -> Vec<FunctionKey> {
-        let Some(edit) = self.edits.last() else { return Vec::new() };
-        if self.cx.globals.has_changes() || edit.attrs != self.attrs || !edit.function_attrs.is_empty() {
-            return self.order.clone();
-        }
-        let heads: SecondaryMap<FunctionKey, &Head> = edit.heads.iter().map(|(key, head)| (*key, head)).collect();
-        let has_changed = |(key, f): &(FunctionKey, &Function)| {
-            f.body.is_edited_in_module() || heads.get(*key).is_none_or(|head| **head != Head::of(f))
-        };
-        self.functions().filter(has_changed).map(|(key, _)| key).collect()
     }
 
     /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and

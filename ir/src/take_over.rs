@@ -17,7 +17,7 @@ use crate::compact::compact_body;
 use crate::context::GlobalTarget;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostics::{Diagnostics, IntoDiagnostics};
-use crate::entity::GlobalId;
+use crate::entity::{GlobalId, TypeId};
 use crate::function::{Function, FunctionKind};
 use crate::module::{FunctionKey, Head, Module};
 use crate::op::TypeError;
@@ -36,13 +36,20 @@ pub enum TakeOverError {
     #[error(transparent)]
     Operator(#[from] TypeError),
     /// The function names another one that has another type in this module.
-    #[error("`@{global}`, which `@{function}` names, has another type in this module")]
+    #[error("{}", signature_message(function, global))]
     Signature {
         /// The function that is taken over.
         function: String,
-        /// The other function.
+        /// The other function; the same, if the module names one of that name with another type.
         global: String,
     },
+}
+
+fn signature_message(function: &str, global: &str) -> String {
+    match function == global {
+        true => format!("this module names `@{function}` with another type"),
+        false => format!("`@{global}`, which `@{function}` names, has another type in this module"),
+    }
 }
 
 impl IntoDiagnostics for TakeOverError {
@@ -71,7 +78,8 @@ impl Module {
     ///
     /// # Errors
     /// If the other module does not have the function, this one has a function of the name, or does
-    /// not know one of its operators, or has another type for a function that it names.
+    /// not know one of its operators, or has another type for a function that it names, or for the
+    /// name itself where a function of this module names it.
     ///
     /// ```
     /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -110,6 +118,10 @@ impl Module {
             Some(signature) => take_over.take_type(&mut self.cx, signature)?,
             None => function.signature(&mut self.cx, function.result_type()),
         };
+        if self.names_with_other_type(global, own) {
+            let name = name.to_string();
+            return Err(TakeOverError::Signature { function: name.clone(), global: name });
+        }
         let key = self.add(global, function).map_err(|_| TakeOverError::Duplicate(name.to_string()))?;
         for (other, signature) in signatures {
             if self.cx.globals.get(other).signature.is_none() {
@@ -118,6 +130,17 @@ impl Module {
         }
         self.set_signature(global, own);
         Ok(key)
+    }
+
+    /// Returns true if a function names a global with another type than `signature`.
+    fn names_with_other_type(&self, global: GlobalId, signature: TypeId) -> bool {
+        let is_other = |body: &Body| {
+            let mut leaves = body.global_leaves().into_iter();
+            leaves.any(|(leaf, g)| g == global && body.ty(leaf) != signature)
+        };
+        let is_known = self.cx.globals.get(global).signature.is_some_and(|known| known != signature);
+        // What nothing links to may be left over from a function that is gone.
+        is_known && self.functions().any(|(_, f)| is_other(&f.body) && is_other(&compacted(&f.body)))
     }
 
     /// Makes this module say what another one says: functions, their order, signatures and the

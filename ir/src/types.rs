@@ -11,8 +11,11 @@ use crate::intern::Interner;
 use crate::layers::Freeze;
 
 mod elements;
+mod symbols;
 
 pub use elements::MAX_KNOWN_ELEMENTS;
+use symbols::Reach;
+pub use symbols::{SeenParts, SubstitutedParts};
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,15 +118,6 @@ struct Note {
     symbols: Symbols,
     /// Whether it says elements of a tensor, in the fields of tuples too.
     elements: bool,
-}
-
-/// Which symbols a walk of a type is for.
-#[derive(Copy, Clone)]
-enum Reach {
-    /// Those that no function type binds.
-    Free,
-    /// Bound ones too.
-    All,
 }
 
 /// The types of a module, with their dimensions.
@@ -237,8 +231,9 @@ impl Types {
         }
         let bound: rustc_hash::FxHashSet<DimId> = binds.iter().map(|&s| self.dims.symbol(s)).collect();
         let mut numbers: rustc_hash::FxHashMap<DimId, u32> = Default::default();
+        let mut seen = SeenParts::default();
         for &part in params {
-            self.symbols_within(part, Reach::Free, |d| {
+            self.symbols_within(part, Reach::Free, &mut seen, |d| {
                 if bound.contains(&d) {
                     let next = numbers.len() as u32;
                     numbers.entry(d).or_insert(next);
@@ -246,9 +241,9 @@ impl Types {
             });
         }
         let unknown = self.dims.unknown();
-        let mut memo = Default::default();
+        let mut done = SubstitutedParts::by_depth();
         let mut close = |types: &mut Types, id| {
-            types.substitute_with(id, Reach::Free, &mut memo, &mut |dims, d, depth| match numbers.get(&d) {
+            types.substitute_with(id, Reach::Free, &mut done, &mut |dims, d, depth| match numbers.get(&d) {
                 Some(&index) => Some(dims.bound(depth, index)),
                 None => bound.contains(&d).then_some(unknown),
             })
@@ -270,149 +265,15 @@ impl Types {
         if f.symbols == 0 {
             return Some((f.params.iter().copied().collect(), f.ret));
         }
-        let mut memo = Default::default();
+        let mut done = SubstitutedParts::by_depth();
         let mut open = |types: &mut Types, id| {
-            types.substitute_with(id, Reach::All, &mut memo, &mut |t, d, depth| match *t.get(d) {
+            types.substitute_with(id, Reach::All, &mut done, &mut |t, d, depth| match *t.get(d) {
                 Dim::Bound { depth: at, index } if at == depth => dims.get(index as usize).copied(),
                 _ => None,
             })
         };
         let params = f.params.iter().map(|&p| open(self, p)).collect();
         Some((params, open(self, f.ret)))
-    }
-
-    /// The type with free symbols replaced; `None` keeps a symbol.
-    pub fn substitute(&mut self, id: TypeId, mut map: impl FnMut(SymbolId) -> Option<DimId>) -> TypeId {
-        self.substitute_with(id, Reach::Free, &mut Default::default(), &mut |dims, d, _| match *dims.get(d) {
-            Dim::Symbol(s) => map(s),
-            _ => None,
-        })
-    }
-
-    fn has_symbol(&self, id: TypeId, reach: Reach) -> bool {
-        match reach {
-            Reach::Free => self.types.note(id).symbols.free,
-            Reach::All => self.types.note(id).symbols.any,
-        }
-    }
-
-    /// Replaces symbols all through a type; parts without symbols of the kind are not looked into. `leaf` is told how many function types lie between the place and the
-    /// top. Linear in the distinct (type, depth) pairs under `id`; an explicit stack.
-    fn substitute_with(
-        &mut self,
-        id: TypeId,
-        reach: Reach,
-        memo: &mut rustc_hash::FxHashMap<(TypeId, u32), TypeId>,
-        leaf: &mut impl FnMut(&mut Dims, DimId, u32) -> Option<DimId>,
-    ) -> TypeId {
-        if !self.has_symbol(id, reach) {
-            return id;
-        }
-        let mut stack = vec![(id, 0u32)];
-        while let Some(&(top, depth)) = stack.last() {
-            if memo.contains_key(&(top, depth)) {
-                stack.pop();
-                continue;
-            }
-            let ty = self.get(top).clone();
-            let height = stack.len();
-            let inner = depth + u32::from(matches!(ty, Type::Function(_)));
-            let children: &[TypeId] = match &ty {
-                Type::Tuple(fields) => fields,
-                Type::Function(f) => &f.params,
-                _ => &[],
-            };
-            let ret = match &ty {
-                Type::Function(f) => Some(f.ret),
-                _ => None,
-            };
-            for &c in children.iter().chain(ret.iter()) {
-                if self.has_symbol(c, reach) && !memo.contains_key(&(c, inner)) {
-                    stack.push((c, inner));
-                }
-            }
-            if stack.len() > height {
-                continue;
-            }
-            let done = |c: &TypeId| memo.get(&(*c, inner)).copied().unwrap_or(*c);
-            let new = match ty {
-                Type::Tuple(fields) => Type::Tuple(fields.iter().map(done).collect()),
-                Type::Function(f) => Type::Function(FunctionType {
-                    params: f.params.iter().map(done).collect(),
-                    ret: done(&f.ret),
-                    symbols: f.symbols,
-                }),
-                Type::Tensor(t) => {
-                    let mut put = |d: &DimId| self.dims.substitute(*d, |dims, symbol| leaf(dims, symbol, depth));
-                    let shape = t.shape.map(|s| s.iter().map(&mut put).collect());
-                    let elements: Option<Vec<DimId>> = t.elements.map(|e| e.iter().map(put).collect());
-                    let plain = self.intern(Type::Tensor(TensorType::new(t.dtype, shape)));
-                    let new = elements.map_or(plain, |e| self.with_elements(plain, &e));
-                    memo.insert((top, depth), new);
-                    stack.pop();
-                    continue;
-                }
-                other => other,
-            };
-            let new = self.intern(new);
-            memo.insert((top, depth), new);
-            stack.pop();
-        }
-        memo[&(id, 0)]
-    }
-
-    /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly more than once.
-    pub fn for_each_symbol(&self, id: TypeId, f: impl FnMut(DimId)) {
-        self.symbols_within(id, Reach::All, f);
-    }
-
-    fn symbols_within(&self, id: TypeId, reach: Reach, mut f: impl FnMut(DimId)) {
-        if !self.has_symbol(id, reach) {
-            return;
-        }
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut stack = vec![id];
-        while let Some(t) = stack.pop() {
-            if !self.has_symbol(t, reach) || !seen.insert(t) {
-                continue;
-            }
-            match self.get(t) {
-                Type::Tensor(t) => {
-                    for &d in t.dims() {
-                        self.dims.for_each_symbol(d, &mut f);
-                    }
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-                Type::Function(g) => {
-                    stack.push(g.ret);
-                    stack.extend(g.params.iter().rev());
-                }
-                Type::Any | Type::Error => {}
-            }
-        }
-    }
-
-    /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that
-    /// type binds it: in order of first appearance, possibly more than once.
-    pub fn for_each_binding_symbol(&self, id: TypeId, mut f: impl FnMut(SymbolId)) {
-        let mut seen = rustc_hash::FxHashSet::default();
-        let mut stack = vec![id];
-        while let Some(t) = stack.pop() {
-            if !self.is_symbolic(t) || !seen.insert(t) {
-                continue;
-            }
-            match self.get(t) {
-                Type::Tensor(t) => {
-                    for &d in t.dims() {
-                        if let Dim::Symbol(s) = *self.dims.get(d) {
-                            f(s);
-                        }
-                    }
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-                Type::Function(_) | Type::Any | Type::Error => {}
-            }
-        }
     }
 
     /// Whether a symbol, free or bound, occurs in the type.

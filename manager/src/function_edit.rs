@@ -40,6 +40,11 @@ impl<'a> FunctionEdit<'a> {
         reports.leave(context);
         named
     }
+
+    /// Adds what was reported of a part of the body.
+    pub(crate) fn append_reports(&mut self, part: Reports) {
+        self.reports.append(part);
+    }
 }
 
 /// Messages about expressions. A message names the function, the bytes of the expression in the source, and the binding whose value the expression stands

@@ -32,7 +32,7 @@
 
 use anfora_ir::{
     Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
-    SharedEdits, Step, SymbolId, TensorType, Type, TypeError, TypeId, did_you_mean, update_signatures_with,
+    SeenParts, SharedEdits, Step, SymbolId, TensorType, Type, TypeError, TypeId, did_you_mean, update_signatures_with,
 };
 use anfora_manager::register_pass;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,7 +40,7 @@ use smallvec::SmallVec;
 
 use crate::bind_params::{find_function, mistake};
 use crate::failure::Failure;
-use crate::named_symbols::for_each_free;
+use crate::named_symbols::for_each_new_free;
 use crate::primitive::is_primitive;
 use crate::specialize::{of_signature, specialize_function};
 use crate::symbols::Substitution;
@@ -177,13 +177,10 @@ impl Wanted {
     fn symbols_of(&mut self, cx: &Context, function: &Function) -> Vec<(SymbolId, DimId)> {
         let body = &function.body;
         let mut found = Vec::new();
-        let mut seen_types: FxHashSet<TypeId> = FxHashSet::default();
+        let mut seen_parts = SeenParts::default();
         let mut seen_symbols: FxHashSet<SymbolId> = FxHashSet::default();
         let mut look = |ty: TypeId| {
-            if !seen_types.insert(ty) {
-                return;
-            }
-            for_each_free(cx, ty, |symbol| {
+            for_each_new_free(cx, ty, &mut seen_parts, |symbol| {
                 if !seen_symbols.insert(symbol) {
                     return;
                 }
@@ -271,8 +268,10 @@ impl Wanted {
 
 /// Checks that no extent of a type that symbols were taken out of became negative.
 fn check_types(cx: &Context, substitution: &Substitution) -> Result<(), Failure> {
-    let impossible = substitution.types().filter(|&(_, new)| has_negative_extent(cx, new));
-    match impossible.min_by_key(|(old, _)| old.index()) {
+    let mut types: Vec<(TypeId, TypeId)> = substitution.types().collect();
+    types.sort_unstable_by_key(|(old, _)| old.index());
+    let mut seen: FxHashSet<TypeId> = FxHashSet::default();
+    match types.into_iter().find(|&(_, new)| has_negative_extent(cx, new, &mut seen)) {
         None => Ok(()),
         Some((old, new)) => {
             let (old, new) = (cx.type_text(old), cx.type_text(new));
@@ -281,8 +280,8 @@ fn check_types(cx: &Context, substitution: &Substitution) -> Result<(), Failure>
     }
 }
 
-fn has_negative_extent(cx: &Context, ty: TypeId) -> bool {
-    let mut seen: FxHashSet<TypeId> = FxHashSet::default();
+/// Returns true if a part of a type that was not seen has a negative extent.
+fn has_negative_extent(cx: &Context, ty: TypeId, seen: &mut FxHashSet<TypeId>) -> bool {
     let mut stack = vec![ty];
     while let Some(ty) = stack.pop() {
         if !seen.insert(ty) {

@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, IdSet, LambdaId, OpId,
-    SharedEdits, Step, SymbolId, Type, TypeError, TypeId, VarId, infer_expr,
+    SharedEdits, Step, SubstitutedParts, SymbolId, Type, TypeError, TypeId, VarId, infer_expr,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) struct Substitution {
     map: FxHashMap<SymbolId, DimId>,
     types: FxHashMap<TypeId, TypeId>,
+    parts: SubstitutedParts,
     attrs: FxHashMap<AttrsId, AttrsId>,
 }
 
@@ -19,7 +20,7 @@ impl Substitution {
     pub(crate) fn set(&mut self, symbol: SymbolId, by: DimId) {
         self.map.insert(symbol, by);
         // To clear a map takes time in proportion to its room.
-        (self.types, self.attrs) = Default::default();
+        (self.types, self.parts, self.attrs) = Default::default();
     }
 
     /// What a symbol stands for, if that was said.
@@ -47,8 +48,8 @@ impl Substitution {
         if self.map.is_empty() || !cx.types.is_symbolic(ty) {
             return ty;
         }
-        let map = &self.map;
-        *self.types.entry(ty).or_insert_with(|| cx.types.substitute(ty, |s| map.get(&s).copied()))
+        let Substitution { map, types, parts, .. } = self;
+        *types.entry(ty).or_insert_with(|| cx.types.substitute_in(ty, parts, |s| map.get(&s).copied()))
     }
 
     /// Attributes in whose types and shapes nothing is left of them.

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
     Expr, ExprId, FunctionKey, Literal, Module, ModuleText, NewParameter, OperandList, PrintOptions, Purity,
-    RenderOptions, Retype, Severity, SignatureChange, Source, Step, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
-    change_signature, change_signatures, compact_body, diagnostics_json, expr_extent, first_difference,
-    first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module,
-    parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
+    RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step, SubstitutedParts, TypeId, alpha_equal,
+    alpha_equal_exprs, calls_of, change_signature, change_signatures, compact_body, diagnostics_json, expr_extent,
+    first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr,
+    parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
     update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
 };
 use anfora_manager::unified_diff;
@@ -151,9 +151,11 @@ pub(super) const ROWS: &[Row] = &[
             "ir::Types::accepts",
             "ir::Types::join",
             "ir::Types::substitute",
+            "ir::Types::substitute_in",
             "ir::Types::instantiate",
             "ir::Types::without_elements",
             "ir::Types::for_each_symbol",
+            "ir::Types::for_each_new_symbol",
             "ir::Types::for_each_binding_symbol",
             "ir::Types::is_symbolic",
             "ir::Types::static_bytes",
@@ -521,11 +523,20 @@ fn types(mut module: Module) -> Done {
         ensure(types.join(ty, ty) == Some(ty), "the common type of a type and itself is the type")?;
         ensure(types.substitute(ty, |_| None) == ty, "substituting nothing changes nothing")?;
         let pair = types.tuple(&[ty, ty]);
+        let mut done = SubstitutedParts::default();
+        for part in [ty, pair] {
+            ensure(types.substitute_in(part, &mut done, |_| None) == part, "nor does it part by part")?;
+        }
         let other = types.unit();
         let longer = types.tuple(&[pair, other]);
         ensure(!types.accepts(pair, longer), "a pair is no pair of a pair")?;
         let mut symbols = 0;
         types.for_each_symbol(pair, |_| symbols += 1);
+        let mut seen = SeenParts::default();
+        types.for_each_new_symbol(pair, &mut seen, |_| symbols += 1);
+        let mut again = 0;
+        types.for_each_new_symbol(ty, &mut seen, |_| again += 1);
+        ensure(again == 0, "a part that was seen is not looked at again")?;
         types.for_each_binding_symbol(pair, |_| symbols += 1);
         ensure((symbols > 0) == types.is_symbolic(pair), "a type with symbols is symbolic")?;
         let _ = (types.static_shape(ty), types.static_bytes(ty));
@@ -632,12 +643,34 @@ fn overwrite_and_put_back(body: &mut Body) -> Done {
         body.set_operand(list, 0, root);
         body.set_operand(list, 0, first);
     }
-    let several: Vec<(ExprId, usize)> = body.take_edited_shared();
-    let noted = several.iter().all(|&(id, uses)| uses > 1 && id.index() < body.len());
+    let mut several: Vec<(ExprId, usize)> = body.take_edited_shared();
+    several.sort_unstable_by_key(|(id, _)| id.index());
     let taken = body.take_edited_shared().is_empty();
     body.rollback_journal();
-    ensure(noted && (cfg!(debug_assertions) || several.is_empty()), "a node that is noted has several uses")?;
-    ensure(taken, "and is noted once")
+    let wanted = if cfg!(debug_assertions) { shared_lists(body) } else { Vec::new() };
+    ensure(several == wanted, "the nodes with several uses are noted, and no others")?;
+    ensure(taken, "and they are noted once")
+}
+
+/// Counts the links to each node, and returns the nodes with operands that have several, with their numbers.
+fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
+    let mut links = vec![0; body.len()];
+    let mut left = vec![body.root()];
+    while let Some(id) = left.pop() {
+        links[id.index()] += 1;
+        if links[id.index()] > 1 {
+            continue;
+        }
+        match body.expr(id) {
+            Expr::Let { value, body: rest, .. } => left.extend([value, rest]),
+            Expr::If { cond, then_block, else_block } => left.extend([cond, then_block, else_block]),
+            Expr::Lambda { body: block, .. } => left.push(block),
+            Expr::Proj { tuple, .. } => left.push(tuple),
+            _ => left.extend(body.operands_of(id)),
+        }
+    }
+    let shared = |id: &ExprId| links[id.index()] > 1 && !body.operands_of(*id).is_empty();
+    body.exprs().map(|(id, _)| id).filter(shared).map(|id| (id, links[id.index()])).collect()
 }
 
 fn diagnostics(module: Module) -> Done {

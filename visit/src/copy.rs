@@ -2,7 +2,8 @@
 
 use anfora_ir::{
     Attr, AttrId, AttrsId, BlockKind, Body, Context, Cursor, Diagnostic, Diagnostics, Dim, DimId, Editor, Expr, ExprId,
-    Function, FunctionKey, GlobalTarget, IntoDiagnostics, LambdaId, Module, Step, SymbolId, TypeId, VarId,
+    Function, FunctionKey, GlobalTarget, IntoDiagnostics, LambdaId, Module, SeenParts, Step, SubstitutedParts,
+    SymbolId, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -143,6 +144,10 @@ pub struct Copier {
     done: Memo<ExprId>,
     symbols: FxHashMap<SymbolId, DimId>,
     types: FxHashMap<TypeId, TypeId>,
+    /// What parts of types became.
+    parts: SubstitutedParts,
+    /// The parts of types whose symbols were renamed, if they are renamed.
+    renamed: SeenParts,
     unknown_symbols: UnknownSymbols,
 }
 
@@ -221,6 +226,7 @@ impl Copier {
     pub fn replace_symbol(&mut self, symbol: SymbolId, by: DimId) {
         self.symbols.insert(symbol, by);
         self.types.clear();
+        self.parts = SubstitutedParts::default();
     }
 
     /// What a variable or node has become in the last copy.
@@ -429,15 +435,15 @@ impl Copier {
         if self.unknown_symbols == UnknownSymbols::Rename {
             let mut symbols: SmallVec<[SymbolId; 4]> = SmallVec::new();
             let types = &editor.cx.types;
-            types.for_each_symbol(ty, |dim| {
+            types.for_each_new_symbol(ty, &mut self.renamed, |dim| {
                 if let Dim::Symbol(symbol) = *types.dims.get(dim) {
                     symbols.push(symbol);
                 }
             });
             self.rename_unknown(editor.cx, &symbols);
         }
-        let symbols = &self.symbols;
-        let new = editor.cx.types.substitute(ty, |s| symbols.get(&s).copied());
+        let Copier { symbols, parts, .. } = self;
+        let new = editor.cx.types.substitute_in(ty, parts, |s| symbols.get(&s).copied());
         self.types.insert(ty, new);
         new
     }
@@ -452,6 +458,7 @@ impl Copier {
         let fresh = dims.new_symbol(dims.symbol_name(symbol));
         let dim = dims.symbol(fresh);
         self.symbols.insert(symbol, dim);
+        self.parts = SubstitutedParts::default();
         fresh
     }
 

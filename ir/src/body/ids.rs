@@ -2,8 +2,8 @@
 //! only if it is out of range or of the wrong kind. Debug builds check every write during an edit.
 
 use super::Body;
-use crate::entity::{EntityId, ExprId};
-use crate::expr::{Expr, VarId};
+use crate::entity::{EntityId, ExprId, LambdaId};
+use crate::expr::{Expr, LambdaData, OperandList, VarId};
 
 impl Body {
     /// # Panics
@@ -54,6 +54,41 @@ impl Body {
     }
 
     /// # Panics
+    /// Likewise, if it is not a `fn` of the body.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn check_lambda(&self, lambda: LambdaId) {
+        if self.is_checked() {
+            assert!(
+                lambda.index() < self.lambda_count(),
+                "{lambda:?} is not a `fn` of this body, which has {}: is it an id of another function?",
+                self.lambda_count()
+            );
+        }
+    }
+
+    /// # Panics
+    /// Likewise, if a parameter is not a variable of the body.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn check_lambda_data(&self, data: LambdaData) {
+        if self.is_checked() {
+            self.check_list(data.params);
+            let params = &self.operands[data.params.start as usize..][..data.params.len()];
+            params.iter().for_each(|&param| self.check_var(VarId::from_expr(param)));
+        }
+    }
+
+    #[track_caller]
+    fn check_list(&self, list: OperandList) {
+        assert!(
+            list.start as usize + list.len() <= self.operands.len(),
+            "{list:?} is not a list of operands of this body, which has {}: is it one of another function?",
+            self.operands.len()
+        );
+    }
+
+    /// # Panics
     /// Likewise, if a part of a node is not in the body, or what it binds is no variable.
     #[inline(always)]
     #[track_caller]
@@ -67,11 +102,9 @@ impl Body {
     fn check_parts_of(&self, expr: Expr) {
         match expr {
             Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => assert!(
-                operands.start as usize + operands.len() <= self.operands.len(),
-                "{operands:?} is not a list of operands of this body, which has {}: is it one of another function?",
-                self.operands.len()
-            ),
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                self.check_list(operands);
+            }
             Expr::Proj { tuple, .. } => self.check_id(tuple),
             Expr::Let { var, value, body: rest, .. } => {
                 self.check_var(var);
@@ -79,11 +112,7 @@ impl Body {
             }
             Expr::If { cond, then_block, else_block } => self.check_ids(&[cond, then_block, else_block]),
             Expr::Lambda { lambda, body: block } => {
-                assert!(
-                    lambda.index() < self.lambda_count(),
-                    "{lambda:?} is not a `fn` of this body, which has {}: is it an id of another function?",
-                    self.lambda_count()
-                );
+                self.check_lambda(lambda);
                 self.check_id(block);
             }
         }

@@ -18,7 +18,7 @@ use crate::expr::{Expr, LambdaData};
 use crate::function::Function;
 use crate::module::{Head, Module};
 use crate::translate::{Translate, translate_head};
-use crate::types::{FunctionType, TensorType, Type};
+use crate::types::{FunctionType, SeenParts, TensorType, Type};
 
 /// Something in the tables that consists of other things.
 #[derive(Copy, Clone)]
@@ -411,38 +411,25 @@ impl<'a> TakeOver<'a> {
 /// The symbols that a body names, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
-    let mut seen: FxHashSet<TypeId> = FxHashSet::default();
+    let mut seen = SeenParts::default();
     let mut found: FxHashSet<SymbolId> = FxHashSet::default();
     for (id, _) in body.exprs() {
-        let ty = body.ty(id);
-        if cx.types.is_symbolic(ty) && seen.insert(ty) {
-            cx.types.for_each_symbol(ty, |dim| {
-                if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
-                    && found.insert(symbol)
-                {
-                    symbols.push(symbol);
-                }
-            });
-        }
+        cx.types.for_each_new_symbol(body.ty(id), &mut seen, |dim| {
+            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
+                && found.insert(symbol)
+            {
+                symbols.push(symbol);
+            }
+        });
     }
     symbols
 }
 
-/// A number that functions with the same nodes under the same ids have in common.
+/// A number that functions with the same head and the same nodes under the same ids have in common.
 fn fingerprint(function: &Function) -> u64 {
     let mut hasher = FxHasher::default();
-    for (id, expr) in function.body.exprs() {
-        function.body.ty(id).hash(&mut hasher);
-        std::mem::discriminant(&expr).hash(&mut hasher);
-        match expr {
-            Expr::Literal(literal) => literal.hash(&mut hasher),
-            Expr::Global(global) => global.hash(&mut hasher),
-            Expr::CallOp { op, attrs, .. } => (op, attrs).hash(&mut hasher),
-            Expr::Call { attrs, .. } => attrs.hash(&mut hasher),
-            _ => {}
-        }
-        function.body.operands_of(id).hash(&mut hasher);
-    }
+    Head::of(function).hash(&mut hasher);
+    function.body.hash_nodes(&mut hasher);
     hasher.finish()
 }
 
@@ -467,5 +454,51 @@ impl Translate for TakeOver<'_> {
     }
     fn symbol(&self, id: SymbolId) -> SymbolId {
         self.symbols[&id]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::Body;
+    use crate::expr::{LetFlags, VarFlags};
+    use crate::op::OpRegistry;
+
+    /// A function that returns a field of a pair, bound to a variable.
+    fn sample(cx: &mut Context, name: &str, index: u32, flags: VarFlags, ty: TypeId) -> Function {
+        let unit = cx.types.unit();
+        let pair = cx.types.tuple(&[unit, unit]);
+        let name = cx.names.intern(name);
+        let mut body = Body::new(&cx.types);
+        let param = body.push_var(None, VarFlags::PLAIN, pair, None);
+        body.set_params(vec![param]);
+        let value = body.push(Expr::Proj { tuple: param.expr(), index }, unit, None);
+        let var = body.push_var(Some(name), flags, unit, None);
+        let root = body.push(Expr::Let { var, value, body: var.expr(), flags: LetFlags::PLAIN }, ty, None);
+        body.set_root(root);
+        let mut function = Function::new(&cx.types, cx.attrs.empty());
+        function.body = body;
+        function
+    }
+
+    #[test]
+    fn functions_that_differ_have_other_fingerprints() {
+        let mut cx = Context::new(Arc::new(OpRegistry::new()));
+        let (unit, any) = (cx.types.unit(), cx.types.any());
+        let first = sample(&mut cx, "a", 0, VarFlags::PLAIN, unit);
+        let same = sample(&mut cx, "a", 0, VarFlags::PLAIN, any);
+        assert!(first.body.has_nodes_of(&same.body));
+        assert_eq!(fingerprint(&first), fingerprint(&same), "a Let has no type of its own");
+        let mut with_result = first.clone();
+        with_result.ret = Some(unit);
+        let others = [
+            sample(&mut cx, "b", 0, VarFlags::PLAIN, unit),
+            sample(&mut cx, "a", 1, VarFlags::PLAIN, unit),
+            sample(&mut cx, "a", 0, VarFlags::DATAFLOW, unit),
+            with_result,
+        ];
+        for other in others {
+            assert_ne!(fingerprint(&first), fingerprint(&other));
+        }
     }
 }

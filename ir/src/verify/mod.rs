@@ -31,11 +31,10 @@
 
 mod ids;
 mod module_rules;
+mod others;
 mod symbols;
 mod types;
 mod walk;
-
-pub(crate) use symbols::symbols_of_attrs;
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostics::Diagnostics;
@@ -119,16 +118,16 @@ pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Diagno
 }
 
 /// Checks some functions against all rules, the others being taken to be in order, with one copy of the module's tables. Linear in the tables
-/// and in the functions that are checked; in the module, where one of these has an effect in a place that may have none. If one
-/// of them has the attribute `global_symbol`, no other definition of the module may have the same. The form is
-/// [`Form::Anf`] if they all are in A-normal form.
+/// and in the functions that are checked; in the module, where one of these has an effect in a place that may have none, or binds symbolic
+/// dimensions, which no other definition may name. If one of them has the attribute `global_symbol`, no other definition of the module may
+/// have the same. The form is [`Form::Anf`] if they all are in A-normal form.
 ///
 /// # Errors
 /// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in the order given.
 pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let form = keys.iter().filter_map(|&key| verifier.function(key)).max().unwrap_or(Form::Anf);
-    verifier.symbols_of_others(keys);
+    verifier.others(keys);
     verifier.function_attrs();
     verifier.effects();
     verifier.errors.finish(module).map(|()| form)

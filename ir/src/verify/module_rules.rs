@@ -23,9 +23,11 @@ use crate::text::extent::token_extent;
 
 /// The state of a verification: functions are given to it one after the other.
 pub(super) struct Verifier<'a> {
-    module: &'a Module,
+    pub(super) module: &'a Module,
     types: TypeChecker,
-    symbols: Symbols,
+    pub(super) symbols: Symbols,
+    /// The name of the function that each body is in, by the number that it has in `symbols`.
+    pub(super) bodies: Vec<&'a str>,
     pub(super) errors: Errors,
     phase: Option<Phase>,
     /// Functions with what in them may be impure where it must not be.
@@ -35,7 +37,7 @@ pub(super) struct Verifier<'a> {
     seen_lists: FxHashSet<AttrsId>,
     seen_functions: FxHashSet<FunctionAttrId>,
     /// The symbols of the definitions that were met, with the names of these.
-    linked: FxHashMap<NameId, &'a str>,
+    pub(super) linked: FxHashMap<NameId, &'a str>,
     sound: bool,
 }
 
@@ -45,6 +47,7 @@ impl<'a> Verifier<'a> {
             module,
             types: TypeChecker::new(&module.cx),
             symbols: Symbols::new(&module.cx),
+            bodies: Vec::new(),
             errors: Errors::new(),
             phase: None,
             suspects: Vec::new(),
@@ -96,6 +99,7 @@ impl<'a> Verifier<'a> {
             return None;
         }
         self.symbols.begin_function();
+        self.bodies.push(name);
         let mut report = |problem: Problem| {
             errors.report(|| diagnostic(module, body, name, problem));
         };
@@ -213,27 +217,6 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Checks that no definition which is not among those that were checked has the symbol of one of these.
-    pub(super) fn symbols_of_others(&mut self, checked: &[FunctionKey]) {
-        if self.linked.is_empty() {
-            return;
-        }
-        let module = self.module;
-        let cx = &module.cx;
-        let checked: FxHashSet<FunctionKey> = checked.iter().copied().collect();
-        for (key, function) in module.functions() {
-            if checked.contains(&key) || !function.is_definition() {
-                continue;
-            }
-            let Some(value) = cx.find_attr(function.attrs, GLOBAL_SYMBOL) else { continue };
-            let Attr::Str(symbol) = *cx.attrs.get(value) else { continue };
-            if let Some(&name) = self.linked.get(&symbol) {
-                let other = function_name(module, function.global);
-                self.errors.report(|| same_symbol(cx.names.get(symbol), other, name));
-            }
-        }
-    }
-
     // ---- Functions in attributes ----
 
     /// Verifies the functions in the attributes that were met.
@@ -313,17 +296,17 @@ impl<'a> Verifier<'a> {
 }
 
 /// The name of a function of the module, and of what is in none: nothing.
-fn function_name(module: &Module, global: Option<GlobalId>) -> &str {
+pub(super) fn function_name(module: &Module, global: Option<GlobalId>) -> &str {
     global.map_or("", |g| module.cx.global_name(g))
 }
 
 /// The error of two definitions with one symbol, in the function `name`.
-fn same_symbol(symbol: &str, other: &str, name: &str) -> Diagnostic {
+pub(super) fn same_symbol(symbol: &str, other: &str, name: &str) -> Diagnostic {
     let message = format!("`@{other}` has the symbol \"{symbol}\" too");
     in_function(Diagnostic::error(message), name).with_help("give one of them another `global_symbol`")
 }
 
-fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
+pub(super) fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
     if name.is_empty() { diagnostic } else { diagnostic.in_function(name) }
 }
 

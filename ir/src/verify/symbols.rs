@@ -1,28 +1,65 @@
 //! Rule 11: where symbolic dimensions are bound.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::attrs::Attr;
 use crate::context::Context;
 use crate::dim::Dim;
-use crate::entity::{AttrsId, DimId, EntityId, SymbolId, TypeId};
+use crate::entity::{AttrId, AttrsId, DimId, EntityId, SymbolId, TypeId};
+use crate::types::Type;
 
 /// Which symbols are bound at the place that is being looked at.
 pub(super) struct Symbols {
     states: Vec<State>,
     /// What is bound, innermost last.
     bound: Vec<SymbolId>,
+    /// How often a symbol was bound so far.
+    bindings: u64,
     /// The function at hand, by number.
     function: u32,
-    of_types: FxHashMap<TypeId, Box<[SymbolId]>>,
-    of_attrs: FxHashMap<AttrsId, Box<[SymbolId]>>,
+    parts: FxHashMap<Part, Named>,
 }
 
 #[derive(Copy, Clone)]
 struct State {
-    bound: bool,
+    /// The number of the binding that holds; 0 if the symbol is not bound.
+    binding: u64,
     /// The number of the function that bound it; 0 for none.
     owner: u32,
+}
+
+/// Something in the tables that names symbols.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Part {
+    Attrs(AttrsId),
+    Attr(AttrId),
+    Type(TypeId),
+    Dim(DimId),
+}
+
+/// What was found out about the symbols of a part: the first that is not bound, or the one that was
+/// bound last. Bindings end in the reverse of their order, so all of them hold as long as that one
+/// does.
+#[derive(Copy, Clone)]
+struct Named {
+    /// Absent if the part names none.
+    symbol: Option<SymbolId>,
+    /// The binding of the symbol; 0 if it was not bound.
+    binding: u64,
+}
+
+impl Named {
+    const NOTHING: Named = Named { symbol: None, binding: 0 };
+
+    fn unbound(self) -> Option<SymbolId> {
+        self.symbol.filter(|_| self.binding == 0)
+    }
+
+    /// What is known of two parts, of which `next` appears later.
+    fn and(self, next: Named) -> Named {
+        let keeps = self.unbound().is_some() || (next.unbound().is_none() && self.binding >= next.binding);
+        if keeps { self } else { next }
+    }
 }
 
 /// What is wrong with a symbol.
@@ -46,11 +83,11 @@ impl SymbolError {
 impl Symbols {
     pub(super) fn new(cx: &Context) -> Symbols {
         Symbols {
-            states: vec![State { bound: false, owner: 0 }; cx.types.dims.symbol_count()],
+            states: vec![State { binding: 0, owner: 0 }; cx.types.dims.symbol_count()],
             bound: Vec::new(),
+            bindings: 0,
             function: 0,
-            of_types: FxHashMap::default(),
-            of_attrs: FxHashMap::default(),
+            parts: FxHashMap::default(),
         }
     }
 
@@ -67,8 +104,18 @@ impl Symbols {
     /// What was bound since is bound no more.
     pub(super) fn undo(&mut self, mark: usize) {
         for s in self.bound.drain(mark..) {
-            self.states[s.index()].bound = false;
+            self.states[s.index()].binding = 0;
         }
+    }
+
+    /// Returns true if a function bound a symbol.
+    pub(super) fn are_owned(&self) -> bool {
+        self.bindings > 0
+    }
+
+    /// Returns the number of the function that bound a symbol, the first being 1.
+    pub(super) fn owner(&self, symbol: SymbolId) -> Option<usize> {
+        self.states.get(symbol.index()).map(|s| s.owner as usize).filter(|&owner| owner > 0)
     }
 
     /// Binds the symbols that stand alone as a dimension in a type, of those that `may_bind` and are not bound.
@@ -82,18 +129,26 @@ impl Symbols {
         if !cx.types.is_symbolic(ty) {
             return;
         }
-        cx.types.for_each_binding_symbol(ty, |s| {
-            let Some(state) = self.states.get_mut(s.index()) else { return };
-            if state.bound || !may_bind(s) {
-                return;
+        let mut fresh: Vec<SymbolId> = Vec::new();
+        cx.types.binding_symbols_within(ty, |part| !self.has_all_bound(part), |s| fresh.push(s));
+        for s in fresh {
+            let Some(state) = self.states.get_mut(s.index()) else { continue };
+            if state.binding != 0 || !may_bind(s) {
+                continue;
             }
-            state.bound = true;
+            self.bindings += 1;
+            state.binding = self.bindings;
             self.bound.push(s);
             if state.owner != 0 && state.owner != self.function {
                 report(SymbolError::Shared(s));
             }
             state.owner = self.function;
-        });
+        }
+    }
+
+    /// Returns true if it is known that all symbols of a type are bound.
+    fn has_all_bound(&self, ty: TypeId) -> bool {
+        self.known(Part::Type(ty)).is_some_and(|named| named.unbound().is_none())
     }
 
     /// A symbol that a type names and that is not bound.
@@ -102,12 +157,7 @@ impl Symbols {
         if !cx.types.is_symbolic(ty) {
             return None;
         }
-        let symbols = self.of_types.entry(ty).or_insert_with(|| {
-            let mut found = Found::default();
-            cx.types.for_each_symbol(ty, |d| found.add(cx, d));
-            found.list.into()
-        });
-        first_unbound(&self.states, symbols)
+        self.check(cx, Part::Type(ty))
     }
 
     /// A symbol that an attribute names and that is not bound.
@@ -115,51 +165,83 @@ impl Symbols {
         if self.states.is_empty() || attrs == cx.attrs.empty() {
             return None;
         }
-        let symbols = self.of_attrs.entry(attrs).or_insert_with(|| symbols_of_attrs(cx, attrs));
-        first_unbound(&self.states, symbols)
+        self.check(cx, Part::Attrs(attrs))
     }
-}
 
-fn first_unbound(states: &[State], symbols: &[SymbolId]) -> Option<SymbolError> {
-    let unbound = symbols.iter().find(|s| states.get(s.index()).is_none_or(|s| !s.bound))?;
-    Some(SymbolError::Unbound(*unbound))
-}
+    fn check(&mut self, cx: &Context, part: Part) -> Option<SymbolError> {
+        let named = self.known(part).unwrap_or_else(|| self.find_out(cx, part));
+        named.unbound().map(SymbolError::Unbound)
+    }
 
-/// Returns the symbols that attributes name, each once.
-pub(crate) fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
-    let mut found = Found::default();
-    let mut seen = FxHashSet::default();
-    let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, v)| v).collect();
-    while let Some(value) = stack.pop() {
-        if !seen.insert(value) {
-            continue;
-        }
-        match cx.attrs.get(value) {
-            Attr::List(items) => stack.extend(items.iter().rev()),
-            Attr::Type(t) => cx.types.for_each_symbol(*t, |d| found.add(cx, d)),
-            Attr::Shape(shape) => {
-                for &d in shape {
-                    cx.types.dims.for_each_symbol(d, |d| found.add(cx, d));
-                }
+    /// Returns what was found out about a part, if it is still so.
+    fn known(&self, part: Part) -> Option<Named> {
+        let named = *self.parts.get(&part)?;
+        named.symbol.is_none_or(|s| self.binding(s) == named.binding).then_some(named)
+    }
+
+    fn binding(&self, symbol: SymbolId) -> u64 {
+        self.states.get(symbol.index()).map_or(0, |s| s.binding)
+    }
+
+    /// Looks at those parts of a part of which nothing is known, parts before wholes.
+    #[cold]
+    fn find_out(&mut self, cx: &Context, part: Part) -> Named {
+        let mut stack = vec![part];
+        while let Some(&top) = stack.last() {
+            if self.known(top).is_some() {
+                stack.pop();
+                continue;
             }
-            _ => {}
+            let height = stack.len();
+            let mut named = Named::NOTHING;
+            if let Part::Dim(dim) = top
+                && let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
+            {
+                named = Named { symbol: Some(symbol), binding: self.binding(symbol) };
+            }
+            for_each_part(cx, top, |part| match self.known(part) {
+                Some(next) => named = named.and(next),
+                None => stack.push(part),
+            });
+            if stack.len() == height {
+                self.parts.insert(top, named);
+                stack.pop();
+            }
         }
+        self.known(part).unwrap_or(Named::NOTHING)
     }
-    found.list.into()
 }
 
-#[derive(Default)]
-struct Found {
-    list: Vec<SymbolId>,
-    seen: FxHashSet<SymbolId>,
-}
-
-impl Found {
-    fn add(&mut self, cx: &Context, d: DimId) {
-        if let Dim::Symbol(s) = *cx.types.dims.get(d)
-            && self.seen.insert(s)
-        {
-            self.list.push(s);
+/// Calls `f` with the parts of a part that may name symbols, in order of appearance.
+fn for_each_part(cx: &Context, part: Part, mut f: impl FnMut(Part)) {
+    let types = &cx.types;
+    match part {
+        Part::Attrs(attrs) => cx.attrs.list(attrs).iter().for_each(|&(_, value)| f(Part::Attr(value))),
+        Part::Attr(attr) => match cx.attrs.get(attr) {
+            Attr::List(items) => items.iter().for_each(|&item| f(Part::Attr(item))),
+            Attr::Type(ty) if types.is_symbolic(*ty) => f(Part::Type(*ty)),
+            Attr::Shape(dims) => dims.iter().filter(|&&d| types.dims.is_symbolic(d)).for_each(|&d| f(Part::Dim(d))),
+            _ => {}
+        },
+        Part::Type(ty) => {
+            let mut of_type = |ty: &TypeId| {
+                if types.is_symbolic(*ty) {
+                    f(Part::Type(*ty));
+                }
+            };
+            match types.get(ty) {
+                Type::Tensor(t) => t.dims().filter(|&&d| types.dims.is_symbolic(d)).for_each(|&d| f(Part::Dim(d))),
+                Type::Tuple(fields) => fields.iter().for_each(of_type),
+                Type::Function(function) => function.params.iter().chain([&function.ret]).for_each(&mut of_type),
+                Type::Any | Type::Error => {}
+            }
         }
+        Part::Dim(dim) => match types.dims.get(dim) {
+            Dim::Op { lhs, rhs, .. } => {
+                [*lhs, *rhs].into_iter().filter(|&d| types.dims.is_symbolic(d)).for_each(|d| f(Part::Dim(d)));
+            }
+            Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).for_each(|&d| f(Part::Dim(d))),
+            Dim::Unknown | Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => {}
+        },
     }
 }

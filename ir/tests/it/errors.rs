@@ -28,9 +28,12 @@ fn they_are_a_list() {
     assert_eq!(errors.len(), 2);
     assert_eq!(errors.source().map(|s| s.name()), Some("wrong.anf"));
     let messages: Vec<&str> = errors.iter().map(|d| &*d.message).collect();
-    assert_eq!(messages[0], errors[0].message);
+    let wanted = ["unknown local `%y`", "unknown global `@h`"];
+    assert_eq!(messages, wanted);
+    assert_eq!(errors[1].message, wanted[1]);
     let all: Vec<Diagnostic> = errors.clone().into_vec();
-    assert_eq!(all.len(), errors.into_iter().count());
+    assert!(all.iter().map(|d| &*d.message).eq(wanted));
+    assert!(errors.into_iter().map(|d| d.message.to_string()).eq(wanted));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod alpha;
 mod compact;
+mod edits;
 mod errors;
 mod overlay;
 mod parser;

@@ -106,3 +106,31 @@ fn what_was_taken_over_in_an_edit_is_taken_back() {
     module.rollback();
     assert!(module.to_string() == before && module.stamp() == stamp);
 }
+
+#[test]
+fn a_function_of_another_type_than_is_named_already_is_refused() {
+    let library = parsed(LIBRARY);
+    let other = parsed("def @odd(%x: int32) { negate(%x) }");
+    let mut module = parsed("");
+    take(&mut module, &library, "even", "even").unwrap();
+    let before = module.to_string();
+    let error = take(&mut module, &other, "odd", "odd").unwrap_err();
+    assert_eq!(error, TakeOverError::Signature { function: "odd".into(), global: "odd".into() });
+    assert_eq!(error.to_string(), "this module names `@odd` with another type");
+    assert_eq!(module.to_string(), before);
+    take(&mut module, &library, "odd", "odd").unwrap();
+    verify_module(&module).unwrap();
+}
+
+#[test]
+fn a_name_that_only_a_function_that_is_gone_had_takes_any_type() {
+    let other = parsed("def @f(%x: int32) { negate(%x) }");
+    let mut module = parsed("def @main(%x: float32) { let %y = @f(%x); %x } def private @f(%x: float32) { %x }");
+    let key = module.find("f").unwrap();
+    module.remove(&[key]);
+    let (main, _) = module.get_mut(module.find("main").unwrap()).unwrap();
+    let param = main.body.params()[0].expr();
+    main.body.set_root(param);
+    take(&mut module, &other, "f", "f").unwrap();
+    verify_module(&module).unwrap();
+}

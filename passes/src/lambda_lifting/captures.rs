@@ -7,14 +7,14 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, Step, SymbolId, Type,
-    TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, SeenParts, Step,
+    SymbolId, Type, TypeId, VarId,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::failure::{Failure, not_a_normal_form};
-use crate::named_symbols::{for_each_free, for_each_in_attrs};
+use crate::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;
@@ -190,7 +190,8 @@ struct Walk<'a> {
     order: Vec<SymbolId>,
     /// Which lambdas name which symbols.
     mentioned: FxHashSet<(u32, SymbolId)>,
-    mentioned_types: FxHashSet<(u32, TypeId)>,
+    /// The parts of types that each lambda names.
+    mentioned_types: FxHashMap<u32, SeenParts>,
     /// The symbols that parameters of lambdas bind.
     param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
 }
@@ -224,7 +225,7 @@ impl<'a> Walk<'a> {
             bound: FxHashMap::default(),
             order: Vec::new(),
             mentioned: FxHashSet::default(),
-            mentioned_types: FxHashSet::default(),
+            mentioned_types: FxHashMap::default(),
             param_symbols: FxHashMap::default(),
         }
     }
@@ -473,11 +474,9 @@ impl<'a> Walk<'a> {
 
     fn mention_symbolic(&mut self, ty: TypeId) {
         let mut types = vec![ty];
+        let seen = self.mentioned_types.entry(self.here).or_default();
         while let Some(ty) = types.pop() {
-            if !self.mentioned_types.insert((self.here, ty)) {
-                continue;
-            }
-            for_each_free(self.cx, ty, |s| {
+            for_each_new_free(self.cx, ty, seen, |s| {
                 Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
                     types.push(self.body.ty(var.expr()));
                 });

@@ -5,7 +5,7 @@
 
 use anfora_ir::{
     AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList, Retype,
-    TypeId, VarFlags, VarId, Visibility, signature_type,
+    SeenParts, TypeId, VarFlags, VarId, Visibility, signature_type,
 };
 use anfora_visit::{Link, set_var_flags, unlink_let};
 use rustc_hash::FxHashSet;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST};
 use crate::failure::{Failure, binding_name};
-use crate::named_symbols::for_each_free;
+use crate::named_symbols::for_each_new_free;
 use crate::symbols::Substitution;
 
 /// The function that a lambda becomes, as far as it is known before its block is written.
@@ -58,8 +58,9 @@ fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> Ty
         return ret;
     }
     let mut named = FxHashSet::default();
+    let mut seen = SeenParts::default();
     for &param in params {
-        for_each_free(cx, param, |s| {
+        for_each_new_free(cx, param, &mut seen, |s| {
             named.insert(s);
         });
     }

@@ -1,0 +1,111 @@
+//! What functions have in common with others that are not checked, and may not.
+
+use rustc_hash::FxHashSet;
+
+use super::module_rules::{Verifier, function_name, in_function, same_symbol};
+use crate::attrs::Attr;
+use crate::body::Body;
+use crate::cursor::{Cursor, Step};
+use crate::diagnostic::Diagnostic;
+use crate::dim::Dim;
+use crate::entity::{SymbolId, TypeId};
+use crate::expr::Expr;
+use crate::function::Function;
+use crate::invariant::GLOBAL_SYMBOL;
+use crate::module::FunctionKey;
+use crate::types::SeenParts;
+
+impl Verifier<'_> {
+    /// Checks that no definition which is not among those that were checked has the symbol, or names
+    /// a symbolic dimension, of one of these.
+    pub(super) fn others(&mut self, checked: &[FunctionKey]) {
+        let module = self.module;
+        if (self.linked.is_empty() && !self.symbols.are_owned()) || checked.len() >= module.order().len() {
+            return;
+        }
+        let checked: FxHashSet<FunctionKey> = checked.iter().copied().collect();
+        let mut seen = SeenParts::default();
+        let mut reported: FxHashSet<SymbolId> = FxHashSet::default();
+        for (key, function) in module.functions() {
+            if checked.contains(&key) || !function.is_definition() {
+                continue;
+            }
+            self.linked_symbol_of_other(function);
+            if self.symbols.are_owned() {
+                self.dimensions_of_other(function, &mut seen, &mut reported);
+            }
+        }
+    }
+
+    fn linked_symbol_of_other(&mut self, function: &Function) {
+        let module = self.module;
+        let cx = &module.cx;
+        let Some(value) = cx.find_attr(function.attrs, GLOBAL_SYMBOL) else { return };
+        let Attr::Str(symbol) = *cx.attrs.get(value) else { return };
+        if let Some(&name) = self.linked.get(&symbol) {
+            let other = function_name(module, function.global);
+            self.errors.report(|| same_symbol(cx.names.get(symbol), other, name));
+        }
+    }
+
+    /// Checks that another function names no symbolic dimension that one of those that were checked
+    /// binds.
+    fn dimensions_of_other(&mut self, function: &Function, seen: &mut SeenParts, reported: &mut FxHashSet<SymbolId>) {
+        let body = &function.body;
+        let named = body.exprs().filter(|(_, expr)| !matches!(expr, Expr::Let { .. })).map(|(id, _)| body.ty(id));
+        if self.owned_among(named, seen).is_empty() {
+            return;
+        }
+        // What nothing links to may name anything.
+        let owned = self.owned_among(linked_types(body), &mut SeenParts::default());
+        if owned.is_empty() {
+            *seen = SeenParts::default();
+        }
+        let cx = &self.module.cx;
+        let other = function_name(self.module, function.global);
+        for (symbol, owner) in owned {
+            if !reported.insert(symbol) {
+                continue;
+            }
+            let name = self.bodies.get(owner - 1).copied().unwrap_or_default();
+            let symbol = cx.names.get(cx.types.dims.symbol_name(symbol));
+            self.errors.report(|| {
+                let message = format!("the symbolic dimension `{symbol}` is bound in `@{other}` too");
+                in_function(Diagnostic::error(message), name)
+            });
+        }
+    }
+
+    /// Returns the symbols in types that one of the functions that were checked binds, with the
+    /// numbers of these, in order of appearance.
+    fn owned_among(&self, types: impl Iterator<Item = TypeId>, seen: &mut SeenParts) -> Vec<(SymbolId, usize)> {
+        let table = &self.module.cx.types;
+        let mut owned = Vec::new();
+        for ty in types {
+            table.for_each_new_symbol(ty, seen, |d| {
+                if let Dim::Symbol(symbol) = *table.dims.get(d)
+                    && let Some(owner) = self.symbols.owner(symbol)
+                {
+                    owned.push((symbol, owner));
+                }
+            });
+        }
+        owned
+    }
+}
+
+/// The types of the parameters and of what the body evaluates.
+fn linked_types(body: &Body) -> impl Iterator<Item = TypeId> {
+    let mut types: Vec<TypeId> = body.params().iter().map(|p| body.ty(p.expr())).collect();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Enter(id) | Step::Flat(id) = step {
+            match body.expr(id) {
+                Expr::Lambda { lambda, .. } => types.extend(body.lambda_params(lambda).map(|p| body.ty(p.expr()))),
+                Expr::Let { .. } => {}
+                _ => types.push(body.ty(id)),
+            }
+        }
+    }
+    types.into_iter()
+}
