@@ -138,7 +138,7 @@ fn shape_rows() -> Vec<OpDef> {
         .may_fail(),
         row("size", "the number of elements", Arity::exactly(1), size, |c| one(creation::size(c.operand(0)?.shape())))
             .steps(steps::one)
-        .elements(size_of)
+            .elements(size_of)
             .known_by_type(size_known),
     ]
 }

@@ -30,16 +30,14 @@ macro_rules! windows {
                     convolve,
                 )
                 .steps(steps::convolution)
-        .attrs(convolution_attrs($n))
+                .attrs(convolution_attrs($n))
                 .fusion(OutEWiseFusable),
                 row($max, "the largest element under each window; padding is left out", Arity::exactly(1), max_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
                     one(pool::max_pool(c.operand(0)?, lists.sliding(&lists.kernel)))
                 })
                 .steps(steps::windows)
-        .attrs(
-            const {
-                &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
+                .attrs(const { &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE] })
                 .fusion(OutEWiseFusable),
                 row($avg, "the mean of the elements under each window", Arity::exactly(1), avg_pool_type::<$n>, |c| {
                     let lists = Lists::read(&c.attrs)?;
@@ -48,10 +46,11 @@ macro_rules! windows {
                     one(pool::avg_pool(c.operand(0)?, lists.sliding(&lists.kernel), divisor))
                 })
                 .steps(steps::windows)
-        .attrs(
-            const {
-                &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
-                })
+                .attrs(
+                    const {
+                        &[POOL_SIZE, strides(&$ones), padding(&$zeros), dilation(&$ones), CEIL_MODE, COUNT_INCLUDE_PAD]
+                    },
+                )
                 .fusion(OutEWiseFusable),
                 row($global, "the mean over the spatial axes, which become 1", Arity::exactly(1), global_pool_type::<$n>, |c| {
                     let x = c.operand(0)?;

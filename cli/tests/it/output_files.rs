@@ -100,7 +100,7 @@ mod unix {
         for (case, [model_at, data_at]) in [["aaa", "bbb"], ["m.onnx", "m.onnx.data"]].into_iter().enumerate() {
             for is_data_linked in [false, true] {
                 let folder = format!("{case}{is_data_linked}");
-                let [blobs, snap] = ["blobs", "snap"].map(|part| dir.join(&format!("{folder}/{part}")));
+                let [blobs, snap] = ["blobs", "snap"].map(|part| dir.join(format!("{folder}/{part}")));
                 fs::create_dir_all(&blobs).unwrap();
                 fs::create_dir_all(&snap).unwrap();
                 fs::write(blobs.join(model_at), &model).unwrap();

@@ -177,16 +177,21 @@ fn export_batch_norm_training(n: &mut NodeExport<'_>) -> Result<(), ExportProble
     Ok(())
 }
 
+/// No operator of ours has more axes.
+const MOST_AXES: i64 = 64;
+
 /// The axes from an attribute's on, counted from the end.
 fn last_axes(n: &mut NodeImport<'_, '_>) -> Result<Vec<i64>, Kept> {
     let axis = n.int("axis").unwrap_or(-1);
+    if let Ok(rank) = n.rank(0)
+        && !(-(rank as i64)..rank as i64).contains(&axis)
+    {
+        return Err(Kept::misfit(format!("axis {axis} is out of range")));
+    }
     // Counted from the end it does not need the rank.
     let first = if axis < 0 { axis } else { axis - n.rank(0)? as i64 };
-    if first >= 0 || n.rank(0).is_ok_and(|rank| first < -(rank as i64)) || first < -64 {
-        return Err(match n.rank(0) {
-            Ok(_) => Kept::misfit(format!("axis {axis} is out of range")),
-            Err(_) => Kept::because(format!("axis {axis} is out of range")),
-        });
+    if first < -MOST_AXES {
+        return Err(Kept::because(format!("there are more than {MOST_AXES} axes from axis {axis} on")));
     }
     Ok((first..0).collect())
 }

@@ -339,7 +339,7 @@ impl FunctionTable {
 
 /// A place in a list of what there is one of for some bytes of the file.
 fn number(place: usize) -> u32 {
-    u32::try_from(place).expect("a file has less than 2^32 bytes")
+    u32::try_from(place).expect("import refuses files of 2^32 bytes")
 }
 
 /// The versions that a function means, by domain.

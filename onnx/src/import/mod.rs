@@ -94,6 +94,7 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     if bytes.is_empty() {
         return Err(at_file(ImportProblem::Empty));
     }
+    check_size(bytes.len()).map_err(at_file)?;
     let summary = wire::check(&bytes, options.unknown_fields).map_err(|e| at_file(e.into()))?;
     let size = bytes.len();
     let mut model = with_room(&summary);
@@ -149,6 +150,14 @@ pub fn import(bytes: Bytes, options: &ImportOptions) -> Result<Imported, ImportE
     }
     let (kept, warnings) = notes.into_parts();
     Ok(Imported { module, nodes: nodes + main.nodes, kept, warnings })
+}
+
+/// Refuses a file of which places do not fit in 32 bits.
+fn check_size(bytes: usize) -> Result<(), ImportProblem> {
+    match u32::try_from(bytes) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ImportProblem::TooLarge(bytes)),
+    }
 }
 
 /// A model with room for the lists of its graph, which would take up to three times as much if they grew.
@@ -258,3 +267,15 @@ fn hints_attr(cx: &mut Context, hints: &[&str]) -> Option<AttrId> {
 }
 
 anfora_ir::brief_debug! { ImportOptions; Imported; }
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::check_size;
+
+    #[test]
+    fn a_file_has_less_than_2_to_the_32_bytes() {
+        assert!(check_size((1 << 32) - 1).is_ok());
+        let refused = check_size(1 << 32).expect_err("it is too large").to_string();
+        assert!(refused.contains("4294967296 bytes") && refused.contains("2^32"), "{refused}");
+    }
+}

@@ -369,6 +369,8 @@ fn nodes_that_are_only_not_supported_are_no_fault() {
         one_node(13, "Conv", &[&[1, 2, 4, 4, 4, 4], &[3, 2, 2, 2, 2, 2]], vec![]),
         one_node(6, "Add", &[&[2, 3], &[2]], vec![int_attribute("broadcast", 1), int_attribute("axis", 0)]),
         one_node(13, "Softplus", &[&[2]], vec![int_attribute("new", 1)]),
+        one_node(17, "LayerNormalization", &[&[1; 66], &[1]], vec![int_attribute("axis", -66)]),
+        one_node(17, "LayerNormalization", &[&[1; 66], &[1]], vec![int_attribute("axis", 0)]),
         one_node(99, "Relu", &[&[2]], vec![]),
     ] {
         let imported = import_of_model(&m);
