@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use anfora::interp::{Agreement, Outcome};
-use anfora::ir::{Attr, Form, Function, FunctionKey, GLOBAL_SYMBOL, Literal, Module, verify_module};
+use anfora::ir::{Form, Function, FunctionKey, Literal, Module, verify_module};
 use anfora::manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 use anfora::programs::Shape;
 
@@ -216,13 +216,8 @@ fn check_module(
 /// Returns the name of an external function that is there before a pass, and after it neither by its name nor by its
 /// symbol.
 fn unlinked(before: &Module, after: &Module) -> Option<String> {
-    let symbol = |module: &Module, function: &Function| match module
-        .cx
-        .attrs
-        .get(module.cx.find_attr(function.attrs, GLOBAL_SYMBOL)?)
-    {
-        Attr::Str(symbol) => Some(module.cx.names.get(*symbol).to_string()),
-        _ => None,
+    let symbol = |module: &Module, function: &Function| {
+        function.global_symbol(&module.cx).map(|symbol| module.cx.names.get(symbol).to_string())
     };
     let is_external =
         |module: &Module, function: &Function| function.is_definition() && function.is_external(&module.cx);
