@@ -103,6 +103,8 @@ impl Draw {
     }
 
     /// What the symbolic dimension of this name comes to, whatever the given tensors say. One that no parameter names is ignored.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn dim(mut self, name: impl Into<String>, extent: usize) -> Draw {
         self.dims.insert(name.into(), extent);

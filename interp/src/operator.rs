@@ -91,6 +91,8 @@ pub struct Evaluated {
 
 /// Evaluates one call of a pure operator on constants (`None` for an operand that is left out). `ty` is its type. What would take
 /// more than `limits` allow is not computed.
+///
+/// Cost: that of the kernel.
 pub fn evaluate_op(
     cx: &Context,
     op: OpId,

@@ -135,6 +135,8 @@ impl Values {
     }
 
     /// What a value is.
+    ///
+    /// Cost: one entry.
     pub fn get(&self, id: ValueId) -> Value<'_> {
         match id.0.target() {
             Target::Value(index) => match self.entries.get(index) {
@@ -149,6 +151,8 @@ impl Values {
     }
 
     /// The tensor, if it is one.
+    ///
+    /// Cost: one entry.
     pub fn as_tensor(&self, id: ValueId) -> Option<&Literal> {
         match self.get(id) {
             Value::Tensor(literal) => Some(literal),
@@ -157,6 +161,8 @@ impl Values {
     }
 
     /// The fields, if it is a tuple.
+    ///
+    /// Cost: one entry.
     pub fn as_tuple(&self, id: ValueId) -> Option<&[ValueId]> {
         match self.get(id) {
             Value::Tuple(fields) => Some(fields),

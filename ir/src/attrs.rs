@@ -62,28 +62,38 @@ impl Default for AttrTable {
 
 impl AttrTable {
     /// The value behind an id.
+    ///
+    /// Cost: one entry.
     pub fn get(&self, id: AttrId) -> &Attr {
         &self.values[id]
     }
 
     /// The list without attributes.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn empty(&self) -> AttrsId {
         self.empty
     }
 
     /// The named attributes of a list, sorted by name.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn list(&self, id: AttrsId) -> &[(NameId, AttrId)] {
         &self.lists[id].0
     }
 
     /// The number of lists.
+    ///
+    /// Cost: one entry.
     pub fn list_count(&self) -> usize {
         self.lists.len()
     }
 
     /// The number of values; the parts of a value have smaller indices than it.
+    ///
+    /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -93,11 +103,15 @@ impl AttrTable {
     }
 
     /// Whether there is no value.
+    ///
+    /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         self.values.len() == 0
     }
 
     /// Ids and values in the order in which they were made: the parts of a value come before it.
+    ///
+    /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
         self.values.iter()
     }
@@ -167,22 +181,30 @@ impl Context {
     }
 
     /// An integer attribute.
+    ///
+    /// Cost: one entry.
     pub fn int_attr(&mut self, value: i64) -> AttrId {
         self.attr(Attr::Int(value))
     }
 
     /// A float64 attribute.
+    ///
+    /// Cost: one entry.
     pub fn float_attr(&mut self, value: f64) -> AttrId {
         self.attr(Attr::Float(value.to_bits()))
     }
 
     /// A string attribute.
+    ///
+    /// Cost: linear in the text.
     pub fn str_attr(&mut self, value: &str) -> AttrId {
         let name = self.names.intern(value);
         self.attr(Attr::Str(name))
     }
 
     /// A list of integers.
+    ///
+    /// Cost: one loop.
     pub fn ints_attr(&mut self, values: &[i64]) -> AttrId {
         let items = values.iter().map(|&v| self.int_attr(v)).collect();
         self.attr(Attr::List(items))
@@ -202,12 +224,16 @@ impl Context {
     }
 
     /// The id of a list of attributes named by strings.
+    ///
+    /// Cost: one loop.
     pub fn named_attrs(&mut self, list: &[(&str, AttrId)]) -> AttrsId {
         let list: Vec<_> = list.iter().map(|&(k, v)| (self.names.intern(k), v)).collect();
         self.attrs(&list)
     }
 
     /// The value of a named attribute of a list.
+    ///
+    /// Cost: one entry.
     pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
         let list = self.attrs.list(attrs);
         list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
@@ -222,6 +248,8 @@ impl Context {
     }
 
     /// The integers of a list attribute; `None` if it is not a list of integers.
+    ///
+    /// Cost: one loop.
     pub fn attr_ints(&self, id: AttrId) -> Option<Vec<i64>> {
         let Attr::List(items) = self.attrs.get(id) else { return None };
         items
@@ -235,6 +263,8 @@ impl Context {
 }
 
 /// How deep an attribute value nests: 1 for one without parts. Linear in the values made before it.
+///
+/// Cost: one loop.
 pub fn attr_depths(table: &AttrTable) -> Vec<u32> {
     let mut depths = Vec::with_capacity(table.len());
     for (_, attr) in table.iter() {

@@ -111,11 +111,15 @@ impl std::fmt::Debug for Body {
 
 impl Body {
     /// A body that returns `()`.
+    ///
+    /// Cost: one node.
     pub fn new(types: &Types) -> Body {
         Body::with_room(types, BodyRoom::default())
     }
 
     /// A body that returns `()`, with room for what is going to be appended to it: each arena takes one allocation then.
+    ///
+    /// Cost: one node.
     pub fn with_room(types: &Types, room: BodyRoom) -> Body {
         let mut body = Body::hollow(room.nodes + 1, room.operands);
         body.params.reserve_exact(room.params);
@@ -146,6 +150,8 @@ impl Body {
     // ---- Looking ----
 
     /// The expression behind an id.
+    ///
+    /// Cost: one node.
     #[inline(always)]
     #[track_caller]
     pub fn expr(&self, id: ExprId) -> Expr {
@@ -154,6 +160,8 @@ impl Body {
     }
 
     /// The stored type of an expression other than a Let (whose slot means nothing; see [`Body::type_of`]).
+    ///
+    /// Cost: one node.
     #[inline(always)]
     pub fn ty(&self, id: ExprId) -> TypeId {
         work::tick();
@@ -161,6 +169,8 @@ impl Body {
     }
 
     /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
+    ///
+    /// Cost: one node.
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }
@@ -174,6 +184,8 @@ impl Body {
     }
 
     /// Where an expression starts in the source. A constant, which stands for all that use it, starts nowhere.
+    ///
+    /// Cost: one node.
     pub fn span(&self, id: ExprId) -> Span {
         if let Some(Expr::Literal(_)) = self.exprs.get(id) {
             return None;
@@ -182,6 +194,8 @@ impl Body {
     }
 
     /// The operands of a list.
+    ///
+    /// Cost: one node.
     #[inline(always)]
     pub fn operands(&self, list: OperandList) -> &[ExprId] {
         work::tick_n(list.len());
@@ -189,6 +203,8 @@ impl Body {
     }
 
     /// One operand of a list.
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// If the list has no more than `index`.
@@ -200,6 +216,8 @@ impl Body {
     }
 
     /// The operands of a call (of a function value: it first), the fields of a tuple; empty for others.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn operands_of(&self, id: ExprId) -> &[ExprId] {
         match self.expr(id).operand_list() {
@@ -209,6 +227,8 @@ impl Body {
     }
 
     /// The variable behind an expression, if it is one.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn as_var(&self, id: ExprId) -> Option<VarId> {
         match self.expr(id) {
@@ -218,6 +238,8 @@ impl Body {
     }
 
     /// The constant behind an expression, if it is one.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn as_literal(&self, id: ExprId) -> Option<LiteralId> {
         match self.expr(id) {
@@ -227,6 +249,8 @@ impl Body {
     }
 
     /// The name of a variable.
+    ///
+    /// Cost: one node.
     pub fn var_name(&self, var: VarId) -> Option<NameId> {
         match self.expr(var.expr()) {
             Expr::Var { name, .. } => name,
@@ -245,38 +269,52 @@ impl Body {
     }
 
     /// Whether a variable is visible only in its dataflow region.
+    ///
+    /// Cost: one node.
     pub fn is_dataflow_var(&self, var: VarId) -> bool {
         matches!(self.expr(var.expr()), Expr::Var { flags, .. } if flags.is_dataflow())
     }
 
     /// What a `fn` says besides its block.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn lambda(&self, id: LambdaId) -> LambdaData {
         self.extras.as_ref().expect(HAS_LAMBDA).lambdas[id]
     }
 
     /// The parameters of a `fn`.
+    ///
+    /// Cost: one node.
     pub fn lambda_params(&self, id: LambdaId) -> impl ExactSizeIterator<Item = VarId> + '_ {
         self.operands(self.lambda(id).params).iter().map(|&p| VarId::from_expr(p))
     }
 
     /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    ///
+    /// Cost: one node.
     pub fn lambda_symbols(&self, id: LambdaId) -> &[SymbolId] {
         self.extras.as_ref().and_then(|e| e.lambda_symbols.get(&id)).map_or(&[], |s| s)
     }
 
     /// The parameters of the function.
+    ///
+    /// Cost: one node.
     pub fn params(&self) -> &[VarId] {
         &self.params
     }
 
     /// The block of the function: a Let chain, or what it returns.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn root(&self) -> ExprId {
         self.root
     }
 
     /// The globals that the body names, with their nodes, in the order of the nodes.
+    ///
+    /// Cost: one loop.
     pub fn global_leaves(&self) -> Vec<(ExprId, GlobalId)> {
         let global = |id: ExprId, leaf: Leaf| match leaf {
             Leaf::Global(g) => Some((id, g)),
@@ -291,37 +329,51 @@ impl Body {
     }
 
     /// What tools carry along with a binding (by its variable) or a graph node (by itself).
+    ///
+    /// Cost: one node.
     pub fn meta(&self, id: ExprId) -> Option<AttrsId> {
         self.extras.as_ref().and_then(|e| if e.meta.is_empty() { None } else { e.meta.get(&id).copied() })
     }
 
     /// The number of nodes, those that nothing links to included: one past the largest index.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn len(&self) -> usize {
         self.exprs.len()
     }
 
     /// Never: there is always what the body returns.
+    ///
+    /// Cost: one node.
     pub fn is_empty(&self) -> bool {
         false
     }
 
     /// Ids and nodes in the order of the arena, those that nothing links to included.
+    ///
+    /// Cost: one loop.
     pub fn exprs(&self) -> impl ExactSizeIterator<Item = (ExprId, Expr)> + '_ {
         self.exprs.iter().map(|(id, e)| (id, *e))
     }
 
     /// The number of `fn`s, those that nothing links to included.
+    ///
+    /// Cost: one node.
     pub fn lambda_count(&self) -> usize {
         self.extras.as_ref().map_or(0, |e| e.lambdas.len())
     }
 
     /// The number of entries in the pool of operands.
+    ///
+    /// Cost: one node.
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
     /// Bytes held by the arenas.
+    ///
+    /// Cost: one node.
     pub fn capacity_bytes(&self) -> usize {
         self.exprs.capacity_bytes()
             + self.extras.as_ref().map_or(0, |e| e.lambdas.capacity_bytes())
@@ -329,6 +381,8 @@ impl Body {
     }
 
     /// Counts compactions. An id is valid in the generation in which it was obtained.
+    ///
+    /// Cost: one node.
     pub fn generation(&self) -> u32 {
         self.generation
     }
@@ -339,11 +393,15 @@ impl Body {
 
     /// The state that the body is in: another one after anything was appended or overwritten, and this one again once that is rolled back. A copy
     /// of the body, and the body that a compaction makes of it, are others.
+    ///
+    /// Cost: one loop.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
     }
 
     /// Whether a rollback of an open edit, or of some of them, brings back the state of a stamp.
+    ///
+    /// Cost: one loop.
     pub fn may_go_back_to(&self, stamp: Stamp) -> bool {
         let (mut body, mut journal) = (self, self.journal.as_deref());
         while let Some(open) = journal {
@@ -361,6 +419,8 @@ impl Body {
     }
 
     /// A table with a value for every expression of this body, now of `default`.
+    ///
+    /// Cost: one loop.
     pub fn side_table<V: Clone>(&self, default: V) -> SideTable<ExprId, V> {
         let mut table = SideTable::new(self.len(), default);
         table.generation = self.generation;
@@ -368,6 +428,8 @@ impl Body {
     }
 
     /// Asserts that a table was made for the present generation of this body.
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// If the body was compacted since: the table's ids mean other expressions now.
@@ -378,6 +440,8 @@ impl Body {
     // ---- Appending ----
 
     /// Appends a node of a known type. The editor and the builder infer the type; see [`Editor`](crate::Editor).
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if an id in it is not of this body.
@@ -394,6 +458,8 @@ impl Body {
 
     /// Appends operands to the pool.
     ///
+    /// Cost: one loop.
+    ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if one is not of this body.
     #[inline]
@@ -408,11 +474,15 @@ impl Body {
     }
 
     /// Appends a variable.
+    ///
+    /// Cost: one node.
     pub fn push_var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId, span: Span) -> VarId {
         VarId::from_expr(self.push(Expr::Var { name, flags }, ty, span))
     }
 
     /// Appends what a `fn` says besides its block.
+    ///
+    /// Cost: one loop.
     ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if a parameter is not a variable of this body.
@@ -426,6 +496,8 @@ impl Body {
     }
 
     /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
+    ///
+    /// Cost: one loop.
     ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if there is no such `fn`.
@@ -448,12 +520,16 @@ impl Body {
     }
 
     /// The node of a constant. `ty` is its type.
+    ///
+    /// Cost: one node.
     pub fn literal(&mut self, literal: LiteralId, ty: TypeId) -> ExprId {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
     /// The node of a constant of the type `ty`, which a node that is evaluated to it becomes, unless the body has one already: nothing is appended, and
     /// a body without room does not grow. What else links to `node` has the constant then.
+    ///
+    /// Cost: one node.
     pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
         let leaf = Leaf::Literal(literal);
         if let Some(id) = self.find_leaf(leaf) {
@@ -472,6 +548,8 @@ impl Body {
 
     /// The node of a global. `ty` is its signature, which a node that the body has already takes on: it may be left over from a function that is
     /// gone, and whose name another one has now.
+    ///
+    /// Cost: one node.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
         let id = self.leaf(Leaf::Global(global), Expr::Global(global), ty);
         if self.types[id.index()] != ty {
@@ -481,11 +559,15 @@ impl Body {
     }
 
     /// The node of an operator as a value.
+    ///
+    /// Cost: one node.
     pub fn op(&mut self, op: OpId, ty: TypeId) -> ExprId {
         self.leaf(Leaf::Op(op), Expr::Op(op), ty)
     }
 
     /// The node of `none`.
+    ///
+    /// Cost: one node.
     pub fn none(&mut self, ty: TypeId) -> ExprId {
         self.leaf(Leaf::None, Expr::None, ty)
     }
@@ -537,6 +619,8 @@ impl Body {
 
     /// Overwrites a node. Its type stays; see [`Body::set_type`]. What else uses the node has what it becomes: see [`SharedEdits`].
     ///
+    /// Cost: one node.
+    ///
     /// # Panics
     /// If there is no such node; while an edit is open in a build with debug assertions, also if an id in it is not of this body.
     #[inline]
@@ -562,6 +646,8 @@ impl Body {
     }
 
     /// Overwrites one operand of a list. What else uses the node that it is an operand of has the new operand too: see [`SharedEdits`].
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// If the list has no operand of that number; while an edit is open in a build with debug assertions, also if the operand is not of this body.
@@ -589,6 +675,8 @@ impl Body {
 
     /// Overwrites the stored type of a node.
     ///
+    /// Cost: one node.
+    ///
     /// # Panics
     /// If there is no such node.
     #[track_caller]
@@ -608,6 +696,8 @@ impl Body {
 
     /// Overwrites what the body evaluates to.
     ///
+    /// Cost: one node.
+    ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if it is not of this body.
     #[track_caller]
@@ -626,6 +716,8 @@ impl Body {
 
     /// Overwrites the parameters.
     ///
+    /// Cost: one loop.
+    ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if one is not a variable of this body.
     #[track_caller]
@@ -643,6 +735,8 @@ impl Body {
 
     /// Appends a parameter of the function.
     ///
+    /// Cost: one node.
+    ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if it is not a variable of this body.
     #[track_caller]
@@ -658,6 +752,8 @@ impl Body {
     }
 
     /// Overwrites what a `fn` says besides its block.
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// If there is no such `fn`; while an edit is open in a build with debug assertions, also if a parameter is not a variable of this body.
@@ -677,6 +773,8 @@ impl Body {
     }
 
     /// Sets or removes what tools carry along with a binding or graph node.
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// While an edit is open in a build with debug assertions, if there is no such node.
@@ -698,6 +796,8 @@ impl Body {
     }
 
     /// Overwrites the body of a Let: how links are taken out of and put into a chain.
+    ///
+    /// Cost: one node.
     ///
     /// # Panics
     /// If it is not a Let; while an edit is open in a build with debug assertions, also if the rest is not of this body.
@@ -724,6 +824,8 @@ impl Body {
     // ---- Watching ----
 
     /// A watch over the links of the nodes that there are now, for [`Body::watch_links`].
+    ///
+    /// Cost: one node.
     pub fn new_watch(&self) -> LinkWatch {
         LinkWatch::new(self.exprs.len(), self.operands.len())
     }
@@ -732,12 +834,16 @@ impl Body {
     /// edits what it walks. Names and flags of variables, types, parameters and metadata are no links.
     ///
     /// Returns the watch that this one takes the place of, to be handed to [`Body::end_watch`].
+    ///
+    /// Cost: one node.
     #[inline(always)]
     pub fn watch_links(&mut self, watch: LinkWatch) -> LinkWatch {
         std::mem::replace(&mut self.watch, watch)
     }
 
     /// Ends a watch, and says whether a link was overwritten during it. The one before it goes on, and hears of what it is over as well.
+    ///
+    /// Cost: one node.
     #[inline(always)]
     pub fn end_watch(&mut self, mut outer: LinkWatch) -> bool {
         let inner = self.watch;
@@ -749,6 +855,8 @@ impl Body {
     // ---- For the parser ----
 
     /// Makes room for about that many nodes.
+    ///
+    /// Cost: one node.
     pub fn reserve(&mut self, nodes: usize) {
         self.exprs.reserve(nodes);
         self.types.reserve(nodes);

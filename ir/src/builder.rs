@@ -78,37 +78,51 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// Puts the function aside, so that others of the module, which it may call, can be built first.
+    ///
+    /// Cost: one node.
     pub fn set_aside(self) -> UnfinishedFunction {
         UnfinishedFunction { function: self.function, name: self.name, blocks: self.blocks }
     }
 
     /// Goes on with a function of the same module that was put aside.
+    ///
+    /// Cost: one node.
     pub fn resume(module: &'m mut Module, unfinished: UnfinishedFunction) -> FunctionBuilder<'m> {
         let UnfinishedFunction { function, name, blocks } = unfinished;
         FunctionBuilder { module, function, name, blocks }
     }
 
     /// The tables of the module.
+    ///
+    /// Cost: one node.
     pub fn cx(&mut self) -> &mut Context {
         &mut self.module.cx
     }
 
     /// The body as far as it is built.
+    ///
+    /// Cost: one node.
     pub fn body(&mut self) -> &mut Body {
         &mut self.function.body
     }
 
     /// An editor, for expressions that the builder has no shorthand for.
+    ///
+    /// Cost: one node.
     pub fn editor(&mut self) -> Editor<'_> {
         Editor::new(&mut self.module.cx, &mut self.function.body)
     }
 
     /// Makes it private, or public again.
+    ///
+    /// Cost: one node.
     pub fn visibility(&mut self, visibility: Visibility) {
         self.function.visibility = visibility;
     }
 
     /// States the result type, as a recursive function must before it calls itself: its signature is known from here on.
+    ///
+    /// Cost: one node.
     pub fn result(&mut self, ty: TypeId) {
         self.function.ret = Some(ty);
         let signature = self.function.signature(&mut self.module.cx, ty);
@@ -122,6 +136,8 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// A symbolic dimension of this function.
+    ///
+    /// Cost: linear in the text.
     pub fn symbol(&mut self, name: &str) -> DimId {
         let name = self.module.cx.names.intern(name);
         let dims = &mut self.module.cx.types.dims;
@@ -144,11 +160,15 @@ impl<'m> FunctionBuilder<'m> {
     // ---- Expressions ----
 
     /// A constant.
+    ///
+    /// Cost: one node.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
         self.editor().literal(literal)
     }
 
     /// A global function by name.
+    ///
+    /// Cost: one node.
     pub fn global(&mut self, name: &str) -> ExprId {
         let g = self.module.cx.global(name);
         self.editor().global(g)
@@ -206,6 +226,8 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// Binds a value to a variable that was made before, as a recursive `fn` needs.
+    ///
+    /// Cost: one node.
     pub fn bind_var(&mut self, var: VarId, value: ExprId, span: Span) {
         let unit = self.module.cx.types.unit();
         let block = self.blocks.last_mut().expect("the function's own block is open until it is finished");
@@ -227,12 +249,16 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// A variable for [`FunctionBuilder::bind_var`].
+    ///
+    /// Cost: one node.
     pub fn declare_var(&mut self, name: &str, ty: TypeId) -> VarId {
         let dataflow = self.open().region != Region::Outside;
         self.new_var(name, if dataflow { VarFlags::DATAFLOW } else { VarFlags::PLAIN }, ty)
     }
 
     /// Begins a dataflow region in the innermost open block.
+    ///
+    /// Cost: one node.
     pub fn begin_dataflow(&mut self) {
         self.open().region = Region::AtStart;
     }
@@ -254,6 +280,8 @@ impl<'m> FunctionBuilder<'m> {
     // ---- Blocks ----
 
     /// Opens a block: a branch, or a block as a value.
+    ///
+    /// Cost: one node.
     pub fn open_block(&mut self) {
         self.blocks.push(OpenBlock::new());
     }
@@ -332,6 +360,8 @@ impl<'m> FunctionBuilder<'m> {
     }
 
     /// Attributes for an operator, from names and values.
+    ///
+    /// Cost: one loop.
     pub fn named_attrs(&mut self, attrs: &[(&str, AttrId)]) -> AttrsId {
         self.module.cx.named_attrs(attrs)
     }

@@ -51,11 +51,15 @@ impl Context {
     }
 
     /// The type of a constant. It says the elements of a small one of integers or `bool`.
+    ///
+    /// Cost: one entry.
     pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
         type_of_literal(&mut self.types, self.literals.get(id))
     }
 
     /// The one tensor of a type that says all of its elements.
+    ///
+    /// Cost: one loop.
     pub fn known_literal(&self, ty: TypeId) -> Option<Literal> {
         let tensor = self.types.as_tensor(ty)?;
         let elements = tensor.elements.as_deref()?.iter().map(|&e| self.types.dims.as_constant(e));
@@ -64,6 +68,8 @@ impl Context {
     }
 
     /// A constant as an operand, as type rules see it; `None` is one that is left out.
+    ///
+    /// Cost: one entry.
     pub fn constant_operand(&mut self, value: Option<&Literal>) -> Operand {
         match value {
             Some(value) => {
@@ -75,12 +81,16 @@ impl Context {
     }
 
     /// The global of a name, made (resolving to nothing yet) where it is not there.
+    ///
+    /// Cost: linear in the text.
     pub fn global(&mut self, name: &str) -> GlobalId {
         let name = self.names.intern(name);
         self.globals.intern(name)
     }
 
     /// The global of a name, if there is one.
+    ///
+    /// Cost: linear in the text.
     pub fn find_global(&self, name: &str) -> Option<GlobalId> {
         self.globals.find(self.names.find(name)?)
     }
@@ -97,6 +107,8 @@ impl Context {
     }
 
     /// The name of a global, without `@`.
+    ///
+    /// Cost: one entry.
     pub fn global_name(&self, id: GlobalId) -> &str {
         self.names.get(self.globals.get(id).name)
     }

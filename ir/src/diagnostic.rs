@@ -51,6 +51,8 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A message without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn new(severity: Severity, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity,
@@ -65,21 +67,29 @@ impl Diagnostic {
     }
 
     /// A remark without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn remark(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Remark, message)
     }
 
     /// A note without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn note(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Note, message)
     }
 
     /// A warning without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn warning(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Warning, message)
     }
 
     /// An error without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn error(message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Severity::Error, message)
     }
@@ -92,6 +102,8 @@ impl Diagnostic {
     }
 
     /// With words under the underlined place.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn labelled(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
@@ -99,6 +111,8 @@ impl Diagnostic {
     }
 
     /// With another place.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn with_related(mut self, span: Range<usize>, label: impl Into<String>) -> Diagnostic {
         self.related.push((span, label.into()));
@@ -106,6 +120,8 @@ impl Diagnostic {
     }
 
     /// About a function.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn in_function(mut self, name: impl Into<String>) -> Diagnostic {
         self.function = Some(name.into());
@@ -113,6 +129,8 @@ impl Diagnostic {
     }
 
     /// About a binding.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn on_binding(mut self, name: impl Into<String>) -> Diagnostic {
         self.binding = Some(name.into());
@@ -120,6 +138,8 @@ impl Diagnostic {
     }
 
     /// With a suggestion.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());

@@ -143,18 +143,24 @@ type Terms = SmallVec<[Term; 4]>;
 
 impl Dims {
     /// The dimension behind an id.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn get(&self, id: DimId) -> &Dim {
         &self.dims[id]
     }
 
     /// `?`.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn unknown(&self) -> DimId {
         self.unknown
     }
 
     /// A constant.
+    ///
+    /// Cost: one entry.
     pub fn constant(&mut self, value: i64) -> DimId {
         self.intern(Dim::Const(value))
     }
@@ -181,16 +187,22 @@ impl Dims {
     }
 
     /// A new symbol, different from all others, that prints as `name` where no other does.
+    ///
+    /// Cost: one entry.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
         self.symbols.push(Symbol { name })
     }
 
     /// The name that a symbol was made with.
+    ///
+    /// Cost: one entry.
     pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
         self.symbols[symbol].name
     }
 
     /// The number of symbols.
+    ///
+    /// Cost: one entry.
     pub fn symbol_count(&self) -> usize {
         self.symbols.len()
     }
@@ -201,6 +213,8 @@ impl Dims {
     }
 
     /// A symbol bound by a function type.
+    ///
+    /// Cost: one entry.
     pub fn bound(&mut self, depth: u32, index: u32) -> DimId {
         self.intern(Dim::Bound { depth, index })
     }
@@ -517,6 +531,8 @@ impl Dims {
     }
 
     /// The number of dimensions.
+    ///
+    /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.dims.len()
     }
@@ -526,6 +542,8 @@ impl Dims {
     }
 
     /// Never: the unknown dimension is always there.
+    ///
+    /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         false
     }

@@ -22,6 +22,8 @@ pub struct Editor<'a> {
 
 impl<'a> Editor<'a> {
     /// An editor of a body.
+    ///
+    /// Cost: one node.
     pub fn new(cx: &'a mut Context, body: &'a mut Body) -> Editor<'a> {
         Editor { cx, body }
     }
@@ -29,36 +31,48 @@ impl<'a> Editor<'a> {
     // ---- Atoms ----
 
     /// A constant.
+    ///
+    /// Cost: one node.
     pub fn literal(&mut self, literal: Literal) -> ExprId {
         let id = self.cx.literals.intern(literal);
         self.literal_id(id)
     }
 
     /// An interned constant.
+    ///
+    /// Cost: one node.
     pub fn literal_id(&mut self, id: LiteralId) -> ExprId {
         let ty = self.cx.literal_type(id);
         self.body.literal(id, ty)
     }
 
     /// A global function. Its type is its signature, or the error type while that is not known.
+    ///
+    /// Cost: one node.
     pub fn global(&mut self, global: GlobalId) -> ExprId {
         let ty = self.cx.globals.get(global).signature.unwrap_or(self.cx.types.error());
         self.body.global(global, ty)
     }
 
     /// An operator as a value.
+    ///
+    /// Cost: one node.
     pub fn op_value(&mut self, op: OpId) -> ExprId {
         let ty = self.cx.types.any();
         self.body.op(op, ty)
     }
 
     /// `none`.
+    ///
+    /// Cost: one node.
     pub fn none(&mut self) -> ExprId {
         let ty = self.cx.types.any();
         self.body.none(ty)
     }
 
     /// A new variable, bound by nothing yet.
+    ///
+    /// Cost: one node.
     pub fn var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId) -> VarId {
         self.body.push_var(name, flags, ty, None)
     }
@@ -77,6 +91,8 @@ impl<'a> Editor<'a> {
     }
 
     /// A call of the operator of a name, with attributes by name.
+    ///
+    /// Cost: one node.
     ///
     /// ```
     /// # use anfora_ir::{DType, Editor, FunctionBuilder, Module, TypeError};
@@ -108,6 +124,8 @@ impl<'a> Editor<'a> {
 
     /// A call of the operator of a name, without attributes.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If there is no such operator, or operands do not fit it.
     pub fn call_named(&mut self, op: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
@@ -115,6 +133,8 @@ impl<'a> Editor<'a> {
     }
 
     /// A call of an operator of which nothing is known, with the type that it is said to have.
+    ///
+    /// Cost: one node.
     pub fn call_opaque(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId, ty: TypeId) -> ExprId {
         let list = self.body.push_operands(operands);
         self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, None)
@@ -160,6 +180,8 @@ impl<'a> Editor<'a> {
     }
 
     /// A link of a Let chain.
+    ///
+    /// Cost: one node.
     pub fn let_(&mut self, var: VarId, value: ExprId, rest: ExprId, flags: LetFlags) -> ExprId {
         let ty = self.cx.types.unit();
         self.body.push(Expr::Let { var, value, body: rest, flags }, ty, None)

@@ -91,12 +91,16 @@ impl VarId {
     }
 
     /// The variable as an expression: its use.
+    ///
+    /// Cost: one entry.
     #[inline(always)]
     pub fn expr(self) -> ExprId {
         self.0
     }
 
     /// The position in the arena of expressions.
+    ///
+    /// Cost: one entry.
     pub fn index(self) -> usize {
         self.0.index()
     }
@@ -193,18 +197,24 @@ pub struct LambdaData {
 
 impl Expr {
     /// Whether it is an atom: a variable, literal, global, operator or `none`.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn is_atom(&self) -> bool {
         matches!(self, Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None)
     }
 
     /// Whether it owns blocks, binds variables or is a Let: what must have exactly one parent.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn binds(&self) -> bool {
         matches!(self, Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. })
     }
 
     /// The operand list, if it is a call or a tuple.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn operand_list(&self) -> Option<OperandList> {
         match *self {

@@ -51,11 +51,15 @@ pub enum FunctionKind {
 
 impl Function {
     /// A public function without parameters that returns `()`; `attrs` is the list for its attributes and meta, usually the empty one.
+    ///
+    /// Cost: one entry.
     pub fn new(types: &Types, attrs: AttrsId) -> Function {
         Function::with_room(types, attrs, BodyRoom::default())
     }
 
     /// The same, whose body has room for what is going to be appended to it.
+    ///
+    /// Cost: one entry.
     pub fn with_room(types: &Types, attrs: AttrsId, room: BodyRoom) -> Function {
         Function {
             global: None,
@@ -70,6 +74,8 @@ impl Function {
     }
 
     /// The global that names it.
+    ///
+    /// Cost: one entry.
     pub fn global(&self) -> Option<GlobalId> {
         self.global
     }
@@ -80,12 +86,16 @@ impl Function {
     /// This is the linkage that passes go by. An external function is a root of its module: it keeps its
     /// signature, and no pass removes it because the module itself does not call it. A private function with a
     /// symbol may still be renamed, since its symbol is what others know it by.
+    ///
+    /// Cost: one entry.
     pub fn is_external(&self, cx: &Context) -> bool {
         self.visibility == Visibility::Public
             || self.attrs != cx.attrs.empty() && cx.find_attr(self.attrs, GLOBAL_SYMBOL).is_some()
     }
 
     /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if that is a string.
+    ///
+    /// Cost: one entry.
     pub fn global_symbol(&self, cx: &Context) -> Option<NameId> {
         match *cx.attrs.get(cx.find_attr(self.attrs, GLOBAL_SYMBOL)?) {
             Attr::Str(symbol) => Some(symbol),
@@ -106,6 +116,8 @@ impl Function {
     }
 
     /// Whether it has a body.
+    ///
+    /// Cost: one entry.
     pub fn is_definition(&self) -> bool {
         self.kind == FunctionKind::Definition
     }

@@ -69,6 +69,8 @@ pub trait Element: Copy + PartialEq + Send + Sync + 'static {
     /// The element type that it represents.
     const DTYPE: DType;
     /// Reads one element; `bytes` has exactly its size.
+    ///
+    /// Cost: one loop.
     fn read(bytes: &[u8]) -> Self;
     /// Appends one element.
     fn write(self, out: &mut Vec<u8>);
@@ -130,6 +132,8 @@ impl Literal {
 
     /// A tensor of any element type but `string` whose elements all have the bits `element`
     /// (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a byte).
+    ///
+    /// Cost: one loop.
     pub fn splat_bytes(dtype: DType, shape: &[usize], element: &[u8]) -> Literal {
         if shape.contains(&0) {
             return Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::new()) };
@@ -163,6 +167,8 @@ impl Literal {
     }
 
     /// A tensor of little-endian, row-major bytes, which are shared, not copied.
+    ///
+    /// Cost: one loop.
     ///
     /// # Errors
     /// If the number of bytes is not that of the shape, or `dtype` is `string`.
@@ -211,6 +217,8 @@ impl Literal {
     }
 
     /// A tensor of strings.
+    ///
+    /// Cost: one loop.
     ///
     /// # Errors
     /// If their number is not that of the shape.

@@ -126,16 +126,22 @@ impl Module {
     }
 
     /// The keys of the functions, definitions and declarations, in program order.
+    ///
+    /// Cost: one entry.
     pub fn order(&self) -> &[FunctionKey] {
         &self.order
     }
 
     /// Keys and functions in program order.
+    ///
+    /// Cost: one loop.
     pub fn functions(&self) -> impl DoubleEndedIterator<Item = (FunctionKey, &Function)> + ExactSizeIterator {
         self.order.iter().map(|&k| (k, &self.functions[k]))
     }
 
     /// The function of a key, unless it was removed.
+    ///
+    /// Cost: one entry.
     pub fn get(&self, key: FunctionKey) -> Option<&Function> {
         if self.is_removed(key) {
             return None;
@@ -149,6 +155,8 @@ impl Module {
     }
 
     /// The function of a key, for editing, beside the tables.
+    ///
+    /// Cost: one entry.
     pub fn get_mut(&mut self, key: FunctionKey) -> Option<(&mut Function, &mut Context)> {
         if self.is_removed(key) {
             return None;
@@ -157,6 +165,8 @@ impl Module {
     }
 
     /// All functions, for editing, in program order, beside the tables. Linear in the number of functions.
+    ///
+    /// Cost: one entry.
     pub fn get_all_mut(&mut self) -> (Vec<(FunctionKey, &mut Function)>, &mut Context) {
         let mut functions: SecondaryMap<FunctionKey, &mut Function> = self.functions.iter_mut().collect();
         let in_order = self.order.iter().filter_map(|&key| Some((key, functions.remove(key)?))).collect();
@@ -170,6 +180,8 @@ impl Module {
     }
 
     /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.
+    ///
+    /// Cost: one entry.
     pub fn get_pair(
         &mut self,
         read: FunctionKey,
@@ -183,36 +195,50 @@ impl Module {
     }
 
     /// The key of the function of a name (without `@`), defined or declared.
+    ///
+    /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<FunctionKey> {
         self.cx.globals.get(self.cx.find_global(name)?).target.function()
     }
 
     /// The name of a function, without `@`.
+    ///
+    /// Cost: one entry.
     pub fn name(&self, key: FunctionKey) -> &str {
         self.get(key).and_then(|f| f.global).map_or("", |g| self.cx.global_name(g))
     }
 
     /// The attributes of the module: version, phase and so on.
+    ///
+    /// Cost: one entry.
     pub fn attrs(&self) -> AttrsId {
         self.attrs
     }
 
     /// Overwrites the attributes of the module.
+    ///
+    /// Cost: one entry.
     pub fn set_attrs(&mut self, attrs: AttrsId) {
         self.attrs = attrs;
     }
 
     /// The text that the module was parsed from, as long as it is kept.
+    ///
+    /// Cost: one entry.
     pub fn source(&self) -> Option<&Arc<Source>> {
         self.source.as_ref()
     }
 
     /// Keeps the text that the module was parsed from, for diagnostics, or lets go of it.
+    ///
+    /// Cost: one entry.
     pub fn set_source(&mut self, source: Option<Arc<Source>>) {
         self.source = source;
     }
 
     /// Makes room for so many functions more.
+    ///
+    /// Cost: one entry.
     pub fn reserve(&mut self, functions: usize) {
         self.functions.reserve(functions);
         self.order.reserve(functions);
@@ -245,6 +271,8 @@ impl Module {
     /// Adds a function at the end of the program under a name, with the signature that its parameters, its stated result or the type of its
     /// block give it.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// Gives the function back if the name has one already.
     pub fn add_named(&mut self, name: &str, function: Function) -> Result<FunctionKey, Box<Function>> {
@@ -256,6 +284,8 @@ impl Module {
     }
 
     /// Says what type a global has.
+    ///
+    /// Cost: one entry.
     pub fn set_signature(&mut self, global: GlobalId, signature: TypeId) {
         self.cx.globals.update(global, |g| g.signature = Some(signature));
     }
@@ -269,6 +299,8 @@ impl Module {
     }
 
     /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of functions.
+    ///
+    /// Cost: one loop.
     pub fn remove(&mut self, keys: &[FunctionKey]) {
         let gone: FxHashSet<FunctionKey> = keys.iter().copied().collect();
         self.order.retain(|k| !gone.contains(k));
@@ -292,6 +324,8 @@ impl Module {
     }
 
     /// Gives a global another name; whether that name was free.
+    ///
+    /// Cost: linear in the text.
     pub fn rename(&mut self, global: GlobalId, name: NameId) -> bool {
         if self.cx.globals.find(name).is_some_and(|other| other != global) {
             return false;
@@ -302,6 +336,8 @@ impl Module {
 
     /// Overwrites the program order.
     ///
+    /// Cost: one loop.
+    ///
     /// # Panics
     /// If it does not have as many functions as before.
     pub fn set_order(&mut self, order: Vec<FunctionKey>) {
@@ -311,6 +347,8 @@ impl Module {
 
     /// Bytes held by the arenas of the functions and by the tables, constants included. What entries of tables hold besides, such as the lists
     /// of fields of tuple types, is not counted. Linear in the number of functions and of constants.
+    ///
+    /// Cost: one entry.
     pub fn capacity_bytes(&self) -> usize {
         let bodies: usize = self.functions.iter().map(|(_, f)| f.body.capacity_bytes()).sum();
         bodies + self.cx.capacity_bytes()
@@ -319,16 +357,22 @@ impl Module {
     // ---- Taking back ----
 
     /// Whether an edit is open.
+    ///
+    /// Cost: one entry.
     pub fn has_edit(&self) -> bool {
         !self.edits.is_empty()
     }
 
     /// How many edits that changed something were kept, inner ones included.
+    ///
+    /// Cost: one loop.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
     /// How many edits are open, each inside of the one before.
+    ///
+    /// Cost: one loop.
     pub fn edit_depth(&self) -> usize {
         self.edits.len()
     }

@@ -72,6 +72,8 @@ impl Layer {
 
 impl Names {
     /// The id of a string.
+    ///
+    /// Cost: linear in the text.
     #[inline]
     pub fn intern(&mut self, s: &str) -> NameId {
         work::tick();
@@ -85,6 +87,8 @@ impl Names {
     }
 
     /// The id of a string, if it was interned before.
+    ///
+    /// Cost: linear in the text.
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
         let h = hash(s);

@@ -145,11 +145,15 @@ impl<'a> AttrReader<'a> {
     }
 
     /// The value as it stands, if it was given.
+    ///
+    /// Cost: one entry.
     pub fn raw(&self, name: &str) -> Option<&'a Attr> {
         self.cx.find_attr(self.attrs, name).map(|id| self.cx.attrs.get(id))
     }
 
     /// A boolean.
+    ///
+    /// Cost: one entry.
     pub fn bool(&self, name: &str) -> Option<bool> {
         match self.raw(name) {
             Some(Attr::Bool(b)) => Some(*b),
@@ -162,6 +166,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// An integer.
+    ///
+    /// Cost: one entry.
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.raw(name) {
             Some(Attr::Int(i)) => Some(*i),
@@ -174,6 +180,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A float64; an integer is converted.
+    ///
+    /// Cost: one entry.
     pub fn float(&self, name: &str) -> Option<f64> {
         match self.raw(name) {
             Some(Attr::Float(bits)) => Some(f64::from_bits(*bits)),
@@ -188,6 +196,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A string.
+    ///
+    /// Cost: one entry.
     pub fn str(&self, name: &str) -> Option<&'a str> {
         match self.raw(name) {
             Some(Attr::Str(s)) => Some(self.cx.names.get(*s)),
@@ -200,6 +210,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A list of integers.
+    ///
+    /// Cost: one entry.
     pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
         match self.cx.find_attr(self.attrs, name) {
             Some(id) => self.cx.attr_ints(id),
@@ -211,6 +223,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// An element type.
+    ///
+    /// Cost: one entry.
     pub fn dtype(&self, name: &str) -> Option<DType> {
         match self.raw(name) {
             Some(Attr::DType(d)) => Some(*d),
@@ -223,6 +237,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A type; an element type is a rank-0 tensor type only where it was interned as one.
+    ///
+    /// Cost: one entry.
     pub fn ty(&self, name: &str) -> Option<TypeId> {
         match self.raw(name) {
             Some(Attr::Type(t)) => Some(*t),
@@ -231,6 +247,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A constant tensor; scalar attributes are rank-0 tensors.
+    ///
+    /// Cost: one entry.
     pub fn literal(&self, name: &str) -> Option<Literal> {
         Some(match self.raw(name)? {
             Attr::Literal(l) => self.cx.literals.get(*l).clone(),
@@ -258,16 +276,22 @@ pub struct TypeError {
 
 impl TypeError {
     /// An error of the call as a whole.
+    ///
+    /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), op: None, operand: None, help: None }
     }
 
     /// An error of one operand.
+    ///
+    /// Cost: linear in the text.
     pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), op: None, operand: u32::try_from(operand).ok(), help: None }
     }
 
     /// With a suggestion.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> TypeError {
         self.help = Some(help.into());
@@ -275,6 +299,8 @@ impl TypeError {
     }
 
     /// Of a call of this operator.
+    ///
+    /// Cost: one entry.
     #[must_use]
     pub fn of_op(mut self, op: impl Into<Box<str>>) -> TypeError {
         self.op = Some(op.into());
@@ -301,6 +327,8 @@ pub struct KernelError {
 
 impl KernelError {
     /// An error of these operands.
+    ///
+    /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> KernelError {
         KernelError { message: message.into(), is_fault: false }
     }
@@ -352,6 +380,8 @@ impl OpRegistry {
 
     /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// If an operator of the namespace is registered.
     pub fn declare_opaque(&mut self, namespace: &str) -> Result<(), RegisterError> {
@@ -360,6 +390,8 @@ impl OpRegistry {
 
     /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the name, namespace included. Replaces
     /// what was declared about the namespace before.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If an operator of the namespace is registered.
@@ -383,6 +415,8 @@ impl OpRegistry {
     }
 
     /// The operator of a name.
+    ///
+    /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
         self.by_name.get(name).copied()
     }
@@ -449,6 +483,8 @@ impl OpTable {
     /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is as pure as the
     /// declaration says unless [`OpTable::opaque`] said otherwise first.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// With a message and a suggestion, if there is none.
     pub fn resolve(&mut self, name: &str) -> Result<OpId, TypeError> {
@@ -469,11 +505,15 @@ impl OpTable {
     }
 
     /// The operator of a name, if it is in the registry or was used before.
+    ///
+    /// Cost: linear in the text.
     pub fn find(&self, name: &str) -> Option<OpId> {
         self.registry.find(name).or_else(|| self.opaque.by_name.get(name).copied())
     }
 
     /// An opaque operator, made where it is not there yet.
+    ///
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If there are too many operators.
@@ -521,6 +561,8 @@ impl Freeze for OpTable {
 impl Context {
     /// Checks the attributes of a call against the operator's row and brings them to one form: those that equal their default are
     /// left out, integers where floats are wanted are converted. Opaque operators take any.
+    ///
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is the name at fault.

@@ -36,6 +36,8 @@ pub struct OpCall<'b> {
 
 impl OpCall<'_> {
     /// The attributes, with the defaults of the operator's row.
+    ///
+    /// Cost: one node.
     pub fn attrs<'c>(&self, cx: &'c Context) -> AttrReader<'c> {
         AttrReader { cx, op: self.op, attrs: self.attrs }
     }
@@ -43,6 +45,8 @@ impl OpCall<'_> {
 
 impl Body {
     /// The call of an operator that an expression is, if it is one.
+    ///
+    /// Cost: one node.
     #[inline]
     pub fn call_of(&self, id: ExprId) -> Option<OpCall<'_>> {
         match self.expr(id) {
@@ -57,6 +61,8 @@ impl Body {
 impl<'a> AttrReader<'a> {
     /// A boolean.
     ///
+    /// Cost: one entry.
+    ///
     /// # Errors
     /// If it is not given and has no default, or is none.
     pub fn need_bool(&self, name: &str) -> Result<bool, TypeError> {
@@ -64,6 +70,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// An integer.
+    ///
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If it is not given and has no default, or is none.
@@ -73,6 +81,8 @@ impl<'a> AttrReader<'a> {
 
     /// A list of integers.
     ///
+    /// Cost: one entry.
+    ///
     /// # Errors
     /// If it is not given and has no default, or is none.
     pub fn need_ints(&self, name: &str) -> Result<Vec<i64>, TypeError> {
@@ -81,6 +91,8 @@ impl<'a> AttrReader<'a> {
 
     /// A number.
     ///
+    /// Cost: one entry.
+    ///
     /// # Errors
     /// If it is not given and has no default, or is none.
     pub fn need_float(&self, name: &str) -> Result<f64, TypeError> {
@@ -88,6 +100,8 @@ impl<'a> AttrReader<'a> {
     }
 
     /// A string.
+    ///
+    /// Cost: one entry.
     ///
     /// # Errors
     /// If it is not given and has no default, or is none.

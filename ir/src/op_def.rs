@@ -64,6 +64,8 @@ impl std::fmt::Debug for OpDef {
 
 impl OpDef {
     /// A pure operator without attributes and without a kernel, which is not fused and cannot fail. What else there is to say of it, the methods below say.
+    ///
+    /// Cost: linear in the text.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         doc: impl Into<Cow<'static, str>>,
@@ -188,6 +190,8 @@ impl OpDef {
     }
 
     /// Whether the extents of the result of a call are known when it is compiled: each operand that says something of them is a constant, or left out.
+    ///
+    /// Cost: one entry.
     pub fn has_known_extents(&self, body: &Body, operands: &[ExprId]) -> bool {
         let is_known = |&o: &ExprId| matches!(body.expr(o), Expr::Literal(_) | Expr::None);
         self.shape_operands.iter().all(|&i| operands.get(i as usize).is_none_or(is_known))
@@ -197,6 +201,8 @@ impl OpDef {
     ///
     /// The call is opaque if it can be observed, or if its extents are found out only when it is evaluated: an operand
     /// that says them is no constant, and the type of the call does not know them either. Symbols are known extents.
+    ///
+    /// Cost: one entry.
     pub fn fusion_of(&self, cx: &Context, body: &Body, call: ExprId) -> FusionPattern {
         let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return FusionPattern::Opaque };
         let operands = body.operands(operands);
@@ -283,18 +289,26 @@ pub struct AttrDef {
 
 impl AttrDef {
     /// An attribute.
+    ///
+    /// Cost: linear in the text.
     pub const fn new(name: &'static str, kind: AttrKind, default: AttrDefault, doc: &'static str) -> AttrDef {
         AttrDef { name, kind, default, doc }
     }
     /// One that has to be given.
+    ///
+    /// Cost: linear in the text.
     pub const fn required(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Required, doc)
     }
     /// One that has no value where it is left out.
+    ///
+    /// Cost: linear in the text.
     pub const fn optional(name: &'static str, kind: AttrKind, doc: &'static str) -> AttrDef {
         AttrDef::new(name, kind, AttrDefault::Absent, doc)
     }
     /// A boolean that is false where it is left out.
+    ///
+    /// Cost: linear in the text.
     pub const fn flag(name: &'static str, doc: &'static str) -> AttrDef {
         AttrDef::new(name, AttrKind::Bool, AttrDefault::Bool(false), doc)
     }

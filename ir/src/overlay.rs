@@ -93,6 +93,8 @@ impl Translation {
     }
 
     /// What a type is.
+    ///
+    /// Cost: one entry.
     pub fn ty(&self, id: TypeId) -> TypeId {
         self.types.get(id)
     }
@@ -135,6 +137,8 @@ impl Translate for Translation {
 impl Function {
     /// Gives a function that was edited under an overlay its ids in the tables that absorbed it. An edit that is open, if it was begun before the tables were
     /// frozen, can be taken back as before. Linear in the body.
+    ///
+    /// Cost: one loop.
     pub fn translate(&mut self, translation: &Translation) {
         translate_head(self, translation);
         self.body.translate(translation);
@@ -143,17 +147,23 @@ impl Function {
 
 impl Context {
     /// Freezes the tables: from here on overlays and clones of this context share them. Takes constant time. The context itself reads and interns as before.
+    ///
+    /// Cost: one loop.
     pub fn freeze(&mut self) {
         self.tables().into_iter().for_each(|table| table.freeze());
     }
 
     /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they were frozen, and, while there are clones, in all there is.
+    ///
+    /// Cost: one loop.
     pub fn thaw(&mut self) {
         self.tables().into_iter().for_each(|table| table.thaw());
     }
 
     /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant time if the tables are frozen and nothing was interned since. Another
     /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the signatures of these tables is known to hold under an overlay.
+    ///
+    /// Cost: one loop.
     pub fn overlay(&self) -> Context {
         Context { globals: self.globals.overlay(), ..self.clone() }
     }
@@ -165,6 +175,8 @@ impl Context {
     }
 
     /// Takes off what was interned since the tables were frozen, if anything was, and leaves an overlay of which that is not so. Takes constant time.
+    ///
+    /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
         let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
         let (dims, symbols) = types.dims.frozen_lens();
@@ -193,6 +205,8 @@ impl Context {
     }
 
     /// Interns what was interned into an overlay of these tables, in the same order. Linear in that.
+    ///
+    /// Cost: one loop.
     ///
     /// # Errors
     /// If there are too many operators.

@@ -97,6 +97,8 @@ pub const STANDARD_PHASES: &[StandardPhase] = &[
 
 impl Module {
     /// The phase that the module claims; `None` if it claims none, or its attribute `phase` is not the number of one.
+    ///
+    /// Cost: one entry.
     pub fn phase(&self) -> Option<Phase> {
         self.claimed_phase().ok().flatten()
     }
@@ -116,6 +118,8 @@ impl Module {
     }
 
     /// Makes the module claim a phase, or none.
+    ///
+    /// Cost: one entry.
     pub fn set_phase(&mut self, phase: Option<Phase>) {
         let value = phase.map(|Phase(number)| {
             let whole = number as i64;

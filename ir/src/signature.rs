@@ -121,6 +121,8 @@ impl<'a> SignatureChange<'a> {
     }
 
     /// States the result type, or (`None`) lets it be the type of the block.
+    ///
+    /// Cost: one entry.
     #[must_use]
     pub fn result(mut self, ty: Option<TypeId>) -> SignatureChange<'a> {
         self.result = Some(ty);

@@ -9,16 +9,22 @@ pub struct Source {
 
 impl Source {
     /// A text, such as the contents of the file `name`.
+    ///
+    /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source { name: name.into(), text: text.into() }
     }
 
     /// What diagnostics call it.
+    ///
+    /// Cost: one entry.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The text.
+    ///
+    /// Cost: one entry.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -125,6 +125,8 @@ impl ModuleStamp {
     }
 
     /// Whether the module is in this state. Linear in the number of functions.
+    ///
+    /// Cost: one loop.
     pub fn is_of(&self, module: &Module) -> bool {
         self.globals == module.cx.globals.stamp()
             && self.attrs == module.attrs()
@@ -135,6 +137,8 @@ impl ModuleStamp {
 
 impl Function {
     /// The state that the function is in.
+    ///
+    /// Cost: one loop.
     pub fn stamp(&self) -> FunctionStamp {
         FunctionStamp { head: Head::of(self), body: self.body.stamp() }
     }
@@ -142,6 +146,8 @@ impl Function {
 
 impl Module {
     /// The state that the module is in. Linear in the number of functions.
+    ///
+    /// Cost: one loop.
     pub fn stamp(&self) -> ModuleStamp {
         ModuleStamp {
             functions: self.functions().map(|(key, f)| (key, f.stamp())).collect(),

@@ -2,6 +2,8 @@
 
 /// The candidate nearest to a misspelt name, if one is near enough to be meant: at most a third of its letters differ. One that goes on where the name ends
 /// (`phase2.1` for `phase2`) is nearer than any in which a letter is another. Of equally near ones, the first.
+///
+/// Cost: linear in the text.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A name that long is no misspelling, and distance takes time in the product of the lengths.
     const LONGEST: usize = 64;

@@ -83,6 +83,8 @@ pub struct TensorType {
 
 impl TensorType {
     /// Of these extents, or of unknown rank, and with unknown elements.
+    ///
+    /// Cost: one entry.
     pub fn new(dtype: DType, shape: Option<SmallVec<[DimId; 4]>>) -> TensorType {
         TensorType { dtype, shape, elements: None }
     }
@@ -142,24 +144,32 @@ impl Default for Types {
 
 impl Types {
     /// The type behind an id.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn get(&self, id: TypeId) -> &Type {
         &self.types[id]
     }
 
     /// `Any`.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn any(&self) -> TypeId {
         self.any
     }
 
     /// The type that silences further errors.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn error(&self) -> TypeId {
         self.error
     }
 
     /// `()`.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn unit(&self) -> TypeId {
         self.unit
@@ -187,11 +197,15 @@ impl Types {
     }
 
     /// A tensor type.
+    ///
+    /// Cost: one loop.
     pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, Some(shape.into()))))
     }
 
     /// A tensor type of constant extents.
+    ///
+    /// Cost: one loop.
     pub fn static_tensor(&mut self, dtype: DType, shape: &[usize]) -> TypeId {
         let dims: SmallVec<[DimId; 4]> = shape
             .iter()
@@ -204,11 +218,15 @@ impl Types {
     }
 
     /// A tensor type of unknown rank.
+    ///
+    /// Cost: one entry.
     pub fn unranked(&mut self, dtype: DType) -> TypeId {
         self.intern(Type::Tensor(TensorType::new(dtype, None)))
     }
 
     /// A rank-0 tensor type.
+    ///
+    /// Cost: one entry.
     pub fn scalar(&mut self, dtype: DType) -> TypeId {
         self.tensor(dtype, &[])
     }
@@ -282,6 +300,8 @@ impl Types {
     }
 
     /// Element type and extents, if it is a tensor type.
+    ///
+    /// Cost: one entry.
     pub fn as_tensor(&self, id: TypeId) -> Option<&TensorType> {
         match self.get(id) {
             Type::Tensor(t) => Some(t),
@@ -290,6 +310,8 @@ impl Types {
     }
 
     /// The fields, if it is a tuple type.
+    ///
+    /// Cost: one entry.
     pub fn as_tuple(&self, id: TypeId) -> Option<&[TypeId]> {
         match self.get(id) {
             Type::Tuple(f) => Some(f),
@@ -298,6 +320,8 @@ impl Types {
     }
 
     /// The function type, if it is one.
+    ///
+    /// Cost: one entry.
     pub fn as_function(&self, id: TypeId) -> Option<&FunctionType> {
         match self.get(id) {
             Type::Function(f) => Some(f),
@@ -313,6 +337,8 @@ impl Types {
 
     /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known: constants, symbols and
     /// what is computed from them.
+    ///
+    /// Cost: one entry.
     pub fn has_known_extents(&self, id: TypeId) -> bool {
         let is_known = |&ty: &TypeId| {
             let shape = self.as_tensor(ty).and_then(|t| t.shape.as_ref());
@@ -463,6 +489,8 @@ impl Types {
     }
 
     /// The number of types.
+    ///
+    /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.types.len()
     }
@@ -472,11 +500,15 @@ impl Types {
     }
 
     /// Never: `Any` is always there.
+    ///
+    /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         false
     }
 
     /// Ids and types in the order in which they were made: the parts of a type come before it.
+    ///
+    /// Cost: one loop.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {
         self.types.iter()
     }

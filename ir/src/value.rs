@@ -123,6 +123,8 @@ impl Literal {
 
 impl Body {
     /// Whether an expression is a constant all of whose elements are this number: see [`Literal::is_splat`].
+    ///
+    /// Cost: one node.
     pub fn is_splat(&self, cx: &Context, id: ExprId, number: impl Into<Number>) -> bool {
         self.as_literal(id).is_some_and(|literal| cx.literals.get(literal).is_splat(number))
     }
@@ -170,6 +172,8 @@ impl<const N: usize> From<[i64; N]> for AttrValue {
 
 impl AttrValue {
     /// Whether the attribute of a name has this value, or has it by default.
+    ///
+    /// Cost: one entry.
     pub fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
         match self {
             AttrValue::Bool(wanted) => attrs.bool(name) == Some(*wanted),
@@ -219,6 +223,8 @@ impl AttrValue {
     }
 
     /// As an attribute of a module.
+    ///
+    /// Cost: one entry.
     pub fn intern(&self, cx: &mut Context) -> AttrId {
         match self {
             AttrValue::Bool(value) => cx.attr(Attr::Bool(*value)),

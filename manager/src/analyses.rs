@@ -106,6 +106,8 @@ pub trait FunctionAnalysis<Form: form::Sealed>: Send + Sync + 'static {
     const READS_TABLES: bool;
 
     /// Works it out.
+    ///
+    /// Cost: that of the author's code.
     fn run(&self, cx: &Context, body: &Body) -> Self::Result;
 }
 
@@ -151,6 +153,8 @@ impl Analyses {
     }
 
     /// What an analysis says of a function of a module, as it is now; `None` if the function was removed.
+    ///
+    /// Cost: that of the analysis.
     pub fn of_function<Form: form::Sealed, A: FunctionAnalysis<Form>>(
         &self,
         module: &Module,
@@ -161,6 +165,8 @@ impl Analyses {
     }
 
     /// What an analysis says of a body, as it is now.
+    ///
+    /// Cost: that of the analysis.
     pub fn of_body<Form: form::Sealed, A: FunctionAnalysis<Form>>(
         &self,
         cx: &Context,
@@ -186,6 +192,8 @@ impl Analyses {
 
     /// What an analysis says of a module, as it is now. Whether a result is right is seen from the state of each function, so to ask takes time linear in their
     /// number: a result that is needed for one function after the other is asked for once.
+    ///
+    /// Cost: that of the analysis.
     pub fn of_module<T: Send + Sync + 'static>(
         &self,
         module: &Module,

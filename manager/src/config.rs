@@ -129,16 +129,22 @@ pub enum ConfigError {
 
 impl ConfigDef {
     /// A whole number between two others.
+    ///
+    /// Cost: linear in the text.
     pub const fn int(key: &'static str, min: i64, max: i64, default: i64, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Int { min, max }, default: ConfigValue::Int(default), doc }
     }
 
     /// A number between two others.
+    ///
+    /// Cost: linear in the text.
     pub const fn float(key: &'static str, min: f64, max: f64, default: f64, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Float { min, max }, default: ConfigValue::Float(default), doc }
     }
 
     /// A list of whole numbers, each between two others.
+    ///
+    /// Cost: linear in the text.
     pub const fn int_list(
         key: &'static str,
         min: i64,
@@ -151,12 +157,16 @@ impl ConfigDef {
     }
 
     /// A list of any texts.
+    ///
+    /// Cost: linear in the text.
     pub const fn text_list(key: &'static str, default: &'static [&'static str], doc: &'static str) -> ConfigDef {
         let default = ConfigValue::TextList(TextList::Static(default));
         ConfigDef { key, kind: ConfigKind::TextList { words: None }, default, doc }
     }
 
     /// A list of some of these words.
+    ///
+    /// Cost: linear in the text.
     ///
     /// ```
     /// use anfora_manager::{ConfigDef, ConfigValue};
@@ -177,21 +187,29 @@ impl ConfigDef {
     }
 
     /// `true` or `false`; false where nothing is said.
+    ///
+    /// Cost: linear in the text.
     pub const fn flag(key: &'static str, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Bool, default: ConfigValue::Bool(false), doc }
     }
 
     /// Any text.
+    ///
+    /// Cost: linear in the text.
     pub const fn text(key: &'static str, default: &'static str, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Str, default: ConfigValue::Str(Cow::Borrowed(default)), doc }
     }
 
     /// A number of bytes, or `unlimited` (`None`).
+    ///
+    /// Cost: linear in the text.
     pub const fn bytes(key: &'static str, default: Option<u64>, doc: &'static str) -> ConfigDef {
         ConfigDef { key, kind: ConfigKind::Bytes, default: ConfigValue::Bytes(default), doc }
     }
 
     /// The value that a text says.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If it is not one that the setting takes.
@@ -466,11 +484,15 @@ pub struct Options {
 
 impl Options {
     /// The defaults of a pass's options.
+    ///
+    /// Cost: linear in the text.
     pub fn new(pass: &str, defs: &'static [OptionDef]) -> Options {
         Options { pass: pass.to_string(), defs, values: defs.iter().map(|d| d.default.clone()).collect() }
     }
 
     /// Gives an option a value.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If the pass has no such option, or the value does not fit it.
@@ -482,6 +504,8 @@ impl Options {
 
     /// Gives an option the value that a text says. If the pass has no option of this name, but one
     /// of numbers by name, it is the name of a number.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If the pass has no such option, or the value does not fit it.
@@ -519,6 +543,8 @@ impl Options {
     }
 
     /// The value of an option.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If the pass has no such option, or its values cannot be of the type.

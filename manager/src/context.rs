@@ -170,11 +170,15 @@ impl PassContext {
     }
 
     /// Whether the pass runs whatever its level is, without instruments being asked.
+    ///
+    /// Cost: linear in the text.
     pub fn is_required(&self, pass: &str) -> bool {
         self.shared.required.iter().any(|p| p == pass)
     }
 
     /// Whether the pass does not run, even if it is required.
+    ///
+    /// Cost: linear in the text.
     pub fn is_disabled(&self, pass: &str) -> bool {
         self.shared.disabled.iter().any(|p| p == pass)
     }
@@ -200,6 +204,8 @@ impl PassContext {
     }
 
     /// The value of a setting that the registry declares.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If there is no such setting, or its values cannot be of the type.
@@ -321,6 +327,8 @@ impl PassContext {
     }
 
     /// Adds to a counter of the running pass. What a failing pass counted is forgotten.
+    ///
+    /// Cost: linear in the text.
     pub fn count(&self, counter: &'static str, n: u64) {
         match &self.frame {
             Some(frame) => frame.count(counter, n),
@@ -597,6 +605,8 @@ impl PassContextBuilder {
 
     /// This pass runs whatever its level is, without instruments being asked. A name that is not in the registry has to be
     /// [known](PassContextBuilder::knowing).
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn require(mut self, pass: impl Into<String>) -> Self {
         self.required.push(pass.into());
@@ -604,6 +614,8 @@ impl PassContextBuilder {
     }
 
     /// This pass does not run. A name that is not in the registry has to be [known](PassContextBuilder::knowing).
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn disable(mut self, pass: impl Into<String>) -> Self {
         self.disabled.push(pass.into());
@@ -611,6 +623,8 @@ impl PassContextBuilder {
     }
 
     /// There is a pass of this name, though it is not registered: it may be required and disabled.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn knowing(mut self, pass: impl Into<String>) -> Self {
         self.known.push(pass.into());
@@ -618,6 +632,8 @@ impl PassContextBuilder {
     }
 
     /// Gives a setting a value.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn config(mut self, key: impl Into<String>, value: impl Into<ConfigValue>) -> Self {
         self.config.push((key.into(), Given::Value(value.into())));
@@ -625,6 +641,8 @@ impl PassContextBuilder {
     }
 
     /// Gives a setting a value, from a text of the form `KEY=VALUE`.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn config_text(mut self, text: impl Into<String>) -> Self {
         let text = text.into();

@@ -61,6 +61,8 @@ impl DataflowBlockPass {
     }
 
     /// Adds passes that it depends on.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> DataflowBlockPass {
         self.function_pass = self.function_pass.requiring(names);
@@ -89,6 +91,8 @@ impl DataflowBlockPass {
     }
 
     /// Adds properties that it needs.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
         self.function_pass = self.function_pass.needing(properties);
@@ -96,6 +100,8 @@ impl DataflowBlockPass {
     }
 
     /// Adds properties that it establishes.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
         self.function_pass = self.function_pass.establishing(properties);
@@ -103,6 +109,8 @@ impl DataflowBlockPass {
     }
 
     /// Adds properties that it breaks.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> DataflowBlockPass {
         self.function_pass = self.function_pass.breaking(properties);
@@ -160,11 +168,15 @@ impl BlockEdit<'_> {
     }
 
     /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
+    ///
+    /// Cost: one entry.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
         self.body.binding_name(self.cx, expr)
     }
 
     /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
+    ///
+    /// Cost: one entry.
     pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
         let mut d = Diagnostic::error(message).in_function(self.function);
         d.binding = self.binding_name(expr).map(str::to_string);

@@ -46,6 +46,8 @@ struct ErrorParts {
 
 impl PassError {
     /// An error without a place.
+    ///
+    /// Cost: linear in the text.
     pub fn new(message: impl Into<String>) -> PassError {
         PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
     }
@@ -98,6 +100,8 @@ impl PassError {
     }
 
     /// In this function (without `@`).
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn in_function(mut self, name: impl Into<String>) -> PassError {
         self.0.function = Some(name.into());
@@ -105,6 +109,8 @@ impl PassError {
     }
 
     /// At this binding (without `%`).
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn on_binding(mut self, name: impl Into<String>) -> PassError {
         self.0.binding = Some(name.into());
@@ -112,6 +118,8 @@ impl PassError {
     }
 
     /// With what to do about it.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> PassError {
         self.0.help = Some(help.into());
@@ -140,6 +148,8 @@ impl PassError {
     }
 
     /// With other words for what is wrong.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> PassError {
         self.0.message = message.into();

@@ -97,6 +97,8 @@ impl FunctionEdit<'_> {
     }
 
     /// The name of a variable, without `%`; of a Let, that of the variable that it binds.
+    ///
+    /// Cost: one entry.
     pub fn binding_name(&self, expr: ExprId) -> Option<&str> {
         self.function.body.binding_name(self.cx, expr)
     }
@@ -138,6 +140,8 @@ impl<'a> ModuleView<'a> {
     }
 
     /// Which functions are pure.
+    ///
+    /// Cost: one entry.
     pub fn purity(&self) -> &'a Purity {
         self.purity
     }

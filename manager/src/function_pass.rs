@@ -84,6 +84,8 @@ impl FunctionPass {
     }
 
     /// Adds passes that it depends on.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> FunctionPass {
         self.info = self.info.requiring(names);
@@ -98,6 +100,8 @@ impl FunctionPass {
     }
 
     /// Adds properties that it needs.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
         self.info = self.info.needing(properties);
@@ -105,6 +109,8 @@ impl FunctionPass {
     }
 
     /// Adds properties that it establishes.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
         self.info = self.info.establishing(properties);
@@ -112,6 +118,8 @@ impl FunctionPass {
     }
 
     /// Adds properties that it breaks.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> FunctionPass {
         self.info = self.info.breaking(properties);

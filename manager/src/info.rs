@@ -29,6 +29,8 @@ pub struct PassInfo {
 
 impl PassInfo {
     /// A pass that depends on no other.
+    ///
+    /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, opt_level: u8) -> PassInfo {
         PassInfo {
             name: name.into(),
@@ -42,6 +44,8 @@ impl PassInfo {
     }
 
     /// Adds dependencies.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> PassInfo {
         self.required.extend(names.into_iter().map(Into::into));
@@ -57,6 +61,8 @@ impl PassInfo {
     }
 
     /// Adds properties that it needs.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
         self.needs.extend(properties.into_iter().map(Into::into));
@@ -64,6 +70,8 @@ impl PassInfo {
     }
 
     /// Adds properties that it establishes.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
         self.establishes.extend(properties.into_iter().map(Into::into));
@@ -71,6 +79,8 @@ impl PassInfo {
     }
 
     /// Adds properties that it breaks.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PassInfo {
         self.breaks.extend(properties.into_iter().map(Into::into));

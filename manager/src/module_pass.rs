@@ -77,6 +77,8 @@ impl ModulePass {
     }
 
     /// Adds passes that it depends on.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn requiring<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> ModulePass {
         self.info = self.info.requiring(names);
@@ -91,6 +93,8 @@ impl ModulePass {
     }
 
     /// Adds properties that it needs.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn needing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
         self.info = self.info.needing(properties);
@@ -98,6 +102,8 @@ impl ModulePass {
     }
 
     /// Adds properties that it establishes.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn establishing<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
         self.info = self.info.establishing(properties);
@@ -105,6 +111,8 @@ impl ModulePass {
     }
 
     /// Adds properties that it breaks.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn breaking<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> ModulePass {
         self.info = self.info.breaking(properties);

@@ -17,6 +17,8 @@ pub struct UnknownName {
 
 impl UnknownName {
     /// A name that is not among those that are known.
+    ///
+    /// Cost: linear in the text.
     pub fn new<'a>(what: impl Into<String>, name: &str, known: impl IntoIterator<Item = &'a str>) -> UnknownName {
         let mut known: Vec<String> = known.into_iter().map(str::to_string).collect();
         known.sort();

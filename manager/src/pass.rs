@@ -20,6 +20,8 @@ pub trait Pass: Send + Sync {
     /// with the instruments around it. Whether the module was changed is seen from its journals; of a [`PassKind::Sequence`], what this
     /// returns is taken.
     ///
+    /// Cost: that of the author's code.
+    ///
     /// # Errors
     /// If the pass cannot do its work. The module is then put back as it was.
     fn run(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure>;

@@ -22,11 +22,15 @@ pub struct PhaseEntry {
 
 impl PhaseEntry {
     /// A phase from which on nothing more holds than before.
+    ///
+    /// Cost: linear in the text.
     pub fn new(phase: Phase, doc: impl Into<String>) -> PhaseEntry {
         PhaseEntry { phase, doc: doc.into(), properties: Vec::new() }
     }
 
     /// With properties that hold from it on.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn holding<S: Into<String>>(mut self, properties: impl IntoIterator<Item = S>) -> PhaseEntry {
         self.properties.extend(properties.into_iter().map(Into::into));

@@ -36,12 +36,16 @@ pub struct Property {
 
 impl Property {
     /// A property that cannot be checked: passes are taken at their word.
+    ///
+    /// Cost: linear in the text.
     pub fn new(name: impl Into<String>, doc: impl Into<String>) -> Property {
         Property { name: name.into(), doc: doc.into(), excludes: Vec::new(), check: None, invariant: None }
     }
 
     /// With others that do not hold of a module that was made to have this one, nor this one of a module that was made to have them. It is enough that
     /// one of two says so.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn excluding<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Property {
         self.excludes.extend(names.into_iter().map(Into::into));

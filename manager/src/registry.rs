@@ -208,6 +208,8 @@ impl PassRegistry {
 
     /// Registers a pass without options, under its own name.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// If the name is taken, or a pipeline could not write it.
     pub fn register_pass(&mut self, pass: impl Pass + 'static, doc: impl Into<String>) -> Result<(), RegistryError> {
@@ -223,6 +225,8 @@ impl PassRegistry {
     }
 
     /// Gives a pipeline a name. What it names is looked up where it is used, so it may name what is registered later.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If the name is taken, or a pipeline could not write it.
@@ -296,6 +300,8 @@ impl PassRegistry {
     /// Registers, or nothing, the pipeline that leads to a phase, `phase` and its number: these passes, and then `EnterPhase{phase=…}`, which looks whether
     /// all holds that has to, and makes the module claim the phase. That pass is registered too, if it is not there.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// If there is no such phase, or the name of the pipeline or that of `EnterPhase` is taken.
     pub fn register_megapass(
@@ -336,6 +342,8 @@ impl PassRegistry {
 
     /// The property of a name.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// If there is none.
     pub fn property(&self, name: &str) -> Result<&Property, UnknownName> {
@@ -353,6 +361,8 @@ impl PassRegistry {
     }
 
     /// The names of the passes that establish a property with their options at their defaults, in the order of registration.
+    ///
+    /// Cost: linear in the text.
     pub fn establishing(&self, property: &str) -> Vec<&str> {
         let establishes = |pass: &&RegisteredPass| {
             self.make(&pass.name).is_ok_and(|made| made.info().establishes.iter().any(|e| e == property))
@@ -394,11 +404,15 @@ impl PassRegistry {
     }
 
     /// Whether there is a pass or pipeline of the name.
+    ///
+    /// Cost: linear in the text.
     pub fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
     /// The setting of a key.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If there is none.
@@ -414,6 +428,8 @@ impl PassRegistry {
     }
 
     /// Makes a pass with its options at their defaults.
+    ///
+    /// Cost: linear in the text.
     ///
     /// # Errors
     /// If there is none of the name, or its maker fails.

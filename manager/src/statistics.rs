@@ -36,6 +36,8 @@ impl Statistics {
     }
 
     /// What a pass counted; 0 if it counted no such thing.
+    ///
+    /// Cost: linear in the text.
     pub fn get(&self, pass: &str, counter: &str) -> u64 {
         self.rows.iter().find(|r| r.pass == pass && r.counter == counter).map_or(0, |r| r.value)
     }

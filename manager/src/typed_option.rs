@@ -47,11 +47,15 @@ whole_numbers! {
 
 impl Typed<f64> {
     /// An option of any finite number.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: f64, doc: &'static str) -> OptionDef {
         Typed::<f64>::option_in(key, f64::MIN..=f64::MAX, default, doc)
     }
 
     /// An option of the numbers in a range.
+    ///
+    /// Cost: linear in the text.
     pub const fn option_in(
         key: &'static str,
         range: RangeInclusive<f64>,
@@ -135,6 +139,8 @@ impl Typed<Vec<(String, i64)>> {
 }
 
 /// Declares an option that is one of several words.
+///
+/// Cost: linear in the text.
 #[doc(hidden)]
 pub const fn option_of_words(
     key: &'static str,
@@ -160,6 +166,8 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// The name of an option, as pipelines write it.
+///
+/// Cost: linear in the text.
 #[doc(hidden)]
 pub const fn option_key(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
@@ -169,18 +177,24 @@ pub const fn option_key(identifier: &'static str) -> &'static str {
 }
 
 /// The line that a doc comment says, for lists.
+///
+/// Cost: linear in the text.
 #[doc(hidden)]
 pub const fn doc_line(comment: &'static str) -> &'static str {
     comment.trim_ascii()
 }
 
 /// Reads an option as its type.
+///
+/// Cost: linear in the text.
 #[doc(hidden)]
 pub fn read_option<T: FromConfig>(options: &Options, key: &str) -> Result<T, PassError> {
     Ok(options.get(key)?)
 }
 
 /// Reads an option that is one of several words as the type that these are written forms of.
+///
+/// Cost: linear in the text.
 ///
 /// # Errors
 /// If the type does not know a word that the option takes.

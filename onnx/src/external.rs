@@ -23,6 +23,8 @@ pub trait DataFiles: Send + Sync {
     /// The contents of a file. The location is a path relative to the model, with `/` between its parts, none of which is `.`
     /// or `..`.
     ///
+    /// Cost: linear in the text.
+    ///
     /// # Errors
     /// If there is no such file, or it cannot be read.
     fn read(&self, location: &str) -> io::Result<Bytes>;

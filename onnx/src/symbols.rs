@@ -7,6 +7,8 @@ use crate::keys;
 
 /// Returns the symbolic dimensions that have another name in the file than in the module, since that
 /// of the file is not a word: pairs of the names (in the file, in the module).
+///
+/// Cost: linear in the text.
 pub fn file_dimensions(module: &Module) -> Vec<(String, String)> {
     let metas = module.functions().map(|(_, function)| function.meta);
     let tables = metas.filter_map(|meta| entries_of(&module.cx, module.cx.find_attr(meta, keys::DIMENSIONS)?));

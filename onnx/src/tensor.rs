@@ -97,6 +97,8 @@ pub fn number_of(dtype: DType) -> Option<i32> {
 
 /// Reads a file that holds one tensor, as the test data of models do (`.pb`).
 ///
+/// Cost: one node.
+///
 /// # Errors
 /// If the bytes are not a tensor message, or it is one that [`literal_of`] refuses.
 pub fn read_tensor(bytes: Bytes) -> Result<Literal, TensorError> {

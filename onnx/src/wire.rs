@@ -386,6 +386,8 @@ pub struct WireSummary {
 ///
 /// Takes time linear in the number of bytes and constant memory.
 ///
+/// Cost: one node.
+///
 /// # Errors
 /// The first byte where they are not.
 pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireError> {
@@ -393,6 +395,8 @@ pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireEr
 }
 
 /// Like [`check`], of the encoding of a tensor.
+///
+/// Cost: one node.
 ///
 /// # Errors
 /// The first byte where they are not.

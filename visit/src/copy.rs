@@ -223,6 +223,8 @@ impl Copier {
     }
 
     /// In copies, `symbol` becomes `by`.
+    ///
+    /// Cost: one loop.
     pub fn replace_symbol(&mut self, symbol: SymbolId, by: DimId) {
         self.symbols.insert(symbol, by);
         self.types.clear();
@@ -425,6 +427,8 @@ impl Copier {
     }
 
     /// A type with symbols replaced as in copies.
+    ///
+    /// Cost: one loop.
     pub fn map_type(&mut self, editor: &mut Editor<'_>, ty: TypeId) -> TypeId {
         if self.keeps_symbols() || !editor.cx.types.is_symbolic(ty) {
             return ty;
@@ -471,6 +475,8 @@ impl Copier {
     }
 
     /// Attributes with symbols replaced as in copies.
+    ///
+    /// Cost: one loop.
     pub fn map_attrs(&mut self, editor: &mut Editor<'_>, attrs: AttrsId) -> AttrsId {
         if self.keeps_symbols() || attrs == editor.cx.attrs.empty() {
             return attrs;

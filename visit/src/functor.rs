@@ -145,12 +145,16 @@ pub trait ExprFunctor: HoldsBody + Sized {
     fn visit_default(&mut self, id: ExprId) -> Self::Output;
 
     /// The use of a variable.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_var(&mut self, var: VarId) -> Self::Output {
         self.visit_default(var.expr())
     }
 
     /// A constant.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_literal(&mut self, id: ExprId, literal: LiteralId) -> Self::Output {
         let _ = literal;
@@ -158,6 +162,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A global function.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_global(&mut self, id: ExprId, global: GlobalId) -> Self::Output {
         let _ = global;
@@ -165,6 +171,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// An operator as a value.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_op(&mut self, id: ExprId, op: OpId) -> Self::Output {
         let _ = op;
@@ -172,12 +180,16 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// `none`.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_none(&mut self, id: ExprId) -> Self::Output {
         self.visit_default(id)
     }
 
     /// A call of an operator.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_call_op(&mut self, id: ExprId, op: OpId, operands: OperandList, attrs: AttrsId) -> Self::Output {
         let _ = (op, operands, attrs);
@@ -185,6 +197,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A call of a function value, which is operand 0.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_call(&mut self, id: ExprId, operands: OperandList, attrs: AttrsId) -> Self::Output {
         let _ = (operands, attrs);
@@ -192,6 +206,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A tuple.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_tuple(&mut self, id: ExprId, fields: OperandList) -> Self::Output {
         let _ = fields;
@@ -199,6 +215,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A projection.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_proj(&mut self, id: ExprId, tuple: ExprId, index: u32) -> Self::Output {
         let _ = (tuple, index);
@@ -206,12 +224,16 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A Let. To go into the rest of the chain is one recursion a Let.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_let(&mut self, binding: Binding) -> Self::Output {
         self.visit_default(binding.id)
     }
 
     /// An If.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_if(&mut self, id: ExprId, cond: ExprId, then_block: ExprId, else_block: ExprId) -> Self::Output {
         let _ = (cond, then_block, else_block);
@@ -219,6 +241,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
     }
 
     /// A Lambda.
+    ///
+    /// Cost: that of the author's code.
     #[inline(always)]
     fn visit_lambda(&mut self, id: ExprId, lambda: LambdaId, block: ExprId) -> Self::Output {
         let _ = (lambda, block);

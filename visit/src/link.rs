@@ -100,6 +100,8 @@ impl Link {
     }
 
     /// The node that holds what hangs here; `None` for the block of the function.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn holder(self) -> Option<ExprId> {
         match self {

@@ -62,6 +62,8 @@ impl Body {
     /// Sets the meaning of overwriting shared nodes for the rest of the innermost edit, and returns
     /// the previous one, which callers restore. A pass that overwrites nodes in place, and means
     /// all their uses, says [`SharedEdits::Meant`].
+    ///
+    /// Cost: one node.
     #[inline(always)]
     pub fn shared_edits(&mut self, how: SharedEdits) -> SharedEdits {
         match &mut self.journal {

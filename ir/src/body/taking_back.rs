@@ -106,6 +106,8 @@ impl Body {
     }
 
     /// Whether a journal is open.
+    ///
+    /// Cost: one node.
     pub fn has_journal(&self) -> bool {
         self.journal.is_some()
     }
@@ -218,6 +220,8 @@ impl Body {
     /// Notes the Let, or other expression, at which a walk that edits ended with an error, for the
     /// report of that error; `None` where another walk begins. Keeping the edit keeps the note,
     /// taking it back restores the one before. Without a journal nothing is noted.
+    ///
+    /// Cost: one node.
     pub fn note_stop(&mut self, at: Option<ExprId>) {
         if let Some(journal) = &mut self.journal {
             journal.stop = at;
@@ -225,6 +229,8 @@ impl Body {
     }
 
     /// Returns where the last walk that edits ended with an error, if it did.
+    ///
+    /// Cost: one node.
     pub fn stop(&self) -> Option<ExprId> {
         self.journal.as_ref().and_then(|j| j.stop)
     }
@@ -232,6 +238,8 @@ impl Body {
     /// Notes what the author of an edit is to be told, each about an expression. The pass manager
     /// reports it with what the pass reports itself. Keeping the edit keeps the notes, taking it
     /// back drops them. Without a journal nothing is noted.
+    ///
+    /// Cost: one node.
     pub fn note_remarks(&mut self, remarks: impl IntoIterator<Item = (ExprId, Diagnostic)>) {
         if let Some(journal) = &mut self.journal {
             journal.remarks.extend(remarks);
@@ -239,11 +247,15 @@ impl Body {
     }
 
     /// Returns true if anything was noted for the author of the innermost open edit.
+    ///
+    /// Cost: one node.
     pub fn has_remarks(&self) -> bool {
         self.journal.as_ref().is_some_and(|j| !j.remarks.is_empty())
     }
 
     /// Takes what was noted for the author of the innermost open edit.
+    ///
+    /// Cost: one node.
     pub fn take_remarks(&mut self) -> Vec<(ExprId, Diagnostic)> {
         self.journal.as_mut().map(|j| std::mem::take(&mut j.remarks)).unwrap_or_default()
     }

@@ -12,6 +12,8 @@ impl Types {
     /// cannot say that: if it is no tensor type of integers or `bool` (whose elements are 0 and 1) of constant extents, has another number of
     /// elements or more than [`MAX_KNOWN_ELEMENTS`], or none is known. An element that is no number of the element type counts as unknown, and so does one that
     /// is no constant where the elements are not `int64`, since it may not fit.
+    ///
+    /// Cost: one loop.
     pub fn with_elements(&mut self, ty: TypeId, elements: &[DimId]) -> TypeId {
         let Some(dtype) =
             self.element_count(ty).filter(|&n| n == elements.len()).and(self.as_tensor(ty)).map(|t| t.dtype)
@@ -37,6 +39,8 @@ impl Types {
     }
 
     /// The number of elements of a tensor type that may say them: of integers or `bool`, of constant extents, and not too large.
+    ///
+    /// Cost: one loop.
     pub fn element_count(&self, ty: TypeId) -> Option<usize> {
         let t = self.as_tensor(ty)?;
         if !t.dtype.is_integer() && t.dtype != DType::Bool {
@@ -48,11 +52,15 @@ impl Types {
     }
 
     /// What a tensor type says of the elements; `None` if it says nothing.
+    ///
+    /// Cost: one entry.
     pub fn elements(&self, ty: TypeId) -> Option<&[DimId]> {
         self.as_tensor(ty)?.elements.as_deref()
     }
 
     /// Whether a type says elements of a tensor, in the fields of tuples too.
+    ///
+    /// Cost: one entry.
     #[inline]
     pub fn has_elements(&self, ty: TypeId) -> bool {
         self.types.note(ty).elements

@@ -120,6 +120,8 @@ impl PrintIr {
     }
 
     /// Prints only the functions of these names (without `@`), and nothing of the module around them.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn functions<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> PrintIr {
         PrintIr { functions: Some(names.into_iter().map(Into::into).collect()), ..self }

@@ -40,6 +40,8 @@ impl Remarks {
     }
 
     /// Writes only what passes of these names left.
+    ///
+    /// Cost: linear in the text.
     #[must_use]
     pub fn of_passes<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Remarks {
         self.passes.get_or_insert_default().extend(names.into_iter().map(Into::into));

@@ -102,6 +102,8 @@ pub struct Conversion {
 impl Conversion {
     /// A row between an operator of the standard domain and one of ours that does nothing yet. The methods below say the rest:
     ///
+    /// Cost: one node.
+    ///
     /// ```
     /// use anfora_onnx::convert::{Conversion, Conversions};
     /// use anfora_onnx::proto::AttributeType;
@@ -125,6 +127,8 @@ impl Conversion {
     }
 
     /// Of an operator of another domain, such as `com.acme`.
+    ///
+    /// Cost: one node.
     #[must_use]
     pub fn domain(self, domain: impl Into<Cow<'static, str>>) -> Conversion {
         Conversion { domain: domain.into(), ..self }
@@ -133,6 +137,8 @@ impl Conversion {
     /// For operators that are the same on both sides: operands, results, and the attributes of these names and types, of which the row of
     /// our operator has those names too. An attribute that is left out has the default that our row gives it, which has to be the one of
     /// the ONNX operator.
+    ///
+    /// Cost: one node.
     #[must_use]
     pub fn same(self, attributes: &'static [(&'static str, AttributeType)]) -> Conversion {
         self.attributes(attributes).import(same::import).export(same::export)
@@ -153,6 +159,8 @@ impl Conversion {
     }
 
     /// With attributes that the import rule understands.
+    ///
+    /// Cost: one node.
     #[must_use]
     pub fn attributes(mut self, attributes: &'static [(&'static str, AttributeType)]) -> Conversion {
         self.attributes = attributes;
@@ -160,6 +168,8 @@ impl Conversion {
     }
 
     /// With attributes that are carried along.
+    ///
+    /// Cost: one node.
     #[must_use]
     pub fn carried(mut self, carried: &'static [&'static str]) -> Conversion {
         self.carried = carried;
@@ -363,6 +373,8 @@ fn exact_float(n: &NodeExport<'_>, name: &'static str, value: f64) -> Result<Att
 }
 
 /// An attribute that is an integer.
+///
+/// Cost: one node.
 pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), i: Some(value), ..AttributeProto::default() };
     a.set_type(AttributeType::Int);
@@ -370,6 +382,8 @@ pub fn int_attribute(name: &str, value: i64) -> AttributeProto {
 }
 
 /// An attribute that is a float.
+///
+/// Cost: one node.
 pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), f: Some(value as f32), ..AttributeProto::default() };
     a.set_type(AttributeType::Float);
@@ -377,6 +391,8 @@ pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
 }
 
 /// An attribute that is a list of floats.
+///
+/// Cost: one node.
 pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
     let floats = values.iter().map(|&v| v as f32).collect();
     let mut a = AttributeProto { name: Some(name.to_owned()), floats, ..AttributeProto::default() };
@@ -385,6 +401,8 @@ pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
 }
 
 /// An attribute that is a list of integers.
+///
+/// Cost: one node.
 pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
     a.set_type(AttributeType::Ints);
@@ -392,6 +410,8 @@ pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
 }
 
 /// An attribute that is a string.
+///
+/// Cost: one node.
 pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
     let s = Some(Bytes::copy_from_slice(value.as_bytes()));
     let mut a = AttributeProto { name: Some(name.to_owned()), s, ..AttributeProto::default() };
@@ -400,6 +420,8 @@ pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
 }
 
 /// An attribute that is a list of strings.
+///
+/// Cost: one node.
 pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
     let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
     let mut a = AttributeProto { name: Some(name.to_owned()), strings, ..AttributeProto::default() };
@@ -408,6 +430,8 @@ pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
 }
 
 /// An attribute that is a tensor.
+///
+/// Cost: one node.
 pub fn tensor_attribute(name: &str, value: TensorProto) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), t: Some(Box::new(value)), ..AttributeProto::default() };
     a.set_type(AttributeType::Tensor);

@@ -39,6 +39,8 @@ pub enum WhenExternal {
 
 impl ExternalData {
     /// Constants of at least 1 KiB, if the model would otherwise be too large.
+    ///
+    /// Cost: linear in the text.
     pub fn new(location: impl Into<String>) -> ExternalData {
         ExternalData { location: location.into(), min_bytes: 1024, when: WhenExternal::default() }
     }

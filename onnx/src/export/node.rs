@@ -330,6 +330,8 @@ impl<'a> NodeExport<'a> {
     }
 
     /// Writes a node that computes something on the way to the result; its name.
+    ///
+    /// Cost: one node.
     pub fn step(&mut self, op_type: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) -> String {
         let wish = format!("{}_{}", self.outputs.first().map_or("", String::as_str), op_type.to_ascii_lowercase());
         let name = self.exporter.fresh_name(&wish);
@@ -338,6 +340,8 @@ impl<'a> NodeExport<'a> {
     }
 
     /// Writes the node that computes the results.
+    ///
+    /// Cost: one node.
     pub fn emit(&mut self, op_type: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) {
         let outputs = std::mem::take(&mut self.outputs);
         self.nodes.push(node(&self.row.domain, op_type, inputs, outputs, attributes));

@@ -19,12 +19,16 @@ pub struct Kept {
 
 impl Kept {
     /// With a phrase that says what of the node is in the way.
+    ///
+    /// Cost: one node.
     pub fn because(reason: impl Into<Cow<'static, str>>) -> Kept {
         Kept { reason: reason.into(), is_misfit: false }
     }
 
     /// With a phrase that says why the node does not fit its operands: no version of its operator
     /// takes operands of these types with these attributes. An import warns of such a node.
+    ///
+    /// Cost: one node.
     pub fn misfit(reason: impl Into<Cow<'static, str>>) -> Kept {
         Kept { reason: reason.into(), is_misfit: true }
     }
@@ -61,6 +65,8 @@ pub struct KeptNodes {
 
 impl KeptNodes {
     /// Whether calls of the operator `name` of a module, such as `onnx.Resize`, are such nodes.
+    ///
+    /// Cost: linear in the text.
     pub fn are_calls_of(&self, name: &str) -> bool {
         decode(name).is_some_and(|(domain, op)| domain == self.domain && op == self.op_type)
     }

@@ -46,6 +46,8 @@ impl NodeImport<'_, '_> {
 
     /// A call of the operator that the conversion's row names.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// None: the result is what an import rule returns.
     pub fn call(&self, operands: Vec<ExprId>, attrs: Vec<(&'static str, AttrId)>) -> Result<Lowered, Kept> {
@@ -209,6 +211,8 @@ impl NodeImport<'_, '_> {
 
     /// The variable of a binding, before that of the node, of a call of an operator of ours. It stays, unused, if the node is kept as it is after all.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If the registry has no such operator, or it does not take these operands.
     pub fn step(&mut self, op: &str, operands: &[ExprId], attrs: &[(&str, AttrId)]) -> Result<ExprId, Kept> {
@@ -244,26 +248,36 @@ impl NodeImport<'_, '_> {
     }
 
     /// An attribute of the node; its type is the one that the conversion's row says.
+    ///
+    /// Cost: one node.
     pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.node.attribute.iter().find(|a| a.name() == name)
     }
 
     /// An integer attribute.
+    ///
+    /// Cost: one node.
     pub fn int(&self, name: &str) -> Option<i64> {
         self.attribute(name).map(|a| a.i.unwrap_or(0))
     }
 
     /// A float attribute.
+    ///
+    /// Cost: one node.
     pub fn float(&self, name: &str) -> Option<f32> {
         self.attribute(name).map(|a| a.f.unwrap_or(0.0))
     }
 
     /// A list attribute.
+    ///
+    /// Cost: one node.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attribute(name).map(|a| a.ints.as_slice())
     }
 
     /// An attribute that the operator cannot do without.
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// If it is not given.
@@ -272,6 +286,8 @@ impl NodeImport<'_, '_> {
     }
 
     /// That an attribute has a value that our operators do not know.
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// Always.
@@ -289,6 +305,8 @@ impl NodeImport<'_, '_> {
     }
 
     /// A string attribute; `None` also if it is not UTF-8.
+    ///
+    /// Cost: one node.
     pub fn str(&self, name: &str) -> Option<&str> {
         std::str::from_utf8(self.attribute(name)?.s.as_deref().unwrap_or_default()).ok()
     }

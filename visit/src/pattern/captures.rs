@@ -44,6 +44,8 @@ impl<'m> Captures<'m> {
 
     /// The list that a [`rest`](crate::pattern::rest) captured, in the body that was matched; empty where it stands in an alternative that was not taken. In
     /// constant time: it is where it was found. While a rule builds, [`Rewriter::list`](crate::pattern::Rewriter::list) says it in a copy.
+    ///
+    /// Cost: one loop.
     pub fn list<'a>(&'a self, body: &'a Body, name: &str) -> &'a [ExprId] {
         match self.found(name) {
             Some(&Found::Tail(id, from)) => tail(body, id, from),

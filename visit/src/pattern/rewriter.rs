@@ -62,21 +62,29 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// What a variable is bound to, as far as it can be looked through; any other expression is its own value.
+    ///
+    /// Cost: one node.
     pub fn value(&self, id: ExprId) -> ExprId {
         self.facts.value(self.editor.body, id)
     }
 
     /// The list that a [`rest`](crate::pattern::rest) captured, as [`Captures::list`]; in a copy, so that expressions can be made of it.
+    ///
+    /// Cost: one loop.
     pub fn list(&self, captures: &Captures<'_>, name: &str) -> SmallVec<[ExprId; 4]> {
         SmallVec::from_slice(captures.list(self.editor.body, name))
     }
 
     /// The type of an expression.
+    ///
+    /// Cost: one node.
     pub fn ty(&self, id: ExprId) -> TypeId {
         self.editor.body.type_of(id)
     }
 
     /// The row of the operator that an expression is a call of, looked through to its value.
+    ///
+    /// Cost: one node.
     pub fn op_of(&self, id: ExprId) -> Option<&OpDef> {
         match self.editor.body.expr(self.value(id)) {
             Expr::CallOp { op, .. } => Some(self.editor.cx.ops.get(op)),
@@ -85,6 +93,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// The attributes of the call of an operator that an expression is, looked through to its value, with the defaults of the operator's row.
+    ///
+    /// Cost: one node.
     pub fn attrs(&self, id: ExprId) -> Option<AttrReader<'_>> {
         match self.editor.body.expr(self.value(id)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.editor.cx, op, attrs }),
@@ -93,6 +103,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// The tensor that an expression is, looked through to its value.
+    ///
+    /// Cost: one node.
     pub fn literal_of(&self, id: ExprId) -> Option<&Literal> {
         Some(self.editor.cx.literals.get(self.editor.body.as_literal(self.value(id))?))
     }
@@ -101,6 +113,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     /// A call of the operator of a name, without attributes.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If there is no such operator, or the operands do not fit it.
     pub fn op(&mut self, name: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
@@ -108,6 +122,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// A call of the operator of a name with attributes.
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// If there is no such operator, or operands or attributes do not fit it.
@@ -122,6 +138,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     /// A call of the operator, with the attributes, of another call (looked through to its value).
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If the other one is no call of an operator, or the operands do not fit.
     pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
@@ -132,6 +150,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// A call of an operator with interned attributes.
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// If operands or attributes do not fit the operator.
@@ -147,6 +167,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 
     /// A call of a function value.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If it is not a function, or the arguments do not fit.
     pub fn call(&mut self, function: ExprId, arguments: &[ExprId]) -> Result<ExprId, TypeError> {
@@ -155,11 +177,15 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// A tuple.
+    ///
+    /// Cost: one node.
     pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
         self.editor.tuple(fields)
     }
 
     /// A field of a tuple.
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// If it is not a tuple, or has no such field.
@@ -173,6 +199,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// A rank-0 tensor of the element type of another expression; `None` if that is not a tensor, or its element type has no such number.
+    ///
+    /// Cost: one node.
     pub fn number_like(&mut self, number: impl Into<Number>, other: ExprId) -> Option<ExprId> {
         let dtype = self.editor.cx.types.as_tensor(self.ty(other))?.dtype;
         let literal = number.into().scalar(dtype)?;
@@ -180,6 +208,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     /// The global function of a name, without `@`.
+    ///
+    /// Cost: one node.
     pub fn global(&mut self, name: &str) -> ExprId {
         let global = self.editor.cx.global(name);
         self.editor.global(global)
@@ -193,6 +223,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     /// A `fn` with parameters of these types and these attributes; `block` makes what it returns from the parameters. What it makes nested is bound inside the
     /// `fn`, in a program in A-normal form. With the attribute `Primitive=1`, nothing in it is rewritten; without it, the rules go on in it: one that wraps what
     /// it matches in a `fn` matches again in there, without end ([`StopReason::OutOfSweeps`](crate::pattern::StopReason)).
+    ///
+    /// Cost: one node.
     ///
     /// # Errors
     /// What `block` returns, and if it uses a part of the program that is not an atom.
