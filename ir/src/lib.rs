@@ -27,119 +27,95 @@
 //! assert_eq!(lets, 100_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Rooms
+//! The source is divided into folders, here in reading order:
+//!
+//! | folder | contents |
+//! |---|---|
+//! | `core` | ids, expressions, bodies, functions, modules, the builder |
+//! | `tables` | the tables that functions share: names, types, extents, literals, attributes |
+//! | `ops` | operators, their rules and kernels, the effects of calls |
+//! | `walk` | the cursor, and sets and graphs that walks use |
+//! | `edit` | the editor, the journal, stamps, changes of types and signatures |
+//! | `infer`, `verify` | types of expressions and modules; the rules of well-formed modules |
+//! | `alpha`, `compact`, `text` | equality and hashes up to names; compaction; printing and parsing |
+//! | `report` | diagnostics and how they are shown |
 
-mod alpha;
-mod attrs;
-mod body;
-mod brief_debug;
-mod builder;
-mod call_graph;
-mod compact;
-mod components;
-mod context;
-mod counts;
-mod cursor;
-mod diagnostic;
-mod diagnostics;
-mod dim;
-mod dtype;
-mod editor;
-mod entity;
-mod expr;
-mod fork;
-mod function;
+mod core;
+mod tables;
+mod ops;
+mod walk;
+mod edit;
 mod infer;
-mod infer_module;
-mod intern;
-mod invariant;
-mod journal;
-mod kernel;
-mod layers;
-mod link_watch;
-mod literal;
-mod module;
-mod names;
-mod op;
-mod op_call;
-mod op_def;
-mod overlay;
-mod part_set;
-mod phase;
-mod purity;
-mod register;
-mod render;
-mod retype;
-mod signature;
-mod source;
-mod stamp;
-mod suggest;
-mod take_over;
-mod text;
-mod translate;
-mod types;
-mod value;
 mod verify;
+mod alpha;
+mod compact;
+mod text;
+mod report;
 pub mod work;
 
+pub use crate::core::body::{Body, BodyRoom, SharedEdits, Span};
+pub use crate::core::builder::{BuildError, FunctionBuilder, UnfinishedFunction};
+pub use crate::core::context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
+pub use crate::core::entity::{
+    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId,
+    OpId, SideTable, SymbolId, TypeId,
+};
+pub use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
+pub use crate::core::function::{Function, FunctionKind, Visibility};
+pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant};
+pub use crate::core::module::{FunctionKey, Functions, Module};
+pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
+pub use crate::edit::editor::Editor;
+pub use crate::edit::retype::{Retype, RetypeError, retype_from};
+pub use crate::edit::signature::{
+    NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
+    update_signatures_with,
+};
+pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
+pub use crate::edit::take_over::TakeOverError;
+pub use crate::infer::module::infer_module;
+pub use crate::ops::op::{
+    AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable,
+    OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
+};
+pub use crate::ops::op_call::OpCall;
+pub use crate::ops::op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
+pub use crate::ops::purity::{BodyPurity, EffectScan, Purity};
+pub use crate::ops::register::RegisterError;
+pub use crate::report::diagnostic::{Diagnostic, Severity};
+pub use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
+pub use crate::report::render::{
+    Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
+};
+pub use crate::report::source::Source;
+pub use crate::report::suggest::did_you_mean;
+pub use crate::tables::attrs::{Attr, AttrTable, attr_depths};
+pub use crate::tables::dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
+pub use crate::tables::dtype::{DType, DTypeClass};
+pub use crate::tables::literal::{Element, Literal, LiteralError, Shape, element_count};
+pub use crate::tables::names::Names;
+pub use crate::tables::parallel::fork::EndedFork;
+pub use crate::tables::parallel::layers::LayeredArena;
+pub use crate::tables::parallel::overlay::{Additions, Translation};
+pub use crate::tables::types::{
+    FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
+};
+pub use crate::tables::value::{AttrValue, Number};
+pub use crate::walk::components::Components;
+pub use crate::walk::counts::Counts;
+pub use crate::walk::cursor::{BlockKind, Cursor, Step};
+pub use crate::walk::link_watch::LinkWatch;
+pub use crate::walk::part_set::PartSet;
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
     first_difference_with, module_hash,
 };
-pub use attrs::{Attr, AttrTable, attr_depths};
-pub use body::{Body, BodyRoom, SharedEdits, Span};
-pub use builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
-pub use components::Components;
-pub use context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
-pub use counts::Counts;
-pub use cursor::{BlockKind, Cursor, Step};
-pub use diagnostic::{Diagnostic, Severity};
-pub use diagnostics::{Diagnostics, IntoDiagnostics};
-pub use dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
-pub use dtype::{DType, DTypeClass};
-pub use editor::Editor;
-pub use entity::{
-    Arena, AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, LiteralId, NameId,
-    OpId, SideTable, SymbolId, TypeId,
-};
-pub use expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
-pub use fork::EndedFork;
-pub use function::{Function, FunctionKind, Visibility};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
-pub use infer_module::infer_module;
-pub use invariant::{GLOBAL_SYMBOL, Invariant};
-pub use layers::LayeredArena;
-pub use link_watch::LinkWatch;
-pub use literal::{Element, Literal, LiteralError, Shape, element_count};
-pub use module::{FunctionKey, Functions, Module};
-pub use names::Names;
-pub use op::{
-    AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable,
-    OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
-};
-pub use op_call::OpCall;
-pub use op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
-pub use overlay::{Additions, Translation};
-pub use part_set::PartSet;
-pub use phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
-pub use purity::{BodyPurity, EffectScan, Purity};
-pub use register::RegisterError;
-pub use render::{
-    Color, RenderOptions, diagnostics_json, diagnostics_json_with, render_diagnostics, render_module_diagnostics,
-};
-pub use retype::{Retype, RetypeError, retype_from};
-pub use signature::{
-    NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
-    update_signatures_with,
-};
-pub use source::Source;
-pub use stamp::{FunctionStamp, ModuleStamp, Stamp};
-pub use suggest::did_you_mean;
-pub use take_over::TakeOverError;
 pub use text::{
     Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
     parse_type, print_function, print_module, write_module,
 };
-pub use types::{FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types};
-pub use value::{AttrValue, Number};
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

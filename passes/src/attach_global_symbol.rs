@@ -21,8 +21,8 @@ use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};
 use anfora_manager::register_pass;
 use rustc_hash::FxHashMap;
 
-use crate::failure::Failure;
-use crate::primitive::is_primitive;
+use crate::support::failure::Failure;
+use crate::support::primitive::is_primitive;
 
 /// The attribute that a function's name is put in.
 pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;

@@ -39,11 +39,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::{find_function, mistake};
-use crate::failure::Failure;
-use crate::named_symbols::for_each_new_free;
-use crate::primitive::is_primitive;
-use crate::specialize::{of_signature, specialize_function};
-use crate::symbols::Substitution;
+use crate::support::failure::Failure;
+use crate::support::named_symbols::for_each_new_free;
+use crate::support::primitive::is_primitive;
+use crate::support::specialize::{of_signature, specialize_function};
+use crate::support::symbols::Substitution;
 use crate::to_a_normal_form::{is_a_normal_form, to_a_normal_form};
 
 register_pass! {

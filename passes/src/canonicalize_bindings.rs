@@ -27,13 +27,13 @@
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
 use anfora_manager::register_pass;
 
-use crate::definitions::Definitions;
-use crate::effects::OpFlags;
-use crate::failure::{Failure, binding_name};
-use crate::primitive::is_primitive;
-use crate::regions::hide_outputs;
-use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
-use crate::symbols::{known_symbols, substitute_symbols};
+use crate::support::definitions::Definitions;
+use crate::support::effects::OpFlags;
+use crate::support::failure::{Failure, binding_name};
+use crate::support::primitive::is_primitive;
+use crate::support::regions::hide_outputs;
+use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+use crate::support::symbols::{known_symbols, substitute_symbols};
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples

@@ -29,10 +29,10 @@ use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags,
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, set_let_flags};
 
-use crate::effects::{Effects, OpFlags};
-use crate::failure::{Failure, not_a_normal_form};
-use crate::primitive::is_primitive;
-use crate::regions::hide_outputs;
+use crate::support::effects::{Effects, OpFlags};
+use crate::support::failure::{Failure, not_a_normal_form};
+use crate::support::primitive::is_primitive;
+use crate::support::regions::hide_outputs;
 
 register_pass! {
     /// Groups runs of pure bindings into dataflow regions

@@ -32,9 +32,9 @@ use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Link, set_let_flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::effects::{Effects, OpFlags};
-use crate::failure::{Failure, not_a_normal_form};
-use crate::primitive::is_primitive;
+use crate::support::effects::{Effects, OpFlags};
+use crate::support::failure::{Failure, not_a_normal_form};
+use crate::support::primitive::is_primitive;
 
 register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches

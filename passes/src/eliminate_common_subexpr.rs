@@ -30,10 +30,10 @@ use anfora_manager::register_pass;
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::effects::{Effects, OpFlags};
-use crate::failure::Failure;
-use crate::primitive::is_primitive;
-use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+use crate::support::effects::{Effects, OpFlags};
+use crate::support::failure::Failure;
+use crate::support::primitive::is_primitive;
+use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
     /// Merges bindings of equal values

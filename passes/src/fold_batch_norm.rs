@@ -39,10 +39,10 @@ use anfora_visit::link_counts;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::failure::{Failure, binding_name};
-use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::primitive::is_primitive;
-use crate::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
+use crate::support::failure::{Failure, binding_name};
+use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::support::primitive::is_primitive;
+use crate::support::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
 use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};

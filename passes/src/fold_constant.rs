@@ -33,12 +33,12 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use smallvec::SmallVec;
 
-use crate::definitions::Definitions;
-use crate::effects::OpFlags;
-use crate::failure::{Failure, binding_name};
-use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::primitive::is_primitive;
-use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
+use crate::support::definitions::Definitions;
+use crate::support::effects::OpFlags;
+use crate::support::failure::{Failure, binding_name};
+use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::support::primitive::is_primitive;
+use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches

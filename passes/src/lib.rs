@@ -48,30 +48,25 @@ mod check_meaning;
 mod checked_context;
 mod convert_to_dataflow;
 mod dead_code_elimination;
-mod definitions;
-mod effects;
 mod eliminate_common_subexpr;
-mod failure;
 mod fold_batch_norm;
-mod fold_budget;
 #[cfg(feature = "interp")]
 mod fold_constant;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
-mod named_symbols;
-mod names;
 mod normalize;
-mod npy;
-mod primitive;
-mod regions;
-mod specialize;
-mod sweep;
-mod symbols;
+mod support;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
 
+pub use crate::support::failure::Failure;
+pub use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+#[cfg(feature = "npz")]
+pub use crate::support::npy::read_npz;
+pub use crate::support::npy::{NpyError, has_npy_type, read_npy, write_npy};
+pub use crate::support::primitive::is_primitive;
 pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, SYSTEM_LIB_PREFIX, attach_global_symbol};
 pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
 pub use bind_symbols::{BIND_SYMBOLS, SymbolRef, bind_symbols};
@@ -83,19 +78,13 @@ pub use checked_context::{CheckedContext, CheckedContextBuilder};
 pub use convert_to_dataflow::{CONVERT_TO_DATAFLOW, Converted, convert_to_dataflow};
 pub use dead_code_elimination::{DEAD_CODE_ELIMINATION, Eliminated, eliminate_dead_code};
 pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, eliminate_common_subexpr};
-pub use failure::Failure;
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
-pub use fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 #[cfg(feature = "interp")]
 pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
-#[cfg(feature = "npz")]
-pub use npy::read_npz;
-pub use npy::{NpyError, has_npy_type, read_npy, write_npy};
-pub use primitive::is_primitive;
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};

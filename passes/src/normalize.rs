@@ -26,8 +26,8 @@ use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags,
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, Link, set_let_flags};
 
-use crate::primitive::is_primitive;
-use crate::regions::hide_outputs;
+use crate::support::primitive::is_primitive;
+use crate::support::regions::hide_outputs;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {

@@ -35,8 +35,8 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
-use crate::effects::OpFlags;
-use crate::primitive::is_primitive;
+use crate::support::effects::OpFlags;
+use crate::support::primitive::is_primitive;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {

@@ -3,11 +3,11 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::tables::Tables;
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::Context;
-use crate::entity::{AttrId, AttrsId, EntityId, ExprId, IdSet, NameId, TypeId};
-use crate::expr::Expr;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, IdSet, NameId, TypeId};
+use crate::core::expr::Expr;
+use crate::tables::attrs::Attr;
 
 /// Which node of the left body stands for which of the right.
 pub(super) trait Pairing {

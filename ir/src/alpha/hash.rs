@@ -4,17 +4,17 @@ use rustc_hash::FxHashMap;
 
 use super::tables::is_private;
 use super::{mix, mix_bytes};
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::Context;
-use crate::cursor::{BlockKind, Cursor, Step};
-use crate::dim::Dim;
-use crate::entity::{AttrId, AttrsId, DimId, EntityId, ExprId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
-use crate::expr::Expr;
-use crate::function::{Function, FunctionKind, Visibility};
-use crate::literal::Literal;
-use crate::module::Module;
-use crate::types::Type;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, ExprId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
+use crate::core::expr::Expr;
+use crate::core::function::{Function, FunctionKind, Visibility};
+use crate::core::module::Module;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::literal::Literal;
+use crate::tables::types::Type;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 /// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same one, on every machine; others hardly ever do.
 ///
@@ -333,7 +333,9 @@ impl<'a> ModuleHasher<'a> {
                 Dim::Op { op, lhs, rhs } => {
                     let (l, r) = (self.inner(*lhs), self.inner(*rhs));
                     let operands = match op {
-                        crate::dim::DimOp::Min | crate::dim::DimOp::Max => mix(2, l).wrapping_add(mix(2, r)),
+                        crate::tables::dim::DimOp::Min | crate::tables::dim::DimOp::Max => {
+                            mix(2, l).wrapping_add(mix(2, r))
+                        }
                         _ => mix(mix(3, l), r),
                     };
                     mix(mix(111, *op as u64), operands)

@@ -24,9 +24,9 @@ pub use hash::module_hash;
 pub use modules::{AlphaOptions, Difference, MetaPolicy, alpha_equal, first_difference, first_difference_with};
 pub use subtree::AlphaHasher;
 
-use crate::body::Body;
-use crate::context::Context;
-use crate::entity::ExprId;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::ExprId;
 
 /// Whether two expressions of one body are equal modulo the names of what is bound in them. Variables that are free in them are equal just if they
 /// are the same variable, and likewise symbolic dimensions. What is carried along in `#[…]` does not count.

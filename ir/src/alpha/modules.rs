@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::bodies::{Dense, Meta, Mismatch, clip, compare};
 use super::tables::{Tables, is_private};
-use crate::body::Body;
-use crate::context::Context;
-use crate::entity::{AttrsId, ExprId, GlobalId};
-use crate::function::{Function, FunctionKind};
-use crate::module::Module;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, ExprId, GlobalId};
+use crate::core::function::{Function, FunctionKind};
+use crate::core::module::Module;
 
 /// Whether what tools carry along in `#[…]` counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

@@ -10,11 +10,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::mix;
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::Context;
-use crate::entity::{AttrsId, EntityId, ExprId, TypeId};
-use crate::expr::Expr;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, EntityId, ExprId, TypeId};
+use crate::core::expr::Expr;
+use crate::tables::attrs::Attr;
 
 /// Hashes expressions of one body so that alpha-equal ones ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
 /// not count by its identity, what is free does.

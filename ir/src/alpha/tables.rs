@@ -2,13 +2,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attrs::Attr;
-use crate::context::{Context, GlobalTarget};
-use crate::dim::{Dim, Dims};
-use crate::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
-use crate::function::Visibility;
-use crate::module::Module;
-use crate::types::{TensorType, Type};
+use crate::core::context::{Context, GlobalTarget};
+use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
+use crate::core::function::Visibility;
+use crate::core::module::Module;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::{Dim, Dims};
+use crate::tables::types::{TensorType, Type};
 
 /// A correspondence between the tables of two programs. It is built up while they are compared and only ever grows: the comparison ends at the
 /// first difference, so whatever two things were compared before are equal, and comparing them again takes no time.

@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use super::{Remap, rebuild, trace};
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::{Context, Global};
-use crate::dim::Dim;
-use crate::entity::{
+use crate::core::body::Body;
+use crate::core::context::{Context, Global};
+use crate::core::entity::{
     AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LiteralId, NameId, OpId, SymbolId,
     TypeId,
 };
-use crate::expr::Expr;
-use crate::function::Function;
-use crate::module::{FunctionKey, Module};
-use crate::translate::{Translate, translate_head};
-use crate::types::{TensorType, Type};
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::core::translate::{Translate, translate_head};
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::{TensorType, Type};
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
     let marks = mark(module);

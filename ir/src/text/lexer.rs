@@ -151,7 +151,7 @@ fn keyword(word: &[u8]) -> Kind {
 /// Whether a word is a keyword, an element type or a number (`inff`), and so names no operator and no dimension without quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
     keyword(word.as_bytes()) != Kind::Word
-        || word.parse::<crate::dtype::DType>().is_ok()
+        || word.parse::<crate::tables::dtype::DType>().is_ok()
         || special_float(word).is_some()
 }
 

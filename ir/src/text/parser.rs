@@ -3,7 +3,7 @@
 //! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest as deep as memory allows. Types and
 //! dimensions have small machines of their own ([`types`], [`dims`]). Nodes are made as they are read, each with its type, as long as the types of its
 //! parts are known. In a function in which they are not (they are those of other functions, or there is a mistake), and where one is stated that has to be
-//! checked, [`infer_module`](crate::infer_module) finds all types afterwards.
+//! checked, [`infer_module`](crate::infer::module) finds all types afterwards.
 //!
 //! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what is said (an unknown name, a number
 //! out of range) is reported and reading goes on with an expression of the error type, which silences what follows from it.
@@ -24,18 +24,18 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::Context;
-use crate::diagnostic::Diagnostic;
-use crate::diagnostics::Diagnostics;
-use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LiteralId, NameId, OpId, SideTable, TypeId};
-use crate::expr::{Expr, VarFlags, VarId};
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LiteralId, NameId, OpId, SideTable, TypeId};
+use crate::core::expr::{Expr, VarFlags, VarId};
+use crate::core::module::Module;
 use crate::infer::infer_expr;
-use crate::infer_module::infer_module_where;
-use crate::module::Module;
-use crate::op::OpRegistry;
-use crate::source::Source;
+use crate::infer::module::infer_module_where;
+use crate::ops::op::OpRegistry;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::Diagnostics;
+use crate::report::source::Source;
+use crate::tables::attrs::Attr;
 use crate::text::lexer::{Kind, Lexer, Token, bad_token_message, unescape};
 use expressions::{Frame, State};
 use items::Item;

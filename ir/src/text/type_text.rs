@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::context::Context;
-use crate::dim::Dim;
-use crate::entity::{DimId, TypeId};
-use crate::types::Type;
+use crate::core::context::Context;
+use crate::core::entity::{DimId, TypeId};
+use crate::tables::dim::Dim;
+use crate::tables::types::Type;
 
 /// Messages show at most this many characters of a type.
 const LONGEST: usize = 400;

@@ -1,10 +1,10 @@
 //! Rule 1: ids are in range. One scan of the arena, so that everything after it may follow any link.
 
-use crate::body::Body;
-use crate::context::Context;
-use crate::entity::{AttrsId, EntityId, ExprId, TypeId};
-use crate::expr::{Expr, OperandList, VarId};
-use crate::function::Function;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, EntityId, ExprId, TypeId};
+use crate::core::expr::{Expr, OperandList, VarId};
+use crate::core::function::Function;
 
 /// What is wrong with an id, and where it stands.
 pub(super) struct Dangling {

@@ -36,10 +36,10 @@ mod symbols;
 mod types;
 mod walk;
 
-use crate::diagnostic::Diagnostic;
-use crate::diagnostics::Diagnostics;
-use crate::entity::ExprId;
-use crate::module::{FunctionKey, Module};
+use crate::core::entity::ExprId;
+use crate::core::module::{FunctionKey, Module};
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::Diagnostics;
 
 /// The most errors that are described; of the others there is a count.
 pub const MAX_VERIFY_ERRORS: usize = 100;

@@ -3,17 +3,17 @@
 use rustc_hash::FxHashSet;
 
 use super::module_rules::{Verifier, function_name, in_function, same_symbol};
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::cursor::{Cursor, Step};
-use crate::diagnostic::Diagnostic;
-use crate::dim::Dim;
-use crate::entity::{SymbolId, TypeId};
-use crate::expr::Expr;
-use crate::function::Function;
-use crate::invariant::GLOBAL_SYMBOL;
-use crate::module::FunctionKey;
-use crate::types::SeenParts;
+use crate::core::body::Body;
+use crate::core::entity::{SymbolId, TypeId};
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::core::invariant::GLOBAL_SYMBOL;
+use crate::core::module::FunctionKey;
+use crate::report::diagnostic::Diagnostic;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::SeenParts;
+use crate::walk::cursor::{Cursor, Step};
 
 impl Verifier<'_> {
     /// Checks that no definition which is not among those that were checked has the symbol, or names

@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::attrs::Attr;
-use crate::context::Context;
-use crate::dim::Dim;
-use crate::entity::{AttrId, AttrsId, DimId, EntityId, SymbolId, TypeId};
-use crate::types::Type;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, SymbolId, TypeId};
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::Type;
 
 /// Which symbols are bound at the place that is being looked at.
 pub(super) struct Symbols {

@@ -4,15 +4,15 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::{Context, GlobalTarget};
-use crate::dtype::DType;
-use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, TypeId};
-use crate::expr::Expr;
+use crate::core::body::Body;
+use crate::core::context::{Context, GlobalTarget};
+use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, TypeId};
+use crate::core::expr::Expr;
 use crate::infer::infer_expr;
-use crate::purity::carries_functions;
-use crate::types::Type;
+use crate::ops::purity::carries_functions;
+use crate::tables::attrs::Attr;
+use crate::tables::dtype::DType;
+use crate::tables::types::Type;
 
 /// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types and constants of the operands) are inferred once.
 pub(super) struct TypeChecker {

@@ -6,13 +6,13 @@ use smallvec::SmallVec;
 use super::symbols::{SymbolError, Symbols};
 use super::types::TypeChecker;
 use super::{Form, Place};
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::context::GlobalTarget;
-use crate::cursor::{BlockKind, Cursor, Step};
-use crate::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
-use crate::expr::{Expr, LetFlags, VarId};
-use crate::op_def::OpPurity;
+use crate::core::body::Body;
+use crate::core::context::GlobalTarget;
+use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
+use crate::core::expr::{Expr, LetFlags, VarId};
+use crate::ops::op_def::OpPurity;
+use crate::tables::attrs::Attr;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 /// What is wrong, with what to do about it.
 pub(super) struct Problem {

@@ -36,10 +36,10 @@ use anfora_ir::{
 use anfora_manager::{PassError, register_pass};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::failure::Failure;
-use crate::primitive::is_primitive;
-use crate::specialize::{of_signature, specialize_function};
-use crate::symbols::Substitution;
+use crate::support::failure::Failure;
+use crate::support::primitive::is_primitive;
+use crate::support::specialize::{of_signature, specialize_function};
+use crate::support::symbols::Substitution;
 
 register_pass! {
     /// Binds parameters of a function to literals

@@ -64,7 +64,7 @@ use self::dominators::Dominators;
 use self::graph::{Graph, Patterns};
 use self::groups::Groups;
 use self::outline::Outliner;
-use crate::primitive::is_primitive;
+use crate::support::primitive::is_primitive;
 
 /// How many bindings a group has at most.
 pub const MAX_FUSION_DEPTH: ConfigDef =

@@ -12,9 +12,9 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::is_large;
-use crate::named_symbols::for_each_in_attrs;
-use crate::names::NameSupply;
-use crate::primitive::PRIMITIVE;
+use crate::support::named_symbols::for_each_in_attrs;
+use crate::support::names::NameSupply;
+use crate::support::primitive::PRIMITIVE;
 
 /// How long the names of operators in the name of a function get.
 const NAME_LENGTH: usize = 64;

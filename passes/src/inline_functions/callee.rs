@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
-use crate::named_symbols::for_each_new_free;
+use crate::support::named_symbols::for_each_new_free;
 
 /// What is copied where a function is named: its parameters and its block, without what was left over from edits.
 pub(super) struct Callee {

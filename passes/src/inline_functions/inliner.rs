@@ -9,10 +9,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::callee::{Callee, projected_calls};
-use crate::definitions::Definitions;
-use crate::failure::{Failure, not_a_normal_form};
-use crate::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
-use crate::symbols::Substitution;
+use crate::support::definitions::Definitions;
+use crate::support::failure::{Failure, not_a_normal_form};
+use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
+use crate::support::symbols::Substitution;
 
 /// The work on one function.
 pub(super) struct Inliner<'a> {

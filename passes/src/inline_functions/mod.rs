@@ -47,8 +47,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::callee::Callee;
 use self::inliner::Inliner;
-use crate::failure::Failure;
-use crate::sweep::sweep;
+use crate::support::failure::Failure;
+use crate::support::sweep::sweep;
 
 register_pass! {
     /// Puts the blocks of private functions that are not recursive in the places of their calls

@@ -13,8 +13,8 @@ use anfora_ir::{
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::failure::{Failure, not_a_normal_form};
-use crate::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
+use crate::support::failure::{Failure, not_a_normal_form};
+use crate::support::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;

@@ -12,9 +12,9 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST};
-use crate::failure::{Failure, binding_name};
-use crate::named_symbols::for_each_new_free;
-use crate::symbols::Substitution;
+use crate::support::failure::{Failure, binding_name};
+use crate::support::named_symbols::for_each_new_free;
+use crate::support::symbols::Substitution;
 
 /// The function that a lambda becomes, as far as it is known before its block is written.
 pub(super) struct Head {

@@ -41,8 +41,8 @@ use rustc_hash::FxHashMap;
 
 use self::captures::Captures;
 use self::lift::{Head, Lifter};
-use crate::failure::Failure;
-use crate::names::NameSupply;
+use crate::support::failure::Failure;
+use crate::support::names::NameSupply;
 
 register_pass! {
     /// Makes functions of lambdas, and closures over these where they capture something

@@ -3,9 +3,9 @@
 use super::expressions::{Callee, Frame, State};
 use super::literals::Unsuffixed;
 use super::{Alias, KeyValue, Parsed, Parser, Place};
-use crate::attrs::Attr;
-use crate::dtype::DType;
-use crate::entity::AttrsId;
+use crate::core::entity::AttrsId;
+use crate::tables::attrs::Attr;
+use crate::tables::dtype::DType;
 use crate::text::lexer::Kind;
 
 impl Parser<'_, '_> {
@@ -126,7 +126,7 @@ impl Parser<'_, '_> {
     }
 
     /// An attribute value is complete: what is it part of?
-    pub(super) fn deliver_attribute(&mut self, value: crate::entity::AttrId) -> Parsed<State> {
+    pub(super) fn deliver_attribute(&mut self, value: crate::core::entity::AttrId) -> Parsed<State> {
         match self.frames.last() {
             Some(&Frame::Key { key, place }) => {
                 self.frames.pop();

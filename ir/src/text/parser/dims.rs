@@ -1,8 +1,8 @@
 //! Dimensions: an operator-precedence machine.
 
 use super::{Parsed, Parser, Place};
-use crate::dim::DimOp;
-use crate::entity::DimId;
+use crate::core::entity::DimId;
+use crate::tables::dim::DimOp;
 use crate::text::lexer::{Kind, is_reserved};
 
 enum DimFrame {

@@ -2,10 +2,10 @@
 
 use super::statements::Block;
 use super::{KeyValue, Parsed, Parser, Place};
-use crate::dtype::DType;
-use crate::entity::{ExprId, NameId, OpId, TypeId};
-use crate::expr::{Expr, VarId};
-use crate::suggest::did_you_mean;
+use crate::core::entity::{ExprId, NameId, OpId, TypeId};
+use crate::core::expr::{Expr, VarId};
+use crate::report::suggest::did_you_mean;
+use crate::tables::dtype::DType;
 use crate::text::lexer::Kind;
 
 /// What is being read, innermost last.
@@ -15,7 +15,7 @@ pub(super) enum Frame {
     /// `let %x =` …
     Let(LetHead),
     /// `%x =` …
-    Graph { name: NameId, meta: Option<crate::entity::AttrsId> },
+    Graph { name: NameId, meta: Option<crate::core::entity::AttrsId> },
     /// A call: operands and attributes so far lie on the parser's stacks from these places on.
     Call { callee: Callee, start: u32, operands: u32, key_values: u32 },
     /// `(` and an expression that may turn out to be the first field of a tuple.
@@ -70,7 +70,7 @@ pub(super) struct LetHead {
     pub(super) later: Option<u32>,
     /// Made already where the value is a `fn`, which may name it.
     pub(super) var: Option<VarId>,
-    pub(super) meta: Option<crate::entity::AttrsId>,
+    pub(super) meta: Option<crate::core::entity::AttrsId>,
 }
 
 /// What is to be done next.
@@ -89,7 +89,7 @@ pub(super) enum State {
     /// Read an attribute value.
     Attribute,
     /// An attribute value was read: what is it part of?
-    AttributeValue(crate::entity::AttrId),
+    AttributeValue(crate::core::entity::AttrId),
     /// Read `KEY = attr`, or the end of the list that is on top of the stack.
     KeyValue,
     /// Nothing is left to be read.
@@ -127,7 +127,7 @@ impl<'s> Parser<'s, '_> {
                 self.next();
                 if self.eat(Kind::RParen) {
                     let ty = self.cx.types.unit();
-                    let id = self.body.push(Expr::Tuple(crate::expr::OperandList::EMPTY), ty, Some(start));
+                    let id = self.body.push(Expr::Tuple(crate::core::expr::OperandList::EMPTY), ty, Some(start));
                     return Ok(State::Value(id, start));
                 }
                 self.frames.push(Frame::Paren { start });
@@ -190,7 +190,7 @@ impl<'s> Parser<'s, '_> {
         match self.cx.ops.resolve(name) {
             Ok(op) => Some(op),
             Err(e) => {
-                let mut error = crate::diagnostic::Diagnostic::error(e.message).at(place.range());
+                let mut error = crate::report::diagnostic::Diagnostic::error(e.message).at(place.range());
                 if let Some(help) = e.help {
                     error = error.with_help(help);
                 } else if name.parse::<DType>().is_ok() {
@@ -240,7 +240,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// The global of a name that was read.
-    pub(super) fn global_name(&mut self, place: Place) -> crate::entity::GlobalId {
+    pub(super) fn global_name(&mut self, place: Place) -> crate::core::entity::GlobalId {
         let name = self.name(crate::text::lexer::Token::new(Kind::Global, place.start, place.end));
         self.cx.globals.intern(name)
     }
@@ -530,11 +530,11 @@ impl<'s> Parser<'s, '_> {
 
     /// Reports what is wrong with the attributes of a call, at the attribute if it is one.
     #[cold]
-    fn attrs_error(&mut self, e: crate::op::TypeError, key: Option<String>, start: u32) {
+    fn attrs_error(&mut self, e: crate::ops::op::TypeError, key: Option<String>, start: u32) {
         let names = &self.cx.names;
         let found = key.and_then(|key| self.key_values.iter().rev().find(|kv| names.get(kv.key) == key));
         let place = found.map_or(self.since(start), |&KeyValue { place, .. }| place);
-        let mut error = crate::diagnostic::Diagnostic::error(e.message).at(place.range());
+        let mut error = crate::report::diagnostic::Diagnostic::error(e.message).at(place.range());
         if let Some(help) = e.help {
             error = error.with_help(help);
         }

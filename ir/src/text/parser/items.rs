@@ -2,10 +2,10 @@
 
 use super::expressions::{Frame, State};
 use super::{Alias, Parsed, Parser, Place, Reported};
-use crate::diagnostic::Diagnostic;
-use crate::entity::{AttrsId, GlobalId};
-use crate::function::Function;
-use crate::suggest::did_you_mean;
+use crate::core::entity::{AttrsId, GlobalId};
+use crate::core::function::Function;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::suggest::did_you_mean;
 use crate::text::lexer::Kind;
 
 /// A function that was read.
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn alias_head(&mut self) -> Parsed<(crate::entity::NameId, Place)> {
+    fn alias_head(&mut self) -> Parsed<(crate::core::entity::NameId, Place)> {
         if self.meta.take().is_some() {
             self.error_at(self.tok, "`#[…]` belongs to a binding or a function, not to an alias");
         }
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         Ok((name, tok.into()))
     }
 
-    fn define_alias(&mut self, name: crate::entity::NameId, alias: Alias, place: Place) -> Parsed<()> {
+    fn define_alias(&mut self, name: crate::core::entity::NameId, alias: Alias, place: Place) -> Parsed<()> {
         match self.aliases.get(&name) {
             Some(&(_, first)) => {
                 let text = format!("the alias `!{}`", self.cx.names.get(name));

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use half::{bf16, f16};
 
 use super::{Parsed, Parser, Place};
-use crate::dtype::{DType, DTypeClass};
-use crate::entity::{EntityId, LiteralId, TypeId};
-use crate::literal::{Literal, LiteralError, Shape};
+use crate::core::entity::{EntityId, LiteralId, TypeId};
+use crate::tables::dtype::{DType, DTypeClass};
+use crate::tables::literal::{Literal, LiteralError, Shape};
 use crate::text::lexer::{Kind, Token, special_float, unescape};
 
 /// The type of the constant read last, with its text from `<` to `[`: constants that stand together often share it.
@@ -327,7 +327,7 @@ impl<'s> Parser<'s, '_> {
         if dtype.bits() == 4 {
             bytes = bytes.chunks(2).map(|c| c[0] & 15 | c.get(1).map_or(0, |b| b << 4)).collect();
         }
-        let expected = crate::literal::element_count(shape);
+        let expected = crate::tables::literal::element_count(shape);
         if expected != Some(count) {
             let wanted = expected.map_or("more elements than can be counted".to_string(), |n| format!("{n} elements"));
             let place = self.since(start);
@@ -430,7 +430,7 @@ impl<'s> Parser<'s, '_> {
             return Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()));
         };
         let one = dtype.bits().div_ceil(8);
-        let expected = crate::literal::element_count(shape).and_then(|n| dtype.byte_len(n));
+        let expected = crate::tables::literal::element_count(shape).and_then(|n| dtype.byte_len(n));
         if dtype != DType::String && bytes.len() == one && expected != Some(one) && !shape.contains(&0) {
             return Ok(self.intern_literal(Literal::splat_bytes(dtype, shape, &bytes)));
         }

@@ -3,7 +3,7 @@
 use super::expressions::{Frame, LetHead, State};
 use super::scope::LocalKind;
 use super::{Parsed, Parser, Reported};
-use crate::entity::NameId;
+use crate::core::entity::NameId;
 use crate::text::lexer::Kind;
 
 /// A binding that an error stopped.

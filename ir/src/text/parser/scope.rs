@@ -1,10 +1,10 @@
 //! What names mean at the place that is being read: locals and symbolic dimensions, scoped by an undo log.
 
 use super::{Parser, Place};
-use crate::diagnostic::Diagnostic;
-use crate::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
-use crate::expr::Expr;
-use crate::suggest::did_you_mean;
+use crate::core::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
+use crate::core::expr::Expr;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::suggest::did_you_mean;
 
 /// What is known of a local besides its expression.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -229,7 +229,7 @@ impl Parser<'_, '_> {
     fn unknown_local(&mut self, name: NameId, place: Place) -> ExprId {
         let text = self.cx.names.get(name).to_string();
         let mut hidden = None;
-        for id in (0..self.body.len()).rev().map(crate::entity::EntityId::from_index) {
+        for id in (0..self.body.len()).rev().map(crate::core::entity::EntityId::from_index) {
             if let Expr::Var { name: Some(n), flags } = self.body.expr(id)
                 && n == name
             {
@@ -298,8 +298,8 @@ impl Parser<'_, '_> {
     /// Notes that a dimension stands alone in a tensor type outside of function types: that binds it.
     pub(super) fn bind_symbol(&mut self, symbol: SymbolId) {
         if let Some(new) = &mut self.new_symbols
-            && let Ok(i) = new.binary_search_by_key(&crate::entity::EntityId::index(symbol), |n| {
-                crate::entity::EntityId::index(n.symbol)
+            && let Ok(i) = new.binary_search_by_key(&crate::core::entity::EntityId::index(symbol), |n| {
+                crate::core::entity::EntityId::index(n.symbol)
             })
         {
             new[i].alone = true;

@@ -8,11 +8,11 @@ use super::expressions::{Frame, State};
 use super::items::Item;
 use super::scope::{LocalKind, Mark};
 use super::{Parsed, Parser, Place};
-use crate::attrs::Attr;
-use crate::body::Body;
-use crate::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
-use crate::expr::{Expr, VarFlags, VarId};
-use crate::function::{Function, FunctionKind, Visibility};
+use crate::core::body::Body;
+use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
+use crate::core::expr::{Expr, VarFlags, VarId};
+use crate::core::function::{Function, FunctionKind, Visibility};
+use crate::tables::attrs::Attr;
 use crate::text::lexer::Kind;
 
 /// A signature that was begun, until what it belongs to is finished.

@@ -4,9 +4,9 @@ use super::expressions::{Frame, LetHead, State};
 use super::scope::{LocalKind, Mark, UnknownSymbols};
 use super::signatures::Recursive;
 use super::{Parsed, Parser, Place};
-use crate::diagnostic::Diagnostic;
-use crate::entity::{AttrsId, EntityId, ExprId, NameId, TypeId};
-use crate::expr::{Expr, LetFlags, VarFlags};
+use crate::core::entity::{AttrsId, EntityId, ExprId, NameId, TypeId};
+use crate::core::expr::{Expr, LetFlags, VarFlags};
+use crate::report::diagnostic::Diagnostic;
 use crate::text::lexer::{Kind, Token};
 
 /// A block that is being read.

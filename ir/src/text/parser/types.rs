@@ -6,10 +6,10 @@
 use rustc_hash::FxHashMap;
 
 use super::{Alias, Parsed, Parser, Place};
-use crate::dim::Dim;
-use crate::dtype::DType;
-use crate::entity::{DimId, NameId, SymbolId, TypeId};
-use crate::suggest::did_you_mean;
+use crate::core::entity::{DimId, NameId, SymbolId, TypeId};
+use crate::report::suggest::did_you_mean;
+use crate::tables::dim::Dim;
+use crate::tables::dtype::DType;
 use crate::text::lexer::Kind;
 
 pub(super) enum TypeFrame {

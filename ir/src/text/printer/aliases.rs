@@ -4,14 +4,14 @@
 //! distinct part is looked at once, so the plan, and the text, are linear however much is shared. A type that names a symbol of a
 //! function has no alias, since symbols are the function's own.
 
-use crate::attrs::Attr;
-use crate::context::Context;
-use crate::cursor::{Cursor, Step};
-use crate::dim::Dim;
-use crate::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
-use crate::expr::Expr;
-use crate::function::Function;
-use crate::types::Type;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::Type;
+use crate::walk::cursor::{Cursor, Step};
 
 use super::{PrintOptions, Printer, annotation, result_annotation};
 

@@ -1,7 +1,7 @@
 //! Attributes.
 
-use crate::attrs::Attr;
-use crate::entity::{AttrId, AttrsId, NameId, OpId};
+use crate::core::entity::{AttrId, AttrsId, NameId, OpId};
+use crate::tables::attrs::Attr;
 use crate::text::lexer::is_word;
 
 use super::literals::Position;

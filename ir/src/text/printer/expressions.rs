@@ -1,11 +1,11 @@
 //! Expressions, blocks and functions.
 
-use crate::body::Body;
-use crate::cursor::BlockKind;
-use crate::entity::{AttrsId, ExprId, IdSet, TypeId};
-use crate::expr::{Expr, OperandList, VarId};
-use crate::function::{Function, Visibility};
-use crate::types::Type;
+use crate::core::body::Body;
+use crate::core::entity::{AttrsId, ExprId, IdSet, TypeId};
+use crate::core::expr::{Expr, OperandList, VarId};
+use crate::core::function::{Function, Visibility};
+use crate::tables::types::Type;
+use crate::walk::cursor::BlockKind;
 
 use super::names::Labels;
 use super::shared::{SharedNodes, Slot, glance, place};

@@ -2,10 +2,10 @@
 
 use half::{bf16, f16};
 
-use crate::context::LiteralTable;
-use crate::dtype::{DType, DTypeClass};
-use crate::entity::{EntityId, LiteralId};
-use crate::literal::{Element, Literal};
+use crate::core::context::LiteralTable;
+use crate::core::entity::{EntityId, LiteralId};
+use crate::tables::dtype::{DType, DTypeClass};
+use crate::tables::literal::{Element, Literal};
 
 use super::PrintLiterals;
 use super::numbers::{Decimal, decimal};

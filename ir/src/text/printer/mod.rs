@@ -18,14 +18,14 @@ mod words;
 use std::fmt;
 use std::io;
 
-use crate::body::Body;
-use crate::context::Context;
-use crate::dim::Dim;
-use crate::entity::{AttrId, AttrsId, ExprId, NameId, SymbolId, TypeId};
-use crate::expr::{Expr, OperandList, VarId};
-use crate::function::Function;
-use crate::module::{FunctionKey, Module};
-use crate::types::Type;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, ExprId, NameId, SymbolId, TypeId};
+use crate::core::expr::{Expr, OperandList, VarId};
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::tables::dim::Dim;
+use crate::tables::types::Type;
 
 use aliases::Aliases;
 use expressions::{BodyState, Statements};

@@ -4,10 +4,10 @@
 //! variable of the function has. What has no name gets the next number that none has. Labels are given out in the order of
 //! printing, so that parsing the text and printing it again gives out the same.
 
-use crate::body::Body;
-use crate::entity::{EntityId, ExprId, NameId};
-use crate::expr::Expr;
-use crate::names::Names;
+use crate::core::body::Body;
+use crate::core::entity::{EntityId, ExprId, NameId};
+use crate::core::expr::Expr;
+use crate::tables::names::Names;
 use crate::text::lexer::is_plain_name;
 
 use super::output::Output;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use half::{bf16, f16};
 
-use crate::dtype::DType;
-use crate::literal::Element;
+use crate::tables::dtype::DType;
+use crate::tables::literal::Element;
 
 use super::output::Output;
 

@@ -10,10 +10,10 @@
 
 use smallvec::SmallVec;
 
-use crate::body::Body;
-use crate::cursor::{BlockKind, Cursor, Step};
-use crate::entity::{EntityId, ExprId, IdSet};
-use crate::expr::Expr;
+use crate::core::body::Body;
+use crate::core::entity::{EntityId, ExprId, IdSet};
+use crate::core::expr::Expr;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 const NOWHERE: u32 = u32::MAX;
 

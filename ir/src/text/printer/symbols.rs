@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::context::Context;
-use crate::dim::{Dim, DimOp, Term};
-use crate::entity::{DimId, SymbolId};
+use crate::core::context::Context;
+use crate::core::entity::{DimId, SymbolId};
+use crate::tables::dim::{Dim, DimOp, Term};
 use crate::text::lexer::is_reserved;
 
 use super::words::is_dim_op;

@@ -1,8 +1,8 @@
 //! Types and dimensions.
 
-use crate::dim::Dim;
-use crate::entity::{DimId, TypeId};
-use crate::types::{TensorType, Type};
+use crate::core::entity::{DimId, TypeId};
+use crate::tables::dim::Dim;
+use crate::tables::types::{TensorType, Type};
 
 use super::Printer;
 use super::symbols::products;

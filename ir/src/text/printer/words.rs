@@ -6,7 +6,7 @@ use super::output::Output;
 
 /// Whether an identifier is an operation on dimensions.
 pub(super) fn is_dim_op(s: &str) -> bool {
-    crate::dim::DimOp::ALL.iter().any(|op| op.name() == s)
+    crate::tables::dim::DimOp::ALL.iter().any(|op| op.name() == s)
 }
 
 /// Whether the name of an operator may go without quotes: words with dots between. A single word must not be reserved.

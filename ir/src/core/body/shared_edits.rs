@@ -1,0 +1,122 @@
+//! Edits of nodes with several uses, whose author may have one use in mind.
+
+use rustc_hash::FxHashMap;
+
+use super::Body;
+use crate::core::entity::{EntityId, ExprId};
+use crate::core::expr::Expr;
+use crate::walk::cursor::{Cursor, Step};
+
+/// The meaning of overwriting a node that has several uses, during an edit.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum SharedEdits {
+    /// It may be a mistake: builds with debug assertions note the node, and
+    /// [`Body::take_edited_shared`] has it.
+    #[default]
+    Noted,
+    /// All its uses are meant.
+    Meant,
+}
+
+/// What was overwritten while edits of shared nodes were noted: nodes, and places in the pool of
+/// operands.
+#[derive(Clone, Default)]
+pub(crate) struct EditedByHand {
+    how: SharedEdits,
+    exprs: Vec<ExprId>,
+    operands: Vec<u32>,
+}
+
+impl EditedByHand {
+    /// Of an edit inside of another one.
+    pub(crate) fn inside(outer: &EditedByHand) -> EditedByHand {
+        EditedByHand { how: outer.how, ..EditedByHand::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn expr(&mut self, id: ExprId, old: Expr, new: Expr) {
+        // What binds hangs at one place, and the name and flags of a variable are those of all its
+        // uses.
+        let is_of_all = matches!((old, new), (Expr::Var { .. }, Expr::Var { .. })) || old.binds() || new.binds();
+        if self.how == SharedEdits::Noted && !is_of_all {
+            self.exprs.push(id);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn operand(&mut self, at: usize) {
+        if self.how == SharedEdits::Noted {
+            self.operands.push(at as u32);
+        }
+    }
+
+    /// Adds what was overwritten in an edit inside of this one, which began with so many nodes and
+    /// operands.
+    pub(crate) fn absorb(&mut self, inner: EditedByHand, exprs: usize, operands: usize) {
+        self.exprs.extend(inner.exprs.into_iter().filter(|id| id.index() < exprs));
+        self.operands.extend(inner.operands.into_iter().filter(|&at| (at as usize) < operands));
+    }
+}
+
+impl Body {
+    /// Sets the meaning of overwriting shared nodes for the rest of the innermost edit, and returns
+    /// the previous one, which callers restore. A pass that overwrites nodes in place, and means
+    /// all their uses, says [`SharedEdits::Meant`].
+    ///
+    /// Cost: one node.
+    #[inline(always)]
+    pub fn shared_edits(&mut self, how: SharedEdits) -> SharedEdits {
+        match &mut self.journal {
+            Some(journal) if cfg!(debug_assertions) => std::mem::replace(&mut journal.by_hand.how, how),
+            _ => how,
+        }
+    }
+
+    /// Takes the nodes that were there when the innermost open edit began, were overwritten since
+    /// while edits of shared nodes were noted, and hang at more than one place; each with the
+    /// number of places, in program order. Empty in builds without debug assertions.
+    ///
+    /// Linear in the body, if there are candidates.
+    pub fn take_edited_shared(&mut self) -> Vec<(ExprId, usize)> {
+        let Some(by_hand) = self.journal.as_mut().map(|j| &mut j.by_hand) else { return Vec::new() };
+        if by_hand.exprs.is_empty() && by_hand.operands.is_empty() {
+            return Vec::new();
+        }
+        let mut links: FxHashMap<ExprId, usize> = by_hand.exprs.drain(..).map(|id| (id, 0)).collect();
+        let mut places = std::mem::take(&mut by_hand.operands);
+        places.sort_unstable();
+        if !places.is_empty() {
+            for (id, expr) in self.exprs() {
+                let Some(list) = expr.operand_list() else { continue };
+                let first = places.partition_point(|&at| at < list.start);
+                if places.get(first).is_some_and(|&at| (at as usize) < list.start as usize + list.len()) {
+                    links.insert(id, 0);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        let mut count = |target: ExprId| {
+            if let Some(n) = links.get_mut(&target) {
+                *n += 1;
+                if *n == 2 {
+                    found.push(target);
+                }
+            }
+        };
+        count(self.root());
+        let mut cursor = Cursor::new(self);
+        while let Some(step) = cursor.next(self) {
+            let (Step::Let(id) | Step::Flat(id) | Step::Enter(id)) = step else { continue };
+            match self.expr(id) {
+                Expr::Let { value, body: rest, .. } => [value, rest].into_iter().for_each(&mut count),
+                Expr::If { cond, then_block, else_block } => {
+                    [cond, then_block, else_block].into_iter().for_each(&mut count);
+                }
+                Expr::Lambda { body: block, .. } => count(block),
+                Expr::Proj { tuple, .. } => count(tuple),
+                _ => self.operands_of(id).iter().copied().for_each(&mut count),
+            }
+        }
+        found.into_iter().map(|id| (id, links[&id])).collect()
+    }
+}

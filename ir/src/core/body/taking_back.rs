@@ -1,0 +1,262 @@
+//! Edits of a body that are kept or taken back.
+
+use super::{Body, EditedByHand, Leaf};
+use crate::core::entity::{EntityId, ExprId};
+use crate::edit::journal::Journal;
+use crate::report::diagnostic::Diagnostic;
+
+impl Body {
+    /// From here on, notes what is overwritten. A journal that is open already waits until this one
+    /// is closed.
+    pub fn begin_journal(&mut self) {
+        let mut journal = self.new_journal();
+        journal.stop = self.stop();
+        if let (true, Some(outer)) = (cfg!(debug_assertions), &self.journal) {
+            journal.by_hand = EditedByHand::inside(&outer.by_hand);
+        }
+        journal.outer = self.journal.take();
+        self.journal = Some(Box::new(journal));
+    }
+
+    /// The same, for an edit of the module that the body is in. Journals that are opened since are
+    /// closed with it.
+    pub(crate) fn begin_module_journal(&mut self) {
+        self.begin_journal();
+        if let Some(journal) = &mut self.journal {
+            journal.of_module = true;
+        }
+    }
+
+    /// Whether a journal is open that the innermost edit of the module did not open.
+    fn has_own_journal(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.of_module)
+    }
+
+    /// Keeps what was changed in the innermost edit of the module.
+    pub(crate) fn commit_module_journal(&mut self) {
+        while self.has_own_journal() {
+            self.commit_journal();
+        }
+        self.commit_journal();
+    }
+
+    /// Takes back what was changed in the innermost edit of the module.
+    pub(crate) fn rollback_module_journal(&mut self) {
+        while self.has_own_journal() {
+            self.rollback_journal();
+        }
+        self.rollback_journal();
+    }
+
+    /// Whether anything was overwritten in the innermost edit of the module. A body that has no
+    /// journal in an edit was assigned.
+    pub(crate) fn is_edited_in_module(&self) -> bool {
+        let mut journal = self.journal.as_deref();
+        while let Some(open) = journal {
+            if open.of_module || !open.is_empty() {
+                return !open.is_empty();
+            }
+            journal = open.outer.as_deref();
+        }
+        true
+    }
+
+    fn new_journal(&self) -> Journal {
+        Journal::new(self.revisions.now(), self.exprs.len(), self.operands.len(), self.lambda_count())
+    }
+
+    /// Puts another body in the place of this one. While a journal is open this one is kept, so
+    /// that the edit can be taken back (assigning to the body of a function would lose it). The
+    /// generation goes up, and side tables of this one are refused.
+    pub fn replace(&mut self, mut new: Body) {
+        new.journal = None;
+        new.generation = self.generation + 1;
+        let mut old = std::mem::replace(self, new);
+        let Some(journal) = &mut old.journal else { return };
+        // One that was itself put in place during the edit is not what is gone back to.
+        let (first, of_module) = (journal.replaced.take(), journal.of_module);
+        let mut journal = self.new_journal();
+        journal.of_module = of_module;
+        journal.replaced = Some(first.unwrap_or_else(|| Box::new(old)));
+        self.journal = Some(Box::new(journal));
+    }
+
+    /// Closes the journal and keeps the edit. Whether anything was overwritten; nodes that were
+    /// only appended do not count, since nothing links to them.
+    pub fn commit_journal(&mut self) -> bool {
+        let Some(mut journal) = self.journal.take() else { return false };
+        if let Some(mut old) = journal.replaced.take() {
+            old.commit_journal();
+            if let Some(open) = &old.journal {
+                let mut outer = self.new_journal();
+                outer.of_module = open.of_module;
+                outer.stop = journal.stop;
+                outer.remarks = journal.remarks;
+                outer.replaced = Some(old);
+                self.journal = Some(Box::new(outer));
+            }
+            return true;
+        }
+        let changed = !journal.is_empty();
+        if let Some(mut outer) = journal.outer.take() {
+            outer.absorb(*journal);
+            self.journal = Some(outer);
+        }
+        changed
+    }
+
+    /// Whether a journal is open.
+    ///
+    /// Cost: one node.
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Whether anything was overwritten since the journal was opened; false without one.
+    pub fn is_edited(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.is_empty())
+    }
+
+    /// How much was overwritten and appended since the journal was opened; 0 without one.
+    pub fn edit_size(&self) -> usize {
+        self.journal.as_ref().map_or(0, |j| match j.replaced {
+            Some(_) => self.exprs.len(),
+            None => j.len() + self.exprs.len() - j.exprs_len,
+        })
+    }
+
+    /// Closes the journal and takes the edit back: the body is as it was when the journal was
+    /// opened. Does nothing without one.
+    pub fn rollback_journal(&mut self) {
+        let Some(mut journal) = self.journal.take() else { return };
+        while let Some(old) = journal.replaced.take() {
+            *self = *old;
+            let Some(own) = self.journal.take() else { return };
+            journal = own;
+        }
+        let Journal {
+            outer,
+            replaced: _,
+            of_module: _,
+            revision,
+            exprs_len,
+            operands_len,
+            lambdas_len,
+            exprs,
+            types,
+            operands,
+            lambdas,
+            lambda_symbols,
+            meta,
+            root,
+            params,
+            by_hand: _,
+            stop: _,
+            remarks: _,
+        } = *journal;
+        for (id, old) in exprs.into_iter().rev() {
+            let new = std::mem::replace(&mut self.exprs[id], old);
+            // What became a constant in its place is that no longer.
+            if let Some(leaves) = &mut self.leaves
+                && let Some(leaf) = Leaf::of(new)
+                && leaves.get(&leaf) == Some(&id)
+            {
+                leaves.remove(&leaf);
+            }
+        }
+        for (id, old) in types.into_iter().rev() {
+            self.types[id.index()] = old;
+        }
+        for (at, old) in operands.into_iter().rev() {
+            self.operands[at as usize] = old;
+        }
+        if let Some(root) = root {
+            self.root = root;
+        }
+        if let Some(params) = params {
+            self.params = params;
+        }
+        if self.exprs.len() > exprs_len
+            && let Some(leaves) = &mut self.leaves
+        {
+            leaves.retain(|_, id| id.index() < exprs_len);
+        }
+        if let Some(extras) = &mut self.extras {
+            for (id, old) in lambdas.into_iter().rev() {
+                extras.lambdas[id] = old;
+            }
+            for (id, old) in meta.into_iter().rev() {
+                match old {
+                    Some(m) => extras.meta.insert(id, m),
+                    None => extras.meta.remove(&id),
+                };
+            }
+            for (id, old) in lambda_symbols.into_iter().rev() {
+                match old {
+                    Some(symbols) => extras.lambda_symbols.insert(id, symbols),
+                    None => extras.lambda_symbols.remove(&id),
+                };
+            }
+            if extras.lambdas.len() > lambdas_len {
+                extras.lambda_symbols.retain(|id, _| id.index() < lambdas_len);
+                extras.lambdas.truncate(lambdas_len);
+            }
+        }
+        self.exprs.truncate(exprs_len);
+        self.types.truncate(exprs_len);
+        self.spans.truncate(exprs_len);
+        self.operands.truncate(operands_len);
+        self.revisions.back_to(revision);
+        self.journal = outer;
+    }
+
+    /// Closes every journal and keeps what was changed.
+    pub(crate) fn drop_journals(&mut self) {
+        self.journal = None;
+    }
+
+    // ---- What walks note for the report of an edit ----
+
+    /// Notes the Let, or other expression, at which a walk that edits ended with an error, for the
+    /// report of that error; `None` where another walk begins. Keeping the edit keeps the note,
+    /// taking it back restores the one before. Without a journal nothing is noted.
+    ///
+    /// Cost: one node.
+    pub fn note_stop(&mut self, at: Option<ExprId>) {
+        if let Some(journal) = &mut self.journal {
+            journal.stop = at;
+        }
+    }
+
+    /// Returns where the last walk that edits ended with an error, if it did.
+    ///
+    /// Cost: one node.
+    pub fn stop(&self) -> Option<ExprId> {
+        self.journal.as_ref().and_then(|j| j.stop)
+    }
+
+    /// Notes what the author of an edit is to be told, each about an expression. The pass manager
+    /// reports it with what the pass reports itself. Keeping the edit keeps the notes, taking it
+    /// back drops them. Without a journal nothing is noted.
+    ///
+    /// Cost: one node.
+    pub fn note_remarks(&mut self, remarks: impl IntoIterator<Item = (ExprId, Diagnostic)>) {
+        if let Some(journal) = &mut self.journal {
+            journal.remarks.extend(remarks);
+        }
+    }
+
+    /// Returns true if anything was noted for the author of the innermost open edit.
+    ///
+    /// Cost: one node.
+    pub fn has_remarks(&self) -> bool {
+        self.journal.as_ref().is_some_and(|j| !j.remarks.is_empty())
+    }
+
+    /// Takes what was noted for the author of the innermost open edit.
+    ///
+    /// Cost: one node.
+    pub fn take_remarks(&mut self) -> Vec<(ExprId, Diagnostic)> {
+        self.journal.as_mut().map(|j| std::mem::take(&mut j.remarks)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,45 @@
+//! Translating a body in place.
+
+use crate::core::body::{Body, Leaf};
+use crate::core::entity::EntityId;
+use crate::core::translate::{Translate, translate_expr, translate_lambda};
+
+impl Body {
+    /// Gives every node its translated ids. Nothing of it is noted in a journal that is open: what that one goes back to has to be the same in both tables, as
+    /// it is when they differ only in what was interned since the journal was opened. Linear in the arenas.
+    pub(crate) fn translate(&mut self, tables: &impl Translate) {
+        self.revisions.bump();
+        for expr in self.exprs.values_mut() {
+            *expr = translate_expr(*expr, tables);
+        }
+        for ty in &mut self.types {
+            *ty = tables.ty(*ty);
+        }
+        if let Some(extras) = &mut self.extras {
+            for data in extras.lambdas.values_mut() {
+                *data = translate_lambda(*data, tables);
+            }
+            for symbols in extras.lambda_symbols.values_mut() {
+                symbols.iter_mut().for_each(|s| *s = tables.symbol(*s));
+            }
+            for meta in extras.meta.values_mut() {
+                *meta = tables.attrs(*meta);
+            }
+        }
+        let Some(leaves) = &mut self.leaves else { return };
+        // Other ids are other keys.
+        **leaves = leaves
+            .drain()
+            .map(|(leaf, id)| {
+                let leaf = match leaf {
+                    Leaf::Literal(l) => Leaf::Literal(tables.literal(l)),
+                    Leaf::Global(g) => Leaf::Global(tables.global(g)),
+                    Leaf::Op(op) => Leaf::Op(tables.op(op)),
+                    Leaf::None => Leaf::None,
+                };
+                (leaf, id)
+            })
+            .collect();
+        debug_assert!(leaves.values().all(|id| id.index() < self.exprs.len()), "leaves are nodes of the body");
+    }
+}

@@ -1,0 +1,390 @@
+//! The tables that a module's functions share: names, types, attributes, literals, operators and globals.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::core::entity::{DimId, FunctionAttrId, GlobalId, LiteralId, NameId, TypeId};
+use crate::core::function::Function;
+use crate::core::module::FunctionKey;
+use crate::edit::stamp::{Revisions, Stamp};
+use crate::ops::op::{OpRegistry, OpTable, Operand};
+use crate::tables::attrs::AttrTable;
+use crate::tables::intern::Interner;
+use crate::tables::literal::Literal;
+use crate::tables::names::Names;
+use crate::tables::parallel::layers::{Freeze, LayeredArena};
+use crate::tables::types::Types;
+
+/// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by it.
+#[derive(Clone)]
+pub struct Context {
+    /// Strings.
+    pub names: Names,
+    /// Types and dimensions.
+    pub types: Types,
+    /// Attribute values; see [`Context::attr`] and [`Context::attrs`].
+    pub attrs: AttrTable,
+    /// Constant tensors.
+    pub literals: LiteralTable,
+    /// Operators.
+    pub ops: OpTable,
+    /// Global names.
+    pub globals: GlobalTable,
+    /// Functions that are the values of attributes. They are closed: they name no variable from outside.
+    pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
+}
+
+impl Context {
+    /// Empty tables over a registry of operators.
+    pub fn new(registry: Arc<OpRegistry>) -> Context {
+        Context {
+            names: Names::default(),
+            types: Types::default(),
+            attrs: AttrTable::default(),
+            literals: LiteralTable::default(),
+            ops: OpTable::new(registry),
+            globals: GlobalTable::default(),
+            function_attrs: LayeredArena::new(),
+        }
+    }
+
+    /// The type of a constant. It says the elements of a small one of integers or `bool`.
+    ///
+    /// Cost: one entry.
+    pub fn literal_type(&mut self, id: LiteralId) -> TypeId {
+        type_of_literal(&mut self.types, self.literals.get(id))
+    }
+
+    /// The one tensor of a type that says all of its elements.
+    ///
+    /// Cost: one loop.
+    pub fn known_literal(&self, ty: TypeId) -> Option<Literal> {
+        let tensor = self.types.as_tensor(ty)?;
+        let elements = tensor.elements.as_deref()?.iter().map(|&e| self.types.dims.as_constant(e));
+        let elements: Vec<i64> = elements.collect::<Option<_>>()?;
+        Literal::from_i64s(tensor.dtype, &self.types.static_shape(ty)?, &elements).ok()
+    }
+
+    /// A constant as an operand, as type rules see it; `None` is one that is left out.
+    ///
+    /// Cost: one entry.
+    pub fn constant_operand(&mut self, value: Option<&Literal>) -> Operand {
+        match value {
+            Some(value) => {
+                let id = self.literals.intern(value.clone());
+                Operand { ty: self.literal_type(id), literal: Some(id), absent: false }
+            }
+            None => Operand { ty: self.types.any(), literal: None, absent: true },
+        }
+    }
+
+    /// The global of a name, made (resolving to nothing yet) where it is not there.
+    ///
+    /// Cost: linear in the text.
+    pub fn global(&mut self, name: &str) -> GlobalId {
+        let name = self.names.intern(name);
+        self.globals.intern(name)
+    }
+
+    /// The global of a name, if there is one.
+    ///
+    /// Cost: linear in the text.
+    pub fn find_global(&self, name: &str) -> Option<GlobalId> {
+        self.globals.find(self.names.find(name)?)
+    }
+
+    /// Bytes held by the tables.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        let functions: usize = self.function_attrs.iter().map(|(_, f)| f.body.capacity_bytes()).sum();
+        self.names.capacity_bytes()
+            + self.types.capacity_bytes()
+            + self.attrs.capacity_bytes()
+            + self.literals.capacity_bytes()
+            + self.globals.capacity_bytes()
+            + functions
+    }
+
+    /// The name of a global, without `@`.
+    ///
+    /// Cost: one entry.
+    pub fn global_name(&self, id: GlobalId) -> &str {
+        self.names.get(self.globals.get(id).name)
+    }
+}
+
+/// The type of a constant. It says the elements of a small one of integers or `bool`.
+fn type_of_literal(types: &mut Types, literal: &Literal) -> TypeId {
+    let ty = types.static_tensor(literal.dtype(), literal.shape());
+    if types.element_count(ty).is_none_or(|n| n == 0) {
+        return ty;
+    }
+    let dims = &mut types.dims;
+    let Some(elements) = literal.to_i128s() else { return ty };
+    // One that is no `i64` is no dimension.
+    let known = |e: i128| i64::try_from(e).map_or(dims.unknown(), |e| dims.constant(e));
+    let elements: SmallVec<[DimId; 8]> = elements.into_iter().map(known).collect();
+    types.with_elements(ty, &elements)
+}
+
+/// The constant tensors of a module.
+#[derive(Clone, Default)]
+pub struct LiteralTable {
+    literals: Interner<LiteralId, Literal>,
+}
+
+impl LiteralTable {
+    /// The id of a constant. Takes time linear in its stored bytes.
+    pub fn intern(&mut self, literal: Literal) -> LiteralId {
+        self.literals.intern(literal)
+    }
+
+    /// The id of a constant of another table.
+    pub(crate) fn intern_ref(&mut self, literal: &Literal) -> LiteralId {
+        self.literals.intern_ref(literal)
+    }
+
+    /// The constant behind an id.
+    #[inline]
+    pub fn get(&self, id: LiteralId) -> &Literal {
+        &self.literals[id]
+    }
+
+    /// The number of constants.
+    pub fn len(&self) -> usize {
+        self.literals.len()
+    }
+
+    /// Bytes held, with those of the constants themselves. Linear in the number of constants.
+    fn capacity_bytes(&self) -> usize {
+        let stored: usize = self.literals.iter().map(|(_, l)| l.stored_bytes()).sum();
+        self.literals.capacity_bytes() + stored
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.literals.len() == 0
+    }
+
+    /// So many constants are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.literals.frozen_len()
+    }
+
+    /// Ids and constants of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (LiteralId, &Literal)> {
+        self.literals.own()
+    }
+}
+
+impl Freeze for LiteralTable {
+    fn freeze(&mut self) {
+        self.literals.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.literals.thaw();
+    }
+
+    fn take_own(&mut self) -> LiteralTable {
+        LiteralTable { literals: self.literals.take_own() }
+    }
+}
+
+/// A global name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Global {
+    /// The name, without `@`.
+    pub name: NameId,
+    /// The function type, where it is known.
+    pub signature: Option<TypeId>,
+    /// What it resolves to.
+    pub target: GlobalTarget,
+}
+
+/// What a global name resolves to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum GlobalTarget {
+    /// A function with a body.
+    Definition(FunctionKey),
+    /// A function declared without a body.
+    Declaration(FunctionKey),
+    /// Nothing, yet or any more.
+    Missing,
+}
+
+impl GlobalTarget {
+    /// The function, defined or declared.
+    pub fn function(self) -> Option<FunctionKey> {
+        match self {
+            GlobalTarget::Definition(k) | GlobalTarget::Declaration(k) => Some(k),
+            GlobalTarget::Missing => None,
+        }
+    }
+}
+
+/// The global names of a module.
+#[derive(Clone, Default)]
+pub struct GlobalTable {
+    globals: LayeredArena<GlobalId, Global>,
+    /// The names of those that are frozen.
+    frozen_names: Option<Arc<FxHashMap<NameId, GlobalId>>>,
+    by_name: FxHashMap<NameId, GlobalId>,
+    /// What entries were before they were changed, while an edit of the module is open.
+    journal: Vec<(GlobalId, Global)>,
+    /// How long the journal was, and what the state of the table was, when each open edit began, outermost first.
+    edits: Vec<(usize, u64)>,
+    revisions: Revisions,
+    /// Whether this is an overlay, which has the stamp of what it lies over until it is changed.
+    overlay: bool,
+}
+
+impl GlobalTable {
+    /// The global of a name, made where it is not there.
+    pub fn intern(&mut self, name: NameId) -> GlobalId {
+        if let Some(&id) = self.frozen_names.as_ref().and_then(|names| names.get(&name)) {
+            return id;
+        }
+        *self
+            .by_name
+            .entry(name)
+            .or_insert_with(|| self.globals.push(Global { name, signature: None, target: GlobalTarget::Missing }))
+    }
+
+    /// The global of a name, if there is one.
+    pub fn find(&self, name: NameId) -> Option<GlobalId> {
+        let frozen = self.frozen_names.as_ref().and_then(|names| names.get(&name));
+        frozen.or_else(|| self.by_name.get(&name)).copied()
+    }
+
+    /// The global behind an id.
+    #[inline]
+    pub fn get(&self, id: GlobalId) -> &Global {
+        &self.globals[id]
+    }
+
+    /// The number of globals.
+    pub fn len(&self) -> usize {
+        self.globals.len()
+    }
+
+    fn capacity_bytes(&self) -> usize {
+        self.globals.capacity_bytes() + self.by_name.capacity() * size_of::<(NameId, GlobalId)>()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.globals.is_empty()
+    }
+
+    /// Ids and globals in the order in which they were first named.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (GlobalId, &Global)> + ExactSizeIterator {
+        self.globals.iter()
+    }
+
+    /// So many globals are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.globals.frozen_len()
+    }
+
+    /// Ids and globals of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (GlobalId, &Global)> {
+        self.globals.own()
+    }
+
+    /// The state that the table is in, names that were only added left out: another one after a signature, a target or a name was changed, and this one
+    /// again once that is rolled back.
+    pub fn stamp(&self) -> Stamp {
+        self.revisions.stamp()
+    }
+
+    /// One over what is frozen.
+    pub(crate) fn overlay(&self) -> GlobalTable {
+        GlobalTable { revisions: self.revisions.of_same(), overlay: true, ..self.clone() }
+    }
+
+    /// Changes the signature or the target of a global. Thaws the table.
+    pub(crate) fn update(&mut self, id: GlobalId, change: impl FnOnce(&mut Global)) {
+        let mut new = self.globals[id].clone();
+        change(&mut new);
+        if new != self.globals[id] {
+            self.thaw();
+            self.replace(id, new);
+        }
+    }
+
+    fn replace(&mut self, id: GlobalId, new: Global) {
+        let old = self.globals.own_mut(id).expect("the table is thawed before it is changed");
+        if *old == new {
+            return;
+        }
+        if old.name != new.name {
+            if self.by_name.get(&old.name) == Some(&id) {
+                self.by_name.remove(&old.name);
+            }
+            self.by_name.insert(new.name, id);
+        }
+        let old = std::mem::replace(old, new);
+        if std::mem::take(&mut self.overlay) {
+            self.revisions = Revisions::default();
+        }
+        self.revisions.bump();
+        if !self.edits.is_empty() {
+            self.journal.push((id, old));
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.edits.push((self.journal.len(), self.revisions.now()));
+    }
+
+    pub(crate) fn has_changes(&self) -> bool {
+        self.edits.last().is_some_and(|&(start, _)| self.journal.len() > start)
+    }
+
+    pub(crate) fn commit(&mut self) -> bool {
+        let changed = self.has_changes();
+        self.edits.pop();
+        if self.edits.is_empty() {
+            self.journal.clear();
+        }
+        changed
+    }
+
+    pub(crate) fn rollback(&mut self) {
+        let Some((start, revision)) = self.edits.pop() else { return };
+        self.thaw();
+        let mut undone = self.journal.split_off(start);
+        // What taking back overwrites is not noted.
+        let edits = std::mem::take(&mut self.edits);
+        while let Some((id, old)) = undone.pop() {
+            self.replace(id, old);
+        }
+        self.edits = edits;
+        self.revisions.back_to(revision);
+    }
+}
+
+impl Freeze for GlobalTable {
+    fn freeze(&mut self) {
+        if self.frozen_names.is_some() && self.by_name.is_empty() {
+            return;
+        }
+        self.thaw();
+        self.globals.freeze();
+        self.frozen_names = Some(Arc::new(std::mem::take(&mut self.by_name)));
+    }
+
+    fn thaw(&mut self) {
+        let Some(names) = self.frozen_names.take() else { return };
+        self.globals.thaw();
+        let new = std::mem::replace(&mut self.by_name, Arc::unwrap_or_clone(names));
+        self.by_name.extend(new);
+    }
+
+    fn take_own(&mut self) -> GlobalTable {
+        let (globals, by_name) = (self.globals.take_own(), std::mem::take(&mut self.by_name));
+        GlobalTable { globals, by_name, ..GlobalTable::default() }
+    }
+}

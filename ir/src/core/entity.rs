@@ -1,0 +1,378 @@
+//! Ids, the arenas that they index, and the side tables beside them.
+
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::ops::{Index, IndexMut};
+
+use crate::work;
+
+/// An index into an arena. `Option` of it takes no more room.
+pub trait EntityId: Copy + Eq + std::hash::Hash + std::fmt::Debug {
+    /// The id of the entry at `index`.
+    ///
+    /// # Panics
+    /// Past 2^32 - 2 entries.
+    fn from_index(index: usize) -> Self;
+    /// The position in the arena.
+    fn index(self) -> usize;
+}
+
+/// Turns a position into the representation of an id.
+pub(crate) fn id_repr(index: usize) -> NonZeroU32 {
+    u32::try_from(index + 1).ok().and_then(NonZeroU32::new).expect("an arena holds fewer than 2^32 - 1 entries")
+}
+
+macro_rules! entity_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, PartialEq, Eq, Hash)]
+        pub struct $name(std::num::NonZeroU32);
+
+        impl $crate::core::entity::EntityId for $name {
+            #[inline(always)]
+            fn from_index(index: usize) -> Self {
+                $name($crate::core::entity::id_repr(index))
+            }
+            #[inline(always)]
+            fn index(self) -> usize {
+                self.0.get() as usize - 1
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), $crate::core::entity::EntityId::index(*self))
+            }
+        }
+    };
+}
+
+entity_id!(
+    /// An expression of a body. A variable is an expression too, and its id is its use.
+    ExprId, "e");
+entity_id!(
+    /// The parameters, annotation and attributes of a `fn` in a body.
+    LambdaId, "lambda");
+entity_id!(
+    /// An interned string.
+    NameId, "name");
+entity_id!(
+    /// An interned type.
+    TypeId, "type");
+entity_id!(
+    /// An interned dimension.
+    DimId, "dim");
+entity_id!(
+    /// A symbolic dimension; it belongs to one global function.
+    SymbolId, "sym");
+entity_id!(
+    /// An interned attribute value.
+    AttrId, "attr");
+entity_id!(
+    /// An interned list of named attributes.
+    AttrsId, "attrs");
+entity_id!(
+    /// An interned constant tensor.
+    LiteralId, "literal");
+entity_id!(
+    /// A closed function that is the value of an attribute.
+    FunctionAttrId, "fnattr");
+entity_id!(
+    /// A global name with its signature. It resolves to a definition, a declaration or nothing.
+    GlobalId, "global");
+
+/// An operator: a row of the registry, or an opaque operator of the module.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct OpId(u16);
+
+impl OpId {
+    /// How many operators there can be.
+    pub const LIMIT: usize = u16::MAX as usize;
+
+    pub(crate) fn new(index: usize) -> Option<OpId> {
+        u16::try_from(index).ok().map(OpId)
+    }
+
+    /// The position in the table of operators.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Debug for OpId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "op{}", self.0)
+    }
+}
+
+/// An append-only vector indexed by an id.
+#[derive(Clone)]
+pub struct Arena<K, V> {
+    items: Vec<V>,
+    key: PhantomData<K>,
+}
+
+/// How many entries there are.
+impl<K, V> std::fmt::Debug for Arena<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arena").field("len", &self.items.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K: EntityId, V> Arena<K, V> {
+    /// An empty arena.
+    pub const fn new() -> Self {
+        Arena { items: Vec::new(), key: PhantomData }
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub fn push(&mut self, value: V) -> K {
+        work::tick();
+        let id = K::from_index(self.items.len());
+        self.items.push(value);
+        id
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The entry, if the id is of this arena.
+    pub fn get(&self, id: K) -> Option<&V> {
+        work::tick();
+        self.items.get(id.index())
+    }
+
+    /// Ids and entries in the order of appending.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
+        self.items.iter().enumerate().map(|(i, v)| (K::from_index(i), v))
+    }
+
+    /// The ids in the order of appending.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = K> + ExactSizeIterator + use<K, V> {
+        (0..self.items.len()).map(K::from_index)
+    }
+
+    /// The entries in the order of appending, for writing.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        work::tick_n(self.items.len());
+        self.items.iter_mut()
+    }
+
+    /// Makes room for `additional` entries.
+    pub fn reserve(&mut self, additional: usize) {
+        self.items.reserve(additional);
+    }
+
+    /// Makes room for just that many more entries.
+    pub fn reserve_exact(&mut self, additional: usize) {
+        self.items.reserve_exact(additional);
+    }
+
+    /// Gives up room for more than `len` entries that is not used.
+    pub(crate) fn shrink_to(&mut self, len: usize) {
+        self.items.shrink_to(len);
+    }
+
+    /// Bytes held.
+    pub fn capacity_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<V>()
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
+}
+
+impl<K: EntityId, V> Default for Arena<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: EntityId, V> Index<K> for Arena<K, V> {
+    type Output = V;
+    #[inline(always)]
+    fn index(&self, id: K) -> &V {
+        work::tick();
+        &self.items[id.index()]
+    }
+}
+
+impl<K: EntityId, V> IndexMut<K> for Arena<K, V> {
+    #[inline(always)]
+    fn index_mut(&mut self, id: K) -> &mut V {
+        work::tick();
+        &mut self.items[id.index()]
+    }
+}
+
+/// A value for every entry of an arena, dense, with a default for entries that nothing was stored for.
+///
+/// A table over the expressions of a body is made by [`Body::side_table`](crate::Body::side_table), and
+/// [`Body::check_table`](crate::Body::check_table) says whether it still belongs to the body: compaction renumbers.
+#[derive(Clone, Debug)]
+pub struct SideTable<K, V> {
+    items: Vec<V>,
+    default: V,
+    pub(crate) generation: u32,
+    key: PhantomData<K>,
+}
+
+impl<K: EntityId, V: Clone> SideTable<K, V> {
+    /// A table with room for `len` entries, all `default`.
+    pub fn new(len: usize, default: V) -> Self {
+        SideTable { items: vec![default.clone(); len], default, generation: 0, key: PhantomData }
+    }
+
+    /// Makes room for the entries with the indexes below `len`, which keep the default until something is stored for them.
+    pub(crate) fn reserve(&mut self, len: usize) {
+        self.items.reserve(len.saturating_sub(self.items.len()));
+    }
+
+    /// Stores a value, growing the table where the id is new.
+    #[inline]
+    pub fn set(&mut self, id: K, value: V) {
+        work::tick();
+        let i = id.index();
+        if i >= self.items.len() {
+            self.items.resize(i + 1, self.default.clone());
+        }
+        self.items[i] = value;
+    }
+
+    /// The value for writing, growing the table where the id is new.
+    #[inline]
+    pub fn get_mut(&mut self, id: K) -> &mut V {
+        work::tick();
+        let i = id.index();
+        if i >= self.items.len() {
+            self.items.resize(i + 1, self.default.clone());
+        }
+        &mut self.items[i]
+    }
+}
+
+impl<K: EntityId, V> Index<K> for SideTable<K, V> {
+    type Output = V;
+    #[inline(always)]
+    fn index(&self, id: K) -> &V {
+        work::tick();
+        self.items.get(id.index()).unwrap_or(&self.default)
+    }
+}
+
+/// Whether the values are the same for every id, those that are not in the table included, and of the same generation.
+impl<K: EntityId, V: PartialEq> PartialEq for SideTable<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        let common = self.items.len().min(other.items.len());
+        let mut rest = self.items[common..].iter().chain(&other.items[common..]);
+        self.generation == other.generation
+            && self.default == other.default
+            && self.items[..common] == other.items[..common]
+            && rest.all(|v| *v == self.default)
+    }
+}
+
+/// A set of entries of an arena: one bit each.
+#[derive(Clone, Debug)]
+pub struct IdSet<K> {
+    words: Vec<u64>,
+    key: PhantomData<K>,
+}
+
+/// Whether they hold the same entries.
+impl<K> PartialEq for IdSet<K> {
+    fn eq(&self, other: &Self) -> bool {
+        let common = self.words.len().min(other.words.len());
+        let mut rest = self.words[common..].iter().chain(&other.words[common..]);
+        self.words[..common] == other.words[..common] && rest.all(|w| *w == 0)
+    }
+}
+
+impl<K: EntityId> IdSet<K> {
+    /// An empty set with room for `len` entries; it grows when a later id is inserted.
+    pub fn with_capacity(len: usize) -> Self {
+        IdSet { words: vec![0; len.div_ceil(64)], key: PhantomData }
+    }
+
+    /// Inserts; whether it was not there before.
+    #[inline]
+    pub fn insert(&mut self, id: K) -> bool {
+        work::tick();
+        let (word, bit) = (id.index() / 64, 1u64 << (id.index() % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let fresh = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        fresh
+    }
+
+    /// Removes; whether it was there.
+    #[inline]
+    pub fn remove(&mut self, id: K) -> bool {
+        work::tick();
+        let (word, bit) = (id.index() / 64, 1u64 << (id.index() % 64));
+        match self.words.get_mut(word) {
+            Some(w) => {
+                let had = *w & bit != 0;
+                *w &= !bit;
+                had
+            }
+            None => false,
+        }
+    }
+
+    /// Whether it is in the set.
+    #[inline]
+    pub fn contains(&self, id: K) -> bool {
+        work::tick();
+        self.words.get(id.index() / 64).is_some_and(|w| w & (1u64 << (id.index() % 64)) != 0)
+    }
+
+    /// Removes everything, keeping the memory.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optional_id_takes_four_bytes() {
+        assert_eq!(size_of::<Option<ExprId>>(), 4);
+        assert_eq!(size_of::<ExprId>(), 4);
+    }
+
+    #[test]
+    fn a_side_table_has_a_default_and_grows() {
+        let mut t = SideTable::<ExprId, u8>::new(1, 7);
+        let far = ExprId::from_index(100);
+        assert_eq!(t[far], 7);
+        t.set(far, 1);
+        assert_eq!(t[far], 1);
+        assert_eq!(t[ExprId::from_index(50)], 7);
+    }
+
+    #[test]
+    fn an_id_set_inserts_once() {
+        let mut s = IdSet::with_capacity(0);
+        let id = ExprId::from_index(70);
+        assert!(s.insert(id));
+        assert!(!s.insert(id));
+        assert!(s.contains(id) && !s.contains(ExprId::from_index(6)));
+        assert!(s.remove(id) && !s.contains(id));
+    }
+}

@@ -1,0 +1,234 @@
+//! Expressions: 16 bytes each, all children by id.
+
+use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, TypeId};
+
+/// An expression.
+///
+/// When each is evaluated: a [`Let`](Expr::Let) evaluates its value once, then its body with the variable bound; an
+/// [`If`](Expr::If) evaluates its condition and then just one branch; a [`Lambda`](Expr::Lambda) evaluates to a closure and its body runs at each
+/// call; everything else evaluates its operands in order and then itself. A node that several others refer to is evaluated once
+/// in the innermost block that encloses its uses; only nodes that bind nothing may be shared that way.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub enum Expr {
+    /// A variable: the id of this node is the variable, wherever it is used. Bound by one Let, or as a parameter.
+    Var {
+        /// What it is called, if anything. Two variables may have one name.
+        name: Option<NameId>,
+        /// Whether it is visible only in its dataflow region.
+        flags: VarFlags,
+    },
+    /// A constant. One node a body for each.
+    Literal(LiteralId),
+    /// A global function. One node a body for each.
+    Global(GlobalId),
+    /// An operator as a value. One node a body for each.
+    Op(OpId),
+    /// `none`: an optional operand that is left out. One node a body.
+    None,
+    /// A call of an operator.
+    CallOp {
+        /// The operator.
+        op: OpId,
+        /// Its operands.
+        operands: OperandList,
+        /// Its attributes.
+        attrs: AttrsId,
+    },
+    /// A call of a function value.
+    Call {
+        /// The function, then the arguments.
+        operands: OperandList,
+        /// Attributes of the call.
+        attrs: AttrsId,
+    },
+    /// A tuple.
+    Tuple(OperandList),
+    /// A field of a tuple.
+    Proj {
+        /// The tuple.
+        tuple: ExprId,
+        /// Which field, from 0.
+        index: u32,
+    },
+    /// A link of a Let chain.
+    Let {
+        /// The variable that it binds.
+        var: VarId,
+        /// The value, which may be a chain itself (a block as a value).
+        value: ExprId,
+        /// The rest of the chain: another Let, or the tail.
+        body: ExprId,
+        /// Whether it is in a dataflow region.
+        flags: LetFlags,
+    },
+    /// A choice between two blocks.
+    If {
+        /// A rank-0 boolean tensor.
+        cond: ExprId,
+        /// The block where it is true.
+        then_block: ExprId,
+        /// The block where it is false.
+        else_block: ExprId,
+    },
+    /// A function value.
+    Lambda {
+        /// Parameters, annotation, attributes.
+        lambda: LambdaId,
+        /// Its block.
+        body: ExprId,
+    },
+}
+
+/// A variable: the id of a [`Expr::Var`] node.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+pub struct VarId(ExprId);
+
+impl VarId {
+    /// The variable behind the id of a [`Expr::Var`] node. [`Body::as_var`](crate::Body::as_var) checks that it is one.
+    #[inline(always)]
+    pub(crate) fn from_expr(id: ExprId) -> VarId {
+        VarId(id)
+    }
+
+    /// The variable as an expression: its use.
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn expr(self) -> ExprId {
+        self.0
+    }
+
+    /// The position in the arena of expressions.
+    ///
+    /// Cost: one entry.
+    pub fn index(self) -> usize {
+        self.0.index()
+    }
+}
+
+impl From<VarId> for ExprId {
+    #[inline(always)]
+    fn from(v: VarId) -> ExprId {
+        v.0
+    }
+}
+
+impl std::fmt::Debug for VarId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "v{}", self.0.index())
+    }
+}
+
+/// Flags of a variable.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
+pub struct VarFlags(u8);
+
+impl VarFlags {
+    /// An ordinary variable.
+    pub const PLAIN: VarFlags = VarFlags(0);
+    /// A variable that is visible only in its dataflow region.
+    pub const DATAFLOW: VarFlags = VarFlags(1);
+
+    /// Whether it is visible only in its dataflow region.
+    #[inline]
+    pub fn is_dataflow(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// Flags of a Let.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Hash)]
+pub struct LetFlags(u8);
+
+impl LetFlags {
+    /// Outside any region.
+    pub const PLAIN: LetFlags = LetFlags(0);
+    /// In a dataflow region, not its first.
+    pub const DATAFLOW: LetFlags = LetFlags(1);
+    /// The first of a dataflow region.
+    pub const REGION_START: LetFlags = LetFlags(3);
+
+    /// Whether it is in a dataflow region.
+    #[inline]
+    pub fn is_dataflow(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Whether a dataflow region starts with it.
+    #[inline]
+    pub fn starts_region(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+/// Operands in the pool of a body.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub struct OperandList {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+impl OperandList {
+    /// No operands.
+    pub const EMPTY: OperandList = OperandList { start: 0, len: 0 };
+
+    /// How many.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// What a `fn` says besides its block.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
+pub struct LambdaData {
+    /// Its parameters: variables, in the pool of the body.
+    pub params: OperandList,
+    /// The result type, where it is annotated.
+    pub ret: Option<TypeId>,
+    /// Its attributes.
+    pub attrs: AttrsId,
+}
+
+impl Expr {
+    /// Whether it is an atom: a variable, literal, global, operator or `none`.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn is_atom(&self) -> bool {
+        matches!(self, Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None)
+    }
+
+    /// Whether it owns blocks, binds variables or is a Let: what must have exactly one parent.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn binds(&self) -> bool {
+        matches!(self, Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. })
+    }
+
+    /// The operand list, if it is a call or a tuple.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn operand_list(&self) -> Option<OperandList> {
+        match *self {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => Some(operands),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_expression_takes_at_most_16_bytes() {
+        assert!(size_of::<super::Expr>() <= 16);
+        assert_eq!(size_of::<Option<super::VarId>>(), 4);
+    }
+}

@@ -1,0 +1,151 @@
+//! What can be said of the form of a whole module: the invariants that phases begin with.
+
+use crate::core::entity::ExprId;
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::core::module::Module;
+use crate::report::diagnostic::Diagnostic;
+use crate::text::extent::token_extent;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
+
+/// The attribute of functions that is their symbol for a linker. A function that has it is external, be it public or
+/// private ([`Function::is_external`]), and no other definition of the module has the same symbol.
+pub const GLOBAL_SYMBOL: &str = "global_symbol";
+
+/// Something that holds of every definition of a module, or does not.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Invariant {
+    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is shared.
+    ANormalForm,
+    /// No function holds a `fn`.
+    NoNestedFunctions,
+    /// There are no dataflow regions.
+    NoDataflowRegions,
+    /// Each function has a `global_symbol`.
+    GlobalSymbols,
+}
+
+impl Invariant {
+    /// All of them.
+    pub const ALL: &[Invariant] =
+        &[Invariant::ANormalForm, Invariant::NoNestedFunctions, Invariant::NoDataflowRegions, Invariant::GlobalSymbols];
+
+    /// As passes name it that need, establish or break it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Invariant::ANormalForm => "anf",
+            Invariant::NoNestedFunctions => "no-nested-functions",
+            Invariant::NoDataflowRegions => "no-dataflow",
+            Invariant::GlobalSymbols => "global-symbols",
+        }
+    }
+
+    /// What holds, in a line.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Invariant::ANormalForm => "every operand and condition is an atom, every value is one step",
+            Invariant::NoNestedFunctions => "no function holds a `fn`",
+            Invariant::NoDataflowRegions => "there are no dataflow regions",
+            Invariant::GlobalSymbols => "each function has the attribute `global_symbol`",
+        }
+    }
+
+    /// What does not hold of a function of which this does not.
+    fn broken(self) -> &'static str {
+        match self {
+            Invariant::ANormalForm => "the function is not in A-normal form",
+            Invariant::NoNestedFunctions => "the function holds a `fn`",
+            Invariant::NoDataflowRegions => "the function has a dataflow region",
+            Invariant::GlobalSymbols => "the function has no `global_symbol`",
+        }
+    }
+
+    /// The pass of the standard set that sees to it.
+    fn help(self) -> &'static str {
+        match self {
+            Invariant::ANormalForm => "run `ToANormalForm`",
+            Invariant::NoNestedFunctions => "run `LambdaLifting`",
+            Invariant::NoDataflowRegions => "run `ToNonDataflow`",
+            Invariant::GlobalSymbols => "run `AttachGlobalSymbol`",
+        }
+    }
+
+    /// Where a well-formed module breaks it: an error for each definition that does, in program order, about the first place in it. Empty if it holds. A
+    /// walk of the module.
+    pub fn violations(self, module: &Module) -> Vec<Diagnostic> {
+        let definitions = module.functions().map(|(_, f)| f).filter(|f| f.is_definition());
+        definitions.filter_map(|f| self.violation(module, f)).collect()
+    }
+
+    /// Where a definition of a module breaks it, if it does.
+    pub(crate) fn violation(self, module: &Module, function: &Function) -> Option<Diagnostic> {
+        let at = match self {
+            Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
+            Invariant::GlobalSymbols => Place { node: None, link: None },
+            in_body => in_body.first_breach(function)?,
+        };
+        let diagnostic = Diagnostic::error(self.broken()).with_help(self.help());
+        Some(at.name(module, function, diagnostic))
+    }
+
+    fn first_breach(self, function: &Function) -> Option<Place> {
+        let body = &function.body;
+        let mut links: Vec<ExprId> = Vec::new();
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Let(id) => links.push(id),
+                Step::Bound(_) => {
+                    links.pop();
+                }
+                _ => {}
+            }
+            let breach = match (self, step) {
+                (Invariant::ANormalForm, Step::Seen(id)) => Some(id),
+                (Invariant::ANormalForm, Step::Enter(id)) => match body.expr(id) {
+                    Expr::If { cond, .. } if body.expr(cond).is_atom() => None,
+                    Expr::Lambda { .. } => None,
+                    _ => Some(id),
+                },
+                (Invariant::ANormalForm, Step::EnterBlock(id, BlockKind::Value(_) | BlockKind::Operand(_))) => Some(id),
+                (Invariant::NoNestedFunctions, Step::Enter(id)) => {
+                    matches!(body.expr(id), Expr::Lambda { .. }).then_some(id)
+                }
+                (Invariant::NoDataflowRegions, Step::Let(id)) => {
+                    matches!(body.expr(id), Expr::Let { flags, .. } if flags.is_dataflow()).then_some(id)
+                }
+                _ => None,
+            };
+            if let Some(node) = breach {
+                return Some(Place { node: Some(node), link: links.last().copied() });
+            }
+        }
+        None
+    }
+}
+
+/// A place in a function.
+struct Place {
+    node: Option<ExprId>,
+    /// The innermost Let that it is in.
+    link: Option<ExprId>,
+}
+
+impl Place {
+    #[cold]
+    fn name(&self, module: &Module, function: &Function, mut diagnostic: Diagnostic) -> Diagnostic {
+        let body = &function.body;
+        if let Some(global) = function.global() {
+            diagnostic = diagnostic.in_function(module.cx.global_name(global));
+        }
+        if let Some(name) = self.link.and_then(|link| body.binding_name(&module.cx, link)) {
+            diagnostic = diagnostic.on_binding(name);
+        }
+        let start = self.node.and_then(|n| body.span(n)).or_else(|| self.link.and_then(|l| body.span(l)));
+        match (start, module.source()) {
+            (Some(start), Some(source)) => diagnostic.at(token_extent(source.text(), start as usize)),
+            (Some(start), None) => diagnostic.at(start as usize..start as usize + 1),
+            (None, _) => diagnostic,
+        }
+    }
+}

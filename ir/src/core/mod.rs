@@ -1,0 +1,12 @@
+//! Programs: ids, expressions, the bodies that hold them, functions, modules and the builder.
+
+pub(crate) mod entity;
+pub(crate) mod expr;
+pub(crate) mod body;
+pub(crate) mod function;
+pub(crate) mod context;
+pub(crate) mod module;
+pub(crate) mod builder;
+pub(crate) mod phase;
+pub(crate) mod invariant;
+pub(crate) mod translate;

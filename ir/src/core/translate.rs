@@ -1,0 +1,49 @@
+//! Giving a function other ids into the tables of a module: the one list of the places where it has some.
+
+use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId};
+use crate::core::expr::{Expr, LambdaData};
+use crate::core::function::Function;
+
+/// What the ids of the shared tables become.
+pub(crate) trait Translate {
+    fn name(&self, id: NameId) -> NameId;
+    fn ty(&self, id: TypeId) -> TypeId;
+    fn attrs(&self, id: AttrsId) -> AttrsId;
+    fn literal(&self, id: LiteralId) -> LiteralId;
+    fn global(&self, id: GlobalId) -> GlobalId;
+    fn op(&self, id: OpId) -> OpId;
+    fn symbol(&self, id: SymbolId) -> SymbolId;
+}
+
+/// A node with the ids that it has itself translated. Those of expressions stay.
+#[inline(always)]
+pub(crate) fn translate_expr(expr: Expr, tables: &impl Translate) -> Expr {
+    match expr {
+        Expr::Var { name, flags } => Expr::Var { name: name.map(|n| tables.name(n)), flags },
+        Expr::CallOp { op, operands, attrs } => {
+            Expr::CallOp { op: tables.op(op), operands, attrs: tables.attrs(attrs) }
+        }
+        Expr::Call { operands, attrs } => Expr::Call { operands, attrs: tables.attrs(attrs) },
+        Expr::Literal(l) => Expr::Literal(tables.literal(l)),
+        Expr::Global(g) => Expr::Global(tables.global(g)),
+        Expr::Op(op) => Expr::Op(tables.op(op)),
+        Expr::Tuple(_) | Expr::Proj { .. } | Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. } | Expr::None => {
+            expr
+        }
+    }
+}
+
+/// What a `fn` says besides its block, translated.
+pub(crate) fn translate_lambda(data: LambdaData, tables: &impl Translate) -> LambdaData {
+    let LambdaData { params, ret, attrs } = data;
+    LambdaData { params, ret: ret.map(|t| tables.ty(t)), attrs: tables.attrs(attrs) }
+}
+
+/// Translates what a function has besides its body.
+pub(crate) fn translate_head(function: &mut Function, tables: &impl Translate) {
+    let Function { global, visibility: _, ret, attrs, meta, body: _, kind: _, span: _ } = function;
+    *global = global.map(|g| tables.global(g));
+    *ret = ret.map(|t| tables.ty(t));
+    *attrs = tables.attrs(*attrs);
+    *meta = tables.attrs(*meta);
+}

@@ -1,0 +1,211 @@
+//! The door through which passes make and change expressions, with their types.
+
+use smallvec::SmallVec;
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, TypeId};
+use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
+use crate::infer::infer_expr;
+use crate::ops::op::TypeError;
+use crate::tables::literal::Literal;
+use crate::tables::value::AttrValue;
+
+/// A body with the tables that it refers to. Makes expressions whose types it infers, and rewrites links; while the body's journal is
+/// open all of it can be taken back.
+pub struct Editor<'a> {
+    /// The tables of the module.
+    pub cx: &'a mut Context,
+    /// The body.
+    pub body: &'a mut Body,
+}
+
+impl<'a> Editor<'a> {
+    /// An editor of a body.
+    ///
+    /// Cost: one node.
+    pub fn new(cx: &'a mut Context, body: &'a mut Body) -> Editor<'a> {
+        Editor { cx, body }
+    }
+
+    // ---- Atoms ----
+
+    /// A constant.
+    ///
+    /// Cost: one node.
+    pub fn literal(&mut self, literal: Literal) -> ExprId {
+        let id = self.cx.literals.intern(literal);
+        self.literal_id(id)
+    }
+
+    /// An interned constant.
+    ///
+    /// Cost: one node.
+    pub fn literal_id(&mut self, id: LiteralId) -> ExprId {
+        let ty = self.cx.literal_type(id);
+        self.body.literal(id, ty)
+    }
+
+    /// A global function. Its type is its signature, or the error type while that is not known.
+    ///
+    /// Cost: one node.
+    pub fn global(&mut self, global: GlobalId) -> ExprId {
+        let ty = self.cx.globals.get(global).signature.unwrap_or(self.cx.types.error());
+        self.body.global(global, ty)
+    }
+
+    /// An operator as a value.
+    ///
+    /// Cost: one node.
+    pub fn op_value(&mut self, op: OpId) -> ExprId {
+        let ty = self.cx.types.any();
+        self.body.op(op, ty)
+    }
+
+    /// `none`.
+    ///
+    /// Cost: one node.
+    pub fn none(&mut self) -> ExprId {
+        let ty = self.cx.types.any();
+        self.body.none(ty)
+    }
+
+    /// A new variable, bound by nothing yet.
+    ///
+    /// Cost: one node.
+    pub fn var(&mut self, name: Option<NameId>, flags: VarFlags, ty: TypeId) -> VarId {
+        self.body.push_var(name, flags, ty, None)
+    }
+
+    // ---- Calls and values ----
+
+    /// A call of an operator. The attributes are checked against its row.
+    ///
+    /// # Errors
+    /// If operands or attributes do not fit the operator.
+    pub fn call_op(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
+        let attrs = self.cx.check_op_attrs(op, attrs).map_err(|(e, _)| e)?;
+        let given = self.cx.given_operands(self.body, op, operands);
+        let list = self.body.push_operands(given);
+        self.push(Expr::CallOp { op, operands: list, attrs })
+    }
+
+    /// A call of the operator of a name, with attributes by name.
+    ///
+    /// Cost: one node.
+    ///
+    /// ```
+    /// # use anfora_ir::{DType, Editor, FunctionBuilder, Module, TypeError};
+    /// # let mut module = Module::new(anfora_ops::standard());
+    /// # let ty = module.cx.types.static_tensor(DType::Float32, &[2, 3]);
+    /// # let mut f = FunctionBuilder::new(&mut module, "main");
+    /// # let x = f.param("x", ty);
+    /// # let mut editor = f.editor();
+    /// let sum = editor.op("sum", &[x], &[("keepdims", true.into())])?;
+    /// let scaled = editor.op("multiply", &[x, sum], &[])?;
+    /// # assert_eq!(editor.body.ty(scaled), ty);
+    /// # Ok::<(), TypeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such operator, or operands or attributes do not fit it.
+    pub fn op(
+        &mut self,
+        name: &str,
+        operands: &[ExprId],
+        attributes: &[(&str, AttrValue)],
+    ) -> Result<ExprId, TypeError> {
+        let op = self.cx.ops.resolve(name)?;
+        let attributes: SmallVec<[(&str, AttrId); 4]> =
+            attributes.iter().map(|(name, value)| (*name, value.intern(self.cx))).collect();
+        let attrs = self.cx.named_attrs(&attributes);
+        self.call_op(op, operands, attrs)
+    }
+
+    /// A call of the operator of a name, without attributes.
+    ///
+    /// Cost: one node.
+    ///
+    /// # Errors
+    /// If there is no such operator, or operands do not fit it.
+    pub fn call_named(&mut self, op: &str, operands: &[ExprId]) -> Result<ExprId, TypeError> {
+        self.op(op, operands, &[])
+    }
+
+    /// A call of an operator of which nothing is known, with the type that it is said to have.
+    ///
+    /// Cost: one node.
+    pub fn call_opaque(&mut self, op: OpId, operands: &[ExprId], attrs: AttrsId, ty: TypeId) -> ExprId {
+        let list = self.body.push_operands(operands);
+        self.body.push(Expr::CallOp { op, operands: list, attrs }, ty, None)
+    }
+
+    /// A call of a function value.
+    ///
+    /// # Errors
+    /// If it is not a function, or the arguments do not fit.
+    pub fn call(&mut self, function: ExprId, arguments: &[ExprId], attrs: AttrsId) -> Result<ExprId, TypeError> {
+        let mut all: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len() + 1);
+        all.push(function);
+        all.extend_from_slice(arguments);
+        let operands = self.body.push_operands(&all);
+        self.push(Expr::Call { operands, attrs })
+    }
+
+    /// A tuple.
+    pub fn tuple(&mut self, fields: &[ExprId]) -> ExprId {
+        let list = self.body.push_operands(fields);
+        self.push(Expr::Tuple(list)).expect("every list of fields has a tuple type")
+    }
+
+    /// A field of a tuple.
+    ///
+    /// # Errors
+    /// If it is not a tuple, or has no such field.
+    pub fn proj(&mut self, tuple: ExprId, index: u32) -> Result<ExprId, TypeError> {
+        self.push(Expr::Proj { tuple, index })
+    }
+
+    /// A choice between two blocks.
+    ///
+    /// # Errors
+    /// If the condition is not a rank-0 bool tensor, or the blocks' types have nothing in common.
+    pub fn if_(&mut self, cond: ExprId, then_block: ExprId, else_block: ExprId) -> Result<ExprId, TypeError> {
+        self.push(Expr::If { cond, then_block, else_block })
+    }
+
+    /// A function value. Its parameters, annotation and attributes were made by [`Body::push_lambda`].
+    pub fn lambda(&mut self, lambda: LambdaId, block: ExprId) -> ExprId {
+        self.push(Expr::Lambda { lambda, body: block }).expect("a function type is made of any parts")
+    }
+
+    /// A link of a Let chain.
+    ///
+    /// Cost: one node.
+    pub fn let_(&mut self, var: VarId, value: ExprId, rest: ExprId, flags: LetFlags) -> ExprId {
+        let ty = self.cx.types.unit();
+        self.body.push(Expr::Let { var, value, body: rest, flags }, ty, None)
+    }
+
+    fn push(&mut self, expr: Expr) -> Result<ExprId, TypeError> {
+        let error = self.cx.types.error();
+        let id = self.body.push(expr, error, None);
+        let ty = infer_expr(self.cx, self.body, id)?;
+        self.body.set_type(id, ty);
+        Ok(id)
+    }
+
+    // ---- Rewriting ----
+
+    /// Infers the type of a node again and stores it; whether it is another than before. A more specific type then has to be passed on to the
+    /// users of the node: see [`retype`](crate::edit::retype::retype_from).
+    ///
+    /// # Errors
+    /// If its parts do not fit together any more.
+    pub fn refresh_type(&mut self, id: ExprId) -> Result<bool, TypeError> {
+        let ty = infer_expr(self.cx, self.body, id)?;
+        let changed = ty != self.body.ty(id);
+        self.body.set_type(id, ty);
+        Ok(changed)
+    }
+}

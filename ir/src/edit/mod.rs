@@ -1,0 +1,9 @@
+//! Changes of programs: the editor, the journal that takes edits back, stamps of states, and
+//! changes of types, signatures and whole functions.
+
+pub(crate) mod editor;
+pub(crate) mod journal;
+pub(crate) mod stamp;
+pub(crate) mod retype;
+pub(crate) mod signature;
+pub(crate) mod take_over;

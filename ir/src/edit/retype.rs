@@ -1,0 +1,167 @@
+//! Passing on types that became more specific.
+//!
+//! When a rewrite gives a value a more specific type, its users are inferred again in program order, and where a type stays as it was,
+//! nothing further is passed on.
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{ExprId, IdSet};
+use crate::core::expr::Expr;
+use crate::infer::infer_expr;
+use crate::ops::op::TypeError;
+use crate::walk::cursor::{Cursor, Step};
+
+/// Users that could not be typed again.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct RetypeError {
+    /// The expression whose parts do not fit together any more.
+    pub at: ExprId,
+    /// Why.
+    #[source]
+    pub error: TypeError,
+}
+
+/// Expressions whose types changed, to be passed on by one sweep.
+///
+/// ```
+/// # use anfora_ir::{Body, Context, ExprId, RetypeError, Retype};
+/// # fn rewrite(cx: &mut Context, body: &mut Body, value: ExprId) -> Result<usize, RetypeError> {
+/// let mut retype = Retype::new(body);
+/// // … `value` was overwritten, and its type set …
+/// retype.changed(value);
+/// retype.sweep(cx, body, body.root())
+/// # }
+/// ```
+pub struct Retype {
+    changed: IdSet<ExprId>,
+    any: bool,
+}
+
+impl Retype {
+    /// Nothing changed yet.
+    pub fn new(body: &Body) -> Retype {
+        Retype { changed: IdSet::with_capacity(body.len()), any: false }
+    }
+
+    /// Says that the type of an expression changed. That of a variable that a Let binds to it is changed by the sweep.
+    pub fn changed(&mut self, id: ExprId) {
+        self.any = true;
+        self.changed.insert(id);
+    }
+
+    /// Whether there is anything to pass on.
+    pub fn is_needed(&self) -> bool {
+        self.any
+    }
+
+    /// Infers again, in program order from `from` on (a Let, or the root of the body, with everything under it and after it in its chain), what
+    /// uses something that changed. Returns how many types it changed, and forgets what changed. Linear in the part that is
+    /// walked; an expression whose operands did not change costs a look at them.
+    ///
+    /// `from` has to be in a block that encloses every use of what changed: the root always is.
+    ///
+    /// # Errors
+    /// If the parts of a user do not fit together any more. The users before it have their new types.
+    pub fn sweep(&mut self, cx: &mut Context, body: &mut Body, from: ExprId) -> Result<usize, RetypeError> {
+        body.note_stop(None);
+        if !std::mem::take(&mut self.any) {
+            return Ok(0);
+        }
+        let mut count = 0;
+        let mut result = Ok(());
+        let mut cursor = Cursor::at(body, from);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Flat(id) | Step::Exit(id) if self.affects(body, id) => match infer_expr(cx, body, id) {
+                    Ok(ty) => {
+                        if ty != body.ty(id) {
+                            body.set_type(id, ty);
+                            self.changed.insert(id);
+                            count += 1;
+                        }
+                    }
+                    Err(error) => {
+                        body.note_stop(cursor.binding().or(Some(id)));
+                        result = Err(RetypeError { at: id, error });
+                        break;
+                    }
+                },
+                Step::Bound(id) => {
+                    let Expr::Let { var, value, .. } = body.expr(id) else { continue };
+                    let tail = body.tail(value);
+                    if self.changed.contains(tail) && body.ty(tail) != body.ty(var.expr()) {
+                        let ty = body.ty(tail);
+                        body.set_type(var.expr(), ty);
+                        self.changed.insert(var.expr());
+                        count += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.changed.clear();
+        result.map(|()| count)
+    }
+
+    /// Whether a part of an expression that its type follows from changed.
+    fn affects(&self, body: &Body, id: ExprId) -> bool {
+        let tail_changed = |block: ExprId| self.changed.contains(body.tail(block));
+        match body.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                body.operands(operands).iter().any(|&o| tail_changed(o))
+            }
+            Expr::Proj { tuple, .. } => tail_changed(tuple),
+            Expr::If { then_block, else_block, .. } => tail_changed(then_block) || tail_changed(else_block),
+            Expr::Lambda { lambda, body: block } => {
+                tail_changed(block) || body.lambda_params(lambda).any(|p| self.changed.contains(p.expr()))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Passes on that the type of one expression changed: a shorthand for a [`Retype`] with one change.
+///
+/// # Errors
+/// As [`Retype::sweep`].
+pub fn retype_from(cx: &mut Context, body: &mut Body, changed: ExprId, from: ExprId) -> Result<usize, RetypeError> {
+    let mut retype = Retype::new(body);
+    retype.changed(changed);
+    retype.sweep(cx, body, from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::entity::EntityId;
+    use crate::core::expr::{LetFlags, OperandList, VarFlags};
+    use crate::ops::op::OpRegistry;
+    use crate::tables::dtype::DType;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_more_specific_type_reaches_its_users_and_no_further() {
+        let mut cx = Context::new(Arc::new(OpRegistry::new()));
+        let mut body = Body::new(&cx.types);
+        let open = cx.types.unranked(DType::Float32);
+        let fixed = cx.types.static_tensor(DType::Float32, &[8]);
+        let x = body.push_var(None, VarFlags::PLAIN, open, None).expr();
+        let list = body.push_operands(&[x, x]);
+        let pair = cx.types.tuple(&[open, open]);
+        let tuple = body.push(Expr::Tuple(list), pair, None);
+        let p = body.push_var(None, VarFlags::PLAIN, pair, None);
+        let first = body.push(Expr::Proj { tuple: p.expr(), index: 0 }, open, None);
+        let unit = body.push(Expr::Tuple(OperandList::EMPTY), cx.types.unit(), None);
+        let q = body.push_var(None, VarFlags::PLAIN, cx.types.unit(), None);
+        let last = body.push(Expr::Let { var: q, value: unit, body: first, flags: LetFlags::PLAIN }, open, None);
+        let root = body.push(Expr::Let { var: p, value: tuple, body: last, flags: LetFlags::PLAIN }, open, None);
+        body.set_root(root);
+        body.set_type(x, fixed);
+        assert_eq!(retype_from(&mut cx, &mut body, x, root), Ok(3));
+        assert_eq!(body.type_of(root), fixed);
+        assert_eq!(body.ty(p.expr()), cx.types.tuple(&[fixed, fixed]));
+        assert_eq!(retype_from(&mut cx, &mut body, unit, root), Ok(0));
+        assert!(x.index() < root.index());
+    }
+}

@@ -1,0 +1,531 @@
+//! Changing signatures: parameters and results of functions, and with them all their calls.
+//!
+//! Every function that names a function knows its signature. [`change_signature`] adds, removes and
+//! reorders parameters and rewrites the calls. [`update_signatures`] is for functions whose
+//! parameters or blocks have other types than before. Both then type the callers again, and theirs,
+//! in the order of the call graph: a function is typed again after all that it names, and, where
+//! functions call each other in a circle, until nothing changes any more. An error leaves the
+//! module as it was.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::core::body::{Body, SharedEdits};
+use crate::core::context::Context;
+use crate::core::entity::{ExprId, GlobalId, TypeId};
+use crate::core::expr::{Expr, VarFlags, VarId};
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::edit::editor::Editor;
+use crate::edit::retype::{Retype, RetypeError};
+use crate::ops::op::TypeError;
+use crate::tables::literal::Literal;
+use crate::walk::call_graph::CallGraph;
+use crate::walk::cursor::{Cursor, Step};
+
+mod calls;
+mod error;
+mod symbols;
+
+pub use calls::calls_of;
+pub use error::SignatureError;
+
+use calls::{binding_name, by_attr, outdated_function_attrs};
+
+/// The number of rounds after which the types of mutually recursive functions count as unsettled.
+const MOST_ROUNDS: usize = 64;
+
+/// Makes the argument for a new parameter in one call: an atom that is visible there. It gets an
+/// editor of the calling function, and the call.
+type Argument<'a> = dyn FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a;
+
+/// A parameter that a function is to have, and what its calls pass.
+pub struct NewParameter<'a> {
+    name: String,
+    ty: TypeId,
+    argument: Box<Argument<'a>>,
+}
+
+impl std::fmt::Debug for NewParameter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewParameter").field("name", &self.name).field("ty", &self.ty).finish_non_exhaustive()
+    }
+}
+
+impl<'a> NewParameter<'a> {
+    /// One for which every call passes the same constant.
+    pub fn constant(name: impl Into<String>, ty: TypeId, value: Literal) -> NewParameter<'a> {
+        NewParameter::new(name, ty, move |editor, _| Ok(editor.literal(value.clone())))
+    }
+
+    /// One for which each call passes what the closure makes of the calling function and the call:
+    /// an atom that is visible there.
+    pub fn new(
+        name: impl Into<String>,
+        ty: TypeId,
+        argument: impl FnMut(&mut Editor<'_>, ExprId) -> Result<ExprId, TypeError> + 'a,
+    ) -> NewParameter<'a> {
+        NewParameter { name: name.into(), ty, argument: Box::new(argument) }
+    }
+}
+
+#[derive(Debug)]
+enum Slot<'a> {
+    Kept(usize),
+    Added(NewParameter<'a>),
+}
+
+/// The parameters and the stated result that a function is to have.
+///
+/// Without a word about parameters, these stay as they are. Else, each call of
+/// [`keep`](SignatureChange::keep) or [`append`](SignatureChange::append) says what the next one
+/// is, and what is not kept is taken away.
+#[derive(Debug, Default)]
+pub struct SignatureChange<'a> {
+    slots: Option<Vec<Slot<'a>>>,
+    result: Option<Option<TypeId>>,
+}
+
+impl<'a> SignatureChange<'a> {
+    /// The parameters as they are, and the result as it is stated.
+    pub fn new() -> SignatureChange<'a> {
+        SignatureChange::default()
+    }
+
+    /// Takes away all parameters that are not kept after this.
+    #[must_use]
+    pub fn no_parameters(mut self) -> SignatureChange<'a> {
+        self.slots = Some(Vec::new());
+        self
+    }
+
+    /// Next, the parameter that stands at this position before the change, from 0.
+    #[must_use]
+    pub fn keep(mut self, position: usize) -> SignatureChange<'a> {
+        self.slots.get_or_insert_default().push(Slot::Kept(position));
+        self
+    }
+
+    /// Next, the parameters that stand at these positions before the change. If there are no
+    /// positions, none are kept.
+    #[must_use]
+    pub fn keep_all(mut self, positions: impl IntoIterator<Item = usize>) -> SignatureChange<'a> {
+        self.slots.get_or_insert_default().extend(positions.into_iter().map(Slot::Kept));
+        self
+    }
+
+    /// Next, a new parameter.
+    #[must_use]
+    pub fn append(mut self, parameter: NewParameter<'a>) -> SignatureChange<'a> {
+        self.slots.get_or_insert_default().push(Slot::Added(parameter));
+        self
+    }
+
+    /// States the result type, or (`None`) lets it be the type of the block.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn result(mut self, ty: Option<TypeId>) -> SignatureChange<'a> {
+        self.result = Some(ty);
+        self
+    }
+}
+
+/// Returns true if these are other parameters, or in another order, than so many that a function
+/// has.
+fn reorders(slots: &[Slot<'_>], parameters: usize) -> bool {
+    let same = |(i, slot): (usize, &Slot<'_>)| matches!(slot, Slot::Kept(position) if *position == i);
+    slots.len() != parameters || !slots.iter().enumerate().all(same)
+}
+
+/// Changes the signature of one function: see [`change_signatures`]. Returns the variables of its
+/// parameters.
+///
+/// ```
+/// use anfora_ir::{DType, Literal, NewParameter, SignatureChange, Source, change_signature, parse_module};
+///
+/// let text = "def private @scale(%unused: bool, %x: Tensor[(n,), float32]) { %x }
+/// def @main(%c: bool, %x: Tensor[(8,), float32]) { let %y = @scale(%c, %x); %y }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let scale = module.find("scale").expect("it is defined");
+/// let ty = module.cx.types.scalar(DType::Float32);
+/// let by = NewParameter::constant("by", ty, Literal::scalar(2f32));
+/// change_signature(&mut module, scale, SignatureChange::new().keep(1).append(by))?;
+/// assert!(module.to_text().contains("@scale(%x, 2f)"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`change_signatures`].
+pub fn change_signature(
+    module: &mut Module,
+    key: FunctionKey,
+    change: SignatureChange<'_>,
+) -> Result<Vec<VarId>, SignatureError> {
+    change_signatures(module, vec![(key, change)]).map(|mut all| all.pop().unwrap_or_default())
+}
+
+/// Changes the signatures of functions, and returns the variables of their parameters.
+///
+/// Calls pass the arguments of the parameters that are kept, in their new order, and those that are
+/// made for new ones; what was passed for others stays where it is bound. Then the functions
+/// themselves, their callers, and the callers of these are typed again, as far as anything changes.
+/// Functions that have to keep their signature because somebody outside knows it (public ones) are
+/// changed like others.
+///
+/// Linear in the module, however many functions are changed at a time.
+///
+/// # Errors
+/// If a function is used other than by calling it, a parameter that is taken away is used (one that
+/// a Let binds by then is not a parameter) or alone binds a symbol that the function names, an
+/// argument cannot be made, or something does not fit together any more. The module is then as it
+/// was.
+pub fn change_signatures(
+    module: &mut Module,
+    changes: Vec<(FunctionKey, SignatureChange<'_>)>,
+) -> Result<Vec<Vec<VarId>>, SignatureError> {
+    as_one(module, |module| {
+        let keys: Vec<FunctionKey> = changes.iter().map(|&(key, _)| key).collect();
+        let (params, rewritten) = change_all(module, changes)?;
+        pass_on(module, &keys, rewritten, &mut |_, _, _| {})?;
+        Ok(params)
+    })
+}
+
+/// Gives functions whose parameters or blocks have other types than before the signatures that
+/// follow from these, and types their callers again, and theirs, as far as anything changes.
+/// Callers must have typed the given functions' own blocks; only their calls are typed again here.
+///
+/// Linear in what the module's functions name, the blocks of the functions that are given, and the
+/// bodies that are typed again.
+///
+/// # Errors
+/// If something does not fit together any more, functions that are values of attributes included.
+/// The module is then as it was before the call.
+pub fn update_signatures(module: &mut Module, keys: &[FunctionKey]) -> Result<(), SignatureError> {
+    update_signatures_with(module, keys, |_, _, _| {})
+}
+
+/// Does as [`update_signatures`], but where a block has a type that the result that its function
+/// states does not accept, first lets `fit` rewrite the block. It gets the stated type.
+///
+/// # Errors
+/// As [`update_signatures`]. The module is then as it was, what `fit` rewrote included.
+pub fn update_signatures_with(
+    module: &mut Module,
+    keys: &[FunctionKey],
+    mut fit: impl FnMut(&mut Context, &mut Body, TypeId),
+) -> Result<(), SignatureError> {
+    as_one(module, |module| pass_on(module, keys, Rewritten::default(), &mut fit))
+}
+
+/// Runs an edit of the module that is taken back if it fails.
+fn as_one<T>(
+    module: &mut Module,
+    edit: impl FnOnce(&mut Module) -> Result<T, SignatureError>,
+) -> Result<T, SignatureError> {
+    module.begin_edit();
+    let result = edit(module);
+    match result {
+        Ok(_) => {
+            module.commit();
+        }
+        Err(_) => module.rollback(),
+    }
+    result
+}
+
+// ---- Parameters ----
+
+/// The callees of the calls that have new arguments, by the functions that they are in.
+type Rewritten = FxHashMap<FunctionKey, Vec<ExprId>>;
+
+/// Gives functions their new parameters and results, and calls their new arguments. Returns the
+/// parameters.
+fn change_all(
+    module: &mut Module,
+    changes: Vec<(FunctionKey, SignatureChange<'_>)>,
+) -> Result<(Vec<Vec<VarId>>, Rewritten), SignatureError> {
+    let mut by_global: FxHashMap<GlobalId, usize> = FxHashMap::default();
+    let mut reordered = Vec::new();
+    let mut params = Vec::with_capacity(changes.len());
+    let mut slots: Vec<Vec<Slot<'_>>> = Vec::with_capacity(changes.len());
+    for (i, (key, change)) in changes.into_iter().enumerate() {
+        let name = module.get(key).map(|_| module.name(key).to_string()).unwrap_or_default();
+        let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
+        let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
+        if by_global.insert(global, i).is_some() {
+            return Err(SignatureError::NotAFunction);
+        }
+        if let Some(ret) = change.result {
+            function.ret = ret;
+        }
+        let states_parameters = change.slots.is_some();
+        let new = change.slots.unwrap_or_default();
+        if states_parameters && reorders(&new, function.body.params().len()) {
+            set_parameters(cx, function, &name, &new)?;
+            reordered.push(key);
+        }
+        params.push(function.body.params().to_vec());
+        slots.push(new);
+    }
+    let mut rewritten = Rewritten::default();
+    for (key, calls) in calls_of(module, &reordered)? {
+        let name = module.name(key).to_string();
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        let mut editor = Editor::new(cx, &mut function.body);
+        for call in calls {
+            let Expr::Call { operands, attrs } = editor.body.expr(call) else { continue };
+            let old: Vec<ExprId> = editor.body.operands(operands).to_vec();
+            let Expr::Global(global) = editor.body.expr(old[0]) else { continue };
+            let Some(&change) = by_global.get(&global) else { continue };
+            let mut new = vec![old[0]];
+            for slot in &mut slots[change] {
+                new.push(match slot {
+                    Slot::Kept(position) => match old.get(*position + 1) {
+                        Some(&argument) => argument,
+                        None => continue,
+                    },
+                    Slot::Added(parameter) => {
+                        let made = (parameter.argument)(&mut editor, call);
+                        made.and_then(|made| check_argument(&parameter.name, &editor, made)).map_err(|error| {
+                            let at = binding_of(editor.body, call);
+                            SignatureError::Mistyped {
+                                name: name.clone(),
+                                binding: at.and_then(|at| binding_name(editor.cx, editor.body, at)),
+                                error: error.into(),
+                            }
+                        })?
+                    }
+                });
+            }
+            let operands = editor.body.push_operands(&new);
+            // A call that is shared gets its arguments for all its uses.
+            let before = editor.body.shared_edits(SharedEdits::Meant);
+            editor.body.set_expr(call, Expr::Call { operands, attrs });
+            editor.body.shared_edits(before);
+            rewritten.entry(key).or_default().push(old[0]);
+        }
+    }
+    Ok((params, rewritten))
+}
+
+/// Checks that what a closure made for a new parameter can be passed.
+fn check_argument(parameter: &str, editor: &Editor<'_>, made: ExprId) -> Result<ExprId, TypeError> {
+    if editor.body.expr(made).is_atom() {
+        return Ok(made);
+    }
+    let message = format!("the argument that is made for the new parameter `%{parameter}` is not an atom");
+    Err(TypeError::new(message).with_help("bind it before the call, and pass the variable"))
+}
+
+/// Returns the innermost Let that a node is in. Linear: for errors.
+#[cold]
+fn binding_of(body: &Body, node: ExprId) -> Option<ExprId> {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if matches!(step, Step::Flat(id) | Step::Enter(id) if id == node) {
+            return cursor.binding();
+        }
+    }
+    None
+}
+
+/// Gives a function its new parameters.
+fn set_parameters(
+    cx: &mut Context,
+    function: &mut Function,
+    name: &str,
+    slots: &[Slot<'_>],
+) -> Result<(), SignatureError> {
+    let body = &mut function.body;
+    let old = body.params().to_vec();
+    let mut left: FxHashSet<VarId> = old.iter().copied().collect();
+    let mut new = Vec::with_capacity(slots.len());
+    for slot in slots {
+        new.push(match slot {
+            &Slot::Kept(position) => match old.get(position) {
+                Some(var) if left.remove(var) => *var,
+                _ => {
+                    return Err(SignatureError::NoParameter { name: name.to_string(), position, count: old.len() });
+                }
+            },
+            Slot::Added(parameter) => {
+                let id = cx.names.intern(&parameter.name);
+                let named = (!parameter.name.is_empty()).then_some(id);
+                body.push_var(named, VarFlags::PLAIN, parameter.ty, None)
+            }
+        });
+    }
+    if let Some((var, at)) = first_use(body, &left) {
+        return Err(SignatureError::ParameterUsed {
+            name: name.to_string(),
+            parameter: body.var_name(var).map_or_else(String::new, |n| cx.names.get(n).to_string()),
+            binding: at.and_then(|at| binding_name(cx, body, at)),
+        });
+    }
+    body.set_params(new);
+    match symbols::not_bound(cx, function, &old) {
+        None => Ok(()),
+        Some((symbol, at)) => Err(SignatureError::SymbolNotBound {
+            name: name.to_string(),
+            symbol: cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
+            binding: at.and_then(|at| binding_name(cx, &function.body, at)),
+        }),
+    }
+}
+
+/// The first use of variables that the body does not bind itself, and the Let that it is at.
+/// Linear.
+fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<ExprId>)> {
+    if vars.is_empty() {
+        return None;
+    }
+    let mut left = vars.clone();
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        if let Step::Let(id) = step
+            && let Expr::Let { var, .. } = body.expr(id)
+        {
+            left.remove(&var);
+        }
+    }
+    let used = |id: ExprId| body.as_var(id).filter(|var| left.contains(var));
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let found = match step {
+            Step::Atom(id) => used(id),
+            Step::Flat(id) => match body.expr(id) {
+                Expr::Proj { tuple, .. } => used(tuple),
+                _ => body.operands_of(id).iter().find_map(|&o| used(o)),
+            },
+            _ => None,
+        };
+        // Asked once: it takes time in the depth.
+        if let Some(var) = found {
+            return Some((var, cursor.binding()));
+        }
+    }
+    None
+}
+
+// ---- Types ----
+
+/// Rewrites a block whose type a stated result type does not accept.
+type Fit<'a> = dyn FnMut(&mut Context, &mut Body, TypeId) + 'a;
+
+/// Sets the signatures of functions, and types again whom that concerns, and the calls that have
+/// new arguments.
+fn pass_on(
+    module: &mut Module,
+    keys: &[FunctionKey],
+    mut rewritten: Rewritten,
+    fit: &mut Fit<'_>,
+) -> Result<(), SignatureError> {
+    for &key in keys {
+        set_signature(module, key, fit)?;
+    }
+    let order = module.order().to_vec();
+    let graph = CallGraph::of(module, &order);
+    let components = graph.components();
+    for component in components.iter() {
+        let mut rounds = 0;
+        loop {
+            let mut again = false;
+            for &i in component {
+                let key = order[i as usize];
+                if retype_calls(module, key, &rewritten.remove(&key).unwrap_or_default())? {
+                    again |= set_signature(module, key, fit)?;
+                }
+            }
+            let Some(&first) = component.first().filter(|&&i| again && components.is_cyclic(i)) else { break };
+            rounds += 1;
+            if rounds > MOST_ROUNDS {
+                return Err(SignatureError::Unsettled { name: module.name(order[first as usize]).to_string() });
+            }
+        }
+    }
+    retype_function_attrs(module)
+}
+
+/// Gives the functions in attributes the signatures that they name, as far as these fit them.
+fn retype_function_attrs(module: &mut Module) -> Result<(), SignatureError> {
+    for (id, global) in outdated_function_attrs(module) {
+        let mut function = Function::clone(&module.cx.function_attrs[id]);
+        let (cx, body) = (&mut module.cx, &mut function.body);
+        let typed = use_signatures(cx, body, &[]);
+        let found = body.type_of(body.root());
+        if typed.is_err() || function.ret.is_some_and(|stated| !cx.types.accepts(stated, found)) {
+            return Err(by_attr(module, global));
+        }
+        module.set_function_attr(id, function);
+    }
+    Ok(())
+}
+
+/// Gives a function's name the signature that its parameters and its stated result, or its block,
+/// have; whether that is another than before.
+fn set_signature(module: &mut Module, key: FunctionKey, fit: &mut Fit<'_>) -> Result<bool, SignatureError> {
+    let Some((function, cx)) = module.get_mut(key) else { return Err(SignatureError::NotAFunction) };
+    let Some(global) = function.global() else { return Err(SignatureError::NotAFunction) };
+    let is_definition = function.is_definition();
+    let body = &mut function.body;
+    let mut found = is_definition.then(|| body.type_of(body.root()));
+    if let (Some(stated), Some(ty)) = (function.ret, found)
+        && !cx.types.accepts(stated, ty)
+    {
+        fit(cx, body, stated);
+        found = Some(body.type_of(body.root()));
+    }
+    let ret = match (function.ret, found) {
+        (Some(stated), Some(found)) if stated != found && !cx.types.accepts(stated, found) => {
+            return Err(SignatureError::Result {
+                name: cx.global_name(global).to_string(),
+                stated: cx.type_text(stated),
+                found: cx.type_text(found),
+            });
+        }
+        (Some(ret), _) | (None, Some(ret)) => ret,
+        (None, None) => cx.types.unit(),
+    };
+    let signature = function.signature(cx, ret);
+    if cx.globals.get(global).signature == Some(signature) {
+        return Ok(false);
+    }
+    module.set_signature(global, signature);
+    Ok(true)
+}
+
+/// Gives a body's uses of globals the signatures that these have, and types what uses them, and the
+/// calls of the callees that are given. Returns false if there was nothing to do.
+fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Result<bool, SignatureError> {
+    let Some((function, cx)) = module.get_mut(key) else { return Ok(false) };
+    let body = &mut function.body;
+    match use_signatures(cx, body, callees) {
+        Ok(any) => Ok(any),
+        Err(failed) => Err(SignatureError::Mistyped {
+            binding: body.stop().and_then(|at| binding_name(cx, body, at)),
+            error: failed.error.into(),
+            name: module.name(key).to_string(),
+        }),
+    }
+}
+
+fn use_signatures(cx: &mut Context, body: &mut Body, callees: &[ExprId]) -> Result<bool, RetypeError> {
+    let mut retype = Retype::new(body);
+    for &callee in callees {
+        retype.changed(callee);
+    }
+    for (leaf, global) in body.global_leaves() {
+        if let Some(signature) = cx.globals.get(global).signature
+            && signature != body.ty(leaf)
+        {
+            body.set_type(leaf, signature);
+            retype.changed(leaf);
+        }
+    }
+    if !retype.is_needed() {
+        return Ok(false);
+    }
+    let root = body.root();
+    retype.sweep(cx, body, root).map(|_| true)
+}

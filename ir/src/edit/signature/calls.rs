@@ -1,0 +1,197 @@
+//! Where functions are called, and where they are used otherwise.
+
+use rustc_hash::FxHashSet;
+
+use super::SignatureError;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, ExprId, FunctionAttrId, GlobalId};
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::tables::attrs::Attr;
+use crate::walk::cursor::{Cursor, Step};
+
+/// The calls of functions, by the functions that they are in, in program order.
+///
+/// # Errors
+/// If one of the functions is used other than by calling it: its signature cannot change then.
+pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKey, Vec<ExprId>)>, SignatureError> {
+    let globals: FxHashSet<GlobalId> =
+        keys.iter().filter_map(|&key| module.get(key)).filter_map(Function::global).collect();
+    if let Some(global) = used_by_attrs(module, &globals) {
+        return Err(by_attr(module, global));
+    }
+    let mut all = Vec::new();
+    for (key, function) in module.functions() {
+        let leaves: FxHashSet<ExprId> =
+            function.body.global_leaves().into_iter().filter(|(_, g)| globals.contains(g)).map(|(id, _)| id).collect();
+        if leaves.is_empty() {
+            continue;
+        }
+        let calls = calls_in(&function.body, &leaves).map_err(|Value { leaf, at }| SignatureError::UsedAsValue {
+            name: match function.body.expr(leaf) {
+                Expr::Global(global) => module.cx.global_name(global).to_string(),
+                _ => String::new(),
+            },
+            function: Some(module.name(key).to_string()),
+            binding: at.and_then(|at| binding_name(&module.cx, &function.body, at)),
+        })?;
+        if !calls.is_empty() {
+            all.push((key, calls));
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the error of a function that an attribute names.
+pub(super) fn by_attr(module: &Module, global: GlobalId) -> SignatureError {
+    SignatureError::UsedAsValue { name: module.cx.global_name(global).to_string(), function: None, binding: None }
+}
+
+/// Returns a global of `globals` that an attribute of the program names. Attributes that were
+/// interned and are used no longer do not count, nor does metadata.
+fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<GlobalId> {
+    let cx = &module.cx;
+    let named_by = |attr: &Attr| match attr {
+        Attr::Global(global) => Some(*global).filter(|global| globals.contains(global)),
+        Attr::Function(f) => {
+            let leaves = cx.function_attrs[*f].body.global_leaves();
+            leaves.into_iter().map(|(_, global)| global).find(|global| globals.contains(global))
+        }
+        _ => None,
+    };
+    // Mostly none of the attributes that there ever were names one.
+    cx.attrs.iter().find_map(|(_, attr)| named_by(attr))?;
+    let mut found = None;
+    for_each_attr(module, attr_lists(module), |attr| {
+        found = found.or_else(|| named_by(attr));
+    });
+    found
+}
+
+/// Returns the functions in attributes of the program, and in metadata of its functions, that name a
+/// function with another signature than it has: with that function.
+pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, GlobalId)> {
+    let cx = &module.cx;
+    let outdated = |f: &Function| {
+        let is_outdated = |&(leaf, global): &(ExprId, GlobalId)| {
+            cx.globals.get(global).signature.is_some_and(|signature| signature != f.body.ty(leaf))
+        };
+        f.body.global_leaves().into_iter().find(is_outdated).map(|(_, global)| global)
+    };
+    let mut found = Vec::new();
+    // Mostly there is none at all.
+    if cx.function_attrs.iter().all(|(_, f)| outdated(f).is_none()) {
+        return found;
+    }
+    let mut lists = attr_lists(module);
+    lists.extend(module.functions().map(|(_, function)| function.meta));
+    for_each_attr(module, lists, |attr| {
+        if let Attr::Function(f) = attr {
+            found.extend(outdated(&cx.function_attrs[*f]).map(|global| (*f, global)));
+        }
+    });
+    found
+}
+
+/// Returns the attributes of a module, of its functions, and of what is in these.
+fn attr_lists(module: &Module) -> Vec<AttrsId> {
+    let mut lists: Vec<AttrsId> = vec![module.attrs()];
+    for (_, function) in module.functions() {
+        lists.push(function.attrs);
+        attrs_in(&function.body, &mut lists);
+    }
+    lists
+}
+
+/// Calls `visit` with the values of attributes and of those of functions that are among them, each
+/// once.
+fn for_each_attr(module: &Module, mut lists: Vec<AttrsId>, mut visit: impl FnMut(&Attr)) {
+    let cx = &module.cx;
+    let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
+    let mut seen: FxHashSet<AttrId> = FxHashSet::default();
+    while let Some(list) = lists.pop() {
+        if !seen_lists.insert(list) {
+            continue;
+        }
+        let mut values: Vec<AttrId> = cx.attrs.list(list).iter().map(|&(_, value)| value).collect();
+        while let Some(value) = values.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let attr = cx.attrs.get(value);
+            visit(attr);
+            match attr {
+                Attr::List(items) => values.extend(items.iter()),
+                Attr::Function(f) => {
+                    let function = &cx.function_attrs[*f];
+                    lists.push(function.attrs);
+                    attrs_in(&function.body, &mut lists);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Adds the attributes of the calls and `fn`s of a body that are part of the program.
+fn attrs_in(body: &Body, lists: &mut Vec<AttrsId>) {
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let (Step::Flat(id) | Step::Enter(id)) = step else { continue };
+        match body.expr(id) {
+            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
+            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
+            _ => {}
+        }
+    }
+}
+
+/// A use of a global that is no call of it, and the Let that it is at.
+struct Value {
+    leaf: ExprId,
+    at: Option<ExprId>,
+}
+
+/// The calls of these leaves in a body.
+fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Value> {
+    let mut calls: Vec<ExprId> = Vec::new();
+    // Right after a call is entered, its callee.
+    let mut callee = false;
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        let is_callee = std::mem::take(&mut callee);
+        match step {
+            Step::Atom(id) if !is_callee && leaves.contains(&id) => {
+                return Err(Value { leaf: id, at: cursor.binding() });
+            }
+            Step::Flat(id) | Step::Enter(id) => {
+                let operands = body.operands_of(id);
+                let calls_one = matches!(body.expr(id), Expr::Call { .. })
+                    && operands.first().is_some_and(|callee| leaves.contains(callee));
+                if calls_one {
+                    calls.push(id);
+                }
+                callee = calls_one && matches!(step, Step::Enter(_));
+                if let Step::Flat(_) = step {
+                    let mut others = operands.iter().skip(usize::from(calls_one)).copied();
+                    let projected = match body.expr(id) {
+                        Expr::Proj { tuple, .. } => Some(tuple),
+                        _ => None,
+                    };
+                    if let Some(leaf) = others.find(|o| leaves.contains(o)).or(projected.filter(|o| leaves.contains(o)))
+                    {
+                        return Err(Value { leaf, at: cursor.binding() });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(calls)
+}
+
+pub(super) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
+    body.binding_name(cx, at).map(str::to_string)
+}

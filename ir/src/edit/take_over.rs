@@ -1,0 +1,248 @@
+//! Taking functions over from another module.
+//!
+//! The tables of two modules have nothing in common, so everything that a function names is made
+//! anew in the tables of the module that takes it: names, types, dimensions, attributes, constants,
+//! operators and globals. [`TakeOver`] does that for what is reached from the function, parts
+//! before the wholes that they are in, from an explicit stack; then the function is translated in
+//! one sweep over its arenas.
+
+mod tables;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::compact::compact_body;
+use crate::core::body::Body;
+use crate::core::context::GlobalTarget;
+use crate::core::entity::{GlobalId, TypeId};
+use crate::core::function::{Function, FunctionKind};
+use crate::core::module::{FunctionKey, Head, Module};
+use crate::ops::op::TypeError;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
+use tables::TakeOver;
+
+/// Why a function was not taken over from another module. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TakeOverError {
+    /// The other module does not have the function.
+    #[error("the other module has no such function")]
+    NoFunction,
+    /// The module has a function of that name.
+    #[error("`@{0}` is defined already")]
+    Duplicate(String),
+    /// The function calls an operator that the module does not know.
+    #[error(transparent)]
+    Operator(#[from] TypeError),
+    /// The function names another one that has another type in this module.
+    #[error("{}", signature_message(function, global))]
+    Signature {
+        /// The function that is taken over.
+        function: String,
+        /// The other function; the same, if the module names one of that name with another type.
+        global: String,
+    },
+}
+
+fn signature_message(function: &str, global: &str) -> String {
+    match function == global {
+        true => format!("this module names `@{function}` with another type"),
+        false => format!("`@{global}`, which `@{function}` names, has another type in this module"),
+    }
+}
+
+impl IntoDiagnostics for TakeOverError {
+    fn into_diagnostics(self) -> Diagnostics {
+        let diagnostic = Diagnostic::from_error(&self);
+        match self {
+            TakeOverError::Operator(error) => error.into_diagnostics(),
+            TakeOverError::Signature { function, .. } => diagnostic.in_function(function).into(),
+            TakeOverError::NoFunction | TakeOverError::Duplicate(_) => diagnostic.into(),
+        }
+    }
+}
+
+impl Module {
+    /// Takes a function over from another module, under a name, to the end of the program:
+    /// parameters, block, result type, attributes, metadata and visibility. Symbolic dimensions
+    /// become new ones of the same names. Positions in the source are kept only if both modules
+    /// were parsed from the same text.
+    ///
+    /// A mention of another function becomes a mention of the function of the same name in this
+    /// module. If this module has none, the verifier says so until one of that name is added, for
+    /// instance taken over too. A mention of the function itself follows it.
+    ///
+    /// Takes time linear in the function and in what its types and attributes say, and constant
+    /// stack.
+    ///
+    /// # Errors
+    /// If the other module does not have the function, this one has a function of the name, or does
+    /// not know one of its operators, or has another type for a function that it names, or for the
+    /// name itself where a function of this module names it.
+    ///
+    /// ```
+    /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+    /// # use std::sync::Arc;
+    /// let mut library = Module::new(Arc::new(OpRegistry::new()));
+    /// let unit = library.cx.types.unit();
+    /// let mut f = FunctionBuilder::new(&mut library, "twice");
+    /// let x = f.param("x", unit);
+    /// let pair = f.tuple(&[x, x]);
+    /// let twice = f.finish(pair).unwrap();
+    ///
+    /// let mut module = Module::new(Arc::new(OpRegistry::new()));
+    /// module.take_function(&library, twice, "pair")?;
+    /// assert_eq!(module.to_string(), "def @pair(%x: ()) -> ((), ()) {\n  (%x, %x)\n}\n");
+    /// # Ok::<(), anfora_ir::TakeOverError>(())
+    /// ```
+    pub fn take_function(&mut self, from: &Module, key: FunctionKey, name: &str) -> Result<FunctionKey, TakeOverError> {
+        let source = from.get(key).ok_or(TakeOverError::NoFunction)?;
+        if self.cx.find_global(name).is_some_and(|g| self.cx.globals.get(g).target != GlobalTarget::Missing) {
+            return Err(TakeOverError::Duplicate(name.to_string()));
+        }
+        let global = self.cx.global(name);
+        let mut take_over = TakeOver::new(from, self.has_source_of(from));
+        take_over.globals.extend(source.global().map(|own| (own, global)));
+        let function = take_over.function(&mut self.cx, source)?;
+        let signatures = std::mem::take(&mut take_over.signatures);
+        for &(other, signature) in &signatures {
+            let known = self.cx.globals.get(other).signature;
+            if other != global && known.is_some_and(|known| known != signature) {
+                let (function, global) = (name.to_string(), self.cx.global_name(other).to_string());
+                return Err(TakeOverError::Signature { function, global });
+            }
+        }
+        let own = source.global().and_then(|own| from.cx.globals.get(own).signature);
+        let own = match own {
+            Some(signature) => take_over.take_type(&mut self.cx, signature)?,
+            None => function.signature(&mut self.cx, function.result_type()),
+        };
+        if self.names_with_other_type(global, own) {
+            let name = name.to_string();
+            return Err(TakeOverError::Signature { function: name.clone(), global: name });
+        }
+        let key = self.add(global, function).map_err(|_| TakeOverError::Duplicate(name.to_string()))?;
+        for (other, signature) in signatures {
+            if self.cx.globals.get(other).signature.is_none() {
+                self.set_signature(other, signature);
+            }
+        }
+        self.set_signature(global, own);
+        Ok(key)
+    }
+
+    /// Returns true if a function names a global with another type than `signature`.
+    fn names_with_other_type(&self, global: GlobalId, signature: TypeId) -> bool {
+        let is_other = |body: &Body| {
+            let mut leaves = body.global_leaves().into_iter();
+            leaves.any(|(leaf, g)| g == global && body.ty(leaf) != signature)
+        };
+        let is_known = self.cx.globals.get(global).signature.is_some_and(|known| known != signature);
+        // What nothing links to may be left over from a function that is gone.
+        is_known && self.functions().any(|(_, f)| is_other(&f.body) && is_other(&compacted(&f.body)))
+    }
+
+    /// Makes this module say what another one says: functions, their order, signatures and the
+    /// attributes of the module. A function of the same name keeps its key. It is left alone if it
+    /// differs only in source positions, node ids, or whether its result type is stated. So an open
+    /// edit holds changes only where the modules differ, and can be rolled back. The text that this
+    /// module was parsed from is kept; functions that come from another text have no positions in
+    /// it.
+    ///
+    /// Takes time and memory linear in both modules, and constant stack.
+    ///
+    /// # Errors
+    /// If this module does not know an operator that the other one calls.
+    pub fn replace_with(&mut self, other: &Module) -> Result<(), TakeOverError> {
+        let mut take_over = TakeOver::new(other, self.has_source_of(other));
+        take_over.know_functions(&self.cx);
+        // Everything that can fail comes first.
+        let mut taken: Vec<(GlobalId, Function)> = Vec::with_capacity(other.order().len());
+        for (key, function) in other.functions() {
+            let global = self.cx.global(other.name(key));
+            if let Some(present) = self.cx.globals.get(global).target.function().and_then(|k| self.get(k)) {
+                take_over.share_symbols(&self.cx, present, function);
+            }
+            let function = take_over.function(&mut self.cx, function)?;
+            taken.push((global, function));
+        }
+        let attrs = take_over.take_list(&mut self.cx, other.attrs())?;
+        for (id, global) in other.cx.globals.iter() {
+            if let (Some(signature), true) = (global.signature, global.target.function().is_some()) {
+                take_over.take_global(&mut self.cx, id);
+                let signature = take_over.take_type(&mut self.cx, signature)?;
+                let id = take_over.globals[&id];
+                take_over.signatures.push((id, signature));
+            }
+        }
+        let staying: FxHashSet<GlobalId> = taken.iter().map(|(global, _)| *global).collect();
+        let gone = self.functions().filter(|(_, f)| f.global().is_none_or(|g| !staying.contains(&g)));
+        let gone: Vec<FunctionKey> = gone.map(|(key, _)| key).collect();
+        if !gone.is_empty() {
+            self.remove(&gone);
+        }
+        let mut order = Vec::with_capacity(taken.len());
+        for (global, function) in taken {
+            let present = self.cx.globals.get(global).target.function();
+            match present {
+                Some(key) => {
+                    self.replace_function(key, global, function);
+                    order.push(key);
+                }
+                None => {
+                    let added = self.add(global, function);
+                    order.push(added.expect("no function of the module has the name"));
+                }
+            }
+        }
+        if self.order() != order {
+            self.set_order(order);
+        }
+        for (global, signature) in take_over.signatures {
+            self.set_signature(global, signature);
+        }
+        self.set_attrs(attrs);
+        Ok(())
+    }
+
+    fn has_source_of(&self, other: &Module) -> bool {
+        match (self.source(), other.source()) {
+            (Some(own), Some(theirs)) => Arc::ptr_eq(own, theirs),
+            _ => false,
+        }
+    }
+
+    /// Gives a function the head and the body of another one, unless they are the same.
+    fn replace_function(&mut self, key: FunctionKey, global: GlobalId, new: Function) {
+        let Some((function, cx)) = self.get_mut(key) else { return };
+        if function.kind != new.kind {
+            cx.globals.update(global, |g| {
+                g.target = match new.kind {
+                    FunctionKind::Definition => GlobalTarget::Definition(key),
+                    FunctionKind::Declaration => GlobalTarget::Declaration(key),
+                }
+            });
+        }
+        // Whether a result type is stated is not seen in the text.
+        let same_result =
+            function.is_definition() && new.is_definition() && function.result_type() == new.result_type();
+        let new = if same_result { Function { ret: function.ret, ..new } } else { new };
+        if Head::of(function) != Head::of(&new) {
+            (function.visibility, function.ret, function.kind) = (new.visibility, new.ret, new.kind);
+            (function.attrs, function.meta) = (new.attrs, new.meta);
+        }
+        if !compacted(&function.body).has_nodes_of(&new.body) {
+            function.span = new.span;
+            function.body.replace(new.body);
+        }
+    }
+}
+
+/// A copy without the nodes that nothing links to.
+fn compacted(body: &Body) -> Body {
+    let mut copy = body.clone();
+    copy.drop_journals();
+    compact_body(&mut copy).expect("no journal is open");
+    copy
+}

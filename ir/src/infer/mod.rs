@@ -1,0 +1,300 @@
+//! The type of an expression from the types of its parts.
+
+pub(crate) mod module;
+
+use smallvec::SmallVec;
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, DimId, ExprId, LambdaId, OpId, SymbolId, TypeId};
+use crate::core::expr::Expr;
+use crate::ops::kernel::catch_panic;
+use crate::ops::op::{ElementsRule, Operand, TypeCall, TypeError};
+use crate::tables::dim::Dim;
+use crate::tables::dtype::DType;
+use crate::tables::types::{SeenParts, Type};
+
+/// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a Let, the type of its tail.
+///
+/// # Errors
+/// If the parts do not fit together.
+pub fn infer_expr(cx: &mut Context, body: &Body, id: ExprId) -> Result<TypeId, TypeError> {
+    match body.expr(id) {
+        Expr::Var { .. } => Ok(body.ty(id)),
+        Expr::Literal(l) => Ok(cx.literal_type(l)),
+        Expr::Global(g) => cx.globals.get(g).signature.ok_or_else(|| {
+            TypeError::new(format!("the type of `@{}` is not known", cx.global_name(g)))
+                .with_help("state its result type, with `-> TYPE`")
+        }),
+        Expr::Op(_) | Expr::None => Ok(cx.types.any()),
+        Expr::CallOp { op, operands, attrs } => {
+            let annotated = body.ty(id);
+            match *body.operands(operands) {
+                [a] => infer_op(cx, op, &[operand(body, a)], attrs, annotated),
+                [a, b] => infer_op(cx, op, &[operand(body, a), operand(body, b)], attrs, annotated),
+                ref list => {
+                    let operands: SmallVec<[Operand; 8]> = list.iter().map(|&o| operand(body, o)).collect();
+                    infer_op(cx, op, &operands, attrs, annotated)
+                }
+            }
+        }
+        Expr::Call { operands, .. } => {
+            let list = body.operands(operands);
+            let (&callee, arguments) = list.split_first().ok_or_else(|| TypeError::new("a call without a function"))?;
+            let callee = body.type_of(callee);
+            let arguments: SmallVec<[TypeId; 8]> = arguments.iter().map(|&a| body.type_of(a)).collect();
+            infer_call(cx, callee, &arguments)
+        }
+        Expr::Tuple(fields) => {
+            let fields: SmallVec<[TypeId; 8]> = body.operands(fields).iter().map(|&f| body.type_of(f)).collect();
+            Ok(cx.types.tuple(&fields))
+        }
+        Expr::Proj { tuple, index } => {
+            let ty = body.type_of(tuple);
+            match cx.types.get(ty) {
+                Type::Tuple(fields) => fields
+                    .get(index as usize)
+                    .copied()
+                    .ok_or_else(|| TypeError::operand(0, format!("field {index} of a tuple of {}", fields.len()))),
+                Type::Error => Ok(ty),
+                _ => {
+                    let found = cx.type_text(ty);
+                    Err(TypeError::operand(0, format!("a projection wants a tuple, not {found}")))
+                }
+            }
+        }
+        Expr::Let { body: rest, .. } => Ok(body.type_of(rest)),
+        Expr::If { cond, then_block, else_block } => {
+            let (cond, a, b) = (body.type_of(cond), body.type_of(then_block), body.type_of(else_block));
+            let boolean = cx.types.scalar(DType::Bool);
+            if !cx.types.accepts(boolean, cond) {
+                let found = cx.type_text(cond);
+                return Err(TypeError::operand(0, format!("a condition is a rank-0 bool tensor, not {found}")));
+            }
+            cx.types.join(a, b).ok_or_else(|| {
+                let (a, b) = (cx.type_text(a), cx.type_text(b));
+                TypeError::new(format!("the branches have nothing in common: {a} and {b}"))
+            })
+        }
+        Expr::Lambda { lambda, body: block } => {
+            let params: SmallVec<[TypeId; 4]> = body.lambda_params(lambda).map(|p| body.ty(p.expr())).collect();
+            let ret = body.lambda(lambda).ret.unwrap_or_else(|| body.type_of(block));
+            Ok(lambda_type(cx, body, lambda, &params, ret))
+        }
+    }
+}
+
+#[inline]
+fn operand(body: &Body, id: ExprId) -> Operand {
+    match body.expr(id) {
+        Expr::Literal(l) => Operand { ty: body.ty(id), literal: Some(l), absent: false },
+        Expr::None => Operand { ty: body.ty(id), literal: None, absent: true },
+        _ => Operand { ty: body.type_of(id), literal: None, absent: false },
+    }
+}
+
+/// The type of a call of an operator. `annotated` is the type that the node carries already, which is the result's for an opaque operator.
+///
+/// # Errors
+/// If the number of operands is wrong, or the operator's rule says so or panics.
+pub fn infer_op(
+    cx: &mut Context,
+    op: OpId,
+    operands: &[Operand],
+    attrs: AttrsId,
+    annotated: TypeId,
+) -> Result<TypeId, TypeError> {
+    if cx.ops.is_opaque(op) {
+        return Ok(annotated);
+    }
+    let row = cx.ops.get(op);
+    if !row.arity.accepts(operands.len()) {
+        let wanted = match (row.arity.min, row.arity.max) {
+            (min, Some(max)) if min == max => min.to_string(),
+            (min, Some(max)) => format!("{min} to {max}"),
+            (min, None) => format!("at least {min}"),
+        };
+        return Err(TypeError::new(format!("`{}` takes {wanted} operands, not {}", row.name, operands.len()))
+            .of_op(row.name.clone()));
+    }
+    let mut say_elements = false;
+    for o in operands {
+        if o.ty == cx.types.error() {
+            return Ok(o.ty);
+        }
+        say_elements |= cx.types.has_elements(o.ty);
+    }
+    if say_elements {
+        return infer_from_elements(cx, op, operands, attrs);
+    }
+    let (infer, elements) = (row.infer, row.elements);
+    let found = catch_panic(|| {
+        let mut call = TypeCall { cx: &mut *cx, op, operands, as_they_are: operands, attrs };
+        let ty = infer(&mut call)?;
+        match elements {
+            Some(rule) if may_have_elements(call.cx, ty) => Ok(with_elements(&mut call, rule, ty)),
+            _ => Ok(ty),
+        }
+    });
+    said_of(cx, op, found)
+}
+
+/// What a type rule says; of an error, that it is one of a call of this operator.
+#[inline]
+fn said_of(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> Result<TypeId, TypeError> {
+    match found {
+        Ok(Ok(ty)) => Ok(ty),
+        found => Err(named(cx, op, found)),
+    }
+}
+
+#[cold]
+fn named(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> TypeError {
+    let name = &cx.ops.get(op).name;
+    let error = match found {
+        Ok(Err(error)) => error,
+        Ok(Ok(_)) => TypeError::new(format!("`{name}` has no type")),
+        Err(text) => TypeError::new(format!("`{name}` has no type: its type rule panics: {text}")),
+    };
+    error.of_op(name.clone())
+}
+
+/// Whether a type is one of tensors that may have known elements, or a tuple.
+#[inline]
+fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
+    match cx.types.get(ty) {
+        Type::Tensor(t) => !t.dtype.is_float(),
+        ty => matches!(ty, Type::Tuple(_)),
+    }
+}
+
+/// The type of a call with operands whose types say elements.
+#[inline(never)]
+fn infer_from_elements(cx: &mut Context, op: OpId, operands: &[Operand], attrs: AttrsId) -> Result<TypeId, TypeError> {
+    let row = cx.ops.get(op);
+    let (infer, elements) = (row.infer, row.elements);
+    let plain: SmallVec<[Operand; 4]> = operands.iter().map(|&o| without_elements(cx, o)).collect();
+    let found = catch_panic(|| {
+        let mut call = TypeCall { cx: &mut *cx, op, operands: &plain, as_they_are: operands, attrs };
+        let ty = infer(&mut call)?;
+        Ok(elements.map_or(ty, |rule| with_elements(&mut call, rule, ty)))
+    });
+    said_of(cx, op, found)
+}
+
+/// An operand as type rules see it: of a type that says no elements, and a constant if it says all of them.
+fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
+    if operand.literal.is_some() || !cx.types.has_elements(operand.ty) {
+        return Operand { ty: cx.types.without_elements(operand.ty), ..operand };
+    }
+    let literal = cx.known_literal(operand.ty).map(|l| cx.literals.intern(l));
+    Operand { ty: cx.types.without_elements(operand.ty), literal, ..operand }
+}
+
+/// The type of a call with what the operator's row says of the elements of its results.
+#[inline(never)]
+fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> TypeId {
+    let may_say = |cx: &Context, ty| cx.types.element_count(ty).is_some_and(|n| n > 0);
+    match call.cx.types.get(ty) {
+        Type::Tensor(_) if may_say(call.cx, ty) => match rule(call, ty).as_deref() {
+            Some([elements]) => call.cx.types.with_elements(ty, elements),
+            _ => ty,
+        },
+        Type::Tuple(fields) if fields.iter().any(|&f| may_say(call.cx, f)) => {
+            let fields = fields.clone();
+            let Some(results) = rule(call, ty).filter(|r| r.len() == fields.len()) else { return ty };
+            let fields: Vec<TypeId> =
+                fields.iter().zip(&results).map(|(&f, elements)| call.cx.types.with_elements(f, elements)).collect();
+            call.cx.types.tuple(&fields)
+        }
+        _ => ty,
+    }
+}
+
+/// The type of a call of a function value: the function's symbols are bound where they first stand alone as a dimension of a parameter.
+///
+/// # Errors
+/// If it is not a function, or the arguments do not fit.
+pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Result<TypeId, TypeError> {
+    let function = match cx.types.get(callee) {
+        Type::Function(f) => f.clone(),
+        Type::Error => return Ok(callee),
+        _ => {
+            let found = cx.type_text(callee);
+            return Err(TypeError::operand(0, format!("{found} cannot be called"))
+                .with_help("a value of type Any is turned into a function by `match_cast(…, to=fn(…) -> …)`"));
+        }
+    };
+    if function.params.len() != arguments.len() {
+        return Err(TypeError::new(format!(
+            "the function takes {} arguments, not {}",
+            function.params.len(),
+            arguments.len()
+        )));
+    }
+    let mut bound: Vec<Option<DimId>> = vec![None; function.symbols as usize];
+    if function.symbols > 0 {
+        for (&p, &a) in function.params.iter().zip(arguments) {
+            bind_symbols(cx, p, a, &mut bound);
+        }
+    }
+    let unknown = cx.types.dims.unknown();
+    let dims: Vec<DimId> = bound.into_iter().map(|d| d.unwrap_or(unknown)).collect();
+    let (params, ret) = cx.types.instantiate(callee, &dims).expect("it was matched as a function type above");
+    for (i, (&p, &a)) in params.iter().zip(arguments).enumerate() {
+        if !cx.types.accepts(p, a) {
+            let (wanted, found) = (cx.type_text(p), cx.type_text(a));
+            return Err(TypeError::operand(i + 1, format!("argument {i} is {found}, but {wanted} is wanted")));
+        }
+    }
+    Ok(ret)
+}
+
+/// Finds what the symbols of a function type stand for where a parameter's type has one alone as a dimension.
+fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Option<DimId>]) {
+    let mut stack = vec![(param, argument)];
+    let mut seen = rustc_hash::FxHashSet::default();
+    while let Some((p, a)) = stack.pop() {
+        if !cx.types.is_symbolic(p) || !seen.insert((p, a)) {
+            continue;
+        }
+        match (cx.types.get(p), cx.types.get(a)) {
+            (Type::Tensor(p), Type::Tensor(a)) => {
+                for (&d, &e) in p.dims_beside(a) {
+                    if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
+                        && let Some(slot @ None) = bound.get_mut(index as usize)
+                    {
+                        *slot = Some(e);
+                    }
+                }
+            }
+            (Type::Tuple(p), Type::Tuple(a)) => {
+                stack.extend(p.iter().copied().zip(a.iter().copied()).rev());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The type of a `fn` with parameters and result of these types. It binds the symbols that are the `fn`'s own.
+pub fn lambda_type(cx: &mut Context, body: &Body, lambda: LambdaId, params: &[TypeId], ret: TypeId) -> TypeId {
+    cx.types.function(params, ret, body.lambda_symbols(lambda))
+}
+
+/// The type of a global function with parameters and result of these types. It binds every symbol in them.
+pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
+    let mut binds: Vec<SymbolId> = Vec::new();
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut seen_parts = SeenParts::default();
+    for &part in params.iter().chain([&ret]) {
+        let types = &cx.types;
+        types.for_each_new_symbol(part, &mut seen_parts, |d| {
+            if let Dim::Symbol(s) = *types.dims.get(d)
+                && seen.insert(s)
+            {
+                binds.push(s);
+            }
+        });
+    }
+    cx.types.function(params, ret, &binds)
+}

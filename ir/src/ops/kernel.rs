@@ -1,0 +1,135 @@
+//! Runs what rows bring along. Results of kernels are not taken on trust: one that is not of the type of the call would make a wrong program of a right one.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::core::context::Context;
+use crate::core::entity::TypeId;
+use crate::ops::op::{KernelCall, KernelError};
+use crate::ops::op_def::FusionPattern;
+use crate::tables::dtype::DType;
+use crate::tables::literal::Literal;
+use crate::tables::types::Type;
+
+impl KernelCall<'_> {
+    /// Runs the kernel of the operator, and looks at whether the results are of the call's type: one tensor, or, for a tuple, one a
+    /// field, each of the element type, and of the extents and elements that are known.
+    ///
+    /// # Errors
+    /// If the kernel fails ([`KernelError::is_fault`] is false), or the operator has no kernel, or one that panics or gives results of
+    /// another type: those are mistakes in the row, not in the program.
+    pub fn evaluate(&self) -> Result<Vec<Literal>, KernelError> {
+        let cx = self.attrs.cx;
+        let Some(kernel) = cx.ops.get(self.attrs.op).kernel else {
+            return Err(KernelError::fault("there is no kernel"));
+        };
+        let results = catch_panic(|| kernel(self))
+            .unwrap_or_else(|text| Err(KernelError::fault(format!("its kernel panics: {text}"))))?;
+        match mismatch(cx, self.ty, &results) {
+            None => Ok(results),
+            Some(why) => Err(KernelError::fault(why)),
+        }
+    }
+}
+
+impl KernelCall<'_> {
+    /// Returns about how many steps the kernel takes: elements that it reads, writes or computes with. It saturates.
+    ///
+    /// A splat that is made of splats takes a step for each operand, however large it is. Otherwise the row's own rule
+    /// counts ([`OpDef::steps`](crate::OpDef::steps)). Without one, an operator of which an element of the result needs
+    /// an element of each operand takes as many steps as that are; one that moves elements, one for each element of the
+    /// result; any other, one for each element of its operands and results.
+    pub fn steps(&self) -> u64 {
+        let row = self.attrs.cx.ops.get(self.attrs.op);
+        let count = self.operands.len() as u64;
+        if row.gives_splat(self.operands) {
+            return count + 1;
+        }
+        if let Some(rule) = row.steps {
+            return catch_panic(|| rule(self)).unwrap_or(u64::MAX);
+        }
+        let results = self.result_elements();
+        match row.fusion {
+            FusionPattern::ElemWise | FusionPattern::Broadcast => results.saturating_mul(count.max(1)),
+            FusionPattern::Injective => results.saturating_add(count),
+            _ => {
+                let elements = |literal: &&Literal| number_of_elements(literal.shape());
+                let operands = self.operands.iter().flatten().map(elements).fold(0, u64::saturating_add);
+                operands.saturating_add(results)
+            }
+        }
+    }
+
+    /// Returns the number of elements of all results together, or, where the type of the call does not know the extents,
+    /// a number that it is not above. It saturates.
+    pub fn result_elements(&self) -> u64 {
+        let types = &self.attrs.cx.types;
+        let fields = types.as_tuple(self.ty).unwrap_or(std::slice::from_ref(&self.ty));
+        let known = fields
+            .iter()
+            .try_fold(0u64, |n, &field| Some(n.saturating_add(number_of_elements(&types.static_shape(field)?))));
+        let row = self.attrs.cx.ops.get(self.attrs.op);
+        // An element takes half a byte at least.
+        known.unwrap_or_else(|| row.result_bytes(self).map_or(0, |bytes| (bytes as u64).saturating_mul(2)))
+    }
+}
+
+fn number_of_elements(shape: &[usize]) -> u64 {
+    // Where one extent is 0 there is no element, however large the others are.
+    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &extent| n.saturating_mul(extent as u64)) }
+}
+
+/// What a function of a row returns; `Err` with what it says if it panics.
+pub(crate) fn catch_panic<T>(of_row: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(of_row)).map_err(|payload| panic_text(&*payload).to_owned())
+}
+
+/// What a panic says.
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+/// How results differ from what a type says of them.
+fn mismatch(cx: &Context, ty: TypeId, results: &[Literal]) -> Option<String> {
+    let fields = match cx.types.get(ty) {
+        Type::Tuple(fields) => fields,
+        _ => std::slice::from_ref(&ty),
+    };
+    if fields.len() != results.len() {
+        return Some(format!("its kernel gives {} results, and its type says {}", results.len(), fields.len()));
+    }
+    let wrong = fields.iter().zip(results).position(|(&field, result)| !is_of(cx, field, result))?;
+    let result = &results[wrong];
+    let found = tensor_text(result.dtype(), result.shape());
+    Some(format!("its kernel gives {found} as result {wrong}, which its type says is {}", cx.type_text(fields[wrong])))
+}
+
+fn is_of(cx: &Context, ty: TypeId, literal: &Literal) -> bool {
+    let Some(tensor) = cx.types.as_tensor(ty) else { return ty == cx.types.any() };
+    let extents_agree = || match &tensor.shape {
+        None => true,
+        Some(shape) => {
+            shape.len() == literal.rank()
+                && shape.iter().zip(literal.shape()).all(|(&dim, &extent)| {
+                    cx.types.dims.as_constant(dim).is_none_or(|known| usize::try_from(known) == Ok(extent))
+                })
+        }
+    };
+    let elements_agree = || {
+        let known = tensor.elements.iter().flatten().map(|&d| cx.types.dims.as_constant(d));
+        tensor.elements.is_none()
+            || literal.to_i128s().is_some_and(|found| {
+                found.iter().zip(known).all(|(&found, known)| known.is_none_or(|known| i128::from(known) == found))
+            })
+    };
+    tensor.dtype == literal.dtype() && extents_agree() && elements_agree()
+}
+
+fn tensor_text(dtype: DType, shape: &[usize]) -> String {
+    let extents: Vec<String> = shape.iter().map(usize::to_string).collect();
+    match extents.as_slice() {
+        [one] => format!("Tensor[({one},), {dtype}]"),
+        all => format!("Tensor[({}), {dtype}]", all.join(", ")),
+    }
+}

@@ -1,0 +1,8 @@
+//! Operators: their rows in the registry, their type rules and kernels, and effects of calls.
+
+pub(crate) mod op_def;
+pub(crate) mod op;
+pub(crate) mod register;
+pub(crate) mod op_call;
+pub(crate) mod kernel;
+pub(crate) mod purity;

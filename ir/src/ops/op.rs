@@ -1,0 +1,678 @@
+//! Operators as data: one row each, in a registry that is a value.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, LiteralId, OpId, TypeId};
+use crate::core::expr::Expr;
+use crate::ops::op_def::{Arity, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity};
+use crate::ops::register::RegisterError;
+use crate::report::suggest::did_you_mean;
+use crate::tables::attrs::Attr;
+use crate::tables::dtype::DType;
+use crate::tables::literal::Literal;
+use crate::tables::parallel::layers::Freeze;
+
+/// The type of a call's result, from the types (and constant values) of its operands.
+pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
+
+/// Whether the opaque operator of a name is pure.
+pub type OpaquePurity = fn(&str) -> OpPurity;
+
+/// The results of a call, where the types of its operands alone tell them; `None` where they do not. An operand may be a constant or not.
+pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
+
+/// The elements of the results of a call, as far as they are known: for each result (the fields, if the type of the call, which is the second argument, is a
+/// tuple) in row-major order, `?` for one that is not known, and no element at all for a result of which none is. It is asked for small
+/// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements), through which the answer goes.
+pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
+
+/// Returns the fusion pattern of a call from its attributes, for operators whose calls differ.
+pub type FusionRule = fn(&AttrReader<'_>) -> FusionPattern;
+
+/// The results of a call on constants: one, or the fields of the tuple that the operator returns.
+pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
+
+/// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It looks at what the operands are, not at
+/// the type of the call, and computes little compared with the kernel.
+pub type SizeBound = fn(&KernelCall<'_>) -> usize;
+
+/// About how many steps the kernel takes for a call: elements that it reads, writes or computes with. It saturates, and computes little
+/// compared with the kernel.
+pub type StepsRule = fn(&KernelCall<'_>) -> u64;
+
+/// An operand as a type rule sees it.
+#[derive(Copy, Clone, Debug)]
+pub struct Operand {
+    /// Its type.
+    pub ty: TypeId,
+    /// Its value, if it is a constant, or its type says all of the elements.
+    pub literal: Option<LiteralId>,
+    /// Whether it is `none`: an optional operand that is left out.
+    pub absent: bool,
+}
+
+/// A call whose type is to be inferred.
+pub struct TypeCall<'a> {
+    /// The tables of the module.
+    pub cx: &'a mut Context,
+    /// The operator.
+    pub op: OpId,
+    /// The operands; their number agrees with the row. Their types do not say elements: see [`TypeCall::elements`].
+    pub operands: &'a [Operand],
+    /// The operands with the types that they have.
+    pub as_they_are: &'a [Operand],
+    /// The attributes, checked against the row.
+    pub attrs: AttrsId,
+}
+
+impl TypeCall<'_> {
+    /// The type of an operand; `None` if it is left out.
+    pub fn operand(&self, i: usize) -> Option<TypeId> {
+        self.operands.get(i).filter(|o| !o.absent).map(|o| o.ty)
+    }
+
+    /// The value of an operand, if it is a constant.
+    pub fn literal(&self, i: usize) -> Option<&Literal> {
+        Some(self.cx.literals.get(self.operands.get(i)?.literal?))
+    }
+
+    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none is known, or it is no small tensor of
+    /// integers or `bool`. Those of a constant are constants.
+    pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
+        let operand = *self.as_they_are.get(i)?;
+        let mut ty = operand.ty;
+        if let Some(literal) = operand.literal
+            && !self.cx.types.has_elements(ty)
+        {
+            ty = self.cx.literal_type(literal);
+        }
+        match self.cx.types.elements(ty) {
+            Some(elements) => Some(elements.into()),
+            None => (self.cx.types.element_count(ty) == Some(0)).then(SmallVec::new),
+        }
+    }
+
+    /// The attributes, with the defaults of the row.
+    pub fn attrs(&self) -> AttrReader<'_> {
+        AttrReader { cx: self.cx, op: self.op, attrs: self.attrs }
+    }
+}
+
+/// A call on constants.
+pub struct KernelCall<'a> {
+    /// The operands; `None` for one that is left out.
+    pub operands: &'a [Option<&'a Literal>],
+    /// The attributes, with the defaults of the row.
+    pub attrs: AttrReader<'a>,
+    /// The inferred type of the call.
+    pub ty: TypeId,
+}
+
+impl KernelCall<'_> {
+    /// An operand that has to be there.
+    ///
+    /// # Errors
+    /// If it is left out.
+    pub fn operand(&self, i: usize) -> Result<&Literal, KernelError> {
+        self.optional(i).ok_or_else(|| KernelError::new(format!("operand {i} is missing")))
+    }
+
+    /// An operand that may be left out.
+    pub fn optional(&self, i: usize) -> Option<&Literal> {
+        self.operands.get(i).copied().flatten()
+    }
+}
+
+/// Reads attributes, with the defaults of the operator's row.
+#[derive(Copy, Clone)]
+pub struct AttrReader<'a> {
+    /// The tables of the module.
+    pub cx: &'a Context,
+    /// The operator.
+    pub op: OpId,
+    /// The attributes.
+    pub attrs: AttrsId,
+}
+
+impl<'a> AttrReader<'a> {
+    fn default(&self, name: &str) -> Option<AttrDefault> {
+        self.cx.ops.get(self.op).attrs.iter().find(|a| a.name == name).map(|a| a.default)
+    }
+
+    /// The value as it stands, if it was given.
+    ///
+    /// Cost: one entry.
+    pub fn raw(&self, name: &str) -> Option<&'a Attr> {
+        self.cx.find_attr(self.attrs, name).map(|id| self.cx.attrs.get(id))
+    }
+
+    /// A boolean.
+    ///
+    /// Cost: one entry.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        match self.raw(name) {
+            Some(Attr::Bool(b)) => Some(*b),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Bool(b) => Some(b),
+                _ => None,
+            },
+        }
+    }
+
+    /// An integer.
+    ///
+    /// Cost: one entry.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.raw(name) {
+            Some(Attr::Int(i)) => Some(*i),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Int(i) => Some(i),
+                _ => None,
+            },
+        }
+    }
+
+    /// A float64; an integer is converted.
+    ///
+    /// Cost: one entry.
+    pub fn float(&self, name: &str) -> Option<f64> {
+        match self.raw(name) {
+            Some(Attr::Float(bits)) => Some(f64::from_bits(*bits)),
+            Some(Attr::Int(i)) => Some(*i as f64),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Float(f) => Some(f),
+                AttrDefault::Int(i) => Some(i as f64),
+                _ => None,
+            },
+        }
+    }
+
+    /// A string.
+    ///
+    /// Cost: one entry.
+    pub fn str(&self, name: &str) -> Option<&'a str> {
+        match self.raw(name) {
+            Some(Attr::Str(s)) => Some(self.cx.names.get(*s)),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::Str(s) => Some(s),
+                _ => None,
+            },
+        }
+    }
+
+    /// A list of integers.
+    ///
+    /// Cost: one entry.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        match self.cx.find_attr(self.attrs, name) {
+            Some(id) => self.cx.attr_ints(id),
+            None => match self.default(name)? {
+                AttrDefault::Ints(i) => Some(i.to_vec()),
+                _ => None,
+            },
+        }
+    }
+
+    /// An element type.
+    ///
+    /// Cost: one entry.
+    pub fn dtype(&self, name: &str) -> Option<DType> {
+        match self.raw(name) {
+            Some(Attr::DType(d)) => Some(*d),
+            Some(_) => None,
+            None => match self.default(name)? {
+                AttrDefault::DType(d) => Some(d),
+                _ => None,
+            },
+        }
+    }
+
+    /// A type; an element type is a rank-0 tensor type only where it was interned as one.
+    ///
+    /// Cost: one entry.
+    pub fn ty(&self, name: &str) -> Option<TypeId> {
+        match self.raw(name) {
+            Some(Attr::Type(t)) => Some(*t),
+            _ => None,
+        }
+    }
+
+    /// A constant tensor; scalar attributes are rank-0 tensors.
+    ///
+    /// Cost: one entry.
+    pub fn literal(&self, name: &str) -> Option<Literal> {
+        Some(match self.raw(name)? {
+            Attr::Literal(l) => self.cx.literals.get(*l).clone(),
+            Attr::Int(i) => Literal::scalar(*i),
+            Attr::Float(f) => Literal::scalar(f64::from_bits(*f)),
+            Attr::Bool(b) => Literal::scalar(*b),
+            _ => return None,
+        })
+    }
+}
+
+/// Why a call has no type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}{message}", prefix(.op.as_deref(), .message))]
+pub struct TypeError {
+    /// What is wrong.
+    pub message: String,
+    /// The operator that is called, if it is a call of one.
+    pub op: Option<Box<str>>,
+    /// The operand at fault, if it is one.
+    pub operand: Option<u32>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl TypeError {
+    /// An error of the call as a whole.
+    ///
+    /// Cost: linear in the text.
+    pub fn new(message: impl Into<String>) -> TypeError {
+        TypeError { message: message.into(), op: None, operand: None, help: None }
+    }
+
+    /// An error of one operand.
+    ///
+    /// Cost: linear in the text.
+    pub fn operand(operand: usize, message: impl Into<String>) -> TypeError {
+        TypeError { message: message.into(), op: None, operand: u32::try_from(operand).ok(), help: None }
+    }
+
+    /// With a suggestion.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> TypeError {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Of a call of this operator.
+    ///
+    /// Cost: one entry.
+    #[must_use]
+    pub fn of_op(mut self, op: impl Into<Box<str>>) -> TypeError {
+        self.op = Some(op.into());
+        self
+    }
+}
+
+/// The operator before a message that does not name it.
+fn prefix(op: Option<&str>, message: &str) -> String {
+    match op {
+        Some(op) if !message.contains(&format!("`{op}`")) => format!("`{op}`: "),
+        _ => String::new(),
+    }
+}
+
+/// Why a kernel gave no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct KernelError {
+    /// What is wrong.
+    pub message: String,
+    is_fault: bool,
+}
+
+impl KernelError {
+    /// An error of these operands.
+    ///
+    /// Cost: linear in the text.
+    pub fn new(message: impl Into<String>) -> KernelError {
+        KernelError { message: message.into(), is_fault: false }
+    }
+
+    /// An error of the row.
+    pub(crate) fn fault(message: impl Into<String>) -> KernelError {
+        KernelError { message: message.into(), is_fault: true }
+    }
+
+    /// Whether the operator's row is wrong, and not the operands: its kernel panicked, or gave results that are not of the type.
+    pub fn is_fault(&self) -> bool {
+        self.is_fault
+    }
+}
+
+/// The operators that programs may use, and the namespaces in which any operator is accepted unseen.
+#[derive(Clone, Default)]
+pub struct OpRegistry {
+    rows: Vec<OpDef>,
+    by_name: FxHashMap<String, OpId>,
+    opaque_namespaces: Vec<(String, OpaquePurity)>,
+}
+
+impl OpRegistry {
+    /// A registry without operators.
+    pub fn new() -> OpRegistry {
+        OpRegistry::default()
+    }
+
+    /// Adds an operator, with all that its row says of it: programs with it are parsed, typed, printed, folded, fused and interpreted.
+    ///
+    /// # Errors
+    /// If the name is taken, or in a namespace declared opaque, if what the row says contradicts itself, or there are too many operators.
+    pub fn register(&mut self, row: OpDef) -> Result<OpId, RegisterError> {
+        row.check()?;
+        if let Some((namespace, _)) = row.name.split_once('.')
+            && self.opaque_purity(namespace).is_some()
+        {
+            return Err(RegisterError::Opaque { operator: row.name.to_string(), namespace: namespace.to_string() });
+        }
+        if self.by_name.contains_key(row.name.as_ref()) {
+            return Err(RegisterError::Duplicate(row.name.into_owned()));
+        }
+        let id = OpId::new(self.rows.len()).ok_or(RegisterError::TooMany)?;
+        self.by_name.insert(row.name.to_string(), id);
+        self.rows.push(row);
+        Ok(id)
+    }
+
+    /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// If an operator of the namespace is registered.
+    pub fn declare_opaque(&mut self, namespace: &str) -> Result<(), RegisterError> {
+        self.declare_opaque_with(namespace, |_| OpPurity::Pure)
+    }
+
+    /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the name, namespace included. Replaces
+    /// what was declared about the namespace before.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// If an operator of the namespace is registered.
+    pub fn declare_opaque_with(&mut self, namespace: &str, purity: OpaquePurity) -> Result<(), RegisterError> {
+        let is_inside = |row: &&OpDef| row.name.split_once('.').is_some_and(|(n, _)| n == namespace);
+        if let Some(row) = self.rows.iter().find(is_inside) {
+            return Err(RegisterError::Opaque { operator: row.name.to_string(), namespace: namespace.to_string() });
+        }
+        self.opaque_namespaces.retain(|(n, _)| n != namespace);
+        self.opaque_namespaces.push((namespace.to_string(), purity));
+        Ok(())
+    }
+
+    fn opaque_purity(&self, namespace: &str) -> Option<OpaquePurity> {
+        self.opaque_namespaces.iter().find(|(n, _)| n == namespace).map(|&(_, p)| p)
+    }
+
+    /// The rows in the order of registration.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (OpId, &OpDef)> {
+        self.rows.iter().enumerate().map(|(i, r)| (OpId::new(i).expect("registration bounds the number of rows"), r))
+    }
+
+    /// The operator of a name.
+    ///
+    /// Cost: linear in the text.
+    pub fn find(&self, name: &str) -> Option<OpId> {
+        self.by_name.get(name).copied()
+    }
+}
+
+/// The operators of a module: the registry's, and the opaque ones that the module uses.
+#[derive(Clone)]
+pub struct OpTable {
+    registry: Arc<OpRegistry>,
+    /// Copied where it is shared: new opaque operators are few.
+    opaque: Arc<Opaque>,
+    frozen: Option<Arc<Opaque>>,
+    /// So many opaque operators are frozen.
+    start: usize,
+}
+
+#[derive(Clone, Default)]
+struct Opaque {
+    rows: Vec<OpDef>,
+    by_name: FxHashMap<String, OpId>,
+}
+
+fn opaque_rule(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
+    Ok(call.cx.types.any())
+}
+
+impl OpTable {
+    /// The operators of a registry.
+    pub fn new(registry: Arc<OpRegistry>) -> OpTable {
+        OpTable { registry, opaque: Arc::default(), frozen: None, start: 0 }
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Arc<OpRegistry> {
+        &self.registry
+    }
+
+    /// The row of an operator.
+    #[inline]
+    pub fn get(&self, op: OpId) -> &OpDef {
+        let i = op.index();
+        match self.registry.rows.get(i) {
+            Some(row) => row,
+            None => &self.opaque.rows[i - self.registry.rows.len()],
+        }
+    }
+
+    /// The number of operators: rows of the registry, then opaque ones.
+    pub fn len(&self) -> usize {
+        self.registry.rows.len() + self.opaque.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether no row of the registry describes it.
+    #[inline]
+    pub fn is_opaque(&self, op: OpId) -> bool {
+        op.index() >= self.registry.rows.len()
+    }
+
+    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is as pure as the
+    /// declaration says unless [`OpTable::opaque`] said otherwise first.
+    ///
+    /// Cost: linear in the text.
+    ///
+    /// # Errors
+    /// With a message and a suggestion, if there is none.
+    pub fn resolve(&mut self, name: &str) -> Result<OpId, TypeError> {
+        if let Some(id) = self.find(name) {
+            return Ok(id);
+        }
+        if let Some((namespace, _)) = name.split_once('.')
+            && let Some(purity) = self.registry.opaque_purity(namespace)
+        {
+            return self.opaque(name, purity(name));
+        }
+        let help = did_you_mean(name, self.registry.rows.iter().map(|r| r.name.as_ref()));
+        let error = TypeError::new(format!("unknown operator `{name}`"));
+        Err(match help {
+            Some(h) => error.with_help(format!("did you mean `{h}`?")),
+            None => error,
+        })
+    }
+
+    /// The operator of a name, if it is in the registry or was used before.
+    ///
+    /// Cost: linear in the text.
+    pub fn find(&self, name: &str) -> Option<OpId> {
+        self.registry.find(name).or_else(|| self.opaque.by_name.get(name).copied())
+    }
+
+    /// An opaque operator, made where it is not there yet.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If there are too many operators.
+    pub fn opaque(&mut self, name: &str, purity: OpPurity) -> Result<OpId, TypeError> {
+        if let Some(id) = self.find(name) {
+            return Ok(id);
+        }
+        let id = OpId::new(self.len()).ok_or_else(|| TypeError::new(RegisterError::TooMany.to_string()))?;
+        let opaque = Arc::make_mut(&mut self.opaque);
+        let row = OpDef::new(name.to_string(), "kept as it is", Arity::at_least(0), opaque_rule);
+        opaque.rows.push(OpDef { purity, may_fail: true, ..row });
+        opaque.by_name.insert(name.to_string(), id);
+        Ok(id)
+    }
+
+    /// So many operators are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.registry.rows.len() + self.start
+    }
+
+    /// The operators that were added since the table was frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &OpDef> {
+        self.opaque.rows[self.start..].iter()
+    }
+}
+
+impl Freeze for OpTable {
+    fn freeze(&mut self) {
+        self.frozen = Some(self.opaque.clone());
+        self.start = self.opaque.rows.len();
+    }
+
+    fn thaw(&mut self) {
+        self.frozen = None;
+        self.start = 0;
+    }
+
+    fn take_own(&mut self) -> OpTable {
+        let frozen = self.frozen.clone().unwrap_or_default();
+        let opaque = std::mem::replace(&mut self.opaque, frozen);
+        OpTable { registry: self.registry.clone(), opaque, frozen: None, start: self.start }
+    }
+}
+
+impl Context {
+    /// Checks the attributes of a call against the operator's row and brings them to one form: those that equal their default are
+    /// left out, integers where floats are wanted are converted. Opaque operators take any.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is the name at fault.
+    pub fn check_op_attrs(&mut self, op: OpId, attrs: AttrsId) -> Result<AttrsId, (TypeError, Option<String>)> {
+        let list = self.attrs.list(attrs);
+        let row = self.ops.get(op);
+        if self.ops.is_opaque(op) || (list.is_empty() && row.attrs.iter().all(|a| a.default != AttrDefault::Required)) {
+            return Ok(attrs);
+        }
+        let defs = row.attrs.clone();
+        let op_name = row.name.clone();
+        let list = list.to_vec();
+        let mut out = Vec::with_capacity(list.len());
+        for (key, value) in list {
+            let name = self.names.get(key).to_string();
+            let Some(def) = defs.iter().find(|d| d.name == name) else {
+                let mut e = TypeError::new(format!("`{op_name}` has no attribute `{name}`"));
+                if let Some(h) = did_you_mean(&name, defs.iter().map(|d| d.name)) {
+                    e = e.with_help(format!("did you mean `{h}`?"));
+                } else if !defs.is_empty() {
+                    let all: Vec<&str> = defs.iter().map(|d| d.name).collect();
+                    e = e.with_help(format!("it has {}", all.join(", ")));
+                }
+                return Err((e, Some(name)));
+            };
+            let Some(value) = self.coerce_attr(def.kind, value) else {
+                let e = TypeError::new(format!("attribute `{name}` of `{op_name}` wants {}", def.kind.describe()));
+                return Err((e, Some(name)));
+            };
+            if !self.is_default(def.default, value) {
+                out.push((key, value));
+            }
+        }
+        for def in defs.iter().filter(|d| d.default == AttrDefault::Required) {
+            if !out.iter().any(|&(k, _)| self.names.get(k) == def.name) {
+                return Err((TypeError::new(format!("`{op_name}` needs the attribute `{}`", def.name)), None));
+            }
+        }
+        Ok(self.attrs(&out))
+    }
+
+    /// Brings the operands of a call to one form: `none` at the end is left out where the operator takes fewer. An operator that takes any number
+    /// of operands, or is opaque, keeps what it is given.
+    pub(crate) fn given_operands<'a>(&self, body: &Body, op: OpId, operands: &'a [ExprId]) -> &'a [ExprId] {
+        if operands.last().is_none_or(|&last| body.expr(last) != Expr::None) || self.ops.is_opaque(op) {
+            return operands;
+        }
+        let Arity { min, max: Some(_) } = self.ops.get(op).arity else { return operands };
+        let given = operands.iter().rposition(|&o| body.expr(o) != Expr::None).map_or(0, |last| last + 1);
+        &operands[..given.max(min).min(operands.len())]
+    }
+
+    fn coerce_attr(&mut self, kind: AttrKind, value: AttrId) -> Option<AttrId> {
+        let all = |cx: &Context, ok: fn(&Attr) -> bool| match cx.attrs.get(value) {
+            Attr::List(items) => items.iter().all(|&i| ok(cx.attrs.get(i))),
+            _ => false,
+        };
+        let fits = match (kind, self.attrs.get(value)) {
+            (AttrKind::Float, &Attr::Int(i)) => return Some(self.float_attr(i as f64)),
+            (AttrKind::Type, &Attr::DType(d)) => {
+                let ty = self.types.scalar(d);
+                return Some(self.attr(Attr::Type(ty)));
+            }
+            (AttrKind::Any, _)
+            | (AttrKind::Bool, Attr::Bool(_))
+            | (AttrKind::Int, Attr::Int(_))
+            | (AttrKind::Float, Attr::Float(_))
+            | (AttrKind::Str, Attr::Str(_))
+            | (AttrKind::Shape, Attr::Shape(_))
+            | (AttrKind::Literal, Attr::Literal(_) | Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))
+            | (AttrKind::DType, Attr::DType(_))
+            | (AttrKind::Type, Attr::Type(_)) => true,
+            (AttrKind::Ints, _) => all(self, |a| matches!(a, Attr::Int(_))),
+            (AttrKind::Floats, _) => all(self, |a| matches!(a, Attr::Float(_) | Attr::Int(_))),
+            (AttrKind::Strs, _) => all(self, |a| matches!(a, Attr::Str(_))),
+            _ => false,
+        };
+        fits.then_some(value)
+    }
+
+    fn is_default(&self, default: AttrDefault, value: AttrId) -> bool {
+        match (default, self.attrs.get(value)) {
+            (AttrDefault::Absent, Attr::None) => true,
+            (AttrDefault::Bool(d), Attr::Bool(v)) => d == *v,
+            (AttrDefault::Int(d), Attr::Int(v)) => d == *v,
+            (AttrDefault::Float(d), Attr::Float(v)) => d.to_bits() == *v,
+            (AttrDefault::Str(d), Attr::Str(v)) => d == self.names.get(*v),
+            (AttrDefault::DType(d), Attr::DType(v)) => d == *v,
+            (AttrDefault::Ints(d), Attr::List(_)) => self.attr_ints(value).is_some_and(|v| v == d),
+            _ => false,
+        }
+    }
+}
+
+impl AttrKind {
+    /// With an article, for messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            AttrKind::Bool => "a boolean",
+            AttrKind::Int => "an integer",
+            AttrKind::Float => "a number",
+            AttrKind::Str => "a string",
+            AttrKind::Ints => "a list of integers",
+            AttrKind::Floats => "a list of numbers",
+            AttrKind::Strs => "a list of strings",
+            AttrKind::Shape => "a `shape(…)`",
+            AttrKind::Literal => "a constant",
+            AttrKind::DType => "an element type",
+            AttrKind::Type => "a type",
+            AttrKind::Any => "a value",
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Calls of operators, read: the operator, the operands, the attributes.
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, ExprId, OpId};
+use crate::core::expr::Expr;
+use crate::ops::op::{AttrReader, TypeError};
+use crate::report::suggest::did_you_mean;
+
+/// A call of an operator, as [`Body::call_of`] reads it.
+///
+/// ```
+/// # use anfora_ir::{Source, parse_module};
+/// # let text = "def @main(%x: Tensor[(2, 3), float32]) { sum(%x, axis=[1]) }";
+/// # let module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// # let (cx, body) = (&module.cx, &module.get(module.find("main").unwrap()).unwrap().body);
+/// // Once for a pass, not once for a node:
+/// let sum = cx.ops.find("sum");
+/// if let Some(call) = body.call_of(body.root())
+///     && Some(call.op) == sum
+/// {
+///     assert_eq!(call.operands, [body.params()[0].expr()]);
+///     assert!(!call.attrs(cx).need_bool("keepdims")?);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OpCall<'b> {
+    /// The operator.
+    pub op: OpId,
+    /// The operands.
+    pub operands: &'b [ExprId],
+    /// The attributes that are given.
+    pub attrs: AttrsId,
+}
+
+impl OpCall<'_> {
+    /// The attributes, with the defaults of the operator's row.
+    ///
+    /// Cost: one node.
+    pub fn attrs<'c>(&self, cx: &'c Context) -> AttrReader<'c> {
+        AttrReader { cx, op: self.op, attrs: self.attrs }
+    }
+}
+
+impl Body {
+    /// The call of an operator that an expression is, if it is one.
+    ///
+    /// Cost: one node.
+    #[inline]
+    pub fn call_of(&self, id: ExprId) -> Option<OpCall<'_>> {
+        match self.expr(id) {
+            Expr::CallOp { op, operands, attrs } => Some(OpCall { op, operands: self.operands(operands), attrs }),
+            _ => None,
+        }
+    }
+}
+
+/// The same attributes where one that is missing, or is something else, is an error that names it
+/// and its operator.
+impl<'a> AttrReader<'a> {
+    /// A boolean.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If it is not given and has no default, or is none.
+    pub fn need_bool(&self, name: &str) -> Result<bool, TypeError> {
+        self.bool(name).ok_or_else(|| self.wants(name, "a boolean"))
+    }
+
+    /// An integer.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If it is not given and has no default, or is none.
+    pub fn need_int(&self, name: &str) -> Result<i64, TypeError> {
+        self.int(name).ok_or_else(|| self.wants(name, "an integer"))
+    }
+
+    /// A list of integers.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If it is not given and has no default, or is none.
+    pub fn need_ints(&self, name: &str) -> Result<Vec<i64>, TypeError> {
+        self.ints(name).ok_or_else(|| self.wants(name, "a list of integers"))
+    }
+
+    /// A number.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If it is not given and has no default, or is none.
+    pub fn need_float(&self, name: &str) -> Result<f64, TypeError> {
+        self.float(name).ok_or_else(|| self.wants(name, "a number"))
+    }
+
+    /// A string.
+    ///
+    /// Cost: one entry.
+    ///
+    /// # Errors
+    /// If it is not given and has no default, or is none.
+    pub fn need_str(&self, name: &str) -> Result<&'a str, TypeError> {
+        self.str(name).ok_or_else(|| self.wants(name, "a string"))
+    }
+
+    #[cold]
+    fn wants(&self, name: &str, what: &str) -> TypeError {
+        let row = self.cx.ops.get(self.op);
+        let error = if self.raw(name).is_some() {
+            TypeError::new(format!("attribute `{name}` of `{}` is not {what}", row.name))
+        } else if row.attrs.iter().any(|a| a.name == name) {
+            TypeError::new(format!("attribute `{name}` of `{}` is not given, or is not {what}", row.name))
+        } else {
+            let error = TypeError::new(format!("`{}` has no attribute `{name}`", row.name));
+            match did_you_mean(name, row.attrs.iter().map(|a| a.name)) {
+                Some(meant) => error.with_help(format!("did you mean `{meant}`?")),
+                None => error,
+            }
+        };
+        error.of_op(row.name.clone())
+    }
+}

@@ -1,0 +1,511 @@
+//! Which functions, and which expressions, do something that can be observed.
+//!
+//! An operator's row says what it is. A function is impure if its body may call something impure, as the least fixpoint over the global
+//! functions, the `fn`s and the functions that are values of attributes, so recursion alone makes nothing impure. A declaration is impure
+//! unless it has the attribute `Pure=1`; a global that resolves to nothing is impure.
+//!
+//! A call has the purity of the function that its callee is known to be: a global, a `fn`, a variable bound to one of these or to another such
+//! variable, or `make_closure` of one. Through any other callee (a parameter, a field, the result of an If or of a call) it is impure. A call of an
+//! operator is impure too if an attribute of it holds an impure function, since the operator may call that. To evaluate an impure `fn` to a closure is
+//! pure. An If is impure if its condition or one of its branches is.
+//!
+//! Everything here is linear and keeps its work on explicit stacks.
+
+use crate::core::body::Body;
+use crate::core::context::{Context, GlobalTarget};
+use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, OpId};
+use crate::core::expr::Expr;
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::ops::op_def::OpPurity;
+use crate::tables::attrs::Attr;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
+
+/// The purity of the global functions of a module, at the time when it was asked for.
+#[derive(Clone, Debug)]
+pub struct Purity {
+    pure_globals: IdSet<GlobalId>,
+    impure_function_attrs: IdSet<FunctionAttrId>,
+    impure_attrs: IdSet<AttrId>,
+    /// How many attribute values were looked at.
+    attr_count: usize,
+    /// Whether one of them is or names a function.
+    attrs_carry_functions: bool,
+}
+
+/// Whether they say the same of everything that both looked at.
+impl PartialEq for Purity {
+    fn eq(&self, other: &Self) -> bool {
+        self.pure_globals == other.pure_globals
+            && self.impure_function_attrs == other.impure_function_attrs
+            && self.impure_attrs == other.impure_attrs
+    }
+}
+
+impl Purity {
+    /// The least fixpoint over a module. Linear in its size.
+    pub fn of_module(module: &Module) -> Purity {
+        let scan = EffectScan::new(&module.cx);
+        Purity::of_module_where(module, |_, f| scan.may_have_effects(&f.body))
+    }
+
+    /// The same, where it was found out already which functions may have effects: each for which [`EffectScan::may_have_effects`] says so, or more.
+    pub fn of_module_where(module: &Module, may_have_effects: impl Fn(FunctionKey, &Function) -> bool) -> Purity {
+        let cx = &module.cx;
+        let scan = EffectScan::new(cx);
+        let mut graph = Graph::new(&scan);
+        for (global, entry) in cx.globals.iter() {
+            let vertex = graph.global(global);
+            match entry.target {
+                GlobalTarget::Missing => graph.seeds.push(vertex),
+                GlobalTarget::Declaration(key) => {
+                    if !module.get(key).is_some_and(|f| states_pure(cx, f)) {
+                        graph.seeds.push(vertex);
+                    }
+                }
+                GlobalTarget::Definition(key) => match module.get(key) {
+                    Some(f) if may_have_effects(key, f) => graph.add_body(cx, &f.body, vertex),
+                    Some(_) => {}
+                    None => graph.seeds.push(vertex),
+                },
+            }
+        }
+        for (id, function) in cx.function_attrs.iter() {
+            let vertex = graph.function_attr(id);
+            if scan.may_have_effects(&function.body) {
+                graph.add_body(cx, &function.body, vertex);
+            }
+        }
+        if graph.attrs_carry_functions {
+            graph.add_attrs(cx);
+        }
+        let impure = propagate(graph.vertices as usize, &graph.edges, graph.seeds);
+
+        let globals = cx.globals.len();
+        let mut pure_globals = IdSet::with_capacity(globals);
+        for (i, _) in impure[..globals].iter().enumerate().filter(|(_, i)| !**i) {
+            pure_globals.insert(GlobalId::from_index(i));
+        }
+        let function_attrs = cx.function_attrs.len();
+        let mut impure_function_attrs = IdSet::with_capacity(function_attrs);
+        for (i, _) in impure[globals..][..function_attrs].iter().enumerate().filter(|(_, i)| **i) {
+            impure_function_attrs.insert(FunctionAttrId::from_index(i));
+        }
+        let mut impure_attrs = IdSet::with_capacity(0);
+        if graph.attrs_carry_functions {
+            for (i, _) in impure[globals + function_attrs..][..cx.attrs.len()].iter().enumerate().filter(|(_, i)| **i) {
+                impure_attrs.insert(AttrId::from_index(i));
+            }
+        }
+        Purity {
+            pure_globals,
+            impure_function_attrs,
+            impure_attrs,
+            attr_count: cx.attrs.len(),
+            attrs_carry_functions: graph.attrs_carry_functions,
+        }
+    }
+
+    /// Whether calls of a global cannot be observed. A global that was made since then is not known to be pure.
+    #[inline]
+    pub fn global_is_pure(&self, global: GlobalId) -> bool {
+        self.pure_globals.contains(global)
+    }
+
+    /// Whether no attribute of a list holds an impure function.
+    pub fn attrs_are_pure(&self, cx: &Context, attrs: AttrsId) -> bool {
+        cx.attrs.list(attrs).iter().all(|&(_, value)| self.attr_is_pure(cx, value))
+    }
+
+    /// A scan over the tables as they are by now. Linear in the attributes that were made since.
+    fn scan<'a>(&self, cx: &'a Context) -> EffectScan<'a> {
+        let new = (self.attr_count..cx.attrs.len()).map(|i| cx.attrs.get(AttrId::from_index(i)));
+        let attrs_carry_functions = self.attrs_carry_functions || new.into_iter().any(is_function);
+        EffectScan { cx, attrs_carry_functions }
+    }
+
+    fn attr_is_pure(&self, cx: &Context, attr: AttrId) -> bool {
+        let mut stack = vec![attr];
+        while let Some(attr) = stack.pop() {
+            if attr.index() < self.attr_count {
+                if self.impure_attrs.contains(attr) {
+                    return false;
+                }
+                continue;
+            }
+            match cx.attrs.get(attr) {
+                Attr::List(items) => stack.extend(items.iter()),
+                // What was made since then is not known to be pure.
+                Attr::Function(_) => return false,
+                Attr::Global(g) if !self.global_is_pure(*g) => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// Whether calls of a function that is the value of an attribute cannot be observed.
+    pub fn function_attr_is_pure(&self, function: FunctionAttrId) -> bool {
+        !self.impure_function_attrs.contains(function)
+    }
+}
+
+fn states_pure(cx: &Context, f: &Function) -> bool {
+    cx.find_attr(f.attrs, "Pure").is_some_and(|v| matches!(cx.attrs.get(v), Attr::Int(1) | Attr::Bool(true)))
+}
+
+/// Which expressions of a body do something that can be observed when they are evaluated.
+///
+/// It speaks of the body as it was when it was made. Nodes that were appended since count as pure; [`BodyPurity::note_impure`] says otherwise.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BodyPurity {
+    /// What is impure itself: calls.
+    calls: IdSet<ExprId>,
+    /// What is impure or has something impure in it that is evaluated with it.
+    impure: IdSet<ExprId>,
+    lambdas: IdSet<LambdaId>,
+}
+
+impl BodyPurity {
+    /// Looks at a body. Linear in its size; one scan of the arena if there is nothing in it that could be impure.
+    pub fn new(cx: &Context, body: &Body, purity: &Purity) -> BodyPurity {
+        let mut result = BodyPurity {
+            calls: IdSet::with_capacity(0),
+            impure: IdSet::with_capacity(0),
+            lambdas: IdSet::with_capacity(0),
+        };
+        if !purity.scan(cx).may_have_effects(body) {
+            return result;
+        }
+        let mut calls: Vec<(Option<LambdaId>, ExprId, Callee)> = Vec::new();
+        trace(cx, body, |unit, call, callee| {
+            let known_pure = match callee {
+                Callee::Global(g) => purity.global_is_pure(g),
+                Callee::Attrs(attrs) => purity.attrs_are_pure(cx, attrs),
+                _ => false,
+            };
+            if !known_pure {
+                calls.push((unit, call, callee));
+            }
+        });
+        if calls.is_empty() {
+            return result;
+        }
+        let (mut edges, mut seeds) = (Vec::new(), Vec::new());
+        for &(unit, _, callee) in &calls {
+            let Some(unit) = unit else { continue };
+            match callee {
+                Callee::Lambda(l) => edges.push((l.index() as u32, unit.index() as u32)),
+                _ => seeds.push(unit.index() as u32),
+            }
+        }
+        let impure = propagate(body.lambda_count(), &edges, seeds);
+        for (i, _) in impure.iter().enumerate().filter(|(_, i)| **i) {
+            result.lambdas.insert(LambdaId::from_index(i));
+        }
+        calls.retain(|&(_, _, callee)| !matches!(callee, Callee::Lambda(l) if !impure[l.index()]));
+        if calls.is_empty() {
+            return result;
+        }
+        result.calls = IdSet::with_capacity(body.len());
+        result.impure = IdSet::with_capacity(body.len());
+        for (_, call, _) in calls {
+            result.calls.insert(call);
+        }
+        result.spread(body);
+        result
+    }
+
+    /// From the impure calls to what they are evaluated in.
+    fn spread(&mut self, body: &Body) {
+        let mut cursor = Cursor::new(body);
+        // The links of the open blocks, and where those of each begin.
+        let (mut links, mut marks): (Vec<ExprId>, Vec<usize>) = (Vec::new(), Vec::new());
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::EnterBlock(..) => marks.push(links.len()),
+                Step::Bound(link) => links.push(link),
+                Step::Flat(id) => {
+                    if self.calls.contains(id) {
+                        self.impure.insert(id);
+                    }
+                }
+                Step::Exit(id) => {
+                    let inside = match body.expr(id) {
+                        Expr::If { cond, then_block, else_block } => {
+                            [cond, then_block, else_block].iter().any(|&c| self.impure.contains(c))
+                        }
+                        Expr::Lambda { .. } => false,
+                        Expr::Proj { tuple, .. } => self.impure.contains(tuple),
+                        _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
+                    };
+                    if inside || self.calls.contains(id) {
+                        self.impure.insert(id);
+                    }
+                }
+                Step::ExitBlock(start, _) => {
+                    let mark = marks.pop().expect("blocks are left in the order in which they are entered");
+                    let last = links[mark..].last().copied();
+                    let tail = match last.map(|l| body.expr(l)) {
+                        Some(Expr::Let { body, .. }) => body,
+                        _ => start,
+                    };
+                    let mut impure = self.impure.contains(tail);
+                    for link in links.drain(mark..).rev() {
+                        let Expr::Let { value, .. } = body.expr(link) else { continue };
+                        impure |= self.impure.contains(value);
+                        if impure {
+                            self.impure.insert(link);
+                        }
+                    }
+                }
+                Step::Let(_) | Step::Atom(_) | Step::Enter(_) | Step::Seen(_) => {}
+            }
+        }
+    }
+
+    /// Whether evaluating a node can be observed: for a Let, it or anything after it in its chain.
+    #[inline]
+    pub fn is_impure(&self, id: ExprId) -> bool {
+        self.impure.contains(id)
+    }
+
+    /// Whether a node is itself a call that can be observed, whatever its operands are.
+    #[inline]
+    pub fn is_impure_call(&self, id: ExprId) -> bool {
+        self.calls.contains(id)
+    }
+
+    /// Whether calls of a `fn` can be observed.
+    #[inline]
+    pub fn is_impure_lambda(&self, lambda: LambdaId) -> bool {
+        self.lambdas.contains(lambda)
+    }
+
+    /// Says that a node that was appended since is an impure call, or has one in it.
+    ///
+    /// Cost: one entry.
+    pub fn note_impure(&mut self, id: ExprId) {
+        self.impure.insert(id);
+        self.calls.insert(id);
+    }
+}
+
+/// What a call may run.
+#[derive(Copy, Clone, PartialEq, Debug)]
+enum Callee {
+    /// Anything.
+    Unknown,
+    Global(GlobalId),
+    Lambda(LambdaId),
+    /// An operator as a value.
+    Op(OpId),
+    /// The functions in the attributes of a pure operator.
+    Attrs(AttrsId),
+}
+
+/// Whether some attribute value is or names a function.
+pub(crate) fn carries_functions(cx: &Context) -> bool {
+    !cx.function_attrs.is_empty() || cx.attrs.iter().any(|(_, a)| is_function(a))
+}
+
+fn is_function(attr: &Attr) -> bool {
+    matches!(attr, Attr::Global(_) | Attr::Function(_))
+}
+
+/// Finds out in one scan of an arena whether a body does nothing but call operators whose rows say that they are pure.
+#[derive(Copy, Clone)]
+pub struct EffectScan<'a> {
+    cx: &'a Context,
+    attrs_carry_functions: bool,
+}
+
+impl<'a> EffectScan<'a> {
+    /// Of bodies over these tables. Linear in the attributes.
+    pub fn new(cx: &'a Context) -> EffectScan<'a> {
+        EffectScan { cx, attrs_carry_functions: carries_functions(cx) }
+    }
+
+    /// Whether there is anything else in a body, of which only the whole module tells whether it can be observed.
+    pub fn may_have_effects(&self, body: &Body) -> bool {
+        let empty = self.cx.attrs.empty();
+        body.exprs().any(|(_, expr)| match expr {
+            Expr::Call { .. } => true,
+            Expr::CallOp { op, attrs, .. } => {
+                self.cx.ops.get(op).purity == OpPurity::Impure || self.attrs_carry_functions && attrs != empty
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Reports the calls of a body that are not of pure operators: the `fn` whose block each is in (`None`: the function's own), the call, what it may run.
+fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, ExprId, Callee)) {
+    let make_closure = cx.ops.find("make_closure");
+    let carries = carries_functions(cx);
+    let empty = cx.attrs.empty();
+    let mut known: Vec<Callee> = vec![Callee::Unknown; body.len()];
+    let mut units: Vec<LambdaId> = Vec::new();
+    let atom = |known: &[Callee], id: ExprId| match body.expr(id) {
+        Expr::Var { .. } => known[id.index()],
+        Expr::Global(g) => Callee::Global(g),
+        Expr::Op(op) => Callee::Op(op),
+        Expr::Lambda { lambda, .. } => Callee::Lambda(lambda),
+        _ => Callee::Unknown,
+    };
+    let resolve = |known: &[Callee], id: ExprId| {
+        let tail = body.tail(id);
+        match body.expr(tail) {
+            Expr::CallOp { op, operands, .. } if Some(op) == make_closure => {
+                body.operands(operands).first().map_or(Callee::Unknown, |&f| atom(known, f))
+            }
+            _ => atom(known, tail),
+        }
+    };
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::Let(link) => {
+                if let Expr::Let { var, value, .. } = body.expr(link)
+                    && let Expr::Lambda { lambda, .. } = body.expr(value)
+                {
+                    known[var.index()] = Callee::Lambda(lambda);
+                }
+            }
+            Step::Bound(link) => {
+                if let Expr::Let { var, value, .. } = body.expr(link) {
+                    known[var.index()] = resolve(&known, value);
+                }
+            }
+            Step::EnterBlock(_, BlockKind::Lambda(id)) => {
+                if let Expr::Lambda { lambda, .. } = body.expr(id) {
+                    units.push(lambda);
+                }
+            }
+            Step::ExitBlock(_, BlockKind::Lambda(_)) => {
+                units.pop();
+            }
+            Step::Flat(id) | Step::Exit(id) => {
+                let callee = match body.expr(id) {
+                    Expr::CallOp { op, .. } if cx.ops.get(op).purity == OpPurity::Impure => Callee::Unknown,
+                    Expr::CallOp { attrs, .. } if carries && attrs != empty => Callee::Attrs(attrs),
+                    Expr::Call { operands, .. } => {
+                        match body.operands(operands).first().map_or(Callee::Unknown, |&f| resolve(&known, f)) {
+                            Callee::Op(op) if cx.ops.get(op).purity == OpPurity::Pure => continue,
+                            Callee::Op(_) => Callee::Unknown,
+                            callee => callee,
+                        }
+                    }
+                    _ => continue,
+                };
+                report(units.last().copied(), id, callee);
+            }
+            Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Atom(_) | Step::Enter(_) | Step::Seen(_) => {}
+        }
+    }
+}
+
+/// Who may call whom. Vertices: globals, functions in attributes, attribute values (where they carry functions), and the `fn`s of each body.
+struct Graph {
+    globals: u32,
+    function_attrs: u32,
+    vertices: u32,
+    attrs_carry_functions: bool,
+    /// From what is called to who calls it.
+    edges: Vec<(u32, u32)>,
+    /// What is impure by itself.
+    seeds: Vec<u32>,
+}
+
+impl Graph {
+    fn new(scan: &EffectScan<'_>) -> Graph {
+        let EffectScan { cx, attrs_carry_functions } = *scan;
+        let (globals, function_attrs) = (cx.globals.len() as u32, cx.function_attrs.len() as u32);
+        let attrs = if attrs_carry_functions { cx.attrs.len() as u32 } else { 0 };
+        Graph {
+            globals,
+            function_attrs,
+            vertices: globals + function_attrs + attrs,
+            attrs_carry_functions,
+            edges: Vec::new(),
+            seeds: Vec::new(),
+        }
+    }
+
+    fn global(&self, id: GlobalId) -> u32 {
+        id.index() as u32
+    }
+
+    fn function_attr(&self, id: FunctionAttrId) -> u32 {
+        self.globals + id.index() as u32
+    }
+
+    fn attr(&self, id: AttrId) -> u32 {
+        self.globals + self.function_attrs + id.index() as u32
+    }
+
+    fn add_body(&mut self, cx: &Context, body: &Body, vertex: u32) {
+        let base = self.vertices;
+        self.vertices += body.lambda_count() as u32;
+        trace(cx, body, |unit, _, callee| {
+            let caller = unit.map_or(vertex, |l| base + l.index() as u32);
+            match callee {
+                Callee::Unknown | Callee::Op(_) => self.seeds.push(caller),
+                Callee::Global(g) => self.edges.push((self.global(g), caller)),
+                Callee::Lambda(l) => self.edges.push((base + l.index() as u32, caller)),
+                Callee::Attrs(attrs) => {
+                    for &(_, value) in cx.attrs.list(attrs) {
+                        self.edges.push((self.attr(value), caller));
+                    }
+                }
+            }
+        });
+    }
+
+    fn add_attrs(&mut self, cx: &Context) {
+        for (id, value) in cx.attrs.iter() {
+            let to = self.attr(id);
+            match value {
+                Attr::List(items) => {
+                    for &item in items {
+                        self.edges.push((self.attr(item), to));
+                    }
+                }
+                Attr::Function(f) => self.edges.push((self.function_attr(*f), to)),
+                Attr::Global(g) => self.edges.push((self.global(*g), to)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// For each vertex, whether a seed reaches it along the edges.
+fn propagate(vertices: usize, edges: &[(u32, u32)], seeds: Vec<u32>) -> Vec<bool> {
+    let mut reached = vec![false; vertices];
+    if seeds.is_empty() {
+        return reached;
+    }
+    // The edges by where they start: `targets[starts[v]..starts[v + 1]]`.
+    let mut starts = vec![0u32; vertices + 1];
+    for &(from, _) in edges {
+        starts[from as usize + 1] += 1;
+    }
+    for v in 0..vertices {
+        starts[v + 1] += starts[v];
+    }
+    let mut next = starts.clone();
+    let mut targets = vec![0u32; edges.len()];
+    for &(from, to) in edges {
+        targets[next[from as usize] as usize] = to;
+        next[from as usize] += 1;
+    }
+    let mut work = seeds;
+    while let Some(v) = work.pop() {
+        let v = v as usize;
+        if std::mem::replace(&mut reached[v], true) {
+            continue;
+        }
+        work.extend(targets[starts[v] as usize..starts[v + 1] as usize].iter().filter(|&&t| !reached[t as usize]));
+    }
+    reached
+}

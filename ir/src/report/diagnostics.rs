@@ -1,0 +1,268 @@
+//! Several diagnostics as one error, and errors that are told as diagnostics.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::compact::CompactError;
+use crate::core::builder::BuildError;
+use crate::core::phase::PhaseError;
+use crate::edit::retype::RetypeError;
+use crate::ops::op::{KernelError, TypeError};
+use crate::ops::register::RegisterError;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::render::{RenderOptions, render_diagnostics};
+use crate::report::source::Source;
+use crate::tables::literal::LiteralError;
+
+/// The most causes behind an error that its message names.
+const MOST_CAUSES: usize = 64;
+
+/// Everything that was found wrong with a text or a module: what
+/// [`parse_module`](crate::parse_module) and [`verify_module`](crate::verify_module) fail with. It
+/// is a slice of [`Diagnostic`]s.
+///
+/// As text it is all of them as their reader sees them, those about places of a source with line,
+/// column and the line underlined. So is its `Debug`, which is what a test or a `main` that returns
+/// the error prints.
+///
+/// ```
+/// use anfora_ir::{OpRegistry, Source, parse_module};
+///
+/// let source = Source::new("example.anf", "def @main(%x: float32) {\n  %y\n}");
+/// let errors = parse_module(source, OpRegistry::new().into()).unwrap_err();
+/// assert_eq!(errors[0].message, "unknown local `%y`");
+/// assert!(errors.to_string().contains("example.anf:2:3"));
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    source: Option<Arc<Source>>,
+}
+
+impl Diagnostics {
+    /// Diagnostics whose places are in a source.
+    ///
+    /// Cost: one entry.
+    pub fn in_source(list: Vec<Diagnostic>, source: Option<Arc<Source>>) -> Diagnostics {
+        Diagnostics { list, source }
+    }
+
+    /// The text that the places are in, if it is known.
+    pub fn source(&self) -> Option<&Arc<Source>> {
+        self.source.as_ref()
+    }
+
+    /// The diagnostics alone.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        self.list
+    }
+
+    /// `Ok` if there is none.
+    ///
+    /// # Errors
+    /// With all of them.
+    pub fn into_result(self) -> Result<(), Diagnostics> {
+        if self.list.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl Deref for Diagnostics {
+    type Target = [Diagnostic];
+
+    fn deref(&self) -> &[Diagnostic] {
+        &self.list
+    }
+}
+
+impl From<Vec<Diagnostic>> for Diagnostics {
+    fn from(list: Vec<Diagnostic>) -> Diagnostics {
+        Diagnostics { list, source: None }
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(one: Diagnostic) -> Diagnostics {
+        vec![one].into()
+    }
+}
+
+impl FromIterator<Diagnostic> for Diagnostics {
+    fn from_iter<I: IntoIterator<Item = Diagnostic>>(list: I) -> Diagnostics {
+        list.into_iter().collect::<Vec<Diagnostic>>().into()
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = render_diagnostics(&self.list, self.source.as_deref(), &RenderOptions::default());
+        f.write_str(text.trim_end_matches('\n'))
+    }
+}
+
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error for Diagnostics {}
+
+/// An error that its reader is told as diagnostics. In a pass, `?` turns each of these into the
+/// error of the pass.
+///
+/// ```
+/// use anfora_ir::{Diagnostic, Diagnostics, IntoDiagnostics};
+///
+/// struct TooLarge {
+///     function: String,
+/// }
+///
+/// impl IntoDiagnostics for TooLarge {
+///     fn into_diagnostics(self) -> Diagnostics {
+///         Diagnostic::error("the body is too large").in_function(self.function).into()
+///     }
+/// }
+/// ```
+pub trait IntoDiagnostics {
+    /// True if walks of the toolkit that edit end with this error, so that the place that the last
+    /// one noted belongs to it. Authors say so of an error of their own that stands for such a one.
+    const MAY_END_WALK: bool = false;
+
+    /// What is wrong, with its places as far as they are known.
+    fn into_diagnostics(self) -> Diagnostics;
+}
+
+impl Diagnostic {
+    /// An error in its own words and those of up to 64 causes behind it, as one message. Causes
+    /// that the words before name already are left out.
+    pub fn from_error(error: &dyn Error) -> Diagnostic {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        for _ in 0..MOST_CAUSES {
+            let Some(behind) = cause else { break };
+            let text = behind.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = behind.source();
+        }
+        Diagnostic::error(message)
+    }
+}
+
+impl IntoDiagnostics for Diagnostics {
+    fn into_diagnostics(self) -> Diagnostics {
+        self
+    }
+}
+
+impl IntoDiagnostics for Diagnostic {
+    fn into_diagnostics(self) -> Diagnostics {
+        self.into()
+    }
+}
+
+impl IntoDiagnostics for Vec<Diagnostic> {
+    fn into_diagnostics(self) -> Diagnostics {
+        self.into()
+    }
+}
+
+impl IntoDiagnostics for &str {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::error(self).into()
+    }
+}
+
+impl IntoDiagnostics for String {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::error(self).into()
+    }
+}
+
+impl IntoDiagnostics for Box<dyn Error + Send + Sync> {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&*self).into()
+    }
+}
+
+impl IntoDiagnostics for TypeError {
+    const MAY_END_WALK: bool = true;
+
+    fn into_diagnostics(self) -> Diagnostics {
+        let diagnostic = Diagnostic::error(self.to_string());
+        match self.help {
+            Some(help) => diagnostic.with_help(help).into(),
+            None => diagnostic.into(),
+        }
+    }
+}
+
+impl IntoDiagnostics for RetypeError {
+    const MAY_END_WALK: bool = true;
+
+    fn into_diagnostics(self) -> Diagnostics {
+        self.error.into_diagnostics()
+    }
+}
+
+impl IntoDiagnostics for BuildError {
+    fn into_diagnostics(self) -> Diagnostics {
+        match self {
+            BuildError::Type(error) => error.into_diagnostics(),
+            BuildError::Duplicate(_) | BuildError::Unbalanced | BuildError::TooLarge { .. } => {
+                Diagnostic::from_error(&self).into()
+            }
+        }
+    }
+}
+
+impl IntoDiagnostics for KernelError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::error(format!("a kernel failed: {self}")).into()
+    }
+}
+
+impl IntoDiagnostics for LiteralError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}
+
+impl IntoDiagnostics for CompactError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}
+
+impl IntoDiagnostics for RegisterError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}
+
+impl IntoDiagnostics for PhaseError {
+    fn into_diagnostics(self) -> Diagnostics {
+        Diagnostic::from_error(&self).into()
+    }
+}

@@ -1,0 +1,222 @@
+//! Diagnostics as their reader sees them: file, line and column, the line with the place underlined, what to do about it.
+
+mod json;
+mod lines;
+mod printed;
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::core::module::Module;
+use crate::report::diagnostic::{Diagnostic, Severity};
+use crate::report::source::Source;
+use lines::{Excerpt, Lines};
+use printed::printed_lines;
+
+pub use json::{diagnostics_json, diagnostics_json_with};
+
+/// The most columns of a line of the source that are shown.
+const COLUMNS: usize = 160;
+
+/// How diagnostics are rendered.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct RenderOptions {
+    /// Whether to colour.
+    pub color: Color,
+}
+
+/// Whether to colour.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Color {
+    /// Plain text.
+    #[default]
+    Never,
+    /// With the escape sequences of a terminal.
+    Always,
+}
+
+/// Renders diagnostics one after the other. Those with a span are shown in the source; the others name the function and the binding.
+///
+/// A span may be anything: it is brought inside the text and to the boundaries of characters. Of a span of several lines, the first line is shown; of a
+/// long line, a part. Linear in the text (once) and the diagnostics.
+pub fn render_diagnostics(diagnostics: &[Diagnostic], source: Option<&Source>, options: &RenderOptions) -> String {
+    render(diagnostics, source, None, options)
+}
+
+/// Renders diagnostics about a module. Those with a span are shown in the source that the module was read from, if it is kept; the others at the
+/// line of the printed module that binds what they are about. Linear in the source, the diagnostics, and the functions that they name.
+pub fn render_module_diagnostics(diagnostics: &[Diagnostic], module: &Module, options: &RenderOptions) -> String {
+    render(diagnostics, module.source().map(|s| &**s), Some(module), options)
+}
+
+fn render(
+    diagnostics: &[Diagnostic],
+    source: Option<&Source>,
+    module: Option<&Module>,
+    options: &RenderOptions,
+) -> String {
+    let renderer = match options.color {
+        Color::Always => Renderer::styled(),
+        Color::Never => Renderer::plain(),
+    }
+    // Lines are cut before, around the place; the margin has the line numbers.
+    .term_width(COLUMNS + 40);
+    let text = source.filter(|_| diagnostics.iter().any(|d| d.span.is_some())).map(|s| (s, Lines::new(s.text())));
+    let printed = module.map(|m| printed_lines(diagnostics, m)).unwrap_or_default();
+    let mut out = String::new();
+    for (i, d) in diagnostics.iter().enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        let shown = match (&d.span, &text, printed.get(&i)) {
+            (Some(span), Some((source, lines)), _) => {
+                let related =
+                    d.related.iter().map(|(span, label)| Shown::new(source.name(), lines.excerpt(span), Some(label)));
+                std::iter::once(Shown::new(source.name(), lines.excerpt(span), d.label.as_deref()))
+                    .chain(related)
+                    .collect()
+            }
+            (None, _, Some(line)) => {
+                let lines = Lines::new(&line.text);
+                let mut excerpt = lines.excerpt(&line.span);
+                excerpt.position.line = line.number;
+                let function = d.function.as_deref().unwrap_or_default();
+                vec![Shown {
+                    path: format!("@{function}, as printed"),
+                    excerpt: excerpt.into_owned(),
+                    label: d.label.as_deref(),
+                }]
+            }
+            _ => Vec::new(),
+        };
+        // What no line shows is said in words.
+        let is_shown = match printed.get(&i) {
+            Some(line) => !line.is_head || d.binding.is_none(),
+            None => !shown.is_empty(),
+        };
+        let title = if is_shown { d.message.clone() } else { format!("{}{}", d.message, place(d)) };
+        render_one(&mut out, d, &title, &shown, &renderer);
+        out.push('\n');
+    }
+    out
+}
+
+/// A place as it is shown: in which text, what of the line, and what stands under it.
+struct Shown<'d> {
+    path: String,
+    excerpt: Excerpt<'d>,
+    label: Option<&'d str>,
+}
+
+impl<'d> Shown<'d> {
+    fn new(path: &str, excerpt: Excerpt<'d>, label: Option<&'d (impl AsRef<str> + ?Sized)>) -> Shown<'d> {
+        Shown { path: path.to_string(), excerpt, label: label.map(AsRef::as_ref) }
+    }
+
+    fn snippet(&self, kind: AnnotationKind) -> Snippet<'_, Annotation<'_>> {
+        let Excerpt { text, span, position } = &self.excerpt;
+        let annotation = kind.span(Range::clone(span)).label(self.label);
+        Snippet::source(&**text).line_start(position.line).path(self.path.as_str()).annotation(annotation)
+    }
+
+    /// The line and column as they are rendered, counted in what is shown, and as they are.
+    fn rendered_position(&self) -> (String, String) {
+        let Excerpt { text, span, position } = &self.excerpt;
+        let shown = text[..span.start].chars().count() + 1;
+        let at = |column| format!("{}:{}:{column}", self.path, position.line);
+        (at(shown), at(position.column))
+    }
+}
+
+fn render_one(out: &mut String, d: &Diagnostic, title: &str, shown: &[Shown<'_>], renderer: &Renderer) {
+    let level = match d.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+        Severity::Remark => Level::INFO.with_name("remark"),
+    };
+    let mut group = Group::with_title(level.primary_title(title));
+    for (i, s) in shown.iter().enumerate() {
+        let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        group = group.element(s.snippet(kind));
+    }
+    if let Some(help) = &d.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let text = renderer.render(&[group]);
+    // The columns of lines that are shown in part count from where they are cut.
+    let mut done = text.find('\n').unwrap_or(0);
+    out.push_str(&text[..done]);
+    for s in shown {
+        let (rendered, actual) = s.rendered_position();
+        let Some(at) = text.get(done..).and_then(|rest| rest.find(&rendered)) else { continue };
+        out.push_str(&text[done..done + at]);
+        out.push_str(&actual);
+        done += at + rendered.len();
+    }
+    out.push_str(&text[done..]);
+}
+
+/// Function and binding, for a diagnostic that no text shows.
+fn place(d: &Diagnostic) -> String {
+    let mut text = String::new();
+    // Writing to a string succeeds.
+    let _ = match (&d.function, &d.binding) {
+        (Some(function), Some(binding)) => write!(text, " (in @{function}, at %{binding})"),
+        (Some(function), None) => write!(text, " (in @{function})"),
+        (None, Some(binding)) => write!(text, " (at %{binding})"),
+        (None, None) => Ok(()),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(d: Diagnostic, text: &str) -> String {
+        render_diagnostics(&[d], Some(&Source::new("a.anf", text)), &RenderOptions::default())
+    }
+
+    #[test]
+    fn the_place_is_underlined_with_line_and_column() {
+        let text = "def @main() {\n  ad(1, 2)\n}\n";
+        let d = Diagnostic::error("unknown operator `ad`")
+            .at(16..18)
+            .labelled("not an operator")
+            .with_help("did you mean `add`?");
+        let out = render(d, text);
+        assert!(out.contains("error: unknown operator `ad`"), "{out}");
+        assert!(out.contains("a.anf:2:3"), "{out}");
+        assert!(out.contains("ad(1, 2)") && out.contains("^^ not an operator"), "{out}");
+        assert!(out.contains("help: did you mean `add`?"), "{out}");
+    }
+
+    #[test]
+    fn any_span_is_survived() {
+        let text = "é\nüber\r\nx";
+        for start in 0..12 {
+            for end in 0..12 {
+                let related = Diagnostic::error("e").at(start..end).with_related(end..start, "there");
+                assert!(render(related, text).contains("a.anf:"));
+            }
+        }
+        assert!(render(Diagnostic::error("e").at(0..0), "").contains("error: e"));
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let text = format!("{}here{}", "a".repeat(5000), "b".repeat(5000));
+        let out = render(Diagnostic::error("e").at(5000..5004), &text);
+        assert!(out.contains("here") && out.contains("a.anf:1:5001"), "{out}");
+        assert!(out.lines().all(|l| l.chars().count() <= COLUMNS + 20), "{out}");
+    }
+
+    #[test]
+    fn without_a_span_the_binding_is_named() {
+        let d = Diagnostic::error("e").in_function("f").on_binding("x");
+        assert!(render(d, "text").contains("error: e (in @f, at %x)"));
+    }
+}

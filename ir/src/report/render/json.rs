@@ -1,0 +1,115 @@
+//! Diagnostics for machines.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::lines::Lines;
+use crate::report::diagnostic::Diagnostic;
+use crate::report::source::Source;
+
+/// Diagnostics as a JSON array of objects, one a line.
+///
+/// Each has `severity` and `message`, and what there is of `file`, `label`, `function`, `binding` and `help`. A place is `start` and `end` (bytes) with
+/// `line` and `column` (from 1, in characters); `related` is a list of places with a `label` each. Linear in the text (once) and the diagnostics.
+pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
+    let lines = source.map(|s| Lines::new(s.text()));
+    let mut out = String::from("[");
+    for (i, d) in diagnostics.iter().enumerate() {
+        out.push_str(if i > 0 { ",\n" } else { "\n" });
+        object(&mut out, None, d, source, lines.as_ref());
+    }
+    out.push_str(if diagnostics.is_empty() { "]" } else { "\n]" });
+    out
+}
+
+/// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with one more field in front where there is one. Linear
+/// in the text (once) and the diagnostics.
+pub fn diagnostics_json_with<'d>(
+    diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
+    source: Option<&Source>,
+) -> String {
+    let lines = source.map(|s| Lines::new(s.text()));
+    let mut out = String::new();
+    for (first, d) in diagnostics {
+        object(&mut out, first, d, source, lines.as_ref());
+        out.push('\n');
+    }
+    out
+}
+
+fn object(
+    out: &mut String,
+    first: Option<(&str, &str)>,
+    d: &Diagnostic,
+    source: Option<&Source>,
+    lines: Option<&Lines<'_>>,
+) {
+    let Diagnostic { severity, message, span, label, related, function, binding, help } = d;
+    out.push('{');
+    if let Some((key, value)) = first {
+        field(out, key, value);
+        out.push(',');
+    }
+    field(out, "severity", severity.name());
+    out.push(',');
+    field(out, "message", message);
+    if let Some(span) = span {
+        if let Some(source) = source {
+            out.push(',');
+            field(out, "file", source.name());
+        }
+        out.push(',');
+        place(out, span, lines);
+    }
+    for (key, value) in [("label", label), ("function", function), ("binding", binding), ("help", help)] {
+        if let Some(value) = value {
+            out.push(',');
+            field(out, key, value);
+        }
+    }
+    if !related.is_empty() {
+        out.push_str(",\"related\":[");
+        for (i, (span, label)) in related.iter().enumerate() {
+            out.push_str(if i > 0 { ",{" } else { "{" });
+            place(out, span, lines);
+            out.push(',');
+            field(out, "label", label);
+            out.push('}');
+        }
+        out.push(']');
+    }
+    out.push('}');
+}
+
+fn place(out: &mut String, span: &Range<usize>, lines: Option<&Lines<'_>>) {
+    // Writing to a string succeeds.
+    let _ = write!(out, "\"start\":{},\"end\":{}", span.start, span.end);
+    if let Some(lines) = lines {
+        let at = lines.position(span.start);
+        let _ = write!(out, ",\"line\":{},\"column\":{}", at.line, at.column);
+    }
+}
+
+fn field(out: &mut String, key: &str, value: &str) {
+    string(out, key);
+    out.push(':');
+    string(out, value);
+}
+
+fn string(out: &mut String, s: &str) {
+    out.push('"');
+    for c in s.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

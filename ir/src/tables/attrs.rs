@@ -1,0 +1,280 @@
+//! Attribute values and lists of named attributes, interned.
+
+use crate::core::context::Context;
+use crate::core::entity::{
+    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId,
+};
+use crate::tables::dtype::DType;
+use crate::tables::intern::Interner;
+use crate::tables::parallel::layers::Freeze;
+
+/// An attribute value.
+///
+/// Scalars have one form: an int64 scalar literal is an [`Attr::Int`], a float64 one an [`Attr::Float`], a boolean one an
+/// [`Attr::Bool`]; scalars of other element types are rank-0 literals.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Attr {
+    /// `none`
+    None,
+    /// `true` or `false`
+    Bool(bool),
+    /// An int64.
+    Int(i64),
+    /// A float64, by its bits.
+    Float(u64),
+    /// A string.
+    Str(NameId),
+    /// A list.
+    List(Box<[AttrId]>),
+    /// `shape(…)`
+    Shape(Box<[DimId]>),
+    /// A constant tensor.
+    Literal(LiteralId),
+    /// An element type.
+    DType(DType),
+    /// A type (a rank-0 tensor type is written in full).
+    Type(TypeId),
+    /// A closed function.
+    Function(FunctionAttrId),
+    /// A global function.
+    Global(GlobalId),
+    /// An operator.
+    Op(OpId),
+}
+
+/// Named attributes, sorted by name, each name once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct AttrList(Box<[(NameId, AttrId)]>);
+
+/// The attribute values of a module.
+#[derive(Clone)]
+pub struct AttrTable {
+    values: Interner<AttrId, Attr>,
+    lists: Interner<AttrsId, AttrList>,
+    empty: AttrsId,
+}
+
+impl Default for AttrTable {
+    fn default() -> Self {
+        let mut lists = Interner::default();
+        let empty = lists.intern(AttrList::default());
+        AttrTable { values: Interner::default(), lists, empty }
+    }
+}
+
+impl AttrTable {
+    /// The value behind an id.
+    ///
+    /// Cost: one entry.
+    pub fn get(&self, id: AttrId) -> &Attr {
+        &self.values[id]
+    }
+
+    /// The list without attributes.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn empty(&self) -> AttrsId {
+        self.empty
+    }
+
+    /// The named attributes of a list, sorted by name.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn list(&self, id: AttrsId) -> &[(NameId, AttrId)] {
+        &self.lists[id].0
+    }
+
+    /// The number of lists.
+    ///
+    /// Cost: one entry.
+    pub fn list_count(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// The number of values; the parts of a value have smaller indices than it.
+    ///
+    /// Cost: one entry.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.values.capacity_bytes() + self.lists.capacity_bytes()
+    }
+
+    /// Whether there is no value.
+    ///
+    /// Cost: one entry.
+    pub fn is_empty(&self) -> bool {
+        self.values.len() == 0
+    }
+
+    /// Ids and values in the order in which they were made: the parts of a value come before it.
+    ///
+    /// Cost: one loop.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
+        self.values.iter()
+    }
+}
+
+impl AttrTable {
+    /// The id of a value that has its one form.
+    pub(crate) fn intern(&mut self, attr: Attr) -> AttrId {
+        self.values.intern(attr)
+    }
+
+    /// The id of a list that is sorted by name.
+    pub(crate) fn intern_list(&mut self, list: Box<[(NameId, AttrId)]>) -> AttrsId {
+        self.lists.intern(AttrList(list))
+    }
+
+    /// Ids and values of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (AttrId, &Attr)> {
+        self.values.own()
+    }
+
+    /// Ids and lists of the layer over what is frozen.
+    pub(crate) fn own_lists(&self) -> impl Iterator<Item = (AttrsId, &[(NameId, AttrId)])> {
+        self.lists.own().map(|(id, list)| (id, &*list.0))
+    }
+
+    /// So many values, and so many lists, are frozen.
+    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
+        (self.values.frozen_len(), self.lists.frozen_len())
+    }
+}
+
+impl Freeze for AttrTable {
+    fn freeze(&mut self) {
+        self.values.freeze();
+        self.lists.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.values.thaw();
+        self.lists.thaw();
+    }
+
+    fn take_own(&mut self) -> AttrTable {
+        let AttrTable { values, lists, empty } = self;
+        AttrTable { values: values.take_own(), lists: lists.take_own(), empty: *empty }
+    }
+}
+
+impl Context {
+    /// The id of an attribute value, brought to its one form.
+    pub fn attr(&mut self, attr: Attr) -> AttrId {
+        let attr = match attr {
+            Attr::Literal(id) => {
+                let l = self.literals.get(id);
+                match l.dtype() {
+                    _ if l.rank() != 0 => attr,
+                    DType::Int64 => l.as_scalar::<i64>().map_or(attr, Attr::Int),
+                    DType::Float64 => l.as_scalar::<f64>().map_or(attr, |f| Attr::Float(f.to_bits())),
+                    DType::Bool => l.as_scalar::<bool>().map_or(attr, Attr::Bool),
+                    _ => attr,
+                }
+            }
+            other => other,
+        };
+        self.attrs.intern(attr)
+    }
+
+    /// An integer attribute.
+    ///
+    /// Cost: one entry.
+    pub fn int_attr(&mut self, value: i64) -> AttrId {
+        self.attr(Attr::Int(value))
+    }
+
+    /// A float64 attribute.
+    ///
+    /// Cost: one entry.
+    pub fn float_attr(&mut self, value: f64) -> AttrId {
+        self.attr(Attr::Float(value.to_bits()))
+    }
+
+    /// A string attribute.
+    ///
+    /// Cost: linear in the text.
+    pub fn str_attr(&mut self, value: &str) -> AttrId {
+        let name = self.names.intern(value);
+        self.attr(Attr::Str(name))
+    }
+
+    /// A list of integers.
+    ///
+    /// Cost: one loop.
+    pub fn ints_attr(&mut self, values: &[i64]) -> AttrId {
+        let items = values.iter().map(|&v| self.int_attr(v)).collect();
+        self.attr(Attr::List(items))
+    }
+
+    /// The id of a list of named attributes; of two with one name the later counts.
+    pub fn attrs(&mut self, list: &[(NameId, AttrId)]) -> AttrsId {
+        if list.is_empty() {
+            return self.attrs.empty;
+        }
+        let mut sorted: Vec<(NameId, AttrId)> = list.to_vec();
+        sorted.sort_by(|a, b| self.names.get(a.0).cmp(self.names.get(b.0)));
+        sorted.reverse();
+        sorted.dedup_by_key(|e| e.0);
+        sorted.reverse();
+        self.attrs.intern_list(sorted.into())
+    }
+
+    /// The id of a list of attributes named by strings.
+    ///
+    /// Cost: one loop.
+    pub fn named_attrs(&mut self, list: &[(&str, AttrId)]) -> AttrsId {
+        let list: Vec<_> = list.iter().map(|&(k, v)| (self.names.intern(k), v)).collect();
+        self.attrs(&list)
+    }
+
+    /// The value of a named attribute of a list.
+    ///
+    /// Cost: one entry.
+    pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
+        let list = self.attrs.list(attrs);
+        list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
+    }
+
+    /// The list with one attribute set (`Some`) or removed (`None`).
+    pub fn with_attr(&mut self, attrs: AttrsId, name: &str, value: Option<AttrId>) -> AttrsId {
+        let key = self.names.intern(name);
+        let mut list: Vec<_> = self.attrs.list(attrs).iter().copied().filter(|&(k, _)| k != key).collect();
+        list.extend(value.map(|v| (key, v)));
+        self.attrs(&list)
+    }
+
+    /// The integers of a list attribute; `None` if it is not a list of integers.
+    ///
+    /// Cost: one loop.
+    pub fn attr_ints(&self, id: AttrId) -> Option<Vec<i64>> {
+        let Attr::List(items) = self.attrs.get(id) else { return None };
+        items
+            .iter()
+            .map(|&i| match self.attrs.get(i) {
+                Attr::Int(v) => Some(*v),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// How deep an attribute value nests: 1 for one without parts. Linear in the values made before it.
+///
+/// Cost: one loop.
+pub fn attr_depths(table: &AttrTable) -> Vec<u32> {
+    let mut depths = Vec::with_capacity(table.len());
+    for (_, attr) in table.iter() {
+        let inner = match attr {
+            Attr::List(items) => items.iter().map(|i| depths[i.index()]).max().unwrap_or(0),
+            _ => 0,
+        };
+        depths.push(inner + 1);
+    }
+    depths
+}

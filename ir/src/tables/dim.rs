@@ -1,0 +1,623 @@
+//! Dimensions of tensors: constants, symbols and what can be computed from them.
+//!
+//! A dimension is normalised when it is made: to a constant, or to a sum of products of factors, sorted, so that equal
+//! sums are equal ids. A factor is a symbol or the result of `floordiv`, `ceildiv`, `mod`, `min` or `max`, which are not looked
+//! into. A sum of more than [`MAX_TERMS`] terms, an overflow or a division by zero is the unknown dimension.
+
+use std::cmp::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::core::entity::{DimId, EntityId, NameId, SymbolId};
+use crate::tables::intern::Interner;
+use crate::tables::names::Names;
+use crate::tables::parallel::layers::{Freeze, LayeredArena};
+
+/// The most terms that a sum keeps.
+pub const MAX_TERMS: usize = 64;
+
+/// A normalised dimension.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Dim {
+    /// `?`: nothing is known, and two of them are not known to be equal.
+    Unknown,
+    /// A constant.
+    Const(i64),
+    /// A symbolic dimension of a function.
+    Symbol(SymbolId),
+    /// A symbolic dimension bound by an enclosing function type: the `depth`-th from inside, its `index`-th by first appearance.
+    Bound {
+        /// Function types between this place and the one that binds it.
+        depth: u32,
+        /// Number of the symbol in that function type.
+        index: u32,
+    },
+    /// A sum of at least two terms, or of one that is more than a bare factor.
+    Sum(Box<[Term]>),
+    /// An operation that is not looked into.
+    Op {
+        /// Which.
+        op: DimOp,
+        /// First operand.
+        lhs: DimId,
+        /// Second operand.
+        rhs: DimId,
+    },
+}
+
+/// A coefficient times the product of its factors; without factors, a constant.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Term {
+    /// Never 0.
+    pub coefficient: i64,
+    /// Sorted; symbols, bound symbols and operations.
+    pub factors: SmallVec<[DimId; 2]>,
+}
+
+/// The operations on dimensions that are not sums and products.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum DimOp {
+    /// Division that rounds down.
+    FloorDiv,
+    /// Division that rounds up.
+    CeilDiv,
+    /// Remainder with the sign of the divisor.
+    Mod,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+impl DimOp {
+    /// Every operation.
+    pub const ALL: [DimOp; 5] = [DimOp::FloorDiv, DimOp::CeilDiv, DimOp::Mod, DimOp::Min, DimOp::Max];
+
+    /// The name in the text format.
+    pub fn name(self) -> &'static str {
+        match self {
+            DimOp::FloorDiv => "floordiv",
+            DimOp::CeilDiv => "ceildiv",
+            DimOp::Mod => "mod",
+            DimOp::Min => "min",
+            DimOp::Max => "max",
+        }
+    }
+
+    /// The result on constants; `None` on division by zero or overflow.
+    pub fn evaluate(self, a: i64, b: i64) -> Option<i64> {
+        let floor = |a: i64, b: i64| {
+            let q = a.checked_div(b)?;
+            Some(if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
+        };
+        match self {
+            DimOp::FloorDiv => floor(a, b),
+            DimOp::CeilDiv => floor(a.checked_neg()?, b)?.checked_neg(),
+            DimOp::Mod => a.checked_sub(floor(a, b)?.checked_mul(b)?),
+            DimOp::Min => Some(a.min(b)),
+            DimOp::Max => Some(a.max(b)),
+        }
+    }
+}
+
+/// A symbolic dimension's printed name. Two symbols may share one; the printer tells them apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) name: NameId,
+}
+
+/// Which kinds of symbols occur in a dimension or type.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Symbols {
+    /// Free or bound ones.
+    pub(crate) any: bool,
+    /// Free ones: those that no function type in it binds.
+    pub(crate) free: bool,
+}
+
+impl Symbols {
+    /// Those of two parts.
+    pub(crate) fn and(self, other: Symbols) -> Symbols {
+        Symbols { any: self.any || other.any, free: self.free || other.free }
+    }
+}
+
+/// The dimensions and symbols of a module.
+#[derive(Clone)]
+pub struct Dims {
+    dims: Interner<DimId, Dim, Symbols>,
+    symbols: LayeredArena<SymbolId, Symbol>,
+    unknown: DimId,
+}
+
+impl Default for Dims {
+    fn default() -> Self {
+        let mut dims = Interner::default();
+        let unknown = dims.intern_with(Dim::Unknown, |_, _| Symbols::default());
+        Dims { dims, symbols: LayeredArena::new(), unknown }
+    }
+}
+
+type Terms = SmallVec<[Term; 4]>;
+
+impl Dims {
+    /// The dimension behind an id.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn get(&self, id: DimId) -> &Dim {
+        &self.dims[id]
+    }
+
+    /// `?`.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn unknown(&self) -> DimId {
+        self.unknown
+    }
+
+    /// A constant.
+    ///
+    /// Cost: one entry.
+    pub fn constant(&mut self, value: i64) -> DimId {
+        self.intern(Dim::Const(value))
+    }
+
+    /// The value, if it is a constant.
+    #[inline]
+    pub fn as_constant(&self, id: DimId) -> Option<i64> {
+        match self.get(id) {
+            Dim::Const(c) => Some(*c),
+            _ => None,
+        }
+    }
+
+    /// Whether a symbol, free or bound, occurs in it.
+    #[inline]
+    pub fn is_symbolic(&self, id: DimId) -> bool {
+        self.dims.note(id).any
+    }
+
+    /// Which kinds of symbols occur in it.
+    #[inline]
+    pub(crate) fn symbols(&self, id: DimId) -> Symbols {
+        *self.dims.note(id)
+    }
+
+    /// A new symbol, different from all others, that prints as `name` where no other does.
+    ///
+    /// Cost: one entry.
+    pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
+        self.symbols.push(Symbol { name })
+    }
+
+    /// The name that a symbol was made with.
+    ///
+    /// Cost: one entry.
+    pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
+        self.symbols[symbol].name
+    }
+
+    /// The number of symbols.
+    ///
+    /// Cost: one entry.
+    pub fn symbol_count(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// A symbol as a dimension.
+    pub fn symbol(&mut self, symbol: SymbolId) -> DimId {
+        self.intern(Dim::Symbol(symbol))
+    }
+
+    /// A symbol bound by a function type.
+    ///
+    /// Cost: one entry.
+    pub fn bound(&mut self, depth: u32, index: u32) -> DimId {
+        self.intern(Dim::Bound { depth, index })
+    }
+
+    /// The id of a dimension that is normalised.
+    pub(crate) fn intern(&mut self, dim: Dim) -> DimId {
+        self.dims.intern_with(dim, |dims, dim| {
+            let known = |symbols: Symbols, d: &DimId| symbols.and(*dims.note(*d));
+            match dim {
+                Dim::Unknown | Dim::Const(_) => Symbols::default(),
+                Dim::Bound { .. } => Symbols { any: true, free: false },
+                Dim::Symbol(_) => Symbols { any: true, free: true },
+                Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).fold(Symbols::default(), known),
+                Dim::Op { lhs, rhs, .. } => [lhs, rhs].into_iter().fold(Symbols::default(), known),
+            }
+        })
+    }
+
+    /// `a + b`.
+    pub fn add(&mut self, a: DimId, b: DimId) -> DimId {
+        self.linear(a, b, 1)
+    }
+
+    /// `a - b`.
+    pub fn sub(&mut self, a: DimId, b: DimId) -> DimId {
+        self.linear(a, b, -1)
+    }
+
+    fn linear(&mut self, a: DimId, b: DimId, sign: i64) -> DimId {
+        if let (Some(x), Some(y)) = (self.as_constant(a), self.as_constant(b)) {
+            let sum = y.checked_mul(sign).and_then(|y| x.checked_add(y));
+            return sum.map_or(self.unknown, |c| self.constant(c));
+        }
+        let (Some(mut terms), Some(other)) = (self.terms(a), self.terms(b)) else { return self.unknown };
+        for t in other {
+            let Some(coefficient) = t.coefficient.checked_mul(sign) else { return self.unknown };
+            terms.push(Term { coefficient, ..t });
+        }
+        self.sum(terms)
+    }
+
+    /// `a * b`.
+    pub fn mul(&mut self, a: DimId, b: DimId) -> DimId {
+        match (self.as_constant(a), self.as_constant(b)) {
+            (Some(x), Some(y)) => return x.checked_mul(y).map_or(self.unknown, |c| self.constant(c)),
+            (Some(1), None) => return b,
+            (None, Some(1)) => return a,
+            (Some(0), None) if b != self.unknown => return a,
+            (None, Some(0)) if a != self.unknown => return b,
+            _ => {}
+        }
+        let (Some(x), Some(y)) = (self.terms(a), self.terms(b)) else { return self.unknown };
+        if x.len() * y.len() > MAX_TERMS * 4 {
+            return self.unknown;
+        }
+        let mut terms = Terms::new();
+        for s in &x {
+            for t in &y {
+                let Some(coefficient) = s.coefficient.checked_mul(t.coefficient) else { return self.unknown };
+                let mut factors = s.factors.clone();
+                factors.extend_from_slice(&t.factors);
+                if factors.len() > MAX_TERMS {
+                    return self.unknown;
+                }
+                terms.push(Term { coefficient, factors });
+            }
+        }
+        self.sum(terms)
+    }
+
+    /// One of the operations that are not looked into, folded where its operands are constants or it is trivial.
+    pub fn op(&mut self, op: DimOp, lhs: DimId, rhs: DimId) -> DimId {
+        if lhs == self.unknown || rhs == self.unknown {
+            return self.unknown;
+        }
+        if let (Some(a), Some(b)) = (self.as_constant(lhs), self.as_constant(rhs)) {
+            return op.evaluate(a, b).map_or(self.unknown, |c| self.constant(c));
+        }
+        match op {
+            DimOp::Min | DimOp::Max if lhs == rhs => return lhs,
+            DimOp::FloorDiv | DimOp::CeilDiv | DimOp::Mod => {
+                if let Some(c) = self.as_constant(rhs) {
+                    if c == 0 {
+                        return self.unknown;
+                    }
+                    if let Some(terms) = self.terms(lhs)
+                        && terms.iter().all(|t| t.coefficient % c == 0 && !(t.coefficient == i64::MIN && c == -1))
+                    {
+                        if op == DimOp::Mod {
+                            return self.constant(0);
+                        }
+                        let divided = terms.into_iter().map(|t| Term { coefficient: t.coefficient / c, ..t }).collect();
+                        return self.sum(divided);
+                    }
+                }
+            }
+            _ => {}
+        }
+        // The commutative ones have their operands in one order.
+        let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs, None) == Ordering::Greater;
+        let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
+        self.intern(Dim::Op { op, lhs, rhs })
+    }
+
+    /// The terms of a dimension; `None` for the unknown one.
+    fn terms(&self, id: DimId) -> Option<Terms> {
+        Some(match self.get(id) {
+            Dim::Unknown => return None,
+            Dim::Const(0) => Terms::new(),
+            Dim::Const(c) => smallvec::smallvec![Term { coefficient: *c, factors: SmallVec::new() }],
+            Dim::Sum(terms) => terms.iter().cloned().collect(),
+            Dim::Symbol(_) | Dim::Bound { .. } | Dim::Op { .. } => {
+                smallvec::smallvec![Term { coefficient: 1, factors: smallvec::smallvec![id] }]
+            }
+        })
+    }
+
+    fn sum(&mut self, mut terms: Terms) -> DimId {
+        for t in &mut terms {
+            t.factors.sort_by(|&a, &b| self.compare(a, b, None));
+        }
+        terms.sort_by(|a, b| self.compare_factors(a, b));
+        let mut out = Terms::new();
+        for t in terms {
+            match out.last_mut() {
+                Some(last) if last.factors == t.factors => {
+                    let Some(c) = last.coefficient.checked_add(t.coefficient) else { return self.unknown };
+                    last.coefficient = c;
+                    if c == 0 {
+                        out.pop();
+                    }
+                }
+                _ => out.push(t),
+            }
+        }
+        if out.len() > MAX_TERMS {
+            return self.unknown;
+        }
+        match out.as_slice() {
+            [] => self.constant(0),
+            [t] if t.factors.is_empty() => self.constant(t.coefficient),
+            [t] if t.coefficient == 1 && t.factors.len() == 1 => t.factors[0],
+            _ => self.intern(Dim::Sum(out.into_vec().into())),
+        }
+    }
+
+    /// Products of more factors first, constants last.
+    fn compare_factors(&self, a: &Term, b: &Term) -> Ordering {
+        b.factors.len().cmp(&a.factors.len()).then_with(|| {
+            for (&x, &y) in a.factors.iter().zip(&b.factors) {
+                let o = self.compare(x, y, None);
+                if o != Ordering::Equal {
+                    return o;
+                }
+            }
+            Ordering::Equal
+        })
+    }
+
+    /// The order of dimensions: by structure, symbols by when they were made (which follows the program). With `names`, symbols
+    /// go by their names first. Different ids differ in structure, so the walk follows the first difference only: a loop.
+    pub(crate) fn compare(&self, mut a: DimId, mut b: DimId, names: Option<&Names>) -> Ordering {
+        fn rank(d: &Dim) -> u8 {
+            match d {
+                Dim::Symbol(_) => 0,
+                Dim::Bound { .. } => 1,
+                Dim::Op { .. } => 2,
+                Dim::Sum(_) => 3,
+                Dim::Const(_) => 4,
+                Dim::Unknown => 5,
+            }
+        }
+        loop {
+            if a == b {
+                return Ordering::Equal;
+            }
+            let next = match (self.get(a), self.get(b)) {
+                (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
+                (Dim::Symbol(x), Dim::Symbol(y)) => {
+                    let by_name =
+                        names.map_or(Ordering::Equal, |n| n.get(self.symbol_name(*x)).cmp(n.get(self.symbol_name(*y))));
+                    return by_name.then(x.index().cmp(&y.index()));
+                }
+                (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
+                (Dim::Op { op: p, lhs: l, rhs: r }, Dim::Op { op: q, lhs: m, rhs: s }) => {
+                    if p != q {
+                        return p.cmp(q);
+                    }
+                    if l == m { (*r, *s) } else { (*l, *m) }
+                }
+                (Dim::Sum(x), Dim::Sum(y)) => {
+                    let mut differing = None;
+                    for (t, u) in x.iter().zip(y) {
+                        let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
+                        if shape != Ordering::Equal {
+                            return shape;
+                        }
+                        differing = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g);
+                        if differing.is_some() {
+                            break;
+                        }
+                    }
+                    match differing {
+                        Some((&f, &g)) => (f, g),
+                        None => return x.len().cmp(&y.len()),
+                    }
+                }
+                (x, y) => return rank(x).cmp(&rank(y)),
+            };
+            (a, b) = next;
+        }
+    }
+
+    /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is asked for [`Dim::Symbol`] and
+    /// [`Dim::Bound`]. Takes time linear in the distinct dimensions under `id`.
+    pub fn substitute(&mut self, id: DimId, leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
+        self.substitute_with(id, 0, &mut FxHashMap::default(), leaf)
+    }
+
+    /// Substitutes, where `done` says what became of dimensions already, each with the number
+    /// `depth` of the substitution that it was in.
+    pub(crate) fn substitute_with(
+        &mut self,
+        id: DimId,
+        depth: u32,
+        done: &mut FxHashMap<(DimId, u32), DimId>,
+        mut leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>,
+    ) -> DimId {
+        if !self.is_symbolic(id) {
+            return id;
+        }
+        let mut stack = vec![id];
+        while let Some(&top) = stack.last() {
+            if done.contains_key(&(top, depth)) {
+                stack.pop();
+                continue;
+            }
+            let dim = self.get(top).clone();
+            let height = stack.len();
+            let is_left = |d: &DimId| !done.contains_key(&(*d, depth));
+            match &dim {
+                Dim::Op { lhs, rhs, .. } => stack.extend([*lhs, *rhs].into_iter().filter(is_left)),
+                Dim::Sum(terms) => stack.extend(terms.iter().flat_map(|t| &t.factors).copied().filter(is_left)),
+                _ => {}
+            }
+            if stack.len() > height {
+                continue;
+            }
+            let new = match dim {
+                Dim::Unknown | Dim::Const(_) => top,
+                Dim::Symbol(_) | Dim::Bound { .. } => leaf(self, top).unwrap_or(top),
+                Dim::Op { op, lhs, rhs } => self.op(op, done[&(lhs, depth)], done[&(rhs, depth)]),
+                Dim::Sum(terms) => {
+                    let mut sum = self.constant(0);
+                    for t in &terms {
+                        let mut product = self.constant(t.coefficient);
+                        for &f in &t.factors {
+                            product = self.mul(product, done[&(f, depth)]);
+                        }
+                        sum = self.add(sum, product);
+                    }
+                    sum
+                }
+            };
+            done.insert((top, depth), new);
+            stack.pop();
+        }
+        done[&(id, depth)]
+    }
+
+    /// Calls `f` with every symbol (free or bound) in a dimension, in a fixed order, possibly more than once.
+    pub fn for_each_symbol(&self, id: DimId, f: impl FnMut(DimId)) {
+        self.for_each_new_symbol(id, &mut FxHashSet::default(), f);
+    }
+
+    /// Calls `f` with every symbol of a dimension but those of dimensions that were seen, in a fixed
+    /// order, possibly more than once.
+    pub(crate) fn for_each_new_symbol(&self, id: DimId, seen: &mut FxHashSet<DimId>, mut f: impl FnMut(DimId)) {
+        if !self.is_symbolic(id) {
+            return;
+        }
+        let mut stack = vec![id];
+        while let Some(d) = stack.pop() {
+            match self.get(d) {
+                Dim::Symbol(_) | Dim::Bound { .. } => f(d),
+                Dim::Op { lhs, rhs, .. } => {
+                    if seen.insert(d) {
+                        stack.extend([*rhs, *lhs]);
+                    }
+                }
+                Dim::Sum(terms) => {
+                    if seen.insert(d) {
+                        stack.extend(terms.iter().flat_map(|t| &t.factors).rev());
+                    }
+                }
+                Dim::Unknown | Dim::Const(_) => {}
+            }
+        }
+    }
+
+    /// Ids and dimensions of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (DimId, &Dim)> {
+        self.dims.own()
+    }
+
+    /// Symbols and their names of the layer over what is frozen.
+    pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
+        self.symbols.own().map(|(id, s)| (id, s.name))
+    }
+
+    /// So many dimensions, and so many symbols, are frozen.
+    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
+        (self.dims.frozen_len(), self.symbols.frozen_len())
+    }
+
+    /// The number of dimensions.
+    ///
+    /// Cost: one entry.
+    pub fn len(&self) -> usize {
+        self.dims.len()
+    }
+
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.dims.capacity_bytes() + self.symbols.capacity_bytes()
+    }
+
+    /// Never: the unknown dimension is always there.
+    ///
+    /// Cost: one entry.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+impl Freeze for Dims {
+    fn freeze(&mut self) {
+        self.dims.freeze();
+        self.symbols.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.dims.thaw();
+        self.symbols.thaw();
+    }
+
+    fn take_own(&mut self) -> Dims {
+        let Dims { dims, symbols, unknown } = self;
+        Dims { dims: dims.take_own(), symbols: symbols.take_own(), unknown: *unknown }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup() -> (Dims, DimId, DimId) {
+        let (mut dims, mut names) = (Dims::default(), Names::default());
+        let n = dims.new_symbol(names.intern("n"));
+        let m = dims.new_symbol(names.intern("m"));
+        let (n, m) = (dims.symbol(n), dims.symbol(m));
+        (dims, n, m)
+    }
+
+    #[test]
+    fn sums_and_products_have_one_form() {
+        let (mut d, n, m) = setup();
+        let nm = d.add(n, m);
+        let mn = d.add(m, n);
+        assert_eq!(nm, mn);
+        assert_eq!(d.sub(nm, m), n);
+        let two = d.constant(2);
+        let (a, b) = (d.mul(two, nm), d.add(nm, mn));
+        assert_eq!(a, b);
+        assert_eq!(d.op(DimOp::FloorDiv, a, two), nm);
+        let zero = d.constant(0);
+        assert_eq!(d.op(DimOp::Mod, a, two), zero);
+        assert_eq!(d.sub(n, n), zero);
+        let (x, y) = (d.op(DimOp::Max, n, m), d.op(DimOp::Max, m, n));
+        assert_eq!(x, y);
+    }
+
+    #[test]
+    fn overflow_and_division_by_zero_are_unknown() {
+        let (mut d, n, _) = setup();
+        let (max, one, zero) = (d.constant(i64::MAX), d.constant(1), d.constant(0));
+        assert_eq!(d.add(max, one), d.unknown());
+        assert_eq!(d.op(DimOp::FloorDiv, n, zero), d.unknown());
+        assert_eq!(DimOp::FloorDiv.evaluate(-7, 2), Some(-4));
+        assert_eq!(DimOp::CeilDiv.evaluate(7, 2), Some(4));
+        assert_eq!(DimOp::Mod.evaluate(-7, 2), Some(1));
+        assert_eq!(DimOp::FloorDiv.evaluate(i64::MIN, -1), None);
+    }
+
+    #[test]
+    fn deep_operations_are_substituted_without_recursion() {
+        let (mut d, n, m) = setup();
+        let seven = d.constant(7);
+        let (mut deep, mut expected) = (n, m);
+        for _ in 0..100_000 {
+            deep = d.op(DimOp::FloorDiv, deep, seven);
+            expected = d.op(DimOp::FloorDiv, expected, seven);
+        }
+        let got = d.substitute(deep, |_, s| (s == n).then_some(m));
+        assert_eq!(got, expected);
+    }
+}

@@ -1,0 +1,223 @@
+//! Hash-consing: a table in which equal values have equal ids.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+use crate::core::entity::EntityId;
+use crate::tables::parallel::layers::{Freeze, in_frozen};
+use crate::work;
+
+/// Values stored once each, found by content, each with a note that follows from it. Children of an interned value are ids of values interned
+/// before it, so a child's index is always smaller than its parent's: algorithms over nested values go up the ids instead of recursing.
+#[derive(Clone)]
+pub(crate) struct Interner<K: EntityId, V, N = ()> {
+    frozen: Option<Arc<Layer<K, V, N>>>,
+    /// So many values are frozen; those in `own` follow them.
+    start: usize,
+    own: Layer<K, V, N>,
+}
+
+#[derive(Clone)]
+struct Layer<K, V, N> {
+    items: Vec<V>,
+    notes: Vec<N>,
+    /// Ids beside a part of the hash of their value, so that a probe seldom reads the value.
+    table: HashTable<(u32, K)>,
+}
+
+impl<K: EntityId, V, N> Default for Layer<K, V, N> {
+    fn default() -> Self {
+        Layer { items: Vec::new(), notes: Vec::new(), table: HashTable::new() }
+    }
+}
+
+impl<K: EntityId, V, N> Default for Interner<K, V, N> {
+    fn default() -> Self {
+        Interner { frozen: None, start: 0, own: Layer::default() }
+    }
+}
+
+fn hash_of<V: Hash>(v: &V) -> u64 {
+    let mut h = FxHasher::default();
+    v.hash(&mut h);
+    h.finish()
+}
+
+impl<K, V, N> Layer<K, V, N> {
+    fn capacity_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<V>()
+            + self.notes.capacity() * size_of::<N>()
+            + self.table.capacity() * size_of::<(u32, K)>()
+    }
+}
+
+impl<K: EntityId, V: Eq + Hash, N> Layer<K, V, N> {
+    /// `start` is the index of the first value of the layer.
+    #[inline]
+    fn find(&self, start: usize, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
+        let short = (hash >> 7) as u32;
+        let equal = |&(k, id): &(u32, K)| {
+            k == short && {
+                work::tick();
+                is(&self.items[id.index() - start])
+            }
+        };
+        self.table.find(hash, equal).map(|&(_, id)| id)
+    }
+
+    #[inline]
+    fn push(&mut self, start: usize, hash: u64, value: V, note: N) -> K {
+        work::tick();
+        let id = K::from_index(start + self.items.len());
+        self.items.push(value);
+        self.notes.push(note);
+        let items = &self.items;
+        self.table.insert_unique(hash, ((hash >> 7) as u32, id), |&(_, id)| hash_of(&items[id.index() - start]));
+        id
+    }
+}
+
+impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
+    /// The id of a value; `note` is asked for what is to be noted beside one that is new.
+    #[inline]
+    pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
+        work::tick();
+        let hash = hash_of(&value);
+        if let Some(frozen) = &self.frozen
+            && let Some(id) = frozen.find(0, hash, |v| *v == value)
+        {
+            return id;
+        }
+        if let Some(id) = self.own.find(self.start, hash, |v| *v == value) {
+            return id;
+        }
+        let note = note(self, &value);
+        self.own.push(self.start, hash, value, note)
+    }
+
+    /// The id of the value that a key stands for, if it was interned before. The key hashes as that value does, and `is` says whether a value is that one.
+    pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
+        work::tick();
+        let hash = hash_of(key);
+        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, &is));
+        frozen.or_else(|| self.own.find(self.start, hash, &is))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.start + self.own.items.len()
+    }
+
+    /// So many values are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.start
+    }
+
+    /// The note beside a value.
+    #[inline(always)]
+    pub(crate) fn note(&self, id: K) -> &N {
+        match self.own.notes.get(id.index().wrapping_sub(self.start)) {
+            Some(note) => note,
+            None => in_frozen(self.frozen.as_deref().map(|f| &f.notes), id.index()),
+        }
+    }
+
+    /// Bytes held, frozen ones included, without what values hold themselves.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
+        (0..self.len()).map(|i| (K::from_index(i), &self[K::from_index(i)]))
+    }
+
+    /// Ids and values of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (K, &V)> {
+        self.own.items.iter().enumerate().map(|(i, v)| (K::from_index(self.start + i), v))
+    }
+}
+
+impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
+    /// The id of a value, which is cloned if it is new.
+    pub(crate) fn intern_ref(&mut self, value: &V) -> K {
+        work::tick();
+        let hash = hash_of(value);
+        let found = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, |v| v == value));
+        found
+            .or_else(|| self.own.find(self.start, hash, |v| v == value))
+            .unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
+    }
+}
+
+impl<K: EntityId, V: Eq + Hash> Interner<K, V> {
+    /// The id of a value.
+    #[inline]
+    pub(crate) fn intern(&mut self, value: V) -> K {
+        self.intern_with(value, |_, _| ())
+    }
+}
+
+impl<K: EntityId, V, N> std::ops::Index<K> for Interner<K, V, N> {
+    type Output = V;
+    #[inline(always)]
+    fn index(&self, id: K) -> &V {
+        work::tick();
+        match self.own.items.get(id.index().wrapping_sub(self.start)) {
+            Some(value) => value,
+            None => in_frozen(self.frozen.as_deref().map(|f| &f.items), id.index()),
+        }
+    }
+}
+
+impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Freeze for Interner<K, V, N> {
+    fn freeze(&mut self) {
+        if self.frozen.is_some() && self.own.items.is_empty() {
+            return;
+        }
+        self.thaw();
+        self.start = self.own.items.len();
+        self.frozen = Some(Arc::new(std::mem::take(&mut self.own)));
+    }
+
+    fn thaw(&mut self) {
+        let Some(frozen) = self.frozen.take() else { return };
+        let new = std::mem::replace(&mut self.own, Arc::unwrap_or_clone(frozen));
+        self.start = 0;
+        for (value, note) in new.items.into_iter().zip(new.notes) {
+            self.own.push(0, hash_of(&value), value, note);
+        }
+    }
+
+    fn take_own(&mut self) -> Self {
+        Interner { frozen: None, start: self.start, own: std::mem::take(&mut self.own) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::entity::AttrId;
+
+    #[test]
+    fn an_overlay_finds_what_is_frozen_and_numbers_on() {
+        let mut table = Interner::<AttrId, String, usize>::default();
+        let intern = |t: &mut Interner<_, String, _>, s: &str| t.intern_with(s.to_string(), |t, _| t.len());
+        let a = intern(&mut table, "a");
+        table.freeze();
+        let mut overlay = table.clone();
+        assert_eq!(intern(&mut overlay, "a"), a);
+        let b = intern(&mut overlay, "b");
+        assert_eq!((b.index(), *overlay.note(a), *overlay.note(b)), (1, 0, 1));
+        assert_eq!(intern(&mut overlay, "b"), b);
+        assert_eq!((table.len(), overlay.len(), overlay.own().count()), (1, 2, 1));
+        for step in [Interner::thaw, Interner::freeze, Interner::freeze, Interner::thaw] {
+            step(&mut overlay);
+            assert_eq!((intern(&mut overlay, "a"), intern(&mut overlay, "b")), (a, b));
+            assert_eq!((overlay.len(), &*overlay[a], &*overlay[b]), (2, "a", "b"));
+        }
+        table.thaw();
+        assert_eq!(intern(&mut table, "c"), b, "tables that part do not know of each other");
+    }
+}

@@ -1,0 +1,448 @@
+//! Constant tensors: element type, shape and shared bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use half::{bf16, f16};
+use smallvec::SmallVec;
+
+use crate::tables::dtype::DType;
+
+/// The shape of a constant: its extents, outermost first.
+pub type Shape = SmallVec<[usize; 4]>;
+
+/// A constant tensor. Cloning shares the payload.
+///
+/// A tensor whose elements are all the same bits is stored as one element (a *splat*), whatever its
+/// size; the constructors see to that, so equality of contents is equality of literals. Elements are
+/// little-endian, row-major; elements of 4 bits are packed two a byte, the lower one first.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Literal {
+    dtype: DType,
+    shape: Shape,
+    data: Data,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Data {
+    /// The bits of the one element, in the low bytes (unused bytes are zero).
+    Splat([u8; 16]),
+    Dense(Bytes),
+    Strings(Arc<[Arc<str>]>),
+}
+
+/// Why bytes and shape do not make a literal.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LiteralError {
+    /// The number of bytes is not that of the shape.
+    #[error("a tensor of {elements} {dtype} elements takes {expected} bytes, not {actual}")]
+    ByteCount {
+        /// Element type.
+        dtype: DType,
+        /// Product of the extents.
+        elements: usize,
+        /// Bytes that the shape asks for.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// The number of elements is not that of the shape.
+    #[error("the shape has {expected} elements, but {actual} are given")]
+    ElementCount {
+        /// Product of the extents.
+        expected: usize,
+        /// Elements given.
+        actual: usize,
+    },
+    /// The product of the extents, or the size in bytes, does not fit in memory's address range.
+    #[error("the tensor is too large")]
+    TooLarge,
+    /// The element type has elements of another representation.
+    #[error("{0} elements cannot be made this way")]
+    WrongKind(DType),
+}
+
+/// A Rust type that is the representation of an element type.
+pub trait Element: Copy + PartialEq + Send + Sync + 'static {
+    /// The element type that it represents.
+    const DTYPE: DType;
+    /// Reads one element; `bytes` has exactly its size.
+    ///
+    /// Cost: one loop.
+    fn read(bytes: &[u8]) -> Self;
+    /// Appends one element.
+    fn write(self, out: &mut Vec<u8>);
+}
+
+macro_rules! elements {
+    ($($ty:ty, $dtype:ident;)*) => {$(
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            #[inline]
+            fn read(bytes: &[u8]) -> Self {
+                <$ty>::from_le_bytes(bytes.try_into().expect("the caller passes one element"))
+            }
+            #[inline]
+            fn write(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+elements! {
+    i8, Int8; i16, Int16; i32, Int32; i64, Int64;
+    u8, UInt8; u16, UInt16; u32, UInt32; u64, UInt64;
+    f16, Float16; bf16, BFloat16; f32, Float32; f64, Float64;
+}
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+    #[inline]
+    fn read(bytes: &[u8]) -> Self {
+        bytes[0] != 0
+    }
+    #[inline]
+    fn write(self, out: &mut Vec<u8>) {
+        out.push(u8::from(self));
+    }
+}
+
+/// The number of elements of a shape; `None` if it overflows.
+pub fn element_count(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
+}
+
+impl Literal {
+    /// A rank-0 tensor.
+    pub fn scalar<T: Element>(value: T) -> Literal {
+        Literal::splat(&[], value)
+    }
+
+    /// A tensor whose elements are all `value`. Takes the memory of one element.
+    pub fn splat<T: Element>(shape: &[usize], value: T) -> Literal {
+        let mut bytes = Vec::with_capacity(16);
+        value.write(&mut bytes);
+        Literal::splat_bytes(T::DTYPE, shape, &bytes)
+    }
+
+    /// A tensor of any element type but `string` whose elements all have the bits `element`
+    /// (little-endian; at most 16 bytes are read; a 4-bit element is the low half of a byte).
+    ///
+    /// Cost: one loop.
+    pub fn splat_bytes(dtype: DType, shape: &[usize], element: &[u8]) -> Literal {
+        if shape.contains(&0) {
+            return Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::new()) };
+        }
+        let mut bits = [0; 16];
+        let n = dtype.bits().div_ceil(8).min(element.len());
+        bits[..n].copy_from_slice(&element[..n]);
+        if dtype.bits() == 4 {
+            bits[0] &= 0xf;
+        }
+        if dtype == DType::Bool {
+            bits[0] = u8::from(bits[0] != 0);
+        }
+        Literal { dtype, shape: shape.into(), data: Data::Splat(bits) }
+    }
+
+    /// A tensor of the given elements, row-major.
+    ///
+    /// # Errors
+    /// If their number is not that of the shape.
+    pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Literal, LiteralError> {
+        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        if elements.len() != expected {
+            return Err(LiteralError::ElementCount { expected, actual: elements.len() });
+        }
+        let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
+        for &e in elements {
+            e.write(&mut bytes);
+        }
+        Literal::from_bytes(T::DTYPE, shape, Bytes::from(bytes))
+    }
+
+    /// A tensor of little-endian, row-major bytes, which are shared, not copied.
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Errors
+    /// If the number of bytes is not that of the shape, or `dtype` is `string`.
+    pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Literal, LiteralError> {
+        if dtype == DType::String {
+            return Err(LiteralError::WrongKind(dtype));
+        }
+        let elements = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        let expected = dtype.byte_len(elements).ok_or(LiteralError::TooLarge)?;
+        if bytes.len() != expected {
+            return Err(LiteralError::ByteCount { dtype, elements, expected, actual: bytes.len() });
+        }
+        if elements == 0 {
+            return Ok(Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::new()) });
+        }
+        if dtype.bits() == 4 {
+            return Ok(Literal::from_nibbles(dtype, shape, elements, &bytes));
+        }
+        let bytes = if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+            Bytes::from(bytes.iter().map(|&b| u8::from(b != 0)).collect::<Vec<u8>>())
+        } else {
+            bytes
+        };
+        let size = dtype.bits() / 8;
+        // All elements are equal just if the bytes equal themselves shifted by one element.
+        if bytes[size..] == bytes[..bytes.len() - size] {
+            return Ok(Literal::splat_bytes(dtype, shape, &bytes[..size]));
+        }
+        Ok(Literal { dtype, shape: shape.into(), data: Data::Dense(bytes) })
+    }
+
+    fn from_nibbles(dtype: DType, shape: &[usize], elements: usize, bytes: &[u8]) -> Literal {
+        let first = bytes[0] & 0xf;
+        let mut bytes = bytes.to_vec();
+        if elements % 2 == 1 {
+            // The unused half of the last byte is not part of the value.
+            *bytes.last_mut().expect("there is an element") &= 0xf;
+        }
+        let whole = elements / 2;
+        let splat = bytes[..whole].iter().all(|&b| b == (first << 4 | first))
+            && (elements.is_multiple_of(2) || bytes[whole] == first);
+        if splat {
+            return Literal::splat_bytes(dtype, shape, &[first]);
+        }
+        Literal { dtype, shape: shape.into(), data: Data::Dense(Bytes::from(bytes)) }
+    }
+
+    /// A tensor of strings.
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Errors
+    /// If their number is not that of the shape.
+    pub fn from_strings(shape: &[usize], strings: Vec<Arc<str>>) -> Result<Literal, LiteralError> {
+        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        if strings.len() != expected {
+            return Err(LiteralError::ElementCount { expected, actual: strings.len() });
+        }
+        Ok(Literal { dtype: DType::String, shape: shape.into(), data: Data::Strings(strings.into()) })
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents, outermost first.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of extents.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements, saturating for splats beyond the address range.
+    pub fn element_count(&self) -> usize {
+        element_count(&self.shape).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of the payload as it is stored: one element for a splat.
+    pub fn stored_bytes(&self) -> usize {
+        match &self.data {
+            Data::Splat(_) => self.dtype.bits().div_ceil(8),
+            Data::Dense(b) => b.len(),
+            Data::Strings(s) => s.iter().map(|s| s.len() + 16).sum(),
+        }
+    }
+
+    /// Bytes of the payload written out in full; `None` if that overflows, or for strings.
+    pub fn expanded_bytes(&self) -> Option<usize> {
+        self.dtype.byte_len(element_count(&self.shape)?)
+    }
+
+    /// The element that all elements are, as little-endian bytes; `None` if the tensor is not stored as a splat.
+    pub fn as_splat(&self) -> Option<&[u8]> {
+        match &self.data {
+            Data::Splat(b) => Some(&b[..self.dtype.bits().div_ceil(8)]),
+            _ => None,
+        }
+    }
+
+    /// The payload as stored, if it is not a splat and not strings.
+    pub fn as_dense(&self) -> Option<&Bytes> {
+        match &self.data {
+            Data::Dense(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// The strings, if the element type is `string`.
+    pub fn as_strings(&self) -> Option<&[Arc<str>]> {
+        match &self.data {
+            Data::Strings(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The payload in full, a splat written out: the size of the tensor, so ask [`Literal::expanded_bytes`] first
+    /// where the shape is not trusted. Empty for strings.
+    pub fn to_bytes(&self) -> Bytes {
+        match &self.data {
+            Data::Dense(b) => b.clone(),
+            Data::Strings(_) => Bytes::new(),
+            Data::Splat(bits) => {
+                let n = self.element_count();
+                if self.dtype.bits() == 4 {
+                    let mut v = vec![bits[0] << 4 | bits[0]; n.div_ceil(2)];
+                    if n % 2 == 1 {
+                        v[n / 2] = bits[0];
+                    }
+                    return Bytes::from(v);
+                }
+                Bytes::from(bits[..self.dtype.bits() / 8].repeat(n))
+            }
+        }
+    }
+
+    /// The elements in full; `None` if `T` is not the element type's representation.
+    pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
+        if T::DTYPE != self.dtype {
+            return None;
+        }
+        let size = T::DTYPE.bits() / 8;
+        Some(Cow::Owned(match &self.data {
+            Data::Splat(bits) => vec![T::read(&bits[..size]); self.element_count()],
+            Data::Dense(b) => b.chunks_exact(size).map(T::read).collect(),
+            Data::Strings(_) => return None,
+        }))
+    }
+
+    /// The value of a tensor of one element; `None` for another number of elements or another element type.
+    pub fn as_scalar<T: Element>(&self) -> Option<T> {
+        match &self.data {
+            Data::Splat(bits) if T::DTYPE == self.dtype && self.element_count() == 1 => {
+                Some(T::read(&bits[..T::DTYPE.bits() / 8]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for other element types and
+    /// for `uint64` values past `i64::MAX`. Takes memory for every element.
+    pub fn to_i64s(&self) -> Option<Vec<i64>> {
+        match self.dtype {
+            DType::UInt64 => self.elements::<u64>()?.iter().map(|&e| e.try_into().ok()).collect(),
+            _ => self.widened(),
+        }
+    }
+
+    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for other element types. Takes memory for
+    /// every element.
+    pub fn to_i128s(&self) -> Option<Vec<i128>> {
+        match self.dtype {
+            DType::UInt64 => self.widen::<u64, _>(),
+            _ => self.widened(),
+        }
+    }
+
+    fn widen<T: Element + Into<W>, W>(&self) -> Option<Vec<W>> {
+        Some(self.elements::<T>()?.iter().map(|&e| e.into()).collect())
+    }
+
+    /// The elements of integers that an `i64` holds.
+    fn widened<W: From<bool> + From<i8> + From<i16> + From<i32> + From<i64> + From<u8> + From<u16> + From<u32>>(
+        &self,
+    ) -> Option<Vec<W>> {
+        match self.dtype {
+            DType::Bool => self.widen::<bool, W>(),
+            DType::Int8 => self.widen::<i8, W>(),
+            DType::Int16 => self.widen::<i16, W>(),
+            DType::Int32 => self.widen::<i32, W>(),
+            DType::Int64 => self.widen::<i64, W>(),
+            DType::UInt8 => self.widen::<u8, W>(),
+            DType::UInt16 => self.widen::<u16, W>(),
+            DType::UInt32 => self.widen::<u32, W>(),
+            _ => None,
+        }
+    }
+
+    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the lowest bits: those of [`Literal::to_i64s`].
+    ///
+    /// # Errors
+    /// If their number is not that of the shape, or the element type is another.
+    pub fn from_i64s(dtype: DType, shape: &[usize], elements: &[i64]) -> Result<Literal, LiteralError> {
+        if !dtype.is_integer() && dtype != DType::Bool {
+            return Err(LiteralError::WrongKind(dtype));
+        }
+        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        if elements.len() != expected {
+            return Err(LiteralError::ElementCount { expected, actual: elements.len() });
+        }
+        let size = dtype.bits() / 8;
+        let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes().into_iter().take(size)).collect();
+        Literal::from_bytes(dtype, shape, Bytes::from(bytes))
+    }
+
+    /// The same elements under another shape.
+    ///
+    /// # Errors
+    /// If the number of elements differs.
+    pub fn reshaped(&self, shape: &[usize]) -> Result<Literal, LiteralError> {
+        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
+        if expected != self.element_count() {
+            return Err(LiteralError::ElementCount { expected, actual: self.element_count() });
+        }
+        Ok(Literal { dtype: self.dtype, shape: shape.into(), data: self.data.clone() })
+    }
+}
+
+impl fmt::Debug for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.as_splat().is_some() { "splat" } else { "dense" };
+        write!(f, "{kind}<{}{:?}>({} bytes)", self.dtype, self.shape.as_slice(), self.stored_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_splat_and_its_expansion_are_one_literal() {
+        let dense = Literal::from_elements(&[2, 2], &[1.5f32; 4]).unwrap();
+        assert_eq!(dense, Literal::splat(&[2, 2], 1.5f32));
+        assert_eq!(dense.as_splat(), Some(&1.5f32.to_le_bytes()[..]));
+        assert_eq!(dense.elements::<f32>().unwrap().as_ref(), &[1.5; 4]);
+        assert_ne!(Literal::scalar(0.0f32), Literal::scalar(-0.0f32));
+        assert_eq!(Literal::scalar(f32::NAN), Literal::scalar(f32::NAN));
+    }
+
+    #[test]
+    fn a_huge_splat_takes_one_element() {
+        let l = Literal::splat(&[1_000_000, 1_000_000], 0i8);
+        assert_eq!(l.stored_bytes(), 1);
+        assert_eq!(l.expanded_bytes(), Some(1_000_000_000_000));
+    }
+
+    #[test]
+    fn nibbles_are_packed_and_the_spare_half_is_ignored() {
+        let a = Literal::from_bytes(DType::Int4, &[3], Bytes::from_static(&[0x21, 0x93])).unwrap();
+        let b = Literal::from_bytes(DType::Int4, &[3], Bytes::from_static(&[0x21, 0x03])).unwrap();
+        assert_eq!(a, b);
+        let s = Literal::from_bytes(DType::Int4, &[3], Bytes::from_static(&[0x55, 0x05])).unwrap();
+        assert_eq!(s, Literal::splat_bytes(DType::Int4, &[3], &[5]));
+        assert_eq!(s.to_bytes().as_ref(), &[0x55, 0x05]);
+    }
+
+    #[test]
+    fn a_wrong_number_of_bytes_is_an_error() {
+        let e = Literal::from_bytes(DType::Int16, &[3], Bytes::from_static(&[1, 2]));
+        assert_eq!(e, Err(LiteralError::ByteCount { dtype: DType::Int16, elements: 3, expected: 6, actual: 2 }));
+    }
+}

@@ -1,0 +1,12 @@
+//! The tables that the functions of a module share: names, types, extents, literals and
+//! attributes, each value once.
+
+pub(crate) mod intern;
+pub(crate) mod names;
+pub(crate) mod dtype;
+pub(crate) mod dim;
+pub(crate) mod types;
+pub(crate) mod literal;
+pub(crate) mod attrs;
+pub(crate) mod value;
+pub(crate) mod parallel;

@@ -1,0 +1,308 @@
+//! Overlays: several threads work on functions of one module, and each interns into a layer of its own over tables that they share.
+//!
+//! [`Context::freeze`] puts what there is behind an [`Arc`], for [`Context::overlay`]. What is interned into it goes on where the frozen
+//! ids end, so that two overlays give one id to different things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`] interns
+//! it into the tables of the module, and [`Function::translate`] gives a function that was edited under the overlay the ids that it then has there.
+//!
+//! With additions of one function each, absorbed in program order, the tables become what they would have become had one function been edited after the other.
+//! Symbols keep their order, too, on which the form of sums depends; so sums are taken over as they are.
+//!
+//! ```
+//! use anfora_ir::{Context, OpRegistry};
+//! let mut tables = Context::new(Default::default());
+//! let known = tables.names.intern("known");
+//! tables.freeze();
+//! let (mut one, mut two) = (tables.overlay(), tables.overlay());
+//! assert_eq!(one.names.intern("known"), known);
+//! assert_eq!(one.names.intern("new"), two.names.intern("newer"));
+//! let additions = [one.take_additions(), two.take_additions()];
+//! assert!(one.take_additions().is_none());
+//! drop((one, two));
+//! tables.thaw();
+//! for additions in additions.into_iter().flatten() {
+//!     tables.absorb(&additions)?;
+//! }
+//! assert_eq!(tables.names.find("newer").map(|n| tables.names.get(n)), Some("newer"));
+//! # Ok::<(), anfora_ir::TypeError>(())
+//! ```
+
+use std::sync::Arc;
+
+use crate::core::context::{Context, Global};
+use crate::core::entity::{
+    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+};
+use crate::core::function::Function;
+use crate::core::translate::{Translate, translate_head};
+use crate::ops::op::TypeError;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::{Dim, Term};
+use crate::tables::parallel::layers::Freeze;
+use crate::tables::types::{FunctionType, TensorType, Type};
+
+/// What the ids of one kind become: those of frozen entries stay.
+struct Ids<K> {
+    frozen: usize,
+    new: Vec<K>,
+}
+
+impl<K: EntityId> Ids<K> {
+    fn new(frozen: usize) -> Ids<K> {
+        Ids { frozen, new: Vec::new() }
+    }
+
+    #[inline(always)]
+    fn get(&self, id: K) -> K {
+        match id.index().checked_sub(self.frozen) {
+            None => id,
+            Some(i) => self.new[i],
+        }
+    }
+
+    fn stay(&self) -> bool {
+        self.new.iter().enumerate().all(|(i, id)| id.index() == self.frozen + i)
+    }
+}
+
+/// What was interned into an overlay: see [`Context::take_additions`].
+pub struct Additions(Context);
+
+/// What the ids of an overlay are in the tables that absorbed it.
+pub struct Translation {
+    names: Ids<NameId>,
+    types: Ids<TypeId>,
+    lists: Ids<AttrsId>,
+    literals: Ids<LiteralId>,
+    globals: Ids<GlobalId>,
+    symbols: Ids<SymbolId>,
+    /// What the operators from the one of this index on become.
+    ops: (usize, Vec<OpId>),
+}
+
+impl Translation {
+    /// Whether every id stays as it is.
+    pub fn is_identity(&self) -> bool {
+        let Translation { names, types, lists, literals, globals, symbols, ops } = self;
+        names.stay()
+            && types.stay()
+            && lists.stay()
+            && literals.stay()
+            && globals.stay()
+            && symbols.stay()
+            && ops.1.iter().enumerate().all(|(i, op)| op.index() == ops.0 + i)
+    }
+
+    /// What a type is.
+    ///
+    /// Cost: one entry.
+    pub fn ty(&self, id: TypeId) -> TypeId {
+        self.types.get(id)
+    }
+}
+
+impl Translate for Translation {
+    #[inline(always)]
+    fn name(&self, id: NameId) -> NameId {
+        self.names.get(id)
+    }
+    #[inline(always)]
+    fn ty(&self, id: TypeId) -> TypeId {
+        self.types.get(id)
+    }
+    #[inline(always)]
+    fn attrs(&self, id: AttrsId) -> AttrsId {
+        self.lists.get(id)
+    }
+    #[inline(always)]
+    fn literal(&self, id: LiteralId) -> LiteralId {
+        self.literals.get(id)
+    }
+    #[inline(always)]
+    fn global(&self, id: GlobalId) -> GlobalId {
+        self.globals.get(id)
+    }
+    #[inline(always)]
+    fn op(&self, id: OpId) -> OpId {
+        match id.index().checked_sub(self.ops.0) {
+            None => id,
+            Some(i) => self.ops.1[i],
+        }
+    }
+    #[inline(always)]
+    fn symbol(&self, id: SymbolId) -> SymbolId {
+        self.symbols.get(id)
+    }
+}
+
+impl Function {
+    /// Gives a function that was edited under an overlay its ids in the tables that absorbed it. An edit that is open, if it was begun before the tables were
+    /// frozen, can be taken back as before. Linear in the body.
+    ///
+    /// Cost: one loop.
+    pub fn translate(&mut self, translation: &Translation) {
+        translate_head(self, translation);
+        self.body.translate(translation);
+    }
+}
+
+impl Context {
+    /// Freezes the tables: from here on overlays and clones of this context share them. Takes constant time. The context itself reads and interns as before.
+    ///
+    /// Cost: one loop.
+    pub fn freeze(&mut self) {
+        self.tables().into_iter().for_each(|table| table.freeze());
+    }
+
+    /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they were frozen, and, while there are clones, in all there is.
+    ///
+    /// Cost: one loop.
+    pub fn thaw(&mut self) {
+        self.tables().into_iter().for_each(|table| table.thaw());
+    }
+
+    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant time if the tables are frozen and nothing was interned since. Another
+    /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the signatures of these tables is known to hold under an overlay.
+    ///
+    /// Cost: one loop.
+    pub fn overlay(&self) -> Context {
+        Context { globals: self.globals.overlay(), ..self.clone() }
+    }
+
+    /// Every table.
+    fn tables(&mut self) -> [&mut dyn Freeze; 7] {
+        let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
+        [names, types, attrs, literals, ops, globals, function_attrs]
+    }
+
+    /// Takes off what was interned since the tables were frozen, if anything was, and leaves an overlay of which that is not so. Takes constant time.
+    ///
+    /// Cost: one loop.
+    pub fn take_additions(&mut self) -> Option<Additions> {
+        let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
+        let (dims, symbols) = types.dims.frozen_lens();
+        let (values, lists) = attrs.frozen_lens();
+        let any = names.len() > names.frozen_len()
+            || types.len() > types.frozen_len()
+            || types.dims.len() > dims
+            || types.dims.symbol_count() > symbols
+            || attrs.len() > values
+            || attrs.list_count() > lists
+            || literals.len() > literals.frozen_len()
+            || ops.len() > ops.frozen_len()
+            || globals.len() > globals.frozen_len()
+            || function_attrs.len() > function_attrs.frozen_len();
+        any.then(|| {
+            Additions(Context {
+                names: names.take_own(),
+                types: types.take_own(),
+                attrs: attrs.take_own(),
+                literals: literals.take_own(),
+                ops: ops.take_own(),
+                globals: globals.take_own(),
+                function_attrs: function_attrs.take_own(),
+            })
+        })
+    }
+
+    /// Interns what was interned into an overlay of these tables, in the same order. Linear in that.
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Errors
+    /// If there are too many operators.
+    pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
+        let Context { names, types, attrs, literals, ops, globals, function_attrs } = &additions.0;
+        let mut t = Translation {
+            names: Ids::new(names.frozen_len()),
+            types: Ids::new(types.frozen_len()),
+            lists: Ids::new(attrs.frozen_lens().1),
+            literals: Ids::new(literals.frozen_len()),
+            globals: Ids::new(globals.frozen_len()),
+            symbols: Ids::new(types.dims.frozen_lens().1),
+            ops: (ops.frozen_len(), Vec::new()),
+        };
+        t.names.new = names.own().map(|(_, s)| self.names.intern(s)).collect();
+        t.symbols.new =
+            types.dims.own_symbols().map(|(_, name)| self.types.dims.new_symbol(t.names.get(name))).collect();
+        let mut dims: Ids<DimId> = Ids::new(types.dims.frozen_lens().0);
+        for (_, dim) in types.dims.own() {
+            let dim = translate_dim(dim, &t, &dims);
+            dims.new.push(self.types.dims.intern(dim));
+        }
+        for (_, ty) in types.own() {
+            let ty = translate_type(ty, &t, &dims);
+            t.types.new.push(self.types.intern(ty));
+        }
+        t.literals.new = literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
+        for row in ops.own() {
+            t.ops.1.push(self.ops.opaque(&row.name, row.purity)?);
+        }
+        // What a name means is said in the module, so a new one means nothing yet.
+        t.globals.new = globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
+        let functions: Ids<FunctionAttrId> = Ids {
+            frozen: function_attrs.frozen_len(),
+            new: (self.function_attrs.len()..)
+                .map(FunctionAttrId::from_index)
+                .take(function_attrs.own().count())
+                .collect(),
+        };
+        let mut values: Ids<AttrId> = Ids::new(attrs.frozen_lens().0);
+        for (_, attr) in attrs.own() {
+            let attr = match attr {
+                Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
+                Attr::Str(s) => Attr::Str(t.names.get(*s)),
+                Attr::List(items) => Attr::List(items.iter().map(|&i| values.get(i)).collect()),
+                Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&d| dims.get(d)).collect()),
+                Attr::Literal(l) => Attr::Literal(t.literals.get(*l)),
+                Attr::Type(ty) => Attr::Type(t.types.get(*ty)),
+                Attr::Function(f) => Attr::Function(functions.get(*f)),
+                Attr::Global(g) => Attr::Global(t.globals.get(*g)),
+                Attr::Op(op) => Attr::Op(t.op(*op)),
+            };
+            values.new.push(self.attrs.intern(attr));
+        }
+        for (_, list) in attrs.own_lists() {
+            let list = list.iter().map(|&(k, v)| (t.names.get(k), values.get(v))).collect();
+            t.lists.new.push(self.attrs.intern_list(list));
+        }
+        for (id, function) in function_attrs.own() {
+            let mut function = Function::clone(function);
+            function.translate(&t);
+            let new = self.function_attrs.push(Arc::new(function));
+            assert_eq!(new, functions.get(id), "a function got another id than was foretold");
+        }
+        Ok(t)
+    }
+}
+
+fn translate_dim(dim: &Dim, t: &Translation, dims: &Ids<DimId>) -> Dim {
+    match dim {
+        Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => dim.clone(),
+        Dim::Symbol(s) => Dim::Symbol(t.symbols.get(*s)),
+        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: dims.get(*lhs), rhs: dims.get(*rhs) },
+        Dim::Sum(terms) => {
+            let term = |term: &Term| Term {
+                coefficient: term.coefficient,
+                factors: term.factors.iter().map(|&f| dims.get(f)).collect(),
+            };
+            Dim::Sum(terms.iter().map(term).collect())
+        }
+    }
+}
+
+fn translate_type(ty: &Type, t: &Translation, dims: &Ids<DimId>) -> Type {
+    match ty {
+        Type::Any | Type::Error => ty.clone(),
+        Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
+            dtype: *dtype,
+            shape: shape.as_ref().map(|shape| shape.iter().map(|&d| dims.get(d)).collect()),
+            elements: elements.as_ref().map(|elements| elements.iter().map(|&d| dims.get(d)).collect()),
+        }),
+        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|&f| t.types.get(f)).collect()),
+        Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
+            params: params.iter().map(|&p| t.types.get(p)).collect(),
+            ret: t.types.get(*ret),
+            symbols: *symbols,
+        }),
+    }
+}

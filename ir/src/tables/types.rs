@@ -1,0 +1,611 @@
+//! Types, interned: two types are the same just if their ids are.
+
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+use crate::core::entity::{DimId, SymbolId, TypeId};
+use crate::tables::dim::{Dim, Dims, Symbols};
+use crate::tables::dtype::DType;
+use crate::tables::intern::Interner;
+use crate::tables::parallel::layers::Freeze;
+
+mod elements;
+mod symbols;
+
+pub use elements::MAX_KNOWN_ELEMENTS;
+use symbols::Reach;
+pub use symbols::{SeenParts, SubstitutedParts};
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// A tensor.
+    Tensor(TensorType),
+    /// A tuple; the empty one is written `()`.
+    Tuple(Box<[TypeId]>),
+    /// A function.
+    Function(FunctionType),
+    /// Accepts every value; comes back to another type only through `match_cast`.
+    Any,
+    /// The type of an expression with an error in it: it agrees with everything, so that one mistake is reported once.
+    Error,
+}
+
+impl Hash for Type {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Type::Tensor(tensor) => (0u8, tensor).hash(state),
+            Type::Tuple(fields) => (1u8, fields).hash(state),
+            Type::Function(FunctionType { params, ret, symbols }) => {
+                Signature { params, ret: *ret, symbols: *symbols }.hash(state);
+            }
+            Type::Any => 3u8.hash(state),
+            Type::Error => 4u8.hash(state),
+        }
+    }
+}
+
+/// A function type whose parts are borrowed. It hashes as the type does, so that one that is there already is found without being made.
+struct Signature<'a> {
+    params: &'a [TypeId],
+    ret: TypeId,
+    symbols: u32,
+}
+
+impl Hash for Signature<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (2u8, self.params, self.ret, self.symbols).hash(state);
+    }
+}
+
+impl Signature<'_> {
+    fn is(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Function(FunctionType { params, ret, symbols }) => {
+                **params == *self.params && *ret == self.ret && *symbols == self.symbols
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Element type and, where known, extents and elements.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorType {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first; `None` where not even their number is known.
+    pub shape: Option<SmallVec<[DimId; 4]>>,
+    /// The elements in row-major order, where one of them is known: see [`Types::with_elements`], which makes such types.
+    pub elements: Option<Box<[DimId]>>,
+}
+
+impl TensorType {
+    /// Of these extents, or of unknown rank, and with unknown elements.
+    ///
+    /// Cost: one entry.
+    pub fn new(dtype: DType, shape: Option<SmallVec<[DimId; 4]>>) -> TensorType {
+        TensorType { dtype, shape, elements: None }
+    }
+
+    /// All dimensions in it: those that are its extents, then those that are its elements.
+    pub fn dims(&self) -> impl DoubleEndedIterator<Item = &DimId> {
+        self.shape.iter().flatten().chain(self.elements.iter().flatten())
+    }
+
+    /// The extents of two types in pairs, then their elements, where both say them.
+    pub fn dims_beside<'a>(&'a self, other: &'a TensorType) -> impl Iterator<Item = (&'a DimId, &'a DimId)> {
+        let extents = self.shape.iter().flatten().zip(other.shape.iter().flatten());
+        extents.chain(self.elements.iter().flatten().zip(other.elements.iter().flatten()))
+    }
+}
+
+/// Parameter types and result. The symbolic dimensions that it binds are numbered by first appearance, so that types that
+/// differ in the names of their symbols are one type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FunctionType {
+    /// Types of the parameters.
+    pub params: Box<[TypeId]>,
+    /// Type of the result.
+    pub ret: TypeId,
+    /// How many symbolic dimensions it binds.
+    pub symbols: u32,
+}
+
+/// What is noted beside a type.
+#[derive(Copy, Clone, Default, Debug)]
+struct Note {
+    /// The symbols that occur in it.
+    symbols: Symbols,
+    /// Whether it says elements of a tensor, in the fields of tuples too.
+    elements: bool,
+}
+
+/// The types of a module, with their dimensions.
+#[derive(Clone)]
+pub struct Types {
+    /// Dimensions and symbols.
+    pub dims: Dims,
+    types: Interner<TypeId, Type, Note>,
+    any: TypeId,
+    error: TypeId,
+    unit: TypeId,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        let mut types = Interner::default();
+        let mut intern = |ty| types.intern_with(ty, |_, _| Note::default());
+        let [any, error, unit] = [Type::Any, Type::Error, Type::Tuple(Box::new([]))].map(&mut intern);
+        Types { dims: Dims::default(), types, any, error, unit }
+    }
+}
+
+impl Types {
+    /// The type behind an id.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.types[id]
+    }
+
+    /// `Any`.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn any(&self) -> TypeId {
+        self.any
+    }
+
+    /// The type that silences further errors.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn error(&self) -> TypeId {
+        self.error
+    }
+
+    /// `()`.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn unit(&self) -> TypeId {
+        self.unit
+    }
+
+    pub(crate) fn intern(&mut self, ty: Type) -> TypeId {
+        let dims = &self.dims;
+        self.types.intern_with(ty, |types, ty| {
+            let symbols = |symbols: Symbols, t: &TypeId| symbols.and(types.note(*t).symbols);
+            match ty {
+                Type::Tensor(t) => Note {
+                    symbols: t.dims().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d))),
+                    elements: t.elements.is_some(),
+                },
+                Type::Tuple(fields) => Note {
+                    symbols: fields.iter().fold(Symbols::default(), symbols),
+                    elements: fields.iter().any(|f| types.note(*f).elements),
+                },
+                Type::Function(f) => {
+                    Note { symbols: f.params.iter().chain([&f.ret]).fold(Symbols::default(), symbols), elements: false }
+                }
+                Type::Any | Type::Error => Note::default(),
+            }
+        })
+    }
+
+    /// A tensor type.
+    ///
+    /// Cost: one loop.
+    pub fn tensor(&mut self, dtype: DType, shape: &[DimId]) -> TypeId {
+        self.intern(Type::Tensor(TensorType::new(dtype, Some(shape.into()))))
+    }
+
+    /// A tensor type of constant extents.
+    ///
+    /// Cost: one loop.
+    pub fn static_tensor(&mut self, dtype: DType, shape: &[usize]) -> TypeId {
+        let dims: SmallVec<[DimId; 4]> = shape
+            .iter()
+            .map(|&d| match i64::try_from(d) {
+                Ok(d) => self.dims.constant(d),
+                Err(_) => self.dims.unknown(),
+            })
+            .collect();
+        self.tensor(dtype, &dims)
+    }
+
+    /// A tensor type of unknown rank.
+    ///
+    /// Cost: one entry.
+    pub fn unranked(&mut self, dtype: DType) -> TypeId {
+        self.intern(Type::Tensor(TensorType::new(dtype, None)))
+    }
+
+    /// A rank-0 tensor type.
+    ///
+    /// Cost: one entry.
+    pub fn scalar(&mut self, dtype: DType) -> TypeId {
+        self.tensor(dtype, &[])
+    }
+
+    /// A tuple type.
+    pub fn tuple(&mut self, fields: &[TypeId]) -> TypeId {
+        self.intern(Type::Tuple(fields.into()))
+    }
+
+    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
+    /// outside can name, become `?` there. Any other symbol stays free.
+    pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
+        let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).symbols.free);
+        if binds.is_empty() || !free {
+            let key = Signature { params, ret, symbols: 0 };
+            return match self.types.find(&key, |ty| key.is(ty)) {
+                Some(id) => id,
+                None => self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: 0 })),
+            };
+        }
+        let bound: rustc_hash::FxHashSet<DimId> = binds.iter().map(|&s| self.dims.symbol(s)).collect();
+        let mut numbers: rustc_hash::FxHashMap<DimId, u32> = Default::default();
+        let mut seen = SeenParts::default();
+        for &part in params {
+            self.symbols_within(part, Reach::Free, &mut seen, |d| {
+                if bound.contains(&d) {
+                    let next = numbers.len() as u32;
+                    numbers.entry(d).or_insert(next);
+                }
+            });
+        }
+        let unknown = self.dims.unknown();
+        let mut done = SubstitutedParts::by_depth();
+        let mut close = |types: &mut Types, id| {
+            types.substitute_with(id, Reach::Free, &mut done, &mut |dims, d, depth| match numbers.get(&d) {
+                Some(&index) => Some(dims.bound(depth, index)),
+                None => bound.contains(&d).then_some(unknown),
+            })
+        };
+        let params: Vec<TypeId> = params.iter().map(|&p| close(self, p)).collect();
+        let ret = close(self, ret);
+        self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
+    }
+
+    /// A function type whose parts name the symbols that it binds by number already.
+    pub(crate) fn closed_function(&mut self, params: Box<[TypeId]>, ret: TypeId, symbols: u32) -> TypeId {
+        self.intern(Type::Function(FunctionType { params, ret, symbols }))
+    }
+
+    /// Parameter types and result of a function type with the symbols that it binds replaced by the dimensions in `dims`, in
+    /// their numbering; `None` if it is not a function type.
+    pub fn instantiate(&mut self, function: TypeId, dims: &[DimId]) -> Option<(SmallVec<[TypeId; 4]>, TypeId)> {
+        let Type::Function(f) = self.get(function).clone() else { return None };
+        if f.symbols == 0 {
+            return Some((f.params.iter().copied().collect(), f.ret));
+        }
+        let mut done = SubstitutedParts::by_depth();
+        let mut open = |types: &mut Types, id| {
+            types.substitute_with(id, Reach::All, &mut done, &mut |t, d, depth| match *t.get(d) {
+                Dim::Bound { depth: at, index } if at == depth => dims.get(index as usize).copied(),
+                _ => None,
+            })
+        };
+        let params = f.params.iter().map(|&p| open(self, p)).collect();
+        Some((params, open(self, f.ret)))
+    }
+
+    /// Whether a symbol, free or bound, occurs in the type.
+    pub fn is_symbolic(&self, id: TypeId) -> bool {
+        self.types.note(id).symbols.any
+    }
+
+    /// Element type and extents, if it is a tensor type.
+    ///
+    /// Cost: one entry.
+    pub fn as_tensor(&self, id: TypeId) -> Option<&TensorType> {
+        match self.get(id) {
+            Type::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is a tuple type.
+    ///
+    /// Cost: one entry.
+    pub fn as_tuple(&self, id: TypeId) -> Option<&[TypeId]> {
+        match self.get(id) {
+            Type::Tuple(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The function type, if it is one.
+    ///
+    /// Cost: one entry.
+    pub fn as_function(&self, id: TypeId) -> Option<&FunctionType> {
+        match self.get(id) {
+            Type::Function(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The constant extents, if it is a tensor type with only such.
+    pub fn static_shape(&self, id: TypeId) -> Option<SmallVec<[usize; 4]>> {
+        let shape = self.as_tensor(id)?.shape.as_ref()?;
+        shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
+    }
+
+    /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known: constants, symbols and
+    /// what is computed from them.
+    ///
+    /// Cost: one entry.
+    pub fn has_known_extents(&self, id: TypeId) -> bool {
+        let is_known = |&ty: &TypeId| {
+            let shape = self.as_tensor(ty).and_then(|t| t.shape.as_ref());
+            shape.is_some_and(|shape| shape.iter().all(|&d| !matches!(self.dims.get(d), Dim::Unknown)))
+        };
+        self.as_tuple(id).map_or_else(|| is_known(&id), |fields| fields.iter().all(is_known))
+    }
+
+    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take written out; `None` if the type does not say,
+    /// `usize::MAX` if they overflow.
+    pub fn static_bytes(&self, id: TypeId) -> Option<usize> {
+        let tensor = |id| -> Option<usize> {
+            let dtype = self.as_tensor(id)?.dtype;
+            let shape = self.static_shape(id)?;
+            Some(crate::tables::literal::element_count(&shape).and_then(|n| dtype.byte_len(n)).unwrap_or(usize::MAX))
+        };
+        match self.as_tuple(id) {
+            Some(fields) => fields.iter().try_fold(0usize, |n, &f| Some(n.saturating_add(tensor(f)?))),
+            None => tensor(id),
+        }
+    }
+
+    /// Whether every value of `specific` is one of `general`: equal, or `general` knows less about it. The error type agrees with
+    /// everything. Functions agree in their results and, the other way, in their parameters.
+    pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut stack = vec![(general, specific)];
+        while let Some((g, s)) = stack.pop() {
+            if g == s || g == self.any || g == self.error || s == self.error || !seen.insert((g, s)) {
+                continue;
+            }
+            match (self.get(g), self.get(s)) {
+                (Type::Tensor(a), Type::Tensor(b)) => {
+                    if a.dtype != b.dtype {
+                        return false;
+                    }
+                    match (&a.shape, &b.shape) {
+                        (None, _) => {}
+                        (Some(_), None) => return false,
+                        (Some(x), Some(y)) => {
+                            let unknown = self.dims.unknown();
+                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
+                                return false;
+                            }
+                        }
+                    }
+                    let unknown = self.dims.unknown();
+                    match (&a.elements, &b.elements) {
+                        (None, _) => {}
+                        (Some(_), None) => return false,
+                        (Some(x), Some(y)) => {
+                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
+                                return false;
+                            }
+                        }
+                    }
+                }
+                (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+                    stack.extend(a.iter().copied().zip(b.iter().copied()));
+                }
+                (Type::Function(a), Type::Function(b))
+                    if a.params.len() == b.params.len() && a.symbols == b.symbols =>
+                {
+                    stack.push((a.ret, b.ret));
+                    stack.extend(b.params.iter().copied().zip(a.params.iter().copied()));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// The most specific type that accepts both, if there is one: what two branches have in common. Extents that differ become
+    /// `?`, and so do elements; ranks that differ make the rank unknown; different element types or kinds have nothing in common.
+    pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
+        let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
+        let mut stack = vec![(a, b)];
+        while let Some(&(x, y)) = stack.last() {
+            if memo.contains_key(&(x, y)) {
+                stack.pop();
+                continue;
+            }
+            let joined = if self.accepts_shallow(x, y) {
+                x
+            } else if self.accepts_shallow(y, x) {
+                y
+            } else {
+                match (self.get(x).clone(), self.get(y).clone()) {
+                    (Type::Tensor(s), Type::Tensor(t)) => {
+                        if s.dtype != t.dtype {
+                            return None;
+                        }
+                        match (&s.shape, &t.shape) {
+                            (Some(d), Some(e)) if d.len() == e.len() => {
+                                let unknown = self.dims.unknown();
+                                let common = |(&d, &e): (&DimId, &DimId)| if d == e { d } else { unknown };
+                                let dims: SmallVec<[DimId; 4]> = d.iter().zip(e).map(common).collect();
+                                let plain = self.tensor(s.dtype, &dims);
+                                match (&s.elements, &t.elements) {
+                                    (Some(x), Some(y)) => {
+                                        let elements: Vec<DimId> = x.iter().zip(y).map(common).collect();
+                                        self.with_elements(plain, &elements)
+                                    }
+                                    _ => plain,
+                                }
+                            }
+                            _ => self.unranked(s.dtype),
+                        }
+                    }
+                    (Type::Tuple(s), Type::Tuple(t)) if s.len() == t.len() => {
+                        let height = stack.len();
+                        for (&p, &q) in s.iter().zip(&t) {
+                            if !memo.contains_key(&(p, q)) {
+                                stack.push((p, q));
+                            }
+                        }
+                        if stack.len() > height {
+                            continue;
+                        }
+                        let fields: Vec<TypeId> = s.iter().zip(&t).map(|(&p, &q)| memo[&(p, q)]).collect();
+                        self.tuple(&fields)
+                    }
+                    // Functions are contravariant in their parameters: one side has to accept the other.
+                    _ if self.accepts(x, y) => x,
+                    _ if self.accepts(y, x) => y,
+                    _ => return None,
+                }
+            };
+            memo.insert((x, y), joined);
+            stack.pop();
+        }
+        memo.get(&(a, b)).copied()
+    }
+
+    /// Equality and the types that accept everything.
+    fn accepts_shallow(&self, general: TypeId, specific: TypeId) -> bool {
+        general == specific || general == self.any || specific == self.error
+    }
+
+    /// Ids and types of the layer over what is frozen.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (TypeId, &Type)> {
+        self.types.own()
+    }
+
+    /// So many types are frozen.
+    pub(crate) fn frozen_len(&self) -> usize {
+        self.types.frozen_len()
+    }
+
+    /// The number of types.
+    ///
+    /// Cost: one entry.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.types.capacity_bytes() + self.dims.capacity_bytes()
+    }
+
+    /// Never: `Any` is always there.
+    ///
+    /// Cost: one entry.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Ids and types in the order in which they were made: the parts of a type come before it.
+    ///
+    /// Cost: one loop.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> + ExactSizeIterator {
+        self.types.iter()
+    }
+}
+
+impl Freeze for Types {
+    fn freeze(&mut self) {
+        self.dims.freeze();
+        self.types.freeze();
+    }
+
+    fn thaw(&mut self) {
+        self.dims.thaw();
+        self.types.thaw();
+    }
+
+    fn take_own(&mut self) -> Types {
+        let Types { dims, types, any, error, unit } = self;
+        Types { dims: dims.take_own(), types: types.take_own(), any: *any, error: *error, unit: *unit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::names::Names;
+
+    fn symbol(types: &mut Types, name: &str) -> (SymbolId, DimId) {
+        let mut names = Names::default();
+        let s = types.dims.new_symbol(names.intern(name));
+        (s, types.dims.symbol(s))
+    }
+
+    #[test]
+    fn function_types_that_differ_in_names_are_one() {
+        let mut t = Types::default();
+        let ((n, dn), (m, dm)) = (symbol(&mut t, "n"), symbol(&mut t, "m"));
+        let (a, b) = (t.tensor(DType::Float32, &[dn]), t.tensor(DType::Float32, &[dm]));
+        assert_ne!(a, b);
+        let f = t.function(&[a], a, &[n]);
+        let g = t.function(&[b], b, &[m]);
+        assert_eq!(f, g);
+        let free = t.function(&[a], a, &[]);
+        assert_ne!(f, free);
+        let eight = t.dims.constant(8);
+        let (params, ret) = t.instantiate(f, &[eight]).unwrap();
+        assert_eq!(params[0], ret);
+        assert_eq!(t.static_shape(ret).unwrap().as_slice(), &[8]);
+    }
+
+    #[test]
+    fn a_nested_function_type_names_the_outer_symbol() {
+        let mut t = Types::default();
+        let (n, dn) = symbol(&mut t, "n");
+        let a = t.tensor(DType::Float32, &[dn]);
+        let unit = t.unit();
+        let inner = t.function(&[a], unit, &[]);
+        let outer = t.function(&[a, inner], unit, &[n]);
+        let eight = t.dims.constant(8);
+        let (params, _) = t.instantiate(outer, &[eight]).unwrap();
+        let inner = t.as_function(params[1]).unwrap().params[0];
+        assert_eq!(inner, params[0]);
+    }
+
+    #[test]
+    fn less_specific_types_accept_more() {
+        let mut t = Types::default();
+        let (_, n) = symbol(&mut t, "n");
+        let unknown = t.dims.unknown();
+        let fixed = t.static_tensor(DType::Float32, &[8]);
+        let named = t.tensor(DType::Float32, &[n]);
+        let open = t.tensor(DType::Float32, &[unknown]);
+        let rank = t.unranked(DType::Float32);
+        assert!(t.accepts(open, fixed) && t.accepts(open, named) && t.accepts(rank, open));
+        assert!(!t.accepts(fixed, open) && !t.accepts(named, fixed) && !t.accepts(open, rank));
+        assert_eq!(t.join(fixed, named), Some(open));
+        let (p, q) = (t.tuple(&[fixed, rank]), t.tuple(&[named, open]));
+        let expected = t.tuple(&[open, rank]);
+        assert_eq!(t.join(p, q), Some(expected));
+        let int = t.static_tensor(DType::Int32, &[8]);
+        assert_eq!(t.join(fixed, int), None);
+        let any = t.any();
+        assert_eq!(t.join(fixed, any), Some(any));
+    }
+
+    #[test]
+    fn deep_types_need_no_stack() {
+        let mut t = Types::default();
+        let ((n, dn), (_, dm)) = (symbol(&mut t, "n"), symbol(&mut t, "m"));
+        let (mut a, mut b) = (t.tensor(DType::Float32, &[dn]), t.tensor(DType::Float32, &[dm]));
+        let (s, u) = (a, b);
+        for _ in 0..100_000 {
+            a = t.tuple(&[a, s]);
+            b = t.tuple(&[b, u]);
+        }
+        assert!(!t.accepts(a, b));
+        assert_eq!(t.substitute(a, |s| (s == n).then_some(dm)), b);
+        assert!(t.join(a, b).is_some());
+    }
+}

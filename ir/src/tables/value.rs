@@ -1,0 +1,244 @@
+//! Numbers and attribute values as Rust has them, of no module.
+
+use half::{bf16, f16};
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, ExprId, TypeId};
+use crate::ops::op::AttrReader;
+use crate::ops::op_def::AttrKind;
+use crate::tables::attrs::Attr;
+use crate::tables::dtype::{DType, DTypeClass};
+use crate::tables::literal::Literal;
+
+/// A number or boolean, of no particular width.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Number {
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A boolean.
+    Bool(bool),
+}
+
+macro_rules! numbers {
+    ($($ty:ty, $variant:ident;)*) => {$(
+        impl From<$ty> for Number {
+            fn from(value: $ty) -> Number {
+                Number::$variant(value.into())
+            }
+        }
+    )*};
+}
+numbers! { i32, Int; i64, Int; f32, Float; f64, Float; bool, Bool; }
+
+impl Number {
+    /// Whether all elements of a tensor are this number, in its element type.
+    pub fn is_splat_of(self, literal: &Literal) -> bool {
+        let Some(bits) = literal.as_splat() else { return false };
+        let mut wide = [0u8; 8];
+        let size = (literal.dtype().bits() / 8).min(8);
+        wide[..size].copy_from_slice(&bits[..size]);
+        let raw = u64::from_le_bytes(wide);
+        match (self, literal.dtype().class()) {
+            (Number::Bool(wanted), DTypeClass::Bool) => (raw != 0) == wanted,
+            (Number::Int(wanted), DTypeClass::Unsigned) => u64::try_from(wanted) == Ok(raw),
+            (Number::Int(wanted), DTypeClass::Signed) => {
+                let unused = 64 - 8 * size as u32;
+                ((raw << unused) as i64) >> unused == wanted
+            }
+            (Number::Float(wanted), DTypeClass::Float) => {
+                let (found, nearest, bits) = match literal.dtype() {
+                    DType::Float16 => {
+                        let nearest = f16::from_f64(wanted);
+                        (f16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
+                    }
+                    DType::BFloat16 => {
+                        let nearest = bf16::from_f64(wanted);
+                        (bf16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
+                    }
+                    DType::Float32 => {
+                        let nearest = wanted as f32;
+                        (f64::from(f32::from_bits(raw as u32)), f64::from(nearest), u64::from(nearest.to_bits()))
+                    }
+                    _ => (f64::from_bits(raw), wanted, wanted.to_bits()),
+                };
+                let exists = wanted.is_finite() == nearest.is_finite() && (wanted == 0.0) == (nearest == 0.0);
+                raw == bits && exists || found.is_nan() && wanted.is_nan()
+            }
+            _ => false,
+        }
+    }
+
+    /// The same number as an integer if it is a float, and as a float if it is an integer, where there is one.
+    fn of_other_class(self) -> Option<Number> {
+        match self {
+            Number::Int(value) if value.unsigned_abs() <= 1 << 53 => Some(Number::Float(value as f64)),
+            Number::Float(value) if value.trunc() == value && value.abs() <= (1u64 << 53) as f64 => {
+                Some(Number::Int(value as i64))
+            }
+            _ => None,
+        }
+    }
+
+    /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such number.
+    pub fn scalar(self, dtype: DType) -> Option<Literal> {
+        let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
+        let literal = match (self, dtype.class()) {
+            (Number::Bool(value), DTypeClass::Bool) => splat(&[u8::from(value)]),
+            (Number::Int(value), DTypeClass::Signed | DTypeClass::Unsigned) => splat(&value.to_le_bytes()),
+            (Number::Int(value), DTypeClass::Float) if value.unsigned_abs() < 1 << 53 => {
+                return Number::Float(value as f64).scalar(dtype);
+            }
+            (Number::Float(value), DTypeClass::Float) => match dtype {
+                DType::Float16 => splat(&f16::from_f64(value).to_bits().to_le_bytes()),
+                DType::BFloat16 => splat(&bf16::from_f64(value).to_bits().to_le_bytes()),
+                DType::Float32 => splat(&(value as f32).to_bits().to_le_bytes()),
+                _ => splat(&value.to_bits().to_le_bytes()),
+            },
+            _ => return None,
+        };
+        // An integer that does not fit was cut off.
+        (matches!(self, Number::Float(_)) || self.is_splat_of(&literal)).then_some(literal)
+    }
+}
+
+impl Literal {
+    /// Whether all elements are this number, whatever their type: `1.0` is also the integer 1. A boolean is none but itself, and of zeros the
+    /// sign counts.
+    ///
+    /// ```
+    /// use anfora_ir::Literal;
+    ///
+    /// assert!(Literal::splat(&[2, 3], 1f32).is_splat(1));
+    /// assert!(Literal::scalar(1i8).is_splat(1.0));
+    /// assert!(!Literal::scalar(0.5f64).is_splat(1));
+    /// ```
+    pub fn is_splat(&self, number: impl Into<Number>) -> bool {
+        let number = number.into();
+        number.is_splat_of(self) || number.of_other_class().is_some_and(|same| same.is_splat_of(self))
+    }
+}
+
+impl Body {
+    /// Whether an expression is a constant all of whose elements are this number: see [`Literal::is_splat`].
+    ///
+    /// Cost: one node.
+    pub fn is_splat(&self, cx: &Context, id: ExprId, number: impl Into<Number>) -> bool {
+        self.as_literal(id).is_some_and(|literal| cx.literals.get(literal).is_splat(number))
+    }
+}
+
+/// The value of an attribute.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AttrValue {
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float64.
+    Float(f64),
+    /// A string.
+    Str(String),
+    /// A list of integers.
+    Ints(Vec<i64>),
+    /// An element type.
+    DType(DType),
+    /// A type.
+    Type(TypeId),
+    /// A constant tensor.
+    Literal(Literal),
+    /// A value that the module has.
+    Interned(AttrId),
+}
+
+macro_rules! attr_values {
+    ($($ty:ty, $variant:ident;)*) => {$(
+        impl From<$ty> for AttrValue {
+            fn from(value: $ty) -> AttrValue {
+                AttrValue::$variant(value.into())
+            }
+        }
+    )*};
+}
+attr_values! { bool, Bool; i32, Int; i64, Int; f32, Float; f64, Float; &str, Str; String, Str; Vec<i64>, Ints; &[i64], Ints; DType, DType; TypeId, Type; Literal, Literal; AttrId, Interned; }
+
+impl<const N: usize> From<[i64; N]> for AttrValue {
+    fn from(value: [i64; N]) -> AttrValue {
+        AttrValue::Ints(value.to_vec())
+    }
+}
+
+impl AttrValue {
+    /// Whether the attribute of a name has this value, or has it by default.
+    ///
+    /// Cost: one entry.
+    pub fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
+        match self {
+            AttrValue::Bool(wanted) => attrs.bool(name) == Some(*wanted),
+            AttrValue::Int(wanted) => match attrs.raw(name) {
+                Some(Attr::Float(_)) => attrs.float(name) == Some(*wanted as f64),
+                Some(Attr::Int(found)) => found == wanted,
+                Some(_) => false,
+                None => attrs.int(name) == Some(*wanted) || attrs.float(name) == Some(*wanted as f64),
+            },
+            AttrValue::Float(wanted) => attrs.float(name).is_some_and(|found| found.to_bits() == wanted.to_bits()),
+            AttrValue::Str(wanted) => attrs.str(name) == Some(wanted),
+            AttrValue::Ints(wanted) => AttrValue::is_ints(attrs, name, wanted),
+            AttrValue::DType(wanted) => attrs.dtype(name) == Some(*wanted),
+            AttrValue::Type(wanted) => attrs.ty(name) == Some(*wanted),
+            AttrValue::Literal(wanted) => attrs.literal(name).as_ref() == Some(wanted),
+            AttrValue::Interned(wanted) => attrs.cx.find_attr(attrs.attrs, name) == Some(*wanted),
+        }
+    }
+
+    fn is_ints(attrs: &AttrReader<'_>, name: &str, wanted: &[i64]) -> bool {
+        match attrs.raw(name) {
+            Some(Attr::List(items)) => {
+                items.len() == wanted.len()
+                    && items
+                        .iter()
+                        .zip(wanted)
+                        .all(|(&item, w)| matches!(attrs.cx.attrs.get(item), Attr::Int(i) if i == w))
+            }
+            Some(_) => false,
+            None => attrs.ints(name).is_some_and(|found| found == wanted),
+        }
+    }
+
+    /// Whether attributes of a kind can have it.
+    pub fn fits(&self, kind: AttrKind) -> bool {
+        match self {
+            AttrValue::Bool(_) => matches!(kind, AttrKind::Bool | AttrKind::Literal | AttrKind::Any),
+            AttrValue::Int(_) => matches!(kind, AttrKind::Int | AttrKind::Float | AttrKind::Literal | AttrKind::Any),
+            AttrValue::Float(_) => matches!(kind, AttrKind::Float | AttrKind::Literal | AttrKind::Any),
+            AttrValue::Str(_) => matches!(kind, AttrKind::Str | AttrKind::Any),
+            AttrValue::Ints(_) => matches!(kind, AttrKind::Ints | AttrKind::Any),
+            AttrValue::DType(_) => matches!(kind, AttrKind::DType | AttrKind::Type | AttrKind::Any),
+            AttrValue::Type(_) => matches!(kind, AttrKind::Type | AttrKind::Any),
+            AttrValue::Literal(_) => matches!(kind, AttrKind::Literal | AttrKind::Any),
+            AttrValue::Interned(_) => true,
+        }
+    }
+
+    /// As an attribute of a module.
+    ///
+    /// Cost: one entry.
+    pub fn intern(&self, cx: &mut Context) -> AttrId {
+        match self {
+            AttrValue::Bool(value) => cx.attr(Attr::Bool(*value)),
+            AttrValue::Int(value) => cx.int_attr(*value),
+            AttrValue::Float(value) => cx.float_attr(*value),
+            AttrValue::Str(value) => cx.str_attr(value),
+            AttrValue::Ints(values) => cx.ints_attr(values),
+            AttrValue::DType(value) => cx.attr(Attr::DType(*value)),
+            AttrValue::Type(value) => cx.attr(Attr::Type(*value)),
+            AttrValue::Literal(value) => {
+                let literal = cx.literals.intern(value.clone());
+                cx.attr(Attr::Literal(literal))
+            }
+            AttrValue::Interned(value) => *value,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Walks over programs without recursion, and what they need: sets, components, watches.
+
+pub(crate) mod cursor;
+pub(crate) mod part_set;
+pub(crate) mod link_watch;
+pub(crate) mod components;
+pub(crate) mod call_graph;
+pub(crate) mod counts;

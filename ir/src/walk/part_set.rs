@@ -1,0 +1,86 @@
+//! Sets of entries of an arena that take room in proportion to what is in them.
+
+use rustc_hash::FxHashSet;
+
+use crate::core::entity::{EntityId, IdSet};
+use crate::work;
+
+/// A set of entries of an arena for a walk of a part of it: it takes time and room in proportion to the part while that is small, and a bit
+/// for each entry of the arena from then on.
+#[derive(Clone, Debug)]
+pub struct PartSet<K>(Kind<K>);
+
+#[derive(Clone, Debug)]
+enum Kind<K> {
+    Many(IdSet<K>),
+    /// Until there are so many that a bit for each takes less.
+    Few {
+        ids: FxHashSet<K>,
+        most: usize,
+    },
+}
+
+impl<K: EntityId> PartSet<K> {
+    /// An empty set for a part of an arena of `len` entries.
+    pub fn of_part(len: usize) -> PartSet<K> {
+        PartSet(Kind::Few { ids: FxHashSet::default(), most: len / 64 })
+    }
+
+    /// An empty set for what may be all of an arena of `len` entries.
+    pub fn of_whole(len: usize) -> PartSet<K> {
+        PartSet(Kind::Many(IdSet::with_capacity(len)))
+    }
+
+    /// Inserts; whether it was not there before.
+    #[inline(always)]
+    pub fn insert(&mut self, id: K) -> bool {
+        match &mut self.0 {
+            Kind::Many(ids) => ids.insert(id),
+            Kind::Few { .. } => self.insert_few(id),
+        }
+    }
+
+    /// Whether it is in the set.
+    #[inline(always)]
+    pub fn contains(&self, id: K) -> bool {
+        match &self.0 {
+            Kind::Many(ids) => ids.contains(id),
+            Kind::Few { ids, .. } => {
+                work::tick();
+                ids.contains(&id)
+            }
+        }
+    }
+
+    fn insert_few(&mut self, id: K) -> bool {
+        work::tick();
+        let Kind::Few { ids, most } = &mut self.0 else { return false };
+        let fresh = ids.insert(id);
+        if ids.len() > *most {
+            let mut many = IdSet::with_capacity(0);
+            for &id in ids.iter() {
+                many.insert(id);
+            }
+            self.0 = Kind::Many(many);
+        }
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::entity::ExprId;
+
+    #[test]
+    fn few_become_many_and_nothing_is_lost() {
+        for mut set in [PartSet::of_part(640), PartSet::of_whole(640)] {
+            for i in (0..640).step_by(3) {
+                let id = ExprId::from_index(i);
+                assert!(!set.contains(id) && set.insert(id) && !set.insert(id) && set.contains(id));
+            }
+            let kept = (0..640).filter(|&i| set.contains(ExprId::from_index(i)));
+            assert!(kept.eq((0..640).step_by(3)));
+        }
+    }
+}
