@@ -26,14 +26,14 @@
 
 use anfora_ir::{
     Attr, AttrsId, Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
-    IdSet, LetFlags, Module, Purity, Severity, Step, did_you_mean,
+    Module, Purity, Severity, Step, did_you_mean,
 };
-use anfora_manager::{PassError, register_pass};
-use anfora_visit::{Link, set_let_flags};
+use anfora_manager::register_pass;
+use anfora_visit::{BackwardSweep, Binding, sweep_back};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::support::effects::{Effects, OpFlags};
-use crate::support::failure::{Failure, not_a_normal_form};
+use crate::support::failure::Failure;
 use crate::support::primitive::is_primitive;
 
 register_pass! {
@@ -47,13 +47,8 @@ register_pass! {
         let entries: Vec<String> = entries.split_whitespace().map(|e| e.trim_start_matches('@').to_string()).collect();
         move |module, cx| {
             let purity = Purity::of_module(module);
-            let done = eliminate_dead_code(module, &purity, &entries).map_err(|(function, failure)| {
-                let error = PassError::from(failure);
-                match function {
-                    Some(name) => error.in_function(name),
-                    None => error,
-                }
-            })?;
+            let done = eliminate_dead_code(module, &purity, &entries)
+                .map_err(|(function, failure)| failure.in_function(function))?;
             cx.count("bindings", done.bindings as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
@@ -112,10 +107,9 @@ pub fn eliminate_dead_code(
             reach.body(cx, &function.body);
             return Ok(0);
         }
-        match eliminate_dead_bindings(cx, &mut function.body, &flags, purity, reach) {
-            Ok(n) => Ok(n),
-            Err(failure) => Err((Some(module.name(key).to_string()), failure)),
-        }
+        let mut live = Live { cx, flags: &flags, effects: Effects::new(purity), reach };
+        sweep_back(cx, &mut function.body, &mut live)
+            .map_err(|error| (Some(module.name(key).to_string()), Failure::from(error)))
     };
     while let Some(&global) = reach.order.get(at) {
         at += 1;
@@ -234,179 +228,39 @@ impl Reach {
     }
 }
 
-/// A block whose Lets are swept, last first.
-struct Block {
-    place: Link,
-    /// Where its Lets begin in the stack of Lets.
-    start: usize,
-    /// What stays and comes after the Lets that are left.
-    next: ExprId,
-}
-
-enum Task {
-    Open(Link),
-    Sweep(Block),
-}
-
-struct Sweeper<'a> {
+/// The bindings of one body that stay, and the functions that they reach.
+struct Live<'a> {
     cx: &'a Context,
-    body: &'a mut Body,
     flags: &'a OpFlags,
     effects: Effects<'a>,
     reach: &'a mut Reach,
-    /// The variables that were met, where they are bound.
-    bound: IdSet<ExprId>,
-    used: IdSet<ExprId>,
-    /// The Lets of the open blocks, in order.
-    lets: Vec<ExprId>,
-    tasks: Vec<Task>,
-    removed: usize,
 }
 
-/// Removes the dead bindings of one body; how many they were.
-pub(crate) fn eliminate_dead_bindings(
-    cx: &Context,
-    body: &mut Body,
-    flags: &OpFlags,
-    purity: &Purity,
-    reach: &mut Reach,
-) -> Result<usize, Failure> {
-    let room = body.len();
-    let mut sweeper = Sweeper {
-        cx,
-        body,
-        flags,
-        effects: Effects::new(purity),
-        reach,
-        bound: IdSet::with_capacity(room),
-        used: IdSet::with_capacity(room),
-        lets: Vec::with_capacity(room / 3),
-        tasks: vec![Task::Open(Link::Root)],
-        removed: 0,
-    };
-    while let Some(task) = sweeper.tasks.pop() {
-        let block = match task {
-            Task::Open(place) => sweeper.open(place)?,
-            Task::Sweep(block) => Some(block),
-        };
-        if let Some(block) = block {
-            sweeper.sweep(block)?;
-        }
-    }
-    Ok(sweeper.removed)
-}
-
-impl Sweeper<'_> {
-    /// Walks down a block to its tail, which is live. The block, if nothing in the tail has to be swept before it.
-    fn open(&mut self, place: Link) -> Result<Option<Block>, Failure> {
-        let start = self.lets.len();
-        let mut at = place.target(self.body);
-        while let Expr::Let { var, body: rest, .. } = self.body.expr(at) {
-            self.bound.insert(var.expr());
-            self.lets.push(at);
-            at = rest;
-        }
-        let block = Block { place, start, next: at };
-        let waiting = self.tasks.len();
-        self.mark_value(at, at)?;
-        if self.tasks.len() == waiting {
-            return Ok(Some(block));
-        }
-        self.tasks.insert(waiting, Task::Sweep(block));
-        Ok(None)
-    }
-
-    /// Sweeps up a block, until a live value with blocks of its own has to be swept first.
-    fn sweep(&mut self, mut block: Block) -> Result<(), Failure> {
-        while self.lets.len() > block.start {
-            let at = self.lets.pop().expect("it was just seen that there is one");
-            let Expr::Let { var, value, body: rest, flags } = self.body.expr(at) else {
-                unreachable!("only Lets are pushed");
-            };
-            if !self.used.contains(var.expr()) && !self.is_kept(value) {
-                self.removed += 1;
-                if flags.starts_region()
-                    && let Expr::Let { flags: LetFlags::DATAFLOW, .. } = self.body.expr(block.next)
-                {
-                    set_let_flags(self.body, block.next, LetFlags::REGION_START);
-                }
-                continue;
-            }
-            if rest != block.next {
-                self.body.set_let_body(at, block.next);
-            }
-            block.next = at;
-            let waiting = self.tasks.len();
-            self.mark_value(value, at)?;
-            if self.tasks.len() > waiting {
-                self.tasks.insert(waiting, Task::Sweep(block));
-                return Ok(());
-            }
-        }
-        if block.place.target(self.body) != block.next {
-            block.place.set(self.body, block.next);
-        }
-        Ok(())
-    }
-
-    /// Whether a value is kept even if it is not used.
+impl BackwardSweep for Live<'_> {
     #[inline]
-    fn is_kept(&mut self, value: ExprId) -> bool {
-        match self.body.expr(value) {
+    fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
+        match body.expr(binding.value) {
             Expr::CallOp { op, attrs, .. } => {
                 self.flags.is_kept(self.cx, op) || !self.effects.attrs_are_pure(self.cx, attrs)
             }
-            Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => self.effects.is_impure(self.cx, self.body, value),
+            Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => {
+                self.effects.is_impure(self.cx, body, binding.value)
+            }
             _ => false,
         }
     }
 
-    /// Marks what a live value uses, and puts its blocks on the list of tasks. `at` is the Let or tail, for messages.
     #[inline]
-    fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), Failure> {
-        match self.body.expr(value) {
-            Expr::CallOp { operands, attrs, .. } | Expr::Call { operands, attrs } => {
-                if attrs != self.cx.attrs.empty() {
-                    self.reach.attrs(self.cx, attrs);
-                }
-                for i in 0..operands.len() {
-                    self.mark(self.body.operand(operands, i), at)?;
-                }
-            }
-            Expr::Tuple(fields) => {
-                for i in 0..fields.len() {
-                    self.mark(self.body.operand(fields, i), at)?;
-                }
-            }
-            Expr::Proj { tuple, .. } => self.mark(tuple, at)?,
-            Expr::If { cond, .. } => {
-                self.mark(cond, at)?;
-                self.tasks.push(Task::Open(Link::Else(value)));
-                self.tasks.push(Task::Open(Link::Then(value)));
-            }
-            Expr::Lambda { lambda, .. } => {
-                let data = self.body.lambda(lambda);
-                self.reach.attrs(self.cx, data.attrs);
-                self.tasks.push(Task::Open(Link::Lambda(value)));
-            }
-            Expr::Let { .. } => return Err(not_a_normal_form(self.cx, self.body, at)),
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => self.mark(value, at)?,
+    fn live_value(&mut self, body: &Body, value: ExprId) {
+        match body.expr(value) {
+            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.reach.attrs(self.cx, attrs),
+            Expr::Lambda { lambda, .. } => self.reach.attrs(self.cx, body.lambda(lambda).attrs),
+            _ => {}
         }
-        Ok(())
     }
 
     #[inline]
-    fn mark(&mut self, atom: ExprId, at: ExprId) -> Result<(), Failure> {
-        if self.bound.contains(atom) {
-            self.used.insert(atom);
-            return Ok(());
-        }
-        match self.body.expr(atom) {
-            Expr::Global(g) => self.reach.global(g),
-            // A parameter.
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Op(_) | Expr::None => {}
-            _ => return Err(not_a_normal_form(self.cx, self.body, at)),
-        }
-        Ok(())
+    fn live_global(&mut self, global: GlobalId) {
+        self.reach.global(global);
     }
 }

@@ -1,13 +1,14 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, move bindings, and recurse on a guarded stack.
 
 use anfora_ir::{Body, DType, ExprId, Module, Purity, VarId};
+use anfora_passes::to_a_normal_form;
 use anfora_visit::pattern::{
     Matcher, Outcome, PatternOptions, Rule, any, any_literal, any_of, call, capture, global, literal, op, op_in,
     op_where, proj, rewrite_patterns, tuple,
 };
 use anfora_visit::{
-    Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function, free_variables,
-    hoist, splice_value,
+    BackwardSweep, Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function,
+    free_variables, hoist, splice_value, sweep_back,
 };
 
 use super::visiting::{each_function, verified};
@@ -68,6 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         covers: &["visit::hoist", "visit::Hoister::new", "visit::Hoister::hoist", "visit::Hoister::hoist_from_region"],
         kind: Kind::Module(hoist_everything),
     },
+    Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
     Row { name: "splice-values", covers: &["visit::splice_value"], kind: Kind::Module(splice_values) },
     Row {
         name: "copy-function",
@@ -151,6 +153,17 @@ fn deep_patterns(mut module: Module) -> Done {
     let mut rules = [Rule::replace("deep", pattern, literal(15))];
     let outcomes = rewritten(&mut module, &mut rules)?;
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
+}
+
+/// Takes out all bindings that no tail needs, those with effects too.
+fn sweep_everything(mut module: Module) -> Done {
+    struct KeepNothing;
+    impl BackwardSweep for KeepNothing {}
+    each_function(&mut module, |editor| {
+        to_a_normal_form(editor.cx, editor.body);
+        sweep_back(editor.cx, editor.body, &mut KeepNothing).map(drop).map_err(|e| e.to_string())
+    })?;
+    verified(&module)
 }
 
 /// Moves each binding one block, and out of its region, where that is legal. To move a block takes as long as it is large, so those stay.

@@ -1,6 +1,6 @@
 //! Why a rewrite was refused.
 
-use anfora_ir::{Body, Context, Diagnostic, Diagnostics, IntoDiagnostics, TypeError, TypeId, VarId};
+use anfora_ir::{Body, Context, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, TypeError, TypeId, VarId};
 
 /// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
 /// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing pass.
@@ -9,6 +9,12 @@ pub enum RewriteError {
     /// The parts of an expression do not fit together after the rewrite.
     #[error(transparent)]
     Type(#[from] TypeError),
+    /// The body is not in A-normal form, which the walk needs.
+    #[error("the program is not in A-normal form")]
+    NotANormalForm {
+        /// The name of the variable whose binding or tail is not; empty if it has none.
+        name: String,
+    },
     /// A replacement has a type that the replaced expression's type does not accept.
     #[error("a value of type {found} cannot replace one of type {wanted}")]
     LessSpecific {
@@ -51,6 +57,10 @@ impl IntoDiagnostics for RewriteError {
         let diagnostic = Diagnostic::from_error(&self);
         match self {
             RewriteError::Type(error) => error.into_diagnostics(),
+            RewriteError::NotANormalForm { name } => {
+                let diagnostic = diagnostic.with_help("run ToANormalForm first");
+                if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
+            }
             RewriteError::DroppedUsed { name } | RewriteError::SplicedTwice { name } if !name.is_empty() => {
                 diagnostic.on_binding(name).into()
             }
@@ -68,6 +78,12 @@ fn spliced_twice(name: &str) -> String {
 /// Returns the name of a variable for an error; nothing if it has none.
 pub(crate) fn name_for_error(cx: &Context, body: &Body, var: VarId) -> String {
     body.binding_name(cx, var.expr()).unwrap_or_default().to_string()
+}
+
+/// Returns the error for a Let or tail that is not in A-normal form.
+#[cold]
+pub(crate) fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> RewriteError {
+    RewriteError::NotANormalForm { name: body.binding_name(cx, at).unwrap_or_default().to_string() }
 }
 
 /// Checks that a value of type `found` may stand where one of type `wanted` did.

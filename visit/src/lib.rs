@@ -166,6 +166,8 @@ mod engine;
 mod mutator;
 mod site;
 
+mod sweep_back;
+
 mod rewriter;
 
 mod let_list;
@@ -213,5 +215,6 @@ pub use rewriter::{ExprRewriter, post_order_rewrite};
 pub use search::{find_expr, fold, for_each_expr, try_fold};
 pub use site::Site;
 pub use substitute::substitute;
+pub use sweep_back::{BackwardSweep, sweep_back};
 pub use variables::{bound_variables, free_variables, use_counts};
 pub use visitor::{Branch, Visit, Visitor, walk, walk_from};

@@ -2,17 +2,15 @@
 
 use anfora_ir::{Body, Context, ExprId, TypeError};
 use anfora_manager::PassError;
+use anfora_visit::RewriteError;
 
 /// Why a pass could not do its work on a body. The body may be half rewritten then: whoever runs the pass takes the edit back, as the
 /// pass manager does.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Failure {
-    /// The body is not in A-normal form, which the pass needs.
-    #[error("the program is not in A-normal form")]
-    NotANormalForm {
-        /// The binding at whose value it was seen, if that has a name.
-        binding: Option<String>,
-    },
+    /// A walk refused the body or a rewrite: the body is not in A-normal form, say.
+    #[error(transparent)]
+    Rewrite(#[from] RewriteError),
     /// An expression has no type after the rewrite, and nothing could be put in to keep its old one.
     #[error("an expression loses its type: {error}")]
     Type {
@@ -43,9 +41,7 @@ impl From<Failure> for PassError {
     fn from(failure: Failure) -> PassError {
         let message = failure.to_string();
         let (error, binding) = match failure {
-            Failure::NotANormalForm { binding } => {
-                (PassError::new(message).with_help("run ToANormalForm first"), binding)
-            }
+            Failure::Rewrite(error) => (PassError::from(error), None),
             // A type error may be that of a walk, which knows its place.
             Failure::Type { error, binding } => (PassError::from(error).with_message(message), binding),
             Failure::Option { help, .. } => {
@@ -64,5 +60,5 @@ pub(crate) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<Stri
 
 #[cold]
 pub(crate) fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> Failure {
-    Failure::NotANormalForm { binding: binding_name(cx, body, at) }
+    Failure::Rewrite(RewriteError::NotANormalForm { name: binding_name(cx, body, at).unwrap_or_default() })
 }

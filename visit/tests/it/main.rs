@@ -20,5 +20,6 @@ mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;
 mod splicing;
+mod sweep_back;
 mod variables;
 mod visitor;

@@ -1,0 +1,215 @@
+//! Backward sweeps: taking bindings out of their chains, users before what they use.
+
+use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, LetFlags};
+
+use crate::chain::set_let_flags;
+use crate::error::{RewriteError, not_a_normal_form};
+use crate::link::{Binding, Link};
+
+/// The decisions of a backward sweep: see [`sweep_back`].
+///
+/// A method that is left out keeps nothing and notes nothing.
+pub trait BackwardSweep {
+    /// Returns true if a binding stays although nothing that stays uses its variable: its value has
+    /// an effect, say.
+    #[inline(always)]
+    fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
+        let _ = (body, binding);
+        false
+    }
+
+    /// Notes a value or tail that stays, before the blocks in it are swept.
+    #[inline(always)]
+    fn live_value(&mut self, body: &Body, value: ExprId) {
+        let _ = (body, value);
+    }
+
+    /// Notes that something that stays names a function of the module.
+    #[inline(always)]
+    fn live_global(&mut self, global: GlobalId) {
+        let _ = global;
+    }
+}
+
+/// Takes the bindings out of a body in A-normal form whose variables nothing uses that stays, and
+/// returns their number.
+///
+/// Each block is swept from its tail to its beginning, so that a binding is decided on after all
+/// that may use it. Branches and lambdas are swept if the value that they belong to stays; what is
+/// in others goes with them. A dataflow region whose first Let goes begins with the next. One walk
+/// down and one up, on an explicit stack: linear in the body.
+///
+/// # Errors
+/// If a block that stays is not in A-normal form. The body is then half rewritten: the caller takes
+/// the edit back.
+///
+/// ```
+/// use anfora_ir::{Body, Expr, Source, parse_module};
+/// use anfora_visit::{BackwardSweep, Binding, sweep_back};
+///
+/// /// Keeps calls of functions, which may have effects.
+/// struct KeepCalls;
+///
+/// impl BackwardSweep for KeepCalls {
+///     fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
+///         matches!(body.expr(binding.value), Expr::Call { .. })
+///     }
+/// }
+///
+/// let text = "def @log(%x: float32) { %x }
+/// def @main(%x: float32) { let %a = exp(%x); let %b = @log(%x); let %c = tanh(%a); let %d = exp(%b); %d }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let main = module.find("main").expect("it is defined");
+/// let (function, cx) = module.get_mut(main).expect("it is there");
+/// // `%c` is not used, and then `%a` is not.
+/// assert_eq!(sweep_back(cx, &mut function.body, &mut KeepCalls)?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S) -> Result<usize, RewriteError> {
+    let room = body.len();
+    let mut state = SweepState {
+        body,
+        sweep,
+        bound: IdSet::with_capacity(room),
+        used: IdSet::with_capacity(room),
+        lets: Vec::with_capacity(room / 3),
+        tasks: vec![Task::Open(Link::Root)],
+        removed: 0,
+    };
+    match state.run() {
+        Ok(()) => Ok(state.removed),
+        Err(at) => Err(not_a_normal_form(cx, state.body, at)),
+    }
+}
+
+/// A block whose Lets are swept, last first.
+struct SweptBlock {
+    place: Link,
+    /// The position in the stack of Lets at which its own begin.
+    start: usize,
+    /// The Let or tail that stays and comes after the Lets that are left.
+    next: ExprId,
+}
+
+enum Task {
+    Open(Link),
+    Sweep(SweptBlock),
+}
+
+/// The state of a sweep. An error is the Let or tail at which the body is not in A-normal form.
+struct SweepState<'s, S> {
+    body: &'s mut Body,
+    sweep: &'s mut S,
+    /// The variables that were met, where they are bound.
+    bound: IdSet<ExprId>,
+    used: IdSet<ExprId>,
+    /// The Lets of the open blocks, in order.
+    lets: Vec<ExprId>,
+    tasks: Vec<Task>,
+    removed: usize,
+}
+
+impl<S: BackwardSweep> SweepState<'_, S> {
+    fn run(&mut self) -> Result<(), ExprId> {
+        while let Some(task) = self.tasks.pop() {
+            let block = match task {
+                Task::Open(place) => self.open(place)?,
+                Task::Sweep(block) => Some(block),
+            };
+            if let Some(block) = block {
+                self.sweep(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks down a block to its tail, which is live. Returns the block, if nothing in the tail has
+    /// to be swept before it.
+    fn open(&mut self, place: Link) -> Result<Option<SweptBlock>, ExprId> {
+        let start = self.lets.len();
+        let mut at = place.target(self.body);
+        while let Expr::Let { var, body: rest, .. } = self.body.expr(at) {
+            self.bound.insert(var.expr());
+            self.lets.push(at);
+            at = rest;
+        }
+        let block = SweptBlock { place, start, next: at };
+        let waiting = self.tasks.len();
+        self.mark_value(at, at)?;
+        if self.tasks.len() == waiting {
+            return Ok(Some(block));
+        }
+        self.tasks.insert(waiting, Task::Sweep(block));
+        Ok(None)
+    }
+
+    /// Sweeps up a block, until a live value with blocks of its own has to be swept first.
+    fn sweep(&mut self, mut block: SweptBlock) -> Result<(), ExprId> {
+        while self.lets.len() > block.start {
+            let Some(binding) = self.lets.pop().and_then(|at| Binding::of(self.body, at)) else { break };
+            let Binding { id, var, value, rest, flags } = binding;
+            if !self.used.contains(var.expr()) && !self.sweep.is_kept(self.body, binding) {
+                self.removed += 1;
+                if flags.starts_region()
+                    && let Expr::Let { flags: LetFlags::DATAFLOW, .. } = self.body.expr(block.next)
+                {
+                    set_let_flags(self.body, block.next, LetFlags::REGION_START);
+                }
+                continue;
+            }
+            if rest != block.next {
+                self.body.set_let_body(id, block.next);
+            }
+            block.next = id;
+            let waiting = self.tasks.len();
+            self.mark_value(value, id)?;
+            if self.tasks.len() > waiting {
+                self.tasks.insert(waiting, Task::Sweep(block));
+                return Ok(());
+            }
+        }
+        if block.place.target(self.body) != block.next {
+            block.place.set(self.body, block.next);
+        }
+        Ok(())
+    }
+
+    /// Marks what a live value uses, and puts its blocks on the list of tasks. `at` is the Let or
+    /// tail that it stands at.
+    #[inline]
+    fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {
+        self.sweep.live_value(self.body, value);
+        match self.body.expr(value) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                for i in 0..operands.len() {
+                    self.mark(self.body.operand(operands, i), at)?;
+                }
+            }
+            Expr::Proj { tuple, .. } => self.mark(tuple, at)?,
+            Expr::If { cond, .. } => {
+                self.mark(cond, at)?;
+                self.tasks.push(Task::Open(Link::Else(value)));
+                self.tasks.push(Task::Open(Link::Then(value)));
+            }
+            Expr::Lambda { .. } => self.tasks.push(Task::Open(Link::Lambda(value))),
+            Expr::Let { .. } => return Err(at),
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => self.mark(value, at)?,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn mark(&mut self, atom: ExprId, at: ExprId) -> Result<(), ExprId> {
+        if self.bound.contains(atom) {
+            self.used.insert(atom);
+            return Ok(());
+        }
+        match self.body.expr(atom) {
+            Expr::Global(global) => self.sweep.live_global(global),
+            // A parameter.
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Op(_) | Expr::None => {}
+            _ => return Err(at),
+        }
+        Ok(())
+    }
+}
