@@ -57,3 +57,91 @@ fn ignored_signals() -> Option<u64> {
 /// Does nothing: there are no such signals.
 #[cfg(not(unix))]
 pub(crate) fn remove_files_on_signals() {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{self, Read};
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::Path;
+    use std::process::{Command, ExitStatus, Stdio};
+    use std::{env, fs, thread, time::Duration};
+
+    /// The folder in which a child process begins a file that it does not end.
+    const FOLDER: &str = "ANFORA_UNFINISHED_IN";
+
+    /// Begins to overwrite `old`, and waits for the end of its input in the middle of the write.
+    fn write_until_told(folder: &Path) {
+        super::remove_files_on_signals();
+        let written = anfora::manager::write_file(&folder.join("old"), |sink| {
+            sink.write_all(b"new")?;
+            io::stdin().read_to_end(&mut Vec::new()).map(drop)
+        });
+        written.expect("a file");
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs a test of this name again, in a process of its own that writes, and returns how that ends
+    /// after signals in mid-write. Before it is started, the shell runs `before`.
+    fn killed_in_mid_write(test: &str, before: &str, signals: &[&str]) -> ExitStatus {
+        let folder = env::temp_dir().join(format!("anfora-{}-{test}-{}", std::process::id(), signals.join("-")));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("old"), "old").unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$@\""), "sh"])
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", &format!("signals::tests::{test}")])
+            .env(FOLDER, &folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        // The child waits as soon as there is a second file, and does not go on.
+        while names(&folder).len() < 2 {
+            assert_eq!(child.try_wait().unwrap(), None, "the child ended before it wrote");
+            thread::sleep(Duration::from_millis(5));
+        }
+        for signal in signals {
+            let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+            assert!(sent.expect("kill is there").success());
+        }
+        // To wait would end its input.
+        let input = child.stdin.take();
+        let status = child.wait().unwrap();
+        drop(input);
+        assert_eq!(fs::read_to_string(folder.join("old")).unwrap(), "old");
+        assert_eq!(names(&folder), ["old"], "{status}");
+        fs::remove_dir_all(&folder).unwrap();
+        status
+    }
+
+    #[test]
+    fn a_signal_in_mid_write_leaves_the_old_file_and_nothing_else() {
+        if let Some(folder) = env::var_os(FOLDER) {
+            return write_until_told(Path::new(&folder));
+        }
+        let test = "a_signal_in_mid_write_leaves_the_old_file_and_nothing_else";
+        // Signals that this process was started to ignore, as by `nohup`, are ignored by its children.
+        let ignored = super::ignored_signals().unwrap_or(0);
+        let all = [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)];
+        for (signal, number) in all.into_iter().filter(|(_, number)| ignored >> (number - 1) & 1 == 0) {
+            assert_eq!(killed_in_mid_write(test, "ulimit -c 0;", &[signal]).signal(), Some(number), "{signal}");
+        }
+    }
+
+    // Other systems do not say to safe code which signals are ignored.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_signal_that_is_ignored_stays_ignored() {
+        if let Some(folder) = env::var_os(FOLDER) {
+            return write_until_told(Path::new(&folder));
+        }
+        let test = "a_signal_that_is_ignored_stays_ignored";
+        assert_eq!(killed_in_mid_write(test, "trap '' HUP;", &["HUP", "TERM"]).signal(), Some(15));
+    }
+}

@@ -20,7 +20,6 @@ fn names(folder: &Path) -> Vec<String> {
 #[cfg(unix)]
 mod unix {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::os::unix::process::ExitStatusExt;
 
     use super::*;
 
@@ -231,47 +230,6 @@ mod unix {
         assert_eq!(names(&dir), ["in.anf", "pipe.anf"]);
     }
 
-    /// Runs a program that writes a file of 7 GiB, and returns how it ends after signals that come
-    /// as soon as it has begun to: from a shell that watches the folder, since to start another
-    /// program for them may take longer than the rest of the write.
-    fn killed_in_mid_write(dir: &Scratch, before: &str, signals: &[&str]) -> Option<i32> {
-        let program = dir.file("large.anf", "def @main() { dense<Tensor[(1750000000,), float32]>[1] }");
-        let output = dir.join("out");
-        fs::create_dir_all(&output).unwrap();
-        fs::write(output.join("output_0.npy"), "old").unwrap();
-        let kill: String = signals.iter().map(|signal| format!("kill -{signal} $$; ")).collect();
-        let script = format!(
-            "{before} out=$1; shift
-            (
-                set -- \"$out\"/.anfora.*
-                until [ -e \"$1\" ]; do kill -0 $$ || exit; set -- \"$out\"/.anfora.*; done
-                {kill}
-            ) &
-            exec \"$@\""
-        );
-        let child = Command::new("sh")
-            .args(["-c", &script, "sh"])
-            .arg(&output)
-            .args([env!("CARGO_BIN_EXE_anfora"), "run", &program, "-o"])
-            .arg(&output)
-            .stdout(Stdio::null())
-            .output()
-            .expect("a shell");
-        let said = String::from_utf8_lossy(&child.stderr);
-        assert_eq!(said, "", "{}", child.status);
-        assert_eq!(fs::read_to_string(output.join("output_0.npy")).unwrap(), "old");
-        assert_eq!(names(&output), ["output_0.npy"], "{}", child.status);
-        child.status.signal()
-    }
-
-    #[test]
-    fn a_signal_in_mid_write_leaves_the_old_file_and_nothing_else() {
-        let dir = Scratch::new("signals");
-        for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
-            assert_eq!(killed_in_mid_write(&dir, "ulimit -c 0;", &[signal]), Some(number), "{signal}");
-        }
-    }
-
     #[test]
     fn a_file_larger_than_files_may_be_is_an_error() {
         let dir = Scratch::new("file-size");
@@ -292,12 +250,35 @@ mod unix {
         assert_eq!(names(Path::new(&output)), ["output_0.npy"]);
     }
 
-    // Other systems do not say to safe code which signals are ignored.
+    /// The unit tests of `signals.rs` say what the handlers do.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_signal_that_is_ignored_stays_ignored() {
-        let dir = Scratch::new("ignored");
-        assert_eq!(killed_in_mid_write(&dir, "trap '' HUP;", &["HUP", "TERM"]), Some(15));
+    fn signals_are_caught_from_the_beginning() {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
+            .args(["check", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        // A mask has bit n - 1 for signal n.
+        let mask = |process: &str, name: &str| -> u64 {
+            let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux says so");
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        };
+        // SIGHUP, SIGINT, SIGQUIT, SIGTERM, but for those that this test was started to ignore.
+        let all = [1, 2, 3, 15].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
+        let wanted = all & !mask("self", "SigIgn:");
+        loop {
+            assert_eq!(child.try_wait().unwrap(), None, "the program ended before it caught signals");
+            if mask(&child.id().to_string(), "SigCgt:") & wanted == wanted {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        // Its input ends.
+        drop(child.stdin.take());
+        assert!(child.wait().is_ok());
     }
 
     #[test]
