@@ -70,11 +70,15 @@ impl Typed<f64> {
 
 impl Typed<Vec<i64>> {
     /// An option that is a list of any whole numbers.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static [i64], doc: &'static str) -> OptionDef {
         Typed::<Vec<i64>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
     }
 
     /// An option that is a list of whole numbers in a range.
+    ///
+    /// Cost: linear in the text.
     pub const fn option_in(
         key: &'static str,
         range: RangeInclusive<i64>,
@@ -93,6 +97,8 @@ impl Typed<Vec<i64>> {
 
 impl Typed<Vec<String>> {
     /// An option that is a list of any texts.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static [&'static str], doc: &'static str) -> OptionDef {
         ConfigDef::text_list(key, default, doc)
     }
@@ -100,6 +106,8 @@ impl Typed<Vec<String>> {
 
 impl Typed<bool> {
     /// An option that is `true` or `false`.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: bool, doc: &'static str) -> OptionDef {
         ConfigDef { key, kind: ConfigKind::Bool, default: ConfigValue::Bool(default), doc }
     }
@@ -107,6 +115,8 @@ impl Typed<bool> {
 
 impl Typed<String> {
     /// An option that is any text.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: &'static str, doc: &'static str) -> OptionDef {
         ConfigDef::text(key, default, doc)
     }
@@ -114,6 +124,8 @@ impl Typed<String> {
 
 impl Typed<Option<u64>> {
     /// An option that is a number of bytes; `None` is unlimited.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: Option<u64>, doc: &'static str) -> OptionDef {
         ConfigDef::bytes(key, default, doc)
     }
@@ -121,11 +133,15 @@ impl Typed<Option<u64>> {
 
 impl Typed<Vec<(String, i64)>> {
     /// Whole numbers by name, none where nothing is said.
+    ///
+    /// Cost: linear in the text.
     pub const fn option(key: &'static str, default: [(String, i64); 0], doc: &'static str) -> OptionDef {
         Typed::<Vec<(String, i64)>>::option_in(key, i64::MIN..=i64::MAX, default, doc)
     }
 
     /// Whole numbers in a range by name, none where nothing is said.
+    ///
+    /// Cost: linear in the text.
     pub const fn option_in(
         key: &'static str,
         range: RangeInclusive<i64>,

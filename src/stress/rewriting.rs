@@ -1,6 +1,6 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, move bindings, and recurse on a guarded stack.
 
-use anfora_ir::{Body, DType, ExprId, Module, Purity, VarId};
+use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, VarId};
 use anfora_passes::to_a_normal_form;
 use anfora_visit::pattern::{
     Matcher, Outcome, PatternOptions, Rule, any, any_literal, any_of, call, capture, global, literal, op, op_in,
@@ -155,13 +155,19 @@ fn deep_patterns(mut module: Module) -> Done {
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
 }
 
-/// Takes out all bindings that no tail needs, those with effects too.
+/// Takes out all bindings that no tail needs, those with effects too, but for casts, which bind
+/// symbols.
 fn sweep_everything(mut module: Module) -> Done {
-    struct KeepNothing;
-    impl BackwardSweep for KeepNothing {}
+    struct KeepCasts(Option<OpId>);
+    impl BackwardSweep for KeepCasts {
+        fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
+            matches!(body.expr(binding.value), Expr::CallOp { op, .. } if Some(op) == self.0)
+        }
+    }
+    let mut sweep = KeepCasts(module.cx.ops.find("match_cast"));
     each_function(&mut module, |editor| {
         to_a_normal_form(editor.cx, editor.body);
-        sweep_back(editor.cx, editor.body, &mut KeepNothing).map(drop).map_err(|e| e.to_string())
+        sweep_back(editor.cx, editor.body, &mut sweep).map(drop).map_err(|e| e.to_string())
     })?;
     verified(&module)
 }
