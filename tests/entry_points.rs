@@ -49,10 +49,11 @@ const SUBJECTS: [&str; 31] = [
 
 /// The costs, as the last words of documentation state them (`Cost: one entry.`), of functions that
 /// do not go down what they are given. They need no operation.
-const BOUNDED: [(&str, &str); 7] = [
+const BOUNDED: [(&str, &str); 8] = [
     ("one entry", "looks at or writes one entry of a table, or one field"),
     ("one node", "looks at or writes one node and its operands; of an ONNX graph, whose nesting protobuf limits"),
     ("one loop", "goes over a list, an iterator or a table once"),
+    ("linear in the bytes", "goes over the bytes of a message once, whose nesting protobuf limits"),
     ("linear in the text", "the text is a name, a message or the value of an option, read or stored in one loop"),
     ("that of the analysis", "runs the analysis that it is given"),
     ("that of the kernel", "takes constants and attributes, as the row of an operator does"),

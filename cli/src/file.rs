@@ -183,6 +183,7 @@ pub(crate) fn store(
                 anfora::onnx::export(module, &options).map_err(|e| Failure::Diagnostics(e.diagnostic().into()))?;
             let data = match exported.data.as_ref().zip(beside) {
                 Some((data, beside)) => {
+                    refuse_weights_behind_link(path, &beside)?;
                     let written = UnfinishedFile::write(&beside, |out| data.write_to(out));
                     let written = written.map_err(|e| cannot_write(&beside, &e))?;
                     let model = UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))
@@ -200,6 +201,32 @@ pub(crate) fn store(
             Ok(Stored { onnx_nodes: Some(exported.nodes), data })
         }
     }
+}
+
+/// Checks that no file behind a symbolic link takes the place of the data of a model that is written
+/// through the link. The model is the link's target, and whoever reads it by that path takes the data
+/// from beside it.
+///
+/// # Errors
+/// If there is another file of the data's name beside the link's target.
+fn refuse_weights_behind_link(model: &Path, data: &Path) -> Result<(), Failure> {
+    let Ok(target) = manager::follow_links(model) else { return Ok(()) };
+    let Some(behind) = data.file_name().map(|name| target.with_file_name(name)) else { return Ok(()) };
+    let is_other = match (fs::canonicalize(&behind), fs::canonicalize(data)) {
+        (Ok(behind), Ok(data)) => behind != data,
+        (Ok(behind), Err(_)) => {
+            data.parent().and_then(|p| fs::canonicalize(p).ok()) != behind.parent().map(Path::to_owned)
+        }
+        (Err(_), _) => false,
+    };
+    if !is_other {
+        return Ok(());
+    }
+    let (link, target, behind) = (model.display(), target.display(), behind.display());
+    let error = Diagnostic::error(format!(
+        "cannot write {link}: it is a link to {target}, and {behind} holds the weights of the model there"
+    ));
+    Err(Failure::Diagnostics(error.with_help(format!("write to {target}, or remove the link first")).into()))
 }
 
 /// Returns the failure to write a file.

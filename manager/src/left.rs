@@ -7,7 +7,7 @@ use anfora_ir::{Diagnostic, FunctionKey, Module, Severity, expr_extent};
 use rustc_hash::FxHashMap;
 
 use crate::context::{MAX_REMARKS, lock};
-use crate::error::{PassError, PassFailure};
+use crate::error::{PassError, PassFailure, caught};
 use crate::pass::PassKind;
 use crate::place::{Place, name_bindings};
 use crate::reports::drop_repeated;
@@ -131,13 +131,19 @@ impl Left {
         lock(&self.state).errors > 0
     }
 
-    /// Finds the places of what was left, while the module is as the pass made it. A pass that has reported errors has failed with them.
+    /// Finds the places of what was left, while the module is as the pass made it. A pass that has
+    /// reported errors has failed with them. One that has left a body so ill-formed that a walk of it
+    /// panics has failed, too; what was left then stays without the bindings.
     pub(crate) fn settle<T>(&self, module: &Module, result: Result<T, PassFailure>) -> Result<T, PassFailure> {
         if self.is_empty() {
             return result;
         }
         let state = &mut *lock(&self.state);
-        state.name_bindings(module);
+        let named = caught(|| {
+            state.name_bindings(module);
+            Ok(())
+        });
+        let result = result.and_then(|done| named.map(|()| done).map_err(PassFailure::from));
         if let Some(from) = state.noted_from.take() {
             drop_repeated(&mut state.kept, from, |item| &item.diagnostic);
         }

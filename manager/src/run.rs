@@ -345,11 +345,18 @@ fn execute(module: &mut Module, run: &PassRun<'_>, instruments: Option<&Instrume
             in_hooks += inside;
         }
         let verifies = leaf && cx.verification() == Verification::AfterEachPass;
-        if verifies && result.is_ok() {
-            report_shared_edits(module, &inner);
-        }
         if leaf && result.is_ok() {
-            report_noted(module, &inner);
+            // In an ill-formed body, a walk that looks for the bindings of messages may panic.
+            let told = caught(|| {
+                if verifies {
+                    report_shared_edits(module, &inner);
+                }
+                report_noted(module, &inner);
+                Ok(())
+            });
+            if let Err(error) = told {
+                result = Err(error.into());
+            }
         }
         result = running.left.settle(module, result);
         if leaf {

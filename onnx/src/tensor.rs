@@ -97,7 +97,7 @@ pub fn number_of(dtype: DType) -> Option<i32> {
 
 /// Reads a file that holds one tensor, as the test data of models do (`.pb`).
 ///
-/// Cost: one node.
+/// Cost: linear in the bytes.
 ///
 /// # Errors
 /// If the bytes are not a tensor message, or it is one that [`literal_of`] refuses.

@@ -384,9 +384,9 @@ pub struct WireSummary {
 
 /// Checks that `bytes` are the encoding of a model whose every field is known.
 ///
-/// Takes time linear in the number of bytes and constant memory.
+/// Takes constant memory.
 ///
-/// Cost: one node.
+/// Cost: linear in the bytes.
 ///
 /// # Errors
 /// The first byte where they are not.
@@ -396,7 +396,7 @@ pub fn check(bytes: &[u8], unknown: UnknownFields) -> Result<WireSummary, WireEr
 
 /// Like [`check`], of the encoding of a tensor.
 ///
-/// Cost: one node.
+/// Cost: linear in the bytes.
 ///
 /// # Errors
 /// The first byte where they are not.

@@ -25,8 +25,8 @@
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Diagnostic, EntityId, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
-    Module, Purity, Severity, Step, did_you_mean,
+    Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, Module,
+    Purity, Severity, Step, did_you_mean,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{BackwardSweep, Binding, sweep_back};
@@ -100,6 +100,7 @@ pub fn eliminate_dead_code(
     let clean = |module: &mut Module, reach: &mut Reach, key: FunctionKey| {
         let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
         reach.attrs(cx, function.attrs);
+        reach.attrs(cx, function.meta);
         if !function.is_definition() {
             return Ok(0);
         }
@@ -211,16 +212,19 @@ impl Reach {
                 Attr::List(items) => stack.extend(items.iter().rev()),
                 Attr::Global(g) => self.global(*g),
                 Attr::Function(f) => {
-                    let body = &cx.function_attrs[*f].body;
-                    for i in 0..body.len() {
-                        match body.expr(ExprId::from_index(i)) {
+                    let function = &cx.function_attrs[*f];
+                    let body = &function.body;
+                    let mut lists = vec![function.attrs, function.meta];
+                    for (_, expr) in body.exprs() {
+                        match expr {
                             Expr::Global(g) => self.global(g),
-                            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => {
-                                stack.extend(cx.attrs.list(attrs).iter().rev().map(|&(_, value)| value));
-                            }
+                            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
+                            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
                             _ => {}
                         }
                     }
+                    let values = lists.into_iter().rev().flat_map(|attrs| cx.attrs.list(attrs).iter().rev());
+                    stack.extend(values.map(|&(_, value)| value));
                 }
                 _ => {}
             }

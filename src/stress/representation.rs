@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "count",
-        covers: &["ir::Counts::of_module", "ir::Counts::of_body", "ir::Body::tail"],
+        covers: &["ir::Counts::of_module", "ir::Counts::of_body", "ir::Body::tail", "ir::Body::type_of"],
         kind: Kind::Module(count),
     },
     Row {

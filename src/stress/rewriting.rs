@@ -34,6 +34,7 @@ pub(super) const ROWS: &[Row] = &[
             "visit::op",
             "visit::capture",
             "visit::Pattern::capture",
+            "visit::Rewriter::ty",
             "visit::Rule::new",
             "visit::Rule::replace",
         ],
@@ -73,7 +74,12 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "splice-values", covers: &["visit::splice_value"], kind: Kind::Module(splice_values) },
     Row {
         name: "copy-function",
-        covers: &["visit::copy_function", "visit::Copier::copy_between"],
+        covers: &[
+            "visit::copy_function",
+            "visit::Copier::copy_between",
+            "visit::Copier::map_type",
+            "visit::Copier::map_attrs",
+        ],
         kind: Kind::Module(copy_functions),
     },
     Row { name: "take-functions", covers: &["ir::Module::take_function"], kind: Kind::Module(take_functions) },

@@ -427,8 +427,6 @@ impl Copier {
     }
 
     /// A type with symbols replaced as in copies.
-    ///
-    /// Cost: one loop.
     pub fn map_type(&mut self, editor: &mut Editor<'_>, ty: TypeId) -> TypeId {
         if self.keeps_symbols() || !editor.cx.types.is_symbolic(ty) {
             return ty;
@@ -461,8 +459,13 @@ impl Copier {
         let dims = &mut cx.types.dims;
         let fresh = dims.new_symbol(dims.symbol_name(symbol));
         let dim = dims.symbol(fresh);
-        self.symbols.insert(symbol, dim);
-        self.parts = SubstitutedParts::default();
+        // Types that were copied and name the symbol become others from here on. None does, if all
+        // symbols in them were renamed and this one was not.
+        let is_new = self.symbols.insert(symbol, dim).is_none();
+        if !is_new || self.unknown_symbols == UnknownSymbols::Share {
+            self.types.clear();
+            self.parts = SubstitutedParts::default();
+        }
         fresh
     }
 
@@ -475,8 +478,6 @@ impl Copier {
     }
 
     /// Attributes with symbols replaced as in copies.
-    ///
-    /// Cost: one loop.
     pub fn map_attrs(&mut self, editor: &mut Editor<'_>, attrs: AttrsId) -> AttrsId {
         if self.keeps_symbols() || attrs == editor.cx.attrs.empty() {
             return attrs;

@@ -19,6 +19,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[cfg(unix)]
 mod unix {
+    use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -148,6 +149,27 @@ mod unix {
     }
 
     #[test]
+    fn old_weights_behind_a_link_are_not_left_to_a_new_model() {
+        let dir = Scratch::new("old-weights");
+        fs::create_dir(dir.join("store")).unwrap();
+        let old = dir.file("old.anf", PROGRAM);
+        let new = dir.file("new.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
+        let target = dir.path("store/m.onnx");
+        ends(anfora(&["convert", &old, "--external-data=1", "-o", &target]), 0);
+        symlink("store/m.onnx", dir.join("m.onnx")).unwrap();
+        let (_, err) = ends(anfora(&["convert", &new, "--external-data=1", "-o", &dir.path("m.onnx")]), 1);
+        assert!(err.contains("m.onnx.data holds the weights"), "{err}");
+        let (out, _) = ends(anfora(&["convert", &target]), 0);
+        assert!(out.contains("[1, 2, 3]"), "{out}");
+        // Without data of its own, or with data that is in the same place, the model is written.
+        ends(anfora(&["convert", &new, "-o", &dir.path("m.onnx")]), 0);
+        symlink("store/m.onnx.data", dir.join("m.onnx.data")).unwrap();
+        ends(anfora(&["convert", &new, "--external-data=1", "-o", &dir.path("m.onnx")]), 0);
+        let (out, _) = ends(anfora(&["convert", &target]), 0);
+        assert!(out.contains("[7, 8, 9]"), "{out}");
+    }
+
+    #[test]
     fn a_data_file_that_is_a_link_is_followed() {
         let dir = Scratch::new("linked-data");
         let program = dir.file("in.anf", PROGRAM);
@@ -254,12 +276,16 @@ mod unix {
     #[cfg(target_os = "linux")]
     #[test]
     fn signals_are_caught_from_the_beginning() {
+        let dir = Scratch::new("caught");
+        let pipe = dir.path("in.anf");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut child = Command::new(env!("CARGO_BIN_EXE_anfora"))
-            .args(["check", "-"])
-            .stdin(Stdio::piped())
+            .args(["check", &pipe])
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts");
+        // This waits until the program opens its input. It reads until this end is closed.
+        let mut input = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         // A mask has bit n - 1 for signal n.
         let mask = |process: &str, name: &str| -> u64 {
             let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -269,16 +295,10 @@ mod unix {
         // SIGHUP, SIGINT, SIGQUIT, SIGTERM, but for those that this test was started to ignore.
         let all = [1, 2, 3, 15].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
         let wanted = all & !mask("self", "SigIgn:");
-        loop {
-            assert_eq!(child.try_wait().unwrap(), None, "the program ended before it caught signals");
-            if mask(&child.id().to_string(), "SigCgt:") & wanted == wanted {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        // Its input ends.
-        drop(child.stdin.take());
-        assert!(child.wait().is_ok());
+        assert_eq!(mask(&child.id().to_string(), "SigCgt:") & wanted, wanted);
+        input.write_all(PROGRAM.as_bytes()).unwrap();
+        drop(input);
+        assert!(child.wait().unwrap().success());
     }
 
     #[test]

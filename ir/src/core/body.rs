@@ -169,8 +169,6 @@ impl Body {
     }
 
     /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
-    ///
-    /// Cost: one node.
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }

@@ -20,10 +20,14 @@ impl Verifier<'_> {
     /// a symbolic dimension, of one of these.
     pub(super) fn others(&mut self, checked: &[FunctionKey]) {
         let module = self.module;
-        if (self.linked.is_empty() && !self.symbols.are_owned()) || checked.len() >= module.order().len() {
+        if self.linked.is_empty() && !self.symbols.are_owned() {
             return;
         }
-        let checked: FxHashSet<FunctionKey> = checked.iter().copied().collect();
+        let checked: FxHashSet<FunctionKey> =
+            checked.iter().copied().filter(|&key| module.get(key).is_some()).collect();
+        if checked.len() >= module.order().len() {
+            return;
+        }
         let mut seen = SeenParts::default();
         let mut reported: FxHashSet<SymbolId> = FxHashSet::default();
         for (key, function) in module.functions() {

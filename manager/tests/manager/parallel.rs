@@ -273,6 +273,32 @@ fn a_panic_where_reports_are_named_is_an_error_of_the_function() {
 }
 
 #[test]
+fn a_panic_where_reports_of_a_module_pass_are_named_is_an_error_of_the_pass() {
+    let mut other = module_of(&[]);
+    let foreign = (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last();
+    let pass = ModulePass::new("dangling", 0, move |module, cx| {
+        let key = module.order()[3];
+        let Some((function, _)) = module.get_mut(key) else { return Ok(()) };
+        let body = &mut function.body;
+        let root = body.root();
+        let ty = body.type_of(root);
+        let fields = body.push_operands(&[]);
+        let value = body.push(Expr::Tuple(fields), ty, None);
+        let var = body.push_var(foreign, Default::default(), ty, None);
+        let first = body.push(Expr::Let { var, value, body: root, flags: Default::default() }, ty, None);
+        body.set_root(first);
+        cx.report(module, key, value, Diagnostic::remark("looked at"));
+        Ok(())
+    });
+    let (cx, mut m) = (context(1), many());
+    let before = m.to_string();
+    let error = pass.apply(&mut m, &cx).unwrap_err().to_string();
+    assert!(error.contains("panicked"), "{error}");
+    assert_eq!((m.to_string() == before, m.edit_depth()), (true, 0));
+    assert_eq!(cx.take_remarks().len(), 1);
+}
+
+#[test]
 fn messages_and_counts_are_in_program_order() {
     let (_, _, _, remarks, counts) = same_on_all_numbers_of_threads(|| {
         FunctionPass::new("say", 0, |func, _, cx| {

@@ -392,7 +392,7 @@ pub fn float_attribute(name: &str, value: f64) -> AttributeProto {
 
 /// An attribute that is a list of floats.
 ///
-/// Cost: one node.
+/// Cost: one loop.
 pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
     let floats = values.iter().map(|&v| v as f32).collect();
     let mut a = AttributeProto { name: Some(name.to_owned()), floats, ..AttributeProto::default() };
@@ -402,7 +402,7 @@ pub fn floats_attribute(name: &str, values: &[f64]) -> AttributeProto {
 
 /// An attribute that is a list of integers.
 ///
-/// Cost: one node.
+/// Cost: one loop.
 pub fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     let mut a = AttributeProto { name: Some(name.to_owned()), ints: values.to_vec(), ..AttributeProto::default() };
     a.set_type(AttributeType::Ints);
@@ -421,7 +421,7 @@ pub fn str_attribute(name: &str, value: &str) -> AttributeProto {
 
 /// An attribute that is a list of strings.
 ///
-/// Cost: one node.
+/// Cost: one loop.
 pub fn strs_attribute(name: &str, values: &[&str]) -> AttributeProto {
     let strings = values.iter().map(|v| Bytes::copy_from_slice(v.as_bytes())).collect();
     let mut a = AttributeProto { name: Some(name.to_owned()), strings, ..AttributeProto::default() };

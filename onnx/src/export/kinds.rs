@@ -15,6 +15,9 @@ use crate::proto::{TypeProto, ValueInfoProto};
 const SEQUENCE: i64 = 14;
 const OPTIONAL: i64 = 16;
 
+/// Longer names are of no operator of the standard domain: they are not taken apart for each value.
+const LONGEST_NAME: usize = 100;
+
 /// Operators of the standard domain that give a sequence.
 const GIVE_SEQUENCES: &[&str] =
     &["SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceMap", "SplitToSequence"];
@@ -47,16 +50,25 @@ impl Exporter<'_> {
             return;
         }
         self.identity_since[v.index()] = match (&info.r#type, around) {
-            (None, Some(call)) if matches!(of, Block::Lambda(_)) => self.of_initial_state(call, i),
+            (None, Some(call)) if matches!(of, Block::Lambda(_)) && self.is_loop(call) => self.of_operand(call, i),
             _ => stated(info),
         };
     }
 
-    /// Notes the kind of a result of a call: by what is stated of it, or by the operator.
-    pub(super) fn note_result(&mut self, v: ValueId, call: ExprId, i: usize) {
+    /// Notes the kinds of the results of a call: by what is stated of them, or by the operator.
+    pub(super) fn note_results(&mut self, call: ExprId, results: &[Slot]) {
         if self.versions.opset("") >= OPTIONAL {
             return;
         }
+        let operator = self.standard_operator(call);
+        for (i, &result) in results.iter().enumerate() {
+            if let Slot::Value(v) = result {
+                self.note_result(v, call, operator.as_deref(), i);
+            }
+        }
+    }
+
+    fn note_result(&mut self, v: ValueId, call: ExprId, operator: Option<&str>, i: usize) {
         let cx = self.cx;
         let meta = self.slots.value(v).meta;
         let info = meta.and_then(|meta| cx.find_attr(meta, keys::INFO));
@@ -64,11 +76,11 @@ impl Exporter<'_> {
             Some(info) if !matches!(cx.attrs.get(info), Attr::Bool(_)) => decoded(cx, info),
             _ => None,
         };
-        self.identity_since[v.index()] = match (info, self.standard_operator(call).as_deref()) {
+        self.identity_since[v.index()] = match (info, operator) {
             (Some(info), _) if info.r#type.is_some() => stated(&info),
             (_, Some("Optional")) => Some(OPTIONAL),
             // A loop gives the state that it ends with, which begins after the count and the condition.
-            (_, Some("Loop")) => self.of_initial_state(call, i + 2),
+            (_, Some("Loop")) => self.of_operand(call, i + 2),
             (_, Some(operator)) if GIVE_SEQUENCES.contains(&operator) => Some(SEQUENCE),
             _ => None,
         };
@@ -96,9 +108,12 @@ impl Exporter<'_> {
         }
     }
 
-    /// Returns the kind of what a loop begins with, by the place of the operand.
-    fn of_initial_state(&self, call: ExprId, i: usize) -> Option<i64> {
-        self.standard_operator(call).filter(|operator| operator == "Loop")?;
+    fn is_loop(&self, call: ExprId) -> bool {
+        self.standard_operator(call).is_some_and(|operator| operator == "Loop")
+    }
+
+    /// Returns the kind of an operand of a call.
+    fn of_operand(&self, call: ExprId, i: usize) -> Option<i64> {
         let Expr::CallOp { operands, .. } = self.body.expr(call) else { return None };
         match self.slots.of_atom(*self.body.operands(operands).get(i)?) {
             Ok(Slot::Value(v)) => self.identity_since[v.index()],
@@ -109,7 +124,11 @@ impl Exporter<'_> {
     /// Returns the operator of the standard domain that is kept as a call.
     fn standard_operator(&self, call: ExprId) -> Option<String> {
         let Expr::CallOp { op, .. } = self.body.expr(call) else { return None };
-        let (domain, operator) = decode(&self.cx.ops.get(op).name)?;
+        let name = &self.cx.ops.get(op).name;
+        if name.len() > LONGEST_NAME {
+            return None;
+        }
+        let (domain, operator) = decode(name)?;
         is_standard(domain).then_some(operator)
     }
 }

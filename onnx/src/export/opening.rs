@@ -106,12 +106,13 @@ impl<'m> Exporter<'m> {
                 }
                 _ => (at, None),
             };
-            for (i, slot) in self.slots.fields(self.slots.of_call(value)).into_iter().enumerate() {
+            let results = self.slots.fields(self.slots.of_call(value));
+            for &slot in &results {
                 if let Slot::Value(v) = slot {
                     self.value_names[v.index()] = None;
-                    self.note_result(v, value, i);
                 }
             }
+            self.note_results(value, &results);
             match rest {
                 Some(rest) => at = rest,
                 None => return,

@@ -75,9 +75,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         SmallVec::from_slice(captures.list(self.editor.body, name))
     }
 
-    /// The type of an expression.
-    ///
-    /// Cost: one node.
+    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
     pub fn ty(&self, id: ExprId) -> TypeId {
         self.editor.body.type_of(id)
     }

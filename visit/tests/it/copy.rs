@@ -1,6 +1,6 @@
 //! Copies within a function and from one to another.
 
-use anfora_ir::{Dim, Expr, ExprId, Module, SymbolId, alpha_equal_exprs, verify_module};
+use anfora_ir::{Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, VarFlags, alpha_equal_exprs, verify_module};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{Copier, CopyError, chain, copy_function};
 
@@ -114,6 +114,33 @@ fn what_is_free_must_have_a_replacement() {
     assert_eq!(module.get(other).unwrap().body.len(), len);
     let copied = Copier::between_functions().copy_between(&mut module, main, root, main);
     assert_eq!(copied, Err(CopyError::NotTwoFunctions));
+}
+
+#[test]
+fn one_copier_copies_a_fn_with_symbols_several_times() {
+    let text = "def @main(%x: Tensor[(n,), float32]) {
+        let %f = fn (%v: Tensor[(k, n), float32]) -> Tensor[(k, n), float32] { let %z = negative(%v); %z };
+        %f
+    }";
+    let mut module = parse(text);
+    let (function, cx) = module.get_mut(first(&module)).unwrap();
+    let mut editor = Editor::new(cx, &mut function.body);
+    let root = editor.body.root();
+    let value = chain(editor.body, root).next().unwrap().value;
+    let mut copier = Copier::new();
+    let mut block = root;
+    for _ in 0..3 {
+        let copy = copier.copy(&mut editor, None, value);
+        let ty = editor.body.ty(copy);
+        let var = editor.var(None, VarFlags::PLAIN, ty);
+        block = editor.let_(var, copy, block, LetFlags::PLAIN);
+    }
+    editor.body.set_root(block);
+    verified(&module);
+    let body = &module.get(first(&module)).unwrap().body;
+    let fns: Vec<ExprId> = chain(body, body.root()).map(|b| b.value).collect();
+    assert_eq!(fns.len(), 4);
+    assert!(fns.iter().all(|&copy| alpha_equal_exprs(&module.cx, body, copy, value)));
 }
 
 #[test]
