@@ -127,8 +127,10 @@ impl<'a> TakeOver<'a> {
         for (id, expr) in body.exprs() {
             parts.push(Part::Type(body.ty(id)));
             parts.extend(body.meta(id).map(Part::List));
-            if let Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } = expr {
-                parts.push(Part::List(attrs));
+            match expr {
+                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => parts.push(Part::List(attrs)),
+                Expr::Global(global) => parts.extend(self.signature_part(global)),
+                _ => {}
             }
         }
         parts.retain(|&part| !self.has(part));
@@ -147,7 +149,7 @@ impl<'a> TakeOver<'a> {
                 Expr::Literal(literal) => {
                     self.take_literal(cx, literal);
                 }
-                Expr::Global(global) => self.mention(cx, global)?,
+                Expr::Global(global) => self.mention(cx, global),
                 Expr::Op(op) | Expr::CallOp { op, .. } => {
                     self.take_op(cx, op)?;
                 }
@@ -226,6 +228,7 @@ impl<'a> TakeOver<'a> {
                 Attr::Shape(dims) => stack.extend(dims.iter().map(|&d| Part::Dim(d))),
                 Attr::Type(ty) => stack.push(Part::Type(*ty)),
                 Attr::Function(function) => stack.push(Part::Function(*function)),
+                Attr::Global(global) => stack.extend(self.signature_part(*global)),
                 _ => {}
             },
             Part::List(id) => stack.extend(tables.attrs.list(id).iter().map(|&(_, value)| Part::Attr(value))),
@@ -283,7 +286,7 @@ impl<'a> TakeOver<'a> {
                     Attr::Type(ty) => Attr::Type(self.types[ty]),
                     Attr::Function(f) => Attr::Function(self.functions[f]),
                     Attr::Global(g) => {
-                        self.mention(cx, *g)?;
+                        self.mention(cx, *g);
                         Attr::Global(self.globals[g])
                     }
                     Attr::Op(op) => Attr::Op(self.take_op(cx, *op)?),
@@ -395,16 +398,19 @@ impl<'a> TakeOver<'a> {
     }
 
     /// Takes over a global that something names, with the type that it has.
-    fn mention(&mut self, cx: &mut Context, global: GlobalId) -> Result<(), TakeOverError> {
+    fn mention(&mut self, cx: &mut Context, global: GlobalId) {
         if self.globals.contains_key(&global) {
-            return Ok(());
+            return;
         }
         self.take_global(cx, global);
         if let Some(signature) = self.from.cx.globals.get(global).signature {
-            let signature = self.take_type(cx, signature)?;
-            self.signatures.push((self.globals[&global], signature));
+            self.signatures.push((self.globals[&global], self.types[&signature]));
         }
-        Ok(())
+    }
+
+    /// The type that the other module gives a global.
+    fn signature_part(&self, global: GlobalId) -> Option<Part> {
+        self.from.cx.globals.get(global).signature.map(Part::Type)
     }
 }
 
