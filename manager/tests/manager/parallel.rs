@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use anfora_ir::{Attr, Diagnostic, Expr, FunctionBuilder, Literal, Module, TypeId};
+use anfora_ir::{Attr, Body, Diagnostic, Expr, ExprId, FunctionBuilder, Literal, Module, NameId, TypeId};
 use anfora_manager::{
     FunctionEdit, FunctionPass, MAX_THREADS, ModulePass, Outcome, Pass, PassContext, PassError, PassRemark, Statistics,
 };
@@ -239,23 +239,32 @@ fn a_panic_on_a_thread_is_an_error_of_the_pass() {
 }
 
 /// What a pass reports is named when the pass is done with the function.
+/// Returns a name of other tables, which those of the module do not have.
+fn foreign_name() -> Option<NameId> {
+    let mut other = module_of(&[]);
+    (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last()
+}
+
+/// Makes a binding of this name the first of a body, and returns its value.
+fn bind_foreign_name(body: &mut Body, name: Option<NameId>) -> ExprId {
+    let root = body.root();
+    let ty = body.type_of(root);
+    let fields = body.push_operands(&[]);
+    let value = body.push(Expr::Tuple(fields), ty, None);
+    let var = body.push_var(name, Default::default(), ty, None);
+    let first = body.push(Expr::Let { var, value, body: root, flags: Default::default() }, ty, None);
+    body.set_root(first);
+    value
+}
+
 #[test]
 fn a_panic_where_reports_are_named_is_an_error_of_the_function() {
     let pass = || {
-        // A name of other tables, which those of the module do not have.
-        let mut other = module_of(&[]);
-        let foreign = (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last();
+        let foreign = foreign_name();
         FunctionPass::new("dangling", 0, move |func, _, _| {
             rewrite(func)?;
             if number(func) == 300 {
-                let body = &mut func.function.body;
-                let root = body.root();
-                let ty = body.type_of(root);
-                let fields = body.push_operands(&[]);
-                let value = body.push(Expr::Tuple(fields), ty, None);
-                let var = body.push_var(foreign, Default::default(), ty, None);
-                let first = body.push(Expr::Let { var, value, body: root, flags: Default::default() }, ty, None);
-                body.set_root(first);
+                let value = bind_foreign_name(&mut func.function.body, foreign);
                 func.remark(value, "looked at");
             }
             Ok(())
@@ -274,19 +283,11 @@ fn a_panic_where_reports_are_named_is_an_error_of_the_function() {
 
 #[test]
 fn a_panic_where_reports_of_a_module_pass_are_named_is_an_error_of_the_pass() {
-    let mut other = module_of(&[]);
-    let foreign = (0..100_000).map(|i| other.cx.names.intern(&format!("n{i}"))).last();
+    let foreign = foreign_name();
     let pass = ModulePass::new("dangling", 0, move |module, cx| {
         let key = module.order()[3];
         let Some((function, _)) = module.get_mut(key) else { return Ok(()) };
-        let body = &mut function.body;
-        let root = body.root();
-        let ty = body.type_of(root);
-        let fields = body.push_operands(&[]);
-        let value = body.push(Expr::Tuple(fields), ty, None);
-        let var = body.push_var(foreign, Default::default(), ty, None);
-        let first = body.push(Expr::Let { var, value, body: root, flags: Default::default() }, ty, None);
-        body.set_root(first);
+        let value = bind_foreign_name(&mut function.body, foreign);
         cx.report(module, key, value, Diagnostic::remark("looked at"));
         Ok(())
     });
