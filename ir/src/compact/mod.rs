@@ -9,7 +9,7 @@ mod tables;
 
 use rustc_hash::FxHashMap;
 
-use crate::core::body::Body;
+use crate::core::body::{Body, Leaf};
 use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SymbolId, TypeId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::module::{FunctionKey, Module};
@@ -120,15 +120,6 @@ struct Trace {
     leaves: FxHashMap<Leaf, ExprId>,
 }
 
-/// Atoms of which a body has one node each.
-#[derive(Copy, Clone, PartialEq, Eq, Hash)]
-enum Leaf {
-    Literal(LiteralId),
-    Global(GlobalId),
-    Op(OpId),
-    None,
-}
-
 impl Trace {
     /// Gives a node the next id, if it has none.
     #[inline]
@@ -145,13 +136,7 @@ impl Trace {
         if self.new_ids[id.index()].is_some() {
             return;
         }
-        let leaf = match body.expr(id) {
-            Expr::Literal(l) => Leaf::Literal(l),
-            Expr::Global(g) => Leaf::Global(g),
-            Expr::Op(op) => Leaf::Op(op),
-            Expr::None => Leaf::None,
-            _ => return self.assign(id),
-        };
+        let Some(leaf) = Leaf::of(body.expr(id)) else { return self.assign(id) };
         match self.leaves.get(&leaf) {
             Some(&known) => self.new_ids[id.index()] = Some(known),
             None => {

@@ -77,8 +77,9 @@ pub struct BodyRoom {
     pub params: usize,
 }
 
+/// The atoms of which a body has one node each.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-enum Leaf {
+pub(crate) enum Leaf {
     Literal(LiteralId),
     Global(GlobalId),
     Op(OpId),
@@ -87,7 +88,7 @@ enum Leaf {
 
 impl Leaf {
     #[inline]
-    fn of(expr: Expr) -> Option<Leaf> {
+    pub(crate) fn of(expr: Expr) -> Option<Leaf> {
         match expr {
             Expr::Literal(l) => Some(Leaf::Literal(l)),
             Expr::Global(g) => Some(Leaf::Global(g)),
