@@ -136,7 +136,7 @@ impl MultiplyByOne {
 impl Mutator for MultiplyByOne {
     type Error = RewriteError;
 
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         Ok(self.operand(site.editor.body, id).map_or(Rewrite::Keep, Rewrite::Replace))
     }
 }

@@ -13,7 +13,7 @@ struct MultiplyByOne {
 impl Mutator for MultiplyByOne {
     type Error = RewriteError;
 
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let Editor { cx, body } = &site.editor;
         if let Some(call) = body.call_of(id)
             && call.op == self.multiply

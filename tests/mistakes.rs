@@ -112,10 +112,11 @@ fn editing_while_walking() {
     struct Relinks;
     impl Mutator for Relinks {
         type Error = RewriteError;
-        fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, b: Binding) -> Result<BindingRewrite, RewriteError> {
+        fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+            let Some(b) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
             let after = site.editor.body.tail(b.id);
             site.editor.body.set_let_body(b.id, after);
-            Ok(BindingRewrite::Keep)
+            Ok(Verdict::Keep)
         }
     }
     let found = errors(TEXT, |function| {
@@ -406,7 +407,7 @@ fn a_rewrite_that_loops() {
         struct Grows;
         impl Mutator for Grows {
             type Error = RewriteError;
-            fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+            fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
                 let log = site.editor.call_named("exp", &[id])?;
                 Ok(Rewrite::Replace(site.editor.call_named("log", &[log])?))
             }
@@ -417,12 +418,13 @@ fn a_rewrite_that_loops() {
         struct Twice;
         impl Mutator for Twice {
             type Error = RewriteError;
-            fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, b: Binding) -> Result<BindingRewrite, RewriteError> {
+            fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+                let Some(b) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
                 if Binding::of(site.editor.body, b.value).is_none() {
-                    return Ok(BindingRewrite::Keep);
+                    return Ok(Verdict::Keep);
                 }
                 site.splice(b.value)?;
-                Ok(BindingRewrite::Splice(b.value))
+                Ok(Verdict::Splice(b.value))
             }
         }
         let twice = FunctionPass::new("Twice", 0, |function, _, _| Ok(mutate(&mut function.editor(), &mut Twice)?));
@@ -470,13 +472,14 @@ fn regions_stay_right() {
     struct Reuses;
     impl Mutator for Reuses {
         type Error = RewriteError;
-        fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, b: Binding) -> Result<BindingRewrite, RewriteError> {
+        fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+            let Some(b) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
             if b.flags.is_dataflow() {
-                return Ok(BindingRewrite::Keep);
+                return Ok(Verdict::Keep);
             }
             let first = Binding::of(site.editor.body, site.editor.body.root()).map(|b| b.var.expr());
             let sum = site.editor.call_named("exp", first.as_slice())?;
-            Ok(BindingRewrite::Value(sum))
+            Ok(Verdict::Value(sum))
         }
     }
     let pass = FunctionPass::new("Reuses", 0, |function, _, _| Ok(mutate(&mut function.editor(), &mut Reuses)?));

@@ -7,7 +7,7 @@ use anfora_ir::{
     Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module,
 };
 use anfora_visit::{
-    Binding, BindingRewrite, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Site, Visit, Visitor,
+    Binding, Verdict, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Visit, Visitor,
     bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, insert_after,
     insert_before, mutate, mutate_at, post_order_rewrite, replace_value, splice_before, substitute, tail_link,
     unlink_let, use_counts, walk, walk_from,
@@ -188,17 +188,18 @@ impl Mutator for Everything {
     type Error = RewriteError;
     const EDITS: Edits = Edits::Scoped;
 
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
         // A recursive `fn` sees itself only as the value of its own variable.
         if matches!(site.editor.body.expr(binding.value), Expr::Lambda { .. }) {
-            return Ok(BindingRewrite::Keep);
+            return Ok(Verdict::Keep);
         }
         let copy = site.bind(None, binding.value);
         let value = site.resolve(copy);
-        Ok(BindingRewrite::Value(value))
+        Ok(Verdict::Value(value))
     }
 
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let _ = (site.depth(), site.in_region(), site.original());
         Ok(if site.editor.body.expr(id).binds() { Rewrite::Keep } else { Rewrite::Replace(id) })
     }
@@ -216,8 +217,8 @@ impl Mutator for Assume {
     type Error = RewriteError;
     const EDITS: Edits = Edits::Scoped;
 
-    fn enter_block(&mut self, site: &mut Site<'_, '_>, _: anfora_ir::BlockKind) -> Result<(), RewriteError> {
-        site.assume(self.0, self.0.expr())
+    fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+        if scope == Scope::Region { Ok(()) } else { site.assume(self.0, self.0.expr()) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Attr, BlockKind, Dim, Editor, Expr, ExprId, Literal, OpPurity, VarId};
 use anfora::manager::{FunctionPass, Pass, PassError};
-use anfora::visit::{Binding, BindingRewrite, Edits, Mutator, RewriteError, Site, mutate};
+use anfora::visit::{Binding, Verdict, Edits, Mutator, RewriteError, Scope, Site, Slot, mutate};
 
 use super::Broken;
 use crate::random_programs::checking::Why;
@@ -123,35 +123,26 @@ impl Mutator for Merge {
     type Error = RewriteError;
     const EDITS: Edits = Edits::Scoped;
 
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
-        let Some(key) = self.key(site.editor, binding.value) else { return Ok(BindingRewrite::Keep) };
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
+        let Some(key) = self.key(&mut site.editor, binding.value) else { return Ok(Verdict::Keep) };
         let ty = |v: VarId| site.editor.body.ty(v.expr());
         let same_type = |v: VarId| ty(v) == ty(binding.var) || self.mistake == Mistake::MergesCasts;
         match self.seen.iter().find(|(k, v)| *k == key && same_type(*v)) {
-            Some(&(_, first)) => Ok(BindingRewrite::Var(first.expr())),
+            Some(&(_, first)) => Ok(Verdict::Var(first.expr())),
             None => {
                 self.seen.push((key, binding.var));
-                Ok(BindingRewrite::Keep)
+                Ok(Verdict::Keep)
             }
         }
     }
 
-    fn enter_block(&mut self, _: &mut Site<'_, '_>, _: BlockKind) -> Result<(), RewriteError> {
+    fn enter(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), RewriteError> {
         self.open();
         Ok(())
     }
 
-    fn exit_block(&mut self, _: &mut Site<'_, '_>, _: BlockKind) -> Result<(), RewriteError> {
-        self.close();
-        Ok(())
-    }
-
-    fn enter_region(&mut self, _: &mut Site<'_, '_>) -> Result<(), RewriteError> {
-        self.open();
-        Ok(())
-    }
-
-    fn exit_region(&mut self, _: &mut Site<'_, '_>) -> Result<(), RewriteError> {
+    fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), RewriteError> {
         self.close();
         Ok(())
     }

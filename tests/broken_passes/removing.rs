@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Expr, ExprId, Function, GlobalId, Module, Visibility};
 use anfora::manager::{FunctionPass, ModulePass, Pass, PassError};
-use anfora::visit::{Binding, BindingRewrite, Mutator, RewriteError, Site, mutate, pre_order, use_counts};
+use anfora::visit::{Binding, Verdict, Mutator, RewriteError, Site, Slot, mutate, pre_order, use_counts};
 
 use super::{Broken, is_call_of};
 use crate::random_programs::checking::Why;
@@ -60,9 +60,10 @@ struct Drop {
 impl Mutator for Drop {
     type Error = RewriteError;
 
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
-        let gone = self.unused.contains(&binding.var.expr()) && is_call_of(site.editor, binding.value, self.ops);
-        Ok(if gone { BindingRewrite::Drop } else { BindingRewrite::Keep })
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
+        let gone = self.unused.contains(&binding.var.expr()) && is_call_of(&mut site.editor, binding.value, self.ops);
+        Ok(if gone { Verdict::Drop } else { Verdict::Keep })
     }
 }
 

@@ -189,8 +189,6 @@ mod copy;
 mod hoist;
 
 mod error;
-mod region_outputs;
-mod spliced;
 
 pub use analysis::{
     AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, LastUse, Liveness, Mention, MentionKind, Parents,
@@ -208,7 +206,7 @@ pub use hoist::{HoistError, Hoister, hoist};
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
 pub use memo::Memo;
-pub use mutator::{BindingRewrite, Edits, Mutator, Rewrite, mutate, mutate_at};
+pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict, mutate, mutate_at, mutate_function};
 pub use order::{bindings, post_order, pre_order, program_order, reverse_order};
 pub use pattern::rewrite_patterns;
 pub use rewriter::{ExprRewriter, post_order_rewrite};

@@ -1,16 +1,14 @@
 //! Mutators: rewriting a body in place, in one walk, memoized.
 //!
-//! The engine follows the cursor and keeps a stack of results: each operand, value, tail and block leaves the id of what it has become there, and the node
-//! around it takes those of its parts. A Let that stays is linked to the one that stayed before it, so that dropped and added bindings
+//! A Let that stays is linked to the one that stayed before it, so that dropped and added bindings
 //! need no parent links; what is equal to what it was is not written.
 
-use anfora_ir::{BlockKind, Cursor, Editor, Expr, ExprId, SharedEdits, Step};
+use anfora_ir::{BlockKind, Body, Context, Editor, ExprId, Function, TypeId, VarId};
 
-use crate::engine::Engine;
+use crate::engine::run;
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 use crate::site::Site;
-use crate::visitor::region_ends;
 
 /// What a rewrite may depend on, and so when nodes are overwritten and when copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -36,31 +34,81 @@ pub enum Rewrite {
     Replace(ExprId),
 }
 
-/// What becomes of a binding.
+/// The place of a value: a Let or the tail of a block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum BindingRewrite {
-    /// It stays, with its rewritten value. If the value was rewritten to an atom, uses of the variable become the atom and the binding
-    /// disappears.
+pub struct Slot {
+    /// The Let; in a tail, the tail itself, before it was rewritten.
+    pub at: ExprId,
+    /// The variable that is bound to the value; `None` in a tail.
+    pub var: Option<VarId>,
+}
+
+impl Slot {
+    /// Returns the Let with `value` for its value; `None` in a tail.
+    ///
+    /// Cost: one node.
+    pub fn binding(self, body: &Body, value: ExprId) -> Option<Binding> {
+        self.var?;
+        Binding::of(body, self.at).map(|binding| Binding { value, ..binding })
+    }
+}
+
+/// What becomes of a value and its binding. In a tail, [`Verdict::Value`] and [`Verdict::Var`] put
+/// an expression in its place, [`Verdict::Splice`] also the bindings before it, and
+/// [`Verdict::Drop`] keeps it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The binding stays, with its rewritten value. If [`Mutator::rewrite_expr`] replaced the value
+    /// by an atom, uses of the variable become the atom and the binding disappears.
     Keep,
     /// It stays, with this value (also if that is an atom).
     Value(ExprId),
     /// Uses of its variable become this atom and the binding disappears.
     Var(ExprId),
-    /// The bindings of this block take its place, and the block's tail is the value, as by [`BindingRewrite::Keep`]. If the block
-    /// hangs elsewhere in the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
+    /// The bindings of this block, which are not walked, take its place, and the block's tail is the
+    /// value, as by [`Verdict::Keep`]. If the block hangs elsewhere in the walked part afterwards,
+    /// the walk ends with [`RewriteError::SplicedTwice`].
     Splice(ExprId),
-    /// It disappears. If what is left of the walked part uses its variable, the walk ends with [`RewriteError::DroppedUsed`].
+    /// It disappears. If what is left of the walked part uses its variable, the walk ends with
+    /// [`RewriteError::DroppedUsed`].
     Drop,
+}
+
+/// A part of a program that begins and ends, and in which facts may hold.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// A block: a branch, that of a `fn`, a chain as a value or operand, or the whole walk's.
+    Block(BlockKind),
+    /// A dataflow region.
+    Region,
+}
+
+/// What happens where an operator refuses the types that its operands have become, or the branches
+/// of an If have nothing in common any more.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The walk ends with the type error.
+    Error,
+    /// The operands (the results of the branches) get the types back that they had, by
+    /// [`Mutator::cast`]. What a rewrite puts in the place of another still has a type that is equal
+    /// or more specific.
+    CastBack,
+    /// The same, and types may change to any others, through bindings, tuples, branches and
+    /// functions. What is stated to have a type (the result of a `fn` or of the function) is
+    /// converted to it by [`Mutator::cast`].
+    Retype,
 }
 
 /// A rewrite of a body in program order, operands before nodes; see [`mutate`].
 ///
-/// Both callbacks are given a [`Site`]: the editor, and the place in the program, where further bindings can be put
-/// ([`Site::bind`]: that is how a binding becomes several). A callback that is left out keeps what it is given.
+/// All callbacks are given a [`Site`]: the editor, and the place in the program, where further
+/// bindings can be put ([`Site::bind`]: that is how a binding becomes several). A callback that is
+/// left out keeps what it is given.
 ///
-/// Edits that are legal in the callbacks: making any expressions; editing those that were made since and do not hang anywhere yet; changing names,
-/// metadata and flags of variables. Links of the program are changed by what the callbacks return, never by the author, during the walk: a callback
-/// that overwrites one ends it with [`RewriteError::OverwrittenLink`].
+/// Edits that are legal in the callbacks: making any expressions; editing those that were made since
+/// and do not hang anywhere yet; changing names, metadata and flags of variables. Links of the
+/// program are changed by what the callbacks return, never by the author, during the walk: a
+/// callback that overwrites one ends it with [`RewriteError::OverwrittenLink`].
 pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
@@ -68,65 +116,79 @@ pub trait Mutator {
     /// What the rewrites depend on.
     const EDITS: Edits = Edits::InPlace;
 
-    /// A call, tuple, projection, If or Lambda, wherever it stands: as a value, a tail, an operand. Its operands and blocks are rewritten already. Called
-    /// once for a shared node (with [`Edits::Scoped`], once for each scope).
+    /// False if the body is in A-normal form and [`Mutator::rewrite_expr`] is not wanted: the walk
+    /// then keeps no results of nodes, and ends with [`RewriteError::NotANormalForm`] where an
+    /// operand is no atom.
+    const NODES: bool = true;
+
+    /// True if the values of variables are asked for: [`Site::value_of`], [`Site::field`].
+    const VALUES: bool = false;
+
+    /// What happens where types do not fit any more.
+    const REFUSED: Refused = Refused::Error;
+
+    /// A value or tail, before its operands are rewritten. The block (or value) that is returned
+    /// takes its place and is walked then, in the present block: the branch of an If that is taken,
+    /// the body of a function that is called. Its bindings hang nowhere else afterwards.
     ///
     /// # Errors
     /// The author's.
     #[inline(always)]
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, Self::Error> {
+    fn expand(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, Self::Error> {
+        let _ = (site, slot, value);
+        Ok(None)
+    }
+
+    /// A call, tuple, projection, If or Lambda, wherever it stands: as a value, a tail, an operand.
+    /// Its operands and blocks are rewritten already. Called once for a shared node (with
+    /// [`Edits::Scoped`], once for each scope).
+    ///
+    /// # Errors
+    /// The author's.
+    #[inline(always)]
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Self::Error> {
         let _ = (site, id);
         Ok(Rewrite::Keep)
     }
 
-    /// A Let, after its value: `binding.value` is what the value has become, and not yet written.
+    /// The value of a Let, or a tail, as it is after the rewrite: `value` is not written to the Let
+    /// yet. Atoms are values too.
     ///
     /// # Errors
     /// The author's.
     #[inline(always)]
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, Self::Error> {
-        let _ = (site, binding);
-        Ok(BindingRewrite::Keep)
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Self::Error> {
+        let _ = (site, slot, value);
+        Ok(Verdict::Keep)
     }
 
-    /// A block begins: a branch, that of a Lambda, a chain as a value or operand, or the whole walk's.
+    /// A block or a dataflow region begins, before its first Let.
     ///
     /// # Errors
     /// The author's.
     #[inline(always)]
-    fn enter_block(&mut self, site: &mut Site<'_, '_>, kind: BlockKind) -> Result<(), Self::Error> {
-        let _ = (site, kind);
+    fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), Self::Error> {
+        let _ = (site, scope);
         Ok(())
     }
 
-    /// It ends, after its tail.
+    /// It ends: a block after its tail, a region after its last Let.
     ///
     /// # Errors
     /// The author's.
     #[inline(always)]
-    fn exit_block(&mut self, site: &mut Site<'_, '_>, kind: BlockKind) -> Result<(), Self::Error> {
-        let _ = (site, kind);
+    fn exit(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), Self::Error> {
+        let _ = (site, scope);
         Ok(())
     }
 
-    /// A dataflow region begins, before its first Let.
+    /// Makes a value of the type `to` from an atom that is of another type now. A `match_cast`,
+    /// unless an author says otherwise. See [`Refused`].
     ///
     /// # Errors
-    /// The author's.
-    #[inline(always)]
-    fn enter_region(&mut self, site: &mut Site<'_, '_>) -> Result<(), Self::Error> {
-        let _ = site;
-        Ok(())
-    }
-
-    /// It ends, after its last Let was rewritten.
-    ///
-    /// # Errors
-    /// The author's.
-    #[inline(always)]
-    fn exit_region(&mut self, site: &mut Site<'_, '_>) -> Result<(), Self::Error> {
-        let _ = site;
-        Ok(())
+    /// The author's, or that the value cannot be made.
+    fn cast(&mut self, site: &mut Site<'_>, atom: ExprId, to: TypeId) -> Result<ExprId, Self::Error> {
+        Ok(site.match_cast(atom, to).map_err(RewriteError::Type)?)
     }
 }
 
@@ -148,31 +210,22 @@ pub trait Mutator {
 /// ```
 /// # use anfora_ir::{Editor, Expr, ExprId, FunctionBuilder, Literal, Module, OpRegistry};
 /// # use std::sync::Arc;
-/// use anfora_visit::{Binding, Mutator, Rewrite, RewriteError, Site, chain, mutate};
+/// use anfora_visit::{Mutator, Rewrite, RewriteError, Site, chain, mutate};
 ///
 /// /// Looks through `let`s to the fields of tuples.
-/// #[derive(Default)]
-/// struct ProjectTuples(anfora_visit::Memo<ExprId>);
+/// struct ProjectTuples;
 ///
 /// impl Mutator for ProjectTuples {
 ///     type Error = RewriteError;
+///     const VALUES: bool = true;
 ///
 ///     fn rewrite_expr(&mut self, site: &mut Site, id: ExprId) -> Result<Rewrite, RewriteError> {
-///         let body = &site.editor.body;
-///         if let Expr::Proj { tuple, index } = body.expr(id)
-///             && let Some(value) = self.0.get(tuple)
-///             && let Some(&field) = body.operands_of(value).get(index as usize)
+///         if let Expr::Proj { tuple, index } = site.editor.body.expr(id)
+///             && let Some(field) = site.field(tuple, index)
 ///         {
 ///             return Ok(Rewrite::Replace(field));
 ///         }
 ///         Ok(Rewrite::Keep)
-///     }
-///
-///     fn rewrite_binding(&mut self, site: &mut Site, binding: Binding) -> Result<anfora_visit::BindingRewrite, RewriteError> {
-///         if matches!(site.editor.body.expr(binding.value), Expr::Tuple(_)) {
-///             self.0.insert(binding.var.expr(), binding.value);
-///         }
-///         Ok(anfora_visit::BindingRewrite::Keep)
 ///     }
 /// }
 ///
@@ -187,7 +240,7 @@ pub trait Mutator {
 /// # let key = f.finish(y).unwrap();
 /// // let %x = (%a, %a); let %y = %x.0; %y
 /// let (function, cx) = module.get_mut(key).unwrap();
-/// mutate(&mut Editor::new(cx, &mut function.body), &mut ProjectTuples::default())?;
+/// mutate(&mut Editor::new(cx, &mut function.body), &mut ProjectTuples)?;
 /// // let %x = (%a, %a); %a
 /// let body = &function.body;
 /// assert_eq!(chain(body, body.root()).count(), 1);
@@ -200,8 +253,8 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 
 /// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of what is around it is not inferred again.
 ///
-/// Only a walk from the root makes a variable of a dataflow region, which a replacement uses outside
-/// of the region, an output of it. In a walk of another part, the author makes that variable plain
+/// A variable of a dataflow region that the walk does not come to stays visible in the region only.
+/// If a replacement uses it outside, the author makes it plain
 /// ([`set_var_flags`](crate::set_var_flags)), or the body is ill-formed.
 ///
 /// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole body): rewrite many small parts of one body in one walk of it.
@@ -209,149 +262,46 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 /// # Errors
 /// As [`mutate`].
 pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
-    run(editor, at, mutator, Engine::new(M::EDITS))
+    let start = at.target(editor.body);
+    let mut site = Site::new(Editor::new(editor.cx, editor.body), start);
+    rewrite_at(&mut site, at, mutator)
 }
 
-pub(crate) fn run<M: Mutator>(
-    editor: &mut Editor<'_>,
-    at: Link,
-    mutator: &mut M,
-    mut engine: Engine,
-) -> Result<(), M::Error> {
-    let start = at.target(editor.body);
-    engine.prepare(editor.body, start);
-    engine.watch = editor.body.new_watch();
-    editor.body.note_stop(None);
-    let before = editor.body.shared_edits(SharedEdits::Meant);
-    let result = run_watched(editor, start, mutator, &mut engine);
-    editor.body.shared_edits(before);
-    let result = result?;
-    engine.check_spliced(editor, result)?;
-    engine.check_dropped(editor, result)?;
+/// Rewrites what hangs at a link from a site that is ready to begin.
+pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
+    let start = at.target(site.editor.body);
+    let result = run(site, mutator, start, None)?;
     if result != start {
-        at.set(editor.body, result);
+        at.set(site.editor.body, result);
     }
     Ok(())
 }
 
-/// Calls the author, who may overwrite nothing that is being walked.
-#[inline(always)]
-fn ask<'e, M: Mutator, T>(
-    editor: &mut Editor<'e>,
-    engine: &mut Engine,
-    id: ExprId,
-    call: impl FnOnce(&mut Site<'_, 'e>) -> Result<T, M::Error>,
-) -> Result<T, M::Error> {
-    let outer = editor.body.watch_links(engine.watch);
-    let meant = editor.body.shared_edits(SharedEdits::Noted);
-    let answer = call(&mut Site::new(editor, engine, id));
-    editor.body.shared_edits(meant);
-    let trespassed = editor.body.end_watch(outer);
-    if trespassed {
-        answer?;
-        return Err(RewriteError::OverwrittenLink.into());
-    }
-    answer
-}
-
-fn run_watched<M: Mutator>(
-    editor: &mut Editor<'_>,
-    start: ExprId,
+/// Rewrites the body of a function, and keeps its signature: if the result gets a more specific type
+/// and none is stated, the function states the one that it had. With [`Refused::Retype`], a result
+/// of another type than the stated one is converted, and where none is stated the signature changes.
+///
+/// # Errors
+/// As [`mutate`].
+pub fn mutate_function<M: Mutator>(
+    cx: &mut Context,
+    function: &mut Function,
     mutator: &mut M,
-    engine: &mut Engine,
-) -> Result<ExprId, M::Error> {
-    let mut cursor = Cursor::at(editor.body, start);
-    let result = step_through(editor, &mut cursor, mutator, engine);
-    if result.is_err() {
-        editor.body.note_stop(cursor.binding());
-    }
-    result
-}
-
-/// Walks to the end.
-#[inline(always)]
-fn step_through<M: Mutator>(
-    editor: &mut Editor<'_>,
-    cursor: &mut Cursor,
-    mutator: &mut M,
-    engine: &mut Engine,
-) -> Result<ExprId, M::Error> {
-    while let Some(step) = cursor.next(editor.body) {
-        match step {
-            Step::Let(id) => {
-                let Expr::Let { var, flags, .. } = editor.body.expr(id) else { continue };
-                if flags.is_dataflow() {
-                    engine.at_let_of_region(var);
-                    if flags.starts_region() || !engine.in_region() {
-                        engine.begin_region(flags);
-                        ask::<M, _>(editor, engine, id, |site| mutator.enter_region(site))?;
-                    }
-                }
-            }
-            Step::Flat(id) => {
-                let new = engine.rewrite_atoms(editor, id)?;
-                finish_node(editor, engine, mutator, id, new)?;
-            }
-            Step::Bound(id) => {
-                let Some(old) = Binding::of(editor.body, id) else { continue };
-                let value = engine.pop();
-                let binding = Binding { value, ..old };
-                let verdict = ask::<M, _>(editor, engine, id, |site| mutator.rewrite_binding(site, binding))?;
-                engine.finish_binding(editor, old, binding, verdict)?;
-                if old.flags.is_dataflow() && region_ends(editor.body, old.rest) && engine.in_region() {
-                    ask::<M, _>(editor, engine, id, |site| mutator.exit_region(site))?;
-                    engine.end_region();
-                }
-            }
-            Step::Atom(id) => {
-                let new = engine.resolve(id);
-                engine.push(new);
-            }
-            Step::Enter(id) => {
-                if engine.must_copy(id) {
-                    cursor.skip();
-                    let copy = engine.copy_for_scope(editor, id);
-                    cursor.enter(copy);
-                }
-            }
-            Step::Exit(id) => {
-                let new = engine.rewrite_parts(editor, id)?;
-                finish_node(editor, engine, mutator, id, new)?;
-            }
-            Step::Seen(id) => match engine.seen(editor, id) {
-                Some(result) => engine.push(result),
-                None => {
-                    let again = if engine.must_copy(id) { engine.copy_for_scope(editor, id) } else { id };
-                    cursor.enter(again);
-                }
-            },
-            Step::EnterBlock(start, kind) => {
-                engine.begin_block(kind);
-                ask::<M, _>(editor, engine, start, |site| mutator.enter_block(site, kind))?;
-            }
-            Step::ExitBlock(start, kind) => {
-                ask::<M, _>(editor, engine, start, |site| mutator.exit_block(site, kind))?;
-                engine.end_block(editor.body);
-            }
-        }
-    }
-    Ok(engine.pop())
-}
-
-/// Asks the mutator about a node whose parts are rewritten (`post` is what it is then), and leaves the result.
-#[inline]
-fn finish_node<M: Mutator>(
-    editor: &mut Editor<'_>,
-    engine: &mut Engine,
-    mutator: &mut M,
-    pre: ExprId,
-    post: ExprId,
 ) -> Result<(), M::Error> {
-    let verdict = ask::<M, _>(editor, engine, pre, |site| mutator.rewrite_expr(site, post))?;
-    let result = match verdict {
-        Rewrite::Keep => post,
-        Rewrite::Replace(new) => engine.replaced(editor, post, new)?,
-    };
-    engine.finish(pre, result);
+    let start = function.body.root();
+    let mut site = Site::new(Editor::new(cx, &mut function.body), start);
+    let result = run(&mut site, mutator, start, function.ret)?;
+    let (changes, before) = (site.retypes, site.result_before);
+    if result != start {
+        function.body.set_root(result);
+    }
+    if changes > 0
+        && M::REFUSED != Refused::Retype
+        && function.ret.is_none()
+        && let Some(before) = before
+        && function.body.type_of(result) != before
+    {
+        function.ret = Some(before);
+    }
     Ok(())
 }

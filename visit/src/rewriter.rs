@@ -2,10 +2,9 @@
 
 use anfora_ir::{Editor, ExprId};
 
-use crate::engine::Engine;
 use crate::error::RewriteError;
 use crate::link::Link;
-use crate::mutator::{Edits, Mutator, Rewrite, run};
+use crate::mutator::{Edits, Mutator, Rewrite, mutate_at};
 use crate::site::Site;
 
 /// A rewrite of single nodes, for [`post_order_rewrite`]. Closures of the same shape are rewriters too.
@@ -40,9 +39,9 @@ impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
     const EDITS: Edits = Edits::Copied;
 
     #[inline]
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, post: ExprId) -> Result<Rewrite, R::Error> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, post: ExprId) -> Result<Rewrite, R::Error> {
         let pre = site.original();
-        let result = self.0.rewrite(site.editor, pre, post)?;
+        let result = self.0.rewrite(&mut site.editor, pre, post)?;
         Ok(if result == post { Rewrite::Keep } else { Rewrite::Replace(result) })
     }
 }
@@ -53,8 +52,8 @@ impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
 /// rewritten in place, and there `pre` is `post`). Where the value of a Let becomes an atom, uses of its variable become that atom and the Let
 /// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any depth take constant stack.
 ///
-/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept right as by [`mutate_at`](crate::mutate_at):
-/// a variable of a region that a replacement uses outside of it becomes an output only in a walk from the root.
+/// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept
+/// right as by [`mutate_at`](crate::mutate_at).
 ///
 /// # Errors
 /// The author's, or a [`RewriteError`] where a replacement has the wrong type.
@@ -89,5 +88,5 @@ pub fn post_order_rewrite<R: ExprRewriter>(
     at: Link,
     rewriter: &mut R,
 ) -> Result<(), R::Error> {
-    run(editor, at, &mut Adapter(rewriter), Engine::new(Edits::Copied))
+    mutate_at(editor, at, &mut Adapter(rewriter))
 }

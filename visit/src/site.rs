@@ -1,11 +1,24 @@
-//! The place of a rewrite.
+//! The place of a rewrite, and the state of the walk that has come to it.
 
-use anfora_ir::{Body, Editor, ExprId, LetFlags, LinkWatch, NameId, VarFlags, VarId};
+use std::ops::ControlFlow;
+
+use anfora_ir::{
+    BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
+    TypeId, VarFlags, VarId,
+};
+use rustc_hash::FxHashMap;
 
 use crate::chain::set_var_flags;
-use crate::engine::Engine;
-use crate::error::RewriteError;
-use crate::mutator::Edits;
+use crate::copy::copy_fresh;
+use crate::engine::OpenNode;
+use crate::engine::block::Block;
+use crate::engine::regions::Regions;
+use crate::engine::sharing::Scoped;
+use crate::engine::spliced::{Spliced, spliced_twice};
+use crate::error::{RewriteError, check_type, name_for_error, not_a_normal_form};
+use crate::link::Binding;
+use crate::mutator::{Edits, Mutator, Refused};
+use crate::visitor::{Visit, Visitor, walk_from};
 
 /// Where a [`Mutator`](crate::Mutator) is in the program, with the editor of the body.
 ///
@@ -43,98 +56,476 @@ use crate::mutator::Edits;
 /// assert_eq!(chain(&function.body, function.body.root()).count(), 2);
 /// # Ok::<(), RewriteError>(())
 /// ```
-pub struct Site<'s, 'e> {
+pub struct Site<'e> {
     /// The editor of the body.
-    pub editor: &'s mut Editor<'e>,
-    engine: &'s mut Engine,
-    original: ExprId,
+    pub editor: Editor<'e>,
+    pub(crate) original: ExprId,
+    pub(crate) watch: LinkWatch,
+
+    // ---- The stacks ----
+    /// The innermost open block, and those around it.
+    pub(crate) block: Block,
+    pub(crate) blocks: Vec<Block>,
+    /// The nodes that are open in the blocks, innermost last.
+    pub(crate) nodes: Vec<OpenNode>,
+    /// The results of the finished operands of the open nodes.
+    pub(crate) results: Vec<ExprId>,
+
+    // ---- The tables ----
+    /// What each variable, and each node that was walked, has become.
+    pub(crate) current: Vec<Option<ExprId>>,
+    is_whole: bool,
+    /// The values of variables, with [`Mutator::VALUES`](crate::Mutator::VALUES).
+    values: Vec<Option<ExprId>>,
+    /// The types that expressions had before the walk, of those that have others now.
+    pub(crate) retyped: FxHashMap<ExprId, TypeId>,
+    /// Counts the changes of types, and of what may change types.
+    pub(crate) retypes: u32,
+    /// The type that the result had before the walk.
+    pub(crate) result_before: Option<TypeId>,
+    pub(crate) scoped: Option<Box<Scoped>>,
+    regions: Option<Box<Regions>>,
+
+    // ---- Blocks that were moved, and bindings that went ----
+    pub(crate) has_expanded: bool,
+    /// Variables whose values were expanded.
+    expanded: IdSet<ExprId>,
+    /// Lets that were spliced, and are not walked.
+    spliced: Option<Box<Spliced>>,
+    dropped: Option<IdSet<ExprId>>,
+    /// True if the present value uses a variable whose binding was dropped.
+    met_dropped: bool,
+    /// True if what stays may use one.
+    uses_dropped: bool,
 }
 
-impl<'s, 'e> Site<'s, 'e> {
-    #[inline(always)]
-    pub(crate) fn new(editor: &'s mut Editor<'e>, engine: &'s mut Engine, original: ExprId) -> Site<'s, 'e> {
-        Site { editor, engine, original }
+impl<'e> Site<'e> {
+    pub(crate) fn new(editor: Editor<'e>, start: ExprId) -> Site<'e> {
+        let is_whole = start == editor.body.root();
+        let watch = editor.body.new_watch();
+        Site {
+            editor,
+            original: start,
+            watch,
+            block: Block::new(start, BlockKind::Root, 0, 0),
+            blocks: Vec::new(),
+            nodes: Vec::new(),
+            results: Vec::new(),
+            current: Vec::new(),
+            is_whole,
+            values: Vec::new(),
+            retyped: FxHashMap::default(),
+            retypes: 0,
+            result_before: None,
+            scoped: None,
+            regions: None,
+            has_expanded: false,
+            expanded: IdSet::with_capacity(0),
+            spliced: None,
+            dropped: None,
+            met_dropped: false,
+            uses_dropped: false,
+        }
     }
 
-    /// The node, Let or start of a block that the walk came to, before it was rewritten. With [`Edits::Copied`] and [`Edits::Scoped`] a node still has the
-    /// operands that it had.
+    // ---- What an author asks and does ----
+
+    /// Returns the node, Let or start of a block that the walk came to, before it was rewritten.
+    /// With [`Edits::Copied`](crate::Edits::Copied) and [`Edits::Scoped`](crate::Edits::Scoped) a
+    /// node still has the operands that it had.
     pub fn original(&self) -> ExprId {
         self.original
     }
 
-    /// Binds a value to a new variable in the innermost open block, before the binding or tail that the walk is at, and returns the
-    /// variable as an expression. In a dataflow region the binding is part of the region and the variable visible only in it.
+    /// Returns what the uses of a variable, or a node that was walked before, have become; the id
+    /// itself if nothing else.
+    #[inline]
+    pub fn resolve(&self, id: ExprId) -> ExprId {
+        let id = self.current_of(id).unwrap_or(id);
+        match &self.scoped {
+            Some(scoped) => scoped.follow(id),
+            None => id,
+        }
+    }
+
+    /// Returns the value of a variable whose binding the walk has left, as it is now. `None` for a
+    /// parameter. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
+    #[inline]
+    pub fn value_of(&self, var: ExprId) -> Option<ExprId> {
+        *self.values.get(var.index())?
+    }
+
+    /// Returns the atom that a field of a tuple is, where the value of the tuple is known, ready to
+    /// be used here. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
+    #[inline]
+    pub fn field(&mut self, tuple: ExprId, index: u32) -> Option<ExprId> {
+        let Expr::Tuple(fields) = self.editor.body.expr(self.value_of(tuple)?) else { return None };
+        if index as usize >= fields.len() {
+            return None;
+        }
+        let field = self.editor.body.operand(fields, index as usize);
+        self.editor.body.expr(field).is_atom().then_some(field)
+    }
+
+    /// Binds a value to a new variable in the innermost open block, before the binding or tail that
+    /// the walk is at, and returns the variable as an expression. In a dataflow region the binding
+    /// is part of the region and the variable visible only in it.
     ///
-    /// It is not walked. In [`Mutator::rewrite_expr`](crate::Mutator::rewrite_expr) of a node that may be shared, it belongs to
-    /// [`Edits::Scoped`], since other blocks do not see the variable.
+    /// It is not walked. In [`Mutator::rewrite_expr`](crate::Mutator::rewrite_expr) of a node that
+    /// may be shared, it belongs to [`Edits::Scoped`](crate::Edits::Scoped), since other blocks do
+    /// not see the variable.
     pub fn bind(&mut self, name: Option<NameId>, value: ExprId) -> ExprId {
         let ty = self.editor.body.type_of(value);
-        let flags = if self.engine.in_region() { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
+        let flags = if self.in_region() { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
         let var = self.editor.var(name, flags, ty);
         self.push(var, value);
         var.expr()
     }
 
-    /// Binds a value to a variable that was made before and is bound by nothing, like [`Site::bind`]. Outside a dataflow region the
-    /// variable becomes plain.
+    /// Binds a value to a variable that was made before and is bound by nothing, like
+    /// [`Site::bind`]. Outside a dataflow region the variable becomes plain.
     pub fn push(&mut self, var: VarId, value: ExprId) {
-        self.engine.let_out(self.editor.body, value, Some(var));
-        if !self.engine.in_region() {
-            set_var_flags(self.editor.body, var, VarFlags::PLAIN);
+        if self.block.in_region() {
+            self.regions_mut().bind(var);
         }
-        let id = self.editor.let_(var, value, var.expr(), LetFlags::PLAIN);
-        self.unwatched(|engine, body| engine.emit(body, id, LetFlags::PLAIN, var.expr()));
+        self.let_out(value);
+        self.note_made();
+        let at = self.block.at;
+        let id = self.editor.let_(var, value, at, LetFlags::PLAIN);
+        self.unwatched(|site| site.emit(id, var));
     }
 
-    /// Moves all bindings of a block before the binding or tail that the walk is at, and returns the block's tail. In a dataflow region they
-    /// become part of it. If the block hangs elsewhere in the walked part afterwards, the walk ends with
-    /// [`RewriteError::SplicedTwice`].
+    /// Moves all bindings of a block before the binding or tail that the walk is at, and returns the
+    /// block's tail. In a dataflow region they become part of it. If the block hangs elsewhere in
+    /// the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     ///
     /// # Errors
     /// If the block is of the chain that it is to become part of.
     pub fn splice(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
-        let cx = &*self.editor.cx;
-        let watch = self.editor.body.watch_links(LinkWatch::default());
-        let result = self.engine.splice(cx, self.editor.body, block);
-        self.editor.body.end_watch(watch);
-        result
+        self.unwatched(|site| site.splice_walked(block))
     }
 
-    /// Lets the engine overwrite links, as it does between callbacks.
-    fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Engine, &mut Body) -> T) -> T {
-        let watch = self.editor.body.watch_links(LinkWatch::default());
-        let result = edit(self.engine, self.editor.body);
-        self.editor.body.end_watch(watch);
-        result
+    /// From here on, uses of `var` become `atom`. A variable that is bound in a block which
+    /// [`Mutator::expand`](crate::Mutator::expand) returns can be made to stand for something here.
+    ///
+    /// # Errors
+    /// If it is not an atom, or its type is not one that the variable's accepts.
+    pub fn replace_var(&mut self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
+        check_atom(&self.editor, var, atom)?;
+        self.set_current(var.expr(), atom);
+        Ok(())
     }
 
-    /// From here to the end of the innermost open block, uses of `var` become `atom`: what is known of a condition in a branch, say. Needs
-    /// [`Edits::Scoped`]. Used in [`Mutator::enter_block`](crate::Mutator::enter_block), it holds for that block.
+    /// From here to the end of the innermost open block, uses of `var` become `atom`: what is known
+    /// of a condition in a branch, say. Used in [`Mutator::enter`](crate::Mutator::enter) of a block,
+    /// it holds for that block. Needs [`Edits::Scoped`](crate::Edits::Scoped).
     ///
     /// # Errors
     /// If it is not an atom, or its type is not one that the variable's accepts.
     ///
     /// # Panics
-    /// Without [`Edits::Scoped`].
+    /// Without [`Edits::Scoped`](crate::Edits::Scoped).
     pub fn assume(&mut self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
-        assert!(self.engine.edits == Edits::Scoped, "what is assumed in a block needs Edits::Scoped");
-        self.engine.assume(self.editor, var, atom)
+        assert!(self.scoped.is_some(), "what is assumed in a block needs Edits::Scoped");
+        let (var, atom) = (self.resolve(var.expr()), self.resolve(atom));
+        let Some(var) = self.editor.body.as_var(var) else { return Ok(()) };
+        check_atom(&self.editor, var, atom)?;
+        self.let_out(atom);
+        if var.expr() != atom
+            && let Some(scoped) = &mut self.scoped
+        {
+            scoped.assume(var.expr(), atom);
+        }
+        Ok(())
     }
 
-    /// What the uses of a variable, or a node that was walked before, have become; the id itself if nothing else.
-    pub fn resolve(&self, id: ExprId) -> ExprId {
-        self.engine.resolve(id)
+    /// Returns the node of a constant that is going to take the place of the value `of`. Unless the
+    /// body has one already, the node `of` becomes it, so that a body without room does not grow.
+    /// Nothing else may use that node.
+    pub fn literal_in_place(&mut self, of: ExprId, literal: LiteralId) -> ExprId {
+        let ty = self.editor.cx.literal_type(literal);
+        self.unwatched(|site| site.editor.body.literal_in_place(of, literal, ty))
     }
 
-    /// Whether the place is in a dataflow region of the innermost open block.
+    /// Returns true if the place is in a dataflow region of the innermost open block.
     pub fn in_region(&self) -> bool {
-        self.engine.in_region()
+        self.block.in_region()
     }
 
-    /// How many blocks are open around the place, the walk's own included.
+    /// Returns the number of blocks that are open around the place, the walk's own included.
     pub fn depth(&self) -> usize {
-        self.engine.depth()
+        self.blocks.len() + 1
+    }
+
+    /// Lets the engine overwrite links, as it does between callbacks.
+    fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Self) -> T) -> T {
+        let watch = self.editor.body.watch_links(LinkWatch::default());
+        let result = edit(self);
+        self.editor.body.end_watch(watch);
+        result
+    }
+
+    // ---- What the walk asks and does ----
+
+    pub(crate) fn prepare(&mut self, edits: Edits, start: ExprId) {
+        if edits == Edits::Scoped {
+            self.scoped = Some(Box::new(Scoped::new(self.editor.body, start)));
+        }
+    }
+
+    /// Returns the innermost Let that the walk is at, or in whose value it is.
+    pub(crate) fn binding(&self) -> Option<ExprId> {
+        let mut open = std::iter::once(&self.block).chain(self.blocks.iter().rev());
+        open.find_map(|block| Binding::of(self.editor.body, block.at)).map(|b| b.id)
+    }
+
+    pub(crate) fn not_a_normal_form(&self) -> RewriteError {
+        not_a_normal_form(self.editor.cx, self.editor.body, self.block.at)
+    }
+
+    /// Returns true if what is being finished is the value of the present Let, or the tail.
+    #[inline(always)]
+    pub(crate) fn is_at_slot(&self) -> bool {
+        self.nodes.len() == self.block.nodes as usize
+    }
+
+    #[inline]
+    pub(crate) fn leave_block<M: Mutator>(&mut self) {
+        self.end_scope::<M>();
+        self.block = self.blocks.pop().expect("a block is around every block but the first");
+    }
+
+    // ---- What has become of what ----
+
+    #[inline(always)]
+    pub(crate) fn current_of(&self, id: ExprId) -> Option<ExprId> {
+        self.current.get(id.index()).copied().flatten()
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_current(&mut self, id: ExprId, by: ExprId) {
+        let i = id.index();
+        if i >= self.current.len() {
+            self.make_room(i);
+        }
+        self.current[i] = Some(by);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, i: usize) {
+        let room = if self.is_whole { self.editor.body.len() } else { 2 * self.current.len() };
+        self.current.resize(room.max(i + 1), None);
+    }
+
+    /// A variable stands for itself, unless it was said to stand for something else.
+    #[inline(always)]
+    pub(crate) fn bind_itself(&mut self, var: ExprId) {
+        let i = var.index();
+        if i >= self.current.len() {
+            self.make_room(i);
+        }
+        let entry = &mut self.current[i];
+        if entry.is_none() {
+            *entry = Some(var);
+        }
+    }
+
+    /// Returns the result of a node that was walked before, unless it was forgotten.
+    #[inline(always)]
+    pub(crate) fn seen(&mut self, id: ExprId) -> Option<ExprId> {
+        let result = self.current_of(id)?;
+        if result != id && self.editor.body.expr(result).binds() {
+            // What binds has one parent: the second use gets a copy.
+            return Some(copy_fresh(&mut self.editor, result));
+        }
+        Some(result)
+    }
+
+    /// Returns what stands for an atom.
+    #[inline(always)]
+    pub(crate) fn resolve_atom<M: Mutator>(&mut self, id: ExprId) -> ExprId {
+        let by = match self.current_of(id) {
+            Some(by) => by,
+            None => self.first_use(id),
+        };
+        self.follow::<M>(by)
+    }
+
+    /// Returns what stands for an operand; `None` if it is a node that was not walked.
+    #[inline(always)]
+    pub(crate) fn resolve_operand<M: Mutator>(&mut self, id: ExprId) -> Option<ExprId> {
+        match self.current_of(id) {
+            Some(by) => Some(self.follow::<M>(by)),
+            None if self.editor.body.expr(id).is_atom() => {
+                let by = self.first_use(id);
+                Some(self.follow::<M>(by))
+            }
+            None => None,
+        }
+    }
+
+    /// Follows what is assumed of an atom in the open blocks.
+    #[inline(always)]
+    fn follow<M: Mutator>(&self, id: ExprId) -> ExprId {
+        match &self.scoped {
+            Some(scoped) if M::EDITS == Edits::Scoped => scoped.follow(id),
+            _ => id,
+        }
+    }
+
+    fn first_use(&mut self, atom: ExprId) -> ExprId {
+        match &self.dropped {
+            Some(dropped) if dropped.contains(atom) => self.met_dropped = true,
+            _ => self.set_current(atom, atom),
+        }
+        atom
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_flat_operand(&self, id: ExprId) -> bool {
+        self.current_of(id) == Some(id) || self.editor.body.expr(id).is_atom()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_flat(&self, list: OperandList) -> bool {
+        self.editor.body.operands(list).iter().all(|&o| self.is_flat_operand(o))
+    }
+
+    #[inline]
+    pub(crate) fn set_value(&mut self, var: VarId, value: ExprId) {
+        let i = var.index();
+        if i >= self.values.len() {
+            let room = if self.is_whole { self.editor.body.len() } else { 2 * self.values.len() };
+            self.values.resize(room.max(i + 1), None);
+        }
+        self.values[i] = Some(value);
+    }
+
+    // ---- Regions ----
+
+    pub(crate) fn regions_mut(&mut self) -> &mut Regions {
+        self.regions.get_or_insert_default()
+    }
+
+    /// Makes variables of ended dataflow regions, which an expression that comes to stand here uses,
+    /// outputs of theirs.
+    #[inline]
+    pub(crate) fn let_out(&mut self, id: ExprId) {
+        if let Some(regions) = &mut self.regions {
+            regions.let_out(self.editor.body, id);
+        }
+    }
+
+    /// If an output of a region is replaced by a variable that is visible only in the region, that
+    /// becomes an output.
+    #[inline]
+    pub(crate) fn pass_on_output(&mut self, gone: VarId, by: ExprId) {
+        if let Some(by) = self.editor.body.as_var(by)
+            && self.editor.body.is_dataflow_var(by)
+            && !self.editor.body.is_dataflow_var(gone)
+        {
+            set_var_flags(self.editor.body, by, VarFlags::PLAIN);
+        }
+    }
+
+    // ---- Checks ----
+
+    /// Checks that uses of a variable may become an atom.
+    #[inline]
+    pub(crate) fn check_atom<M: Mutator>(&self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
+        if M::REFUSED == Refused::Retype && self.editor.body.expr(atom).is_atom() {
+            return Ok(());
+        }
+        check_atom(&self.editor, var, atom)
+    }
+
+    pub(crate) fn spliced_mut(&mut self) -> &mut Spliced {
+        self.spliced.get_or_insert_default()
+    }
+
+    pub(crate) fn expanded_mut(&mut self) -> &mut IdSet<ExprId> {
+        &mut self.expanded
+    }
+
+    #[inline(always)]
+    pub(crate) fn was_expanded(&self, var: VarId) -> bool {
+        self.has_expanded && self.expanded.contains(var.expr())
+    }
+
+    /// Checks that a Let which the walk keeps is not one that was spliced elsewhere before.
+    #[inline(always)]
+    pub(crate) fn check_in_place(&self, at: ExprId, var: VarId) -> Result<(), RewriteError> {
+        match &self.spliced {
+            Some(spliced) if spliced.contains(at) => Err(spliced_twice(&self.editor, var)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that no block which hangs in what is left under `root` was spliced out of it. A walk,
+    /// if one was.
+    pub(crate) fn check_spliced(&self, root: ExprId) -> Result<(), RewriteError> {
+        match &self.spliced {
+            Some(spliced) => spliced.check(&self.editor, root),
+            None => Ok(()),
+        }
+    }
+
+    /// The binding of a variable goes.
+    pub(crate) fn drop_var(&mut self, var: VarId) {
+        self.dropped.get_or_insert_with(|| IdSet::with_capacity(self.editor.body.len())).insert(var.expr());
+        if let Some(entry) = self.current.get_mut(var.index()) {
+            *entry = None;
+        }
+    }
+
+    /// An expression that the author made stays. It may use a variable whose binding was dropped,
+    /// however deep inside.
+    #[inline(always)]
+    pub(crate) fn note_made(&mut self) {
+        self.uses_dropped |= self.dropped.is_some();
+    }
+
+    /// The present value stays.
+    #[inline(always)]
+    pub(crate) fn note_kept(&mut self) {
+        self.uses_dropped |= self.met_dropped;
+    }
+
+    /// The present value goes; nodes in it may stay elsewhere.
+    #[inline(always)]
+    pub(crate) fn note_gone<M: Mutator>(&mut self) {
+        self.uses_dropped |= self.met_dropped && M::NODES;
+        self.met_dropped = false;
+    }
+
+    /// Checks that what is left under `root` uses no variable whose binding was dropped. A walk, if
+    /// what was met may use one.
+    pub(crate) fn check_dropped(&self, root: ExprId) -> Result<(), RewriteError> {
+        struct Uses<'a>(&'a IdSet<ExprId>);
+        impl Visitor for Uses<'_> {
+            type Break = VarId;
+            #[inline(always)]
+            fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<VarId> {
+                if self.0.contains(var.expr()) { Visit::Stop(var) } else { Visit::Continue }
+            }
+        }
+        let Some(dropped) = self.dropped.as_ref().filter(|_| self.uses_dropped) else { return Ok(()) };
+        match walk_from(self.editor.body, root, &mut Uses(dropped)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(var) => {
+                Err(RewriteError::DroppedUsed { name: name_for_error(self.editor.cx, self.editor.body, var) })
+            }
+        }
     }
 }
 
-anfora_ir::brief_debug! { Site<'_, '_> { original, depth }; }
+/// Checks that uses of a variable may become this.
+pub(crate) fn check_atom(editor: &Editor<'_>, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
+    if !editor.body.expr(atom).is_atom() {
+        return Err(RewriteError::NotAnAtom);
+    }
+    check_type(editor.cx, editor.body.ty(var.expr()), editor.body.ty(atom))
+}
+
+anfora_ir::brief_debug! { Site<'_> { original, depth }; }

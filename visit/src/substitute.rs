@@ -2,10 +2,10 @@
 
 use anfora_ir::{Editor, ExprId, VarId};
 
-use crate::engine::{Engine, check_atom};
 use crate::error::RewriteError;
 use crate::link::Link;
-use crate::mutator::{Edits, Mutator, run};
+use crate::mutator::{Edits, Mutator, rewrite_at};
+use crate::site::{Site, check_atom};
 
 struct Nothing;
 
@@ -45,12 +45,14 @@ impl Mutator for Nothing {
 /// # Ok::<(), RewriteError>(())
 /// ```
 pub fn substitute(editor: &mut Editor<'_>, at: Link, replacements: &[(VarId, ExprId)]) -> Result<(), RewriteError> {
-    let mut engine = Engine::new(Edits::Scoped);
     for &(var, atom) in replacements {
         check_atom(editor, var, atom)?;
     }
+    let start = at.target(editor.body);
+    let mut site = Site::new(Editor::new(editor.cx, editor.body), start);
     for &(var, atom) in replacements {
-        engine.replace_var(editor, var, atom)?;
+        site.pass_on_output(var, atom);
+        site.set_current(var.expr(), atom);
     }
-    run(editor, at, &mut Nothing, engine)
+    rewrite_at(&mut site, at, &mut Nothing)
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use anfora_ir::{Body, Editor, Expr, ExprId, Module};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, bound_variables,
+    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Scope, Site, Visit, Visitor, bound_variables,
     chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, mutate, post_order_rewrite,
     splice_before, substitute, tail_link, unlink_let, use_counts, walk,
 };
@@ -140,8 +140,8 @@ fn without_negative(editor: &Editor<'_>, id: ExprId) -> ExprId {
 
 impl Mutator for DropNegative {
     type Error = RewriteError;
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
-        let by = without_negative(site.editor, id);
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        let by = without_negative(&mut site.editor, id);
         Ok(if by == id { Rewrite::Keep } else { Rewrite::Replace(by) })
     }
 }

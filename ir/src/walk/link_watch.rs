@@ -26,6 +26,14 @@ impl LinkWatch {
         }
     }
 
+    /// Returns a watch over the same nodes that has seen nothing.
+    ///
+    /// Cost: one entry.
+    #[inline(always)]
+    pub fn unseen(&self) -> LinkWatch {
+        LinkWatch { exprs: self.exprs, operands: self.operands, ..LinkWatch::default() }
+    }
+
     /// A node is overwritten.
     #[inline(always)]
     pub(crate) fn expr(&mut self, index: usize) {

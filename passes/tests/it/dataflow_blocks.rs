@@ -9,7 +9,7 @@ use anfora_manager::{
     BlockEdit, DataflowBlockPass, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
     VerifyEach,
 };
-use anfora_visit::{Binding, BindingRewrite, Mutator, RewriteError, Site, chain, mutate};
+use anfora_visit::{Binding, Verdict, Mutator, RewriteError, Site, Slot, chain, mutate};
 
 fn parse(text: &str) -> Module {
     let source = Source::new("test", text);
@@ -63,15 +63,16 @@ struct Around;
 impl Mutator for Around {
     type Error = RewriteError;
 
-    fn rewrite_binding(&mut self, site: &mut Site, binding: Binding) -> Result<BindingRewrite, RewriteError> {
-        let Expr::CallOp { op, .. } = site.editor.body.expr(binding.value) else { return Ok(BindingRewrite::Keep) };
+    fn rewrite_value(&mut self, site: &mut Site, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
+        let Expr::CallOp { op, .. } = site.editor.body.expr(binding.value) else { return Ok(Verdict::Keep) };
         if site.editor.cx.ops.get(op).name != "exp" {
-            return Ok(BindingRewrite::Keep);
+            return Ok(Verdict::Keep);
         }
         let inner = site.bind(None, binding.value);
         let once = site.editor.call_named("negative", &[inner])?;
         let once = site.bind(None, once);
-        Ok(BindingRewrite::Value(site.editor.call_named("negative", &[once])?))
+        Ok(Verdict::Value(site.editor.call_named("negative", &[once])?))
     }
 }
 

@@ -38,7 +38,7 @@ struct Multiply(&'static str);
 impl Mutator for Multiply {
     type Error = RewriteError;
 
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let wanted = site.editor.cx.ops.find(self.0);
         match site.editor.body.expr(id) {
             anfora_ir::Expr::CallOp { op, .. } if Some(op) == wanted => {}

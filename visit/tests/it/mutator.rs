@@ -2,7 +2,7 @@
 
 use anfora_ir::{BlockKind, Editor, Expr, ExprId, LinkWatch, Literal};
 use anfora_visit::{
-    Binding, BindingRewrite, Edits, Link, Mutator, Rewrite, RewriteError, Site, copy_fresh, mutate, mutate_at,
+    Binding, Edits, Link, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Verdict, copy_fresh, mutate, mutate_at,
     post_order_rewrite, substitute, unlink_let,
 };
 use expect_test::{Expect, expect};
@@ -10,16 +10,16 @@ use expect_test::{Expect, expect};
 use crate::programs::{edited, var};
 
 /// What a test does at each binding whose variable has a name.
-type OnBinding = fn(&mut Site<'_, '_>, &str, Binding) -> Result<BindingRewrite, RewriteError>;
+type OnBinding = fn(&mut Site<'_>, &str, Binding) -> Result<Verdict, RewriteError>;
 /// What a test does at each node, told the operator's name.
-type OnExpr = fn(&mut Site<'_, '_>, &str, ExprId) -> Result<Rewrite, RewriteError>;
+type OnExpr = fn(&mut Site<'_>, &str, ExprId) -> Result<Rewrite, RewriteError>;
 
 struct Test {
     on_binding: OnBinding,
     on_expr: OnExpr,
 }
 
-fn op_name(site: &Site<'_, '_>, id: ExprId) -> String {
+fn op_name(site: &Site<'_>, id: ExprId) -> String {
     match site.editor.body.expr(id) {
         Expr::CallOp { op, .. } => site.editor.cx.ops.get(op).name.to_string(),
         _ => String::new(),
@@ -29,12 +29,13 @@ fn op_name(site: &Site<'_, '_>, id: ExprId) -> String {
 impl Mutator for Test {
     type Error = RewriteError;
 
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let name = op_name(site, id);
         (self.on_expr)(site, &name, id)
     }
 
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
         let name = site.editor.body.var_name(binding.var);
         let name = name.map_or(String::new(), |n| site.editor.cx.names.get(n).to_string());
         (self.on_binding)(site, &name, binding)
@@ -50,7 +51,7 @@ fn check_bindings(text: &str, on_binding: OnBinding, expected: Expect) {
 
 fn check_exprs(text: &str, on_expr: OnExpr, expected: Expect) {
     let text = edited(text, |editor| {
-        mutate(editor, &mut Test { on_binding: |_, _, _| Ok(BindingRewrite::Keep), on_expr }).unwrap();
+        mutate(editor, &mut Test { on_binding: |_, _, _| Ok(Verdict::Keep), on_expr }).unwrap();
     });
     expected.assert_eq(&text);
 }
@@ -74,7 +75,7 @@ const REGIONS: &str = "def @main(%x: float32) {
 fn nothing_changed_means_nothing_written() {
     check_bindings(
         REGIONS,
-        |_, _, _| Ok(BindingRewrite::Keep),
+        |_, _, _| Ok(Verdict::Keep),
         expect![[r#"
         unchanged
     "#]],
@@ -82,7 +83,7 @@ fn nothing_changed_means_nothing_written() {
     // An alias that was there stays, unless it is said otherwise.
     check_bindings(
         "def @main(%x: float32) { let %y = %x; %y }",
-        |_, _, _| Ok(BindingRewrite::Keep),
+        |_, _, _| Ok(Verdict::Keep),
         expect![[r#"
         unchanged
     "#]],
@@ -95,7 +96,7 @@ fn a_variable_is_replaced_and_its_region_starts_with_the_next() {
         REGIONS,
         |site, name, _| {
             let x = site.editor.body.params()[0].expr();
-            Ok(if name == "a" { BindingRewrite::Var(x) } else { BindingRewrite::Keep })
+            Ok(if name == "a" { Verdict::Var(x) } else { Verdict::Keep })
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -121,7 +122,7 @@ fn a_region_that_loses_all_its_bindings_is_gone() {
         REGIONS,
         |site, name, binding| {
             let operand = site.editor.body.operands_of(binding.value)[0];
-            Ok(if "abc".contains(name) { BindingRewrite::Var(operand) } else { BindingRewrite::Keep })
+            Ok(if "abc".contains(name) { Verdict::Var(operand) } else { Verdict::Keep })
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -142,7 +143,7 @@ fn what_replaces_an_output_becomes_one() {
         REGIONS,
         |site, name, binding| {
             let operand = site.editor.body.operands_of(binding.value)[0];
-            Ok(if name == "c" { BindingRewrite::Var(operand) } else { BindingRewrite::Keep })
+            Ok(if name == "c" { Verdict::Var(operand) } else { Verdict::Keep })
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -168,7 +169,7 @@ fn a_binding_expands_into_several_in_its_region() {
         REGIONS,
         |site, name, binding| {
             if !"ae".contains(name) {
-                return Ok(BindingRewrite::Keep);
+                return Ok(Verdict::Keep);
             }
             let fresh = site.editor.cx.names.intern("fresh");
             let x = site.editor.body.params()[0].expr();
@@ -176,7 +177,7 @@ fn a_binding_expands_into_several_in_its_region() {
             let sum = site.bind(Some(fresh), sum);
             let value = site.editor.call_named("multiply", &[sum, sum])?;
             let _ = binding;
-            Ok(BindingRewrite::Value(value))
+            Ok(Verdict::Value(value))
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -203,7 +204,7 @@ fn a_binding_expands_into_several_in_its_region() {
 fn dead_bindings_are_dropped() {
     check_bindings(
         "def @main(%x: float32) { let %dead = negative(%x); let %y = negative(%x); let %dead = negative(%y); %y }",
-        |_, name, _| Ok(if name == "dead" { BindingRewrite::Drop } else { BindingRewrite::Keep }),
+        |_, name, _| Ok(if name == "dead" { Verdict::Drop } else { Verdict::Keep }),
         expect![[r#"
             def @main(%x: float32) -> float32 {
               let %y = negative(%x);
@@ -221,12 +222,12 @@ fn a_block_is_spliced() {
             && let Some(literal) = site.editor.body.as_literal(cond)
             && site.editor.cx.literals.get(literal).as_scalar::<bool>() == Some(true)
         {
-            return Ok(BindingRewrite::Splice(then_block));
+            return Ok(Verdict::Splice(then_block));
         }
         if matches!(site.editor.body.expr(binding.value), Expr::Let { .. }) {
-            return Ok(BindingRewrite::Splice(binding.value));
+            return Ok(Verdict::Splice(binding.value));
         }
-        Ok(BindingRewrite::Keep)
+        Ok(Verdict::Keep)
     };
     check_bindings(
         "def @main(%x: float32) {
@@ -347,7 +348,7 @@ fn types_become_more_specific_down_to_where_they_stay_the_same() {
             let (vector, flag) = (editor.body.ty(y), editor.body.ty(p.expr()));
             let on_binding: OnBinding = |site, name, _| {
                 let y = site.editor.body.params()[1].expr();
-                Ok(if name == "a" { BindingRewrite::Var(y) } else { BindingRewrite::Keep })
+                Ok(if name == "a" { Verdict::Var(y) } else { Verdict::Keep })
             };
             mutate(editor, &mut Test { on_binding, on_expr: |_, _, _| Ok(Rewrite::Keep) }).unwrap();
             // The other branch still adds %y first, so both branches are vectors.
@@ -375,13 +376,13 @@ fn types_become_more_specific_down_to_where_they_stay_the_same() {
 #[test]
 fn a_less_specific_type_is_refused() {
     edited("def @main(%x: Tensor[?, float32], %y: Tensor[(8,), float32]) { let %a = negative(%y); %a }", |editor| {
-        let on_binding: OnBinding = |site, _, _| Ok(BindingRewrite::Var(site.editor.body.params()[0].expr()));
+        let on_binding: OnBinding = |site, _, _| Ok(Verdict::Var(site.editor.body.params()[0].expr()));
         let error = mutate(editor, &mut Test { on_binding, on_expr: |_, _, _| Ok(Rewrite::Keep) }).unwrap_err();
         expect!["a value of type Tensor[?, float32] cannot replace one of type Tensor[(8,), float32]"]
             .assert_eq(&error.to_string());
     });
     edited("def @main(%x: float32) { let %a = negative(%x); %a }", |editor| {
-        let on_binding: OnBinding = |_, _, binding| Ok(BindingRewrite::Var(binding.value));
+        let on_binding: OnBinding = |_, _, binding| Ok(Verdict::Var(binding.value));
         let error = mutate(editor, &mut Test { on_binding, on_expr: |_, _, _| Ok(Rewrite::Keep) }).unwrap_err();
         assert_eq!(error, RewriteError::NotAnAtom);
     });
@@ -394,10 +395,10 @@ impl Mutator for KnownConditions {
     type Error = RewriteError;
     const EDITS: Edits = Edits::Scoped;
 
-    fn enter_block(&mut self, site: &mut Site<'_, '_>, kind: BlockKind) -> Result<(), RewriteError> {
-        let (id, known) = match kind {
-            BlockKind::Then(id) => (id, true),
-            BlockKind::Else(id) => (id, false),
+    fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+        let (id, known) = match scope {
+            Scope::Block(BlockKind::Then(id)) => (id, true),
+            Scope::Block(BlockKind::Else(id)) => (id, false),
             _ => return Ok(()),
         };
         if let Expr::If { cond, .. } = site.editor.body.expr(id)
@@ -514,7 +515,7 @@ fn the_walk_may_begin_at_a_link_within_a_region() {
         let first = editor.body.root();
         let on_binding: OnBinding = |site, name, binding| {
             let operand = site.editor.body.operands_of(binding.value)[0];
-            Ok(if name == "b" { BindingRewrite::Var(operand) } else { BindingRewrite::Keep })
+            Ok(if name == "b" { Verdict::Var(operand) } else { Verdict::Keep })
         };
         mutate_at(editor, Link::Rest(first), &mut Test { on_binding, on_expr: |_, _, _| Ok(Rewrite::Keep) }).unwrap();
     });
@@ -551,7 +552,7 @@ fn the_authors_error_ends_the_walk() {
     struct Find;
     impl Mutator for Find {
         type Error = Mine;
-        fn rewrite_expr(&mut self, _: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, Mine> {
+        fn rewrite_expr(&mut self, _: &mut Site<'_>, id: ExprId) -> Result<Rewrite, Mine> {
             Err(Mine::Found(id))
         }
     }
@@ -567,23 +568,19 @@ struct Nesting(Vec<&'static str>, usize);
 
 impl Mutator for Nesting {
     type Error = RewriteError;
-    fn enter_block(&mut self, site: &mut Site<'_, '_>, _: BlockKind) -> Result<(), RewriteError> {
-        self.0.push("block");
-        assert_eq!(site.depth(), self.0.iter().filter(|&&w| w == "block").count());
+    fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+        if scope == Scope::Region {
+            assert!(site.in_region());
+            self.0.push("region");
+            self.1 += 1;
+        } else {
+            self.0.push("block");
+            assert_eq!(site.depth(), self.0.iter().filter(|&&w| w == "block").count());
+        }
         Ok(())
     }
-    fn exit_block(&mut self, _: &mut Site<'_, '_>, _: BlockKind) -> Result<(), RewriteError> {
-        assert_eq!(self.0.pop(), Some("block"));
-        Ok(())
-    }
-    fn enter_region(&mut self, site: &mut Site<'_, '_>) -> Result<(), RewriteError> {
-        assert!(site.in_region());
-        self.0.push("region");
-        self.1 += 1;
-        Ok(())
-    }
-    fn exit_region(&mut self, _: &mut Site<'_, '_>) -> Result<(), RewriteError> {
-        assert_eq!(self.0.pop(), Some("region"));
+    fn exit(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+        assert_eq!(self.0.pop(), Some(if scope == Scope::Region { "region" } else { "block" }));
         Ok(())
     }
 }
@@ -597,11 +594,11 @@ fn blocks_and_regions_are_entered_and_left() {
 }
 
 /// Overwrites a link of the program in a callback.
-struct Trespasser(fn(&mut Site<'_, '_>, ExprId));
+struct Trespasser(fn(&mut Site<'_>, ExprId));
 
 impl Mutator for Trespasser {
     type Error = RewriteError;
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         (self.0)(site, id);
         Ok(Rewrite::Keep)
     }
@@ -609,7 +606,7 @@ impl Mutator for Trespasser {
 
 #[test]
 fn a_link_that_is_overwritten_during_the_walk_is_reported() {
-    let trespasses: [fn(&mut Site<'_, '_>, ExprId); 4] = [
+    let trespasses: [fn(&mut Site<'_>, ExprId); 4] = [
         |site, _| {
             unlink_let(site.editor.body, Link::Root);
         },
@@ -617,8 +614,8 @@ fn a_link_that_is_overwritten_during_the_walk_is_reported() {
         |site, id| site.editor.body.set_root(id),
         |site, id| {
             // Of all the program, which a walk inside the walk may not do either.
-            let copy = copy_fresh(site.editor, id);
-            post_order_rewrite(site.editor, Link::Root, &mut |_: &mut Editor<'_>, _, post| {
+            let copy = copy_fresh(&mut site.editor, id);
+            post_order_rewrite(&mut site.editor, Link::Root, &mut |_: &mut Editor<'_>, _, post| {
                 Ok::<_, RewriteError>(if post == id { copy } else { post })
             })
             .unwrap();
@@ -641,8 +638,8 @@ fn a_link_that_is_overwritten_during_the_walk_is_reported() {
 
 #[test]
 fn what_was_made_during_the_walk_may_be_overwritten_and_renamed() {
-    let edit: fn(&mut Site<'_, '_>, ExprId) = |site, id| {
-        let copy = copy_fresh(site.editor, id);
+    let edit: fn(&mut Site<'_>, ExprId) = |site, id| {
+        let copy = copy_fresh(&mut site.editor, id);
         let x = site.editor.body.params()[0].expr();
         Link::Operand(copy, 0).set(site.editor.body, x);
         let flags = anfora_ir::VarFlags::PLAIN;
@@ -660,13 +657,13 @@ struct CopyLambdas(anfora_ir::VarId, ExprId);
 
 impl Mutator for CopyLambdas {
     type Error = RewriteError;
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         let Expr::Lambda { body: block, .. } = site.editor.body.expr(id) else { return Ok(Rewrite::Keep) };
-        let lambda = copy_fresh(site.editor, id);
+        let lambda = copy_fresh(&mut site.editor, id);
         assert_ne!(lambda, block);
         // A walk inside the walk, with edits of its own, of what does not hang anywhere yet.
-        substitute(site.editor, Link::Lambda(lambda), &[(self.0, self.1)])?;
-        mutate_at(site.editor, Link::Lambda(lambda), &mut Trespasser(|_, _| {}))?;
+        substitute(&mut site.editor, Link::Lambda(lambda), &[(self.0, self.1)])?;
+        mutate_at(&mut site.editor, Link::Lambda(lambda), &mut Trespasser(|_, _| {}))?;
         Ok(Rewrite::Replace(lambda))
     }
 }
@@ -706,8 +703,9 @@ struct Dropper(Vec<String>);
 
 impl Mutator for Dropper {
     type Error = RewriteError;
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
         let name = site.editor.body.var_name(binding.var).map(|n| site.editor.cx.names.get(n).to_string());
-        Ok(if name.is_some_and(|n| self.0.contains(&n)) { BindingRewrite::Drop } else { BindingRewrite::Keep })
+        Ok(if name.is_some_and(|n| self.0.contains(&n)) { Verdict::Drop } else { Verdict::Keep })
     }
 }

@@ -7,7 +7,7 @@ use anfora_ir::{
     Body, Counts, Editor, Expr, ExprId, IdSet, Module, Source, VarId, alpha_equal, parse_module, verify_module,
 };
 use anfora_visit::{
-    Binding, BindingRewrite, Edits, Link, Mutator, RewriteError, Site, Visit, Visitor, copy_fresh, free_variables,
+    Binding, Edits, Link, Mutator, RewriteError, Site, Slot, Verdict, Visit, Visitor, copy_fresh, free_variables,
     mutate, substitute, walk,
 };
 use proptest::prelude::*;
@@ -78,11 +78,12 @@ impl Mutator for Scoped {
 struct Tidy;
 impl Mutator for Tidy {
     type Error = RewriteError;
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
         Ok(match site.editor.body.expr(binding.value) {
-            Expr::Let { .. } => BindingRewrite::Splice(binding.value),
-            expr if expr.is_atom() => BindingRewrite::Var(binding.value),
-            _ => BindingRewrite::Keep,
+            Expr::Let { .. } => Verdict::Splice(binding.value),
+            expr if expr.is_atom() => Verdict::Var(binding.value),
+            _ => Verdict::Keep,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Variables of dataflow regions stay visible where a rewrite uses them.
 
 use anfora_ir::{Editor, Expr, ExprId, work};
-use anfora_visit::{Binding, BindingRewrite, LetList, Mutator, Rewrite, RewriteError, Site, chain, copy_fresh, mutate};
+use anfora_visit::{Binding, LetList, Mutator, Rewrite, RewriteError, Site, Slot, Verdict, chain, copy_fresh, mutate};
 use expect_test::{Expect, expect};
 
 use crate::programs::{edited, var};
@@ -25,13 +25,13 @@ const REGION: &str = "def @main(%x: float32) {
 /// What becomes of `REGION` under a rewrite of its bindings, which is given the variables `%a` and
 /// `%c`.
 fn check_region(
-    mut rewrite: impl FnMut(&mut Site<'_, '_>, &str, Binding, [ExprId; 2]) -> Result<BindingRewrite, RewriteError>,
+    mut rewrite: impl FnMut(&mut Site<'_>, &str, Binding, [ExprId; 2]) -> Result<Verdict, RewriteError>,
     expected: Expect,
 ) {
     let text = edited(REGION, |editor| {
         let vars = ["a", "c"].map(|name| var(editor, name).expr());
         let mut mutator = OnBinding(
-            |site: &mut Site<'_, '_>, name: &str, binding: Binding, _: &mut Option<ExprId>| {
+            |site: &mut Site<'_>, name: &str, binding: Binding, _: &mut Option<ExprId>| {
                 rewrite(site, name, binding, vars)
             },
             None,
@@ -46,12 +46,12 @@ fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
     // In a new value, outside of regions and in the next one.
     check_region(
         |site, name, _, [a, c]| match name {
-            "d" => Ok(BindingRewrite::Value(site.editor.call_named("add", &[a, c])?)),
+            "d" => Ok(Verdict::Value(site.editor.call_named("add", &[a, c])?)),
             "e" => {
                 let inner = site.editor.call_named("negative", &[c])?;
-                Ok(BindingRewrite::Value(site.editor.call_named("add", &[inner, inner])?))
+                Ok(Verdict::Value(site.editor.call_named("add", &[inner, inner])?))
             }
-            _ => Ok(BindingRewrite::Keep),
+            _ => Ok(Verdict::Keep),
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -74,13 +74,13 @@ fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
     // In a binding that is put in, and as an atom.
     check_region(
         |site, name, _, [a, _]| match name {
-            "c" => Ok(BindingRewrite::Var(a)),
+            "c" => Ok(Verdict::Var(a)),
             "e" => {
                 let sum = site.editor.call_named("add", &[a, a])?;
                 let sum = site.bind(None, sum);
-                Ok(BindingRewrite::Value(site.editor.call_named("negative", &[sum])?))
+                Ok(Verdict::Value(site.editor.call_named("negative", &[sum])?))
             }
-            _ => Ok(BindingRewrite::Keep),
+            _ => Ok(Verdict::Keep),
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -105,10 +105,10 @@ fn a_variable_that_is_used_outside_of_its_region_becomes_an_output() {
 fn a_variable_that_is_used_in_its_region_stays_in_it() {
     check_region(
         |site, name, _, [a, c]| match name {
-            "b" => Ok(BindingRewrite::Value(site.editor.call_named("add", &[a, a])?)),
+            "b" => Ok(Verdict::Value(site.editor.call_named("add", &[a, a])?)),
             "d" => {
                 let sum = site.editor.call_named("add", &[c, c])?;
-                Ok(BindingRewrite::Value(site.bind(None, sum)))
+                Ok(Verdict::Value(site.bind(None, sum)))
             }
             // A block with a region of its own.
             "e" => {
@@ -116,15 +116,15 @@ fn a_variable_that_is_used_in_its_region_stays_in_it() {
                 list.begin_region();
                 let x = site.editor.body.params()[0].expr();
                 let inner = site.editor.call_named("negative", &[x])?;
-                let inner = list.bind(site.editor, None, inner);
+                let inner = list.bind(&mut site.editor, None, inner);
                 let outer = site.editor.call_named("negative", &[inner])?;
-                let outer = list.bind(site.editor, None, outer);
+                let outer = list.bind(&mut site.editor, None, outer);
                 let var = site.editor.body.as_var(outer);
                 list.end_region(site.editor.body, var.as_slice());
-                let block = list.finish(site.editor, outer);
-                Ok(BindingRewrite::Splice(block))
+                let block = list.finish(&mut site.editor, outer);
+                Ok(Verdict::Splice(block))
             }
-            _ => Ok(BindingRewrite::Keep),
+            _ => Ok(Verdict::Keep),
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -162,9 +162,9 @@ fn a_recursive_function_that_gets_a_new_value_stays_in_its_region() {
     }";
     let after = edited(text, |editor| {
         let mut copied = OnBinding(
-            |site: &mut Site<'_, '_>, name: &str, binding: Binding, _: &mut Option<ExprId>| match name {
-                "f" => Ok(BindingRewrite::Value(copy_fresh(site.editor, binding.value))),
-                _ => Ok(BindingRewrite::Keep),
+            |site: &mut Site<'_>, name: &str, binding: Binding, _: &mut Option<ExprId>| match name {
+                "f" => Ok(Verdict::Value(copy_fresh(&mut site.editor, binding.value))),
+                _ => Ok(Verdict::Keep),
             },
             None,
         );
@@ -179,11 +179,11 @@ fn put_values(text: &str, values: impl FnOnce(&mut Editor<'_>) -> Vec<(&'static 
     edited(text, |editor| {
         let values = values(editor);
         let mut puts = OnBinding(
-            |_: &mut Site<'_, '_>, name: &str, _: Binding, _: &mut Option<ExprId>| {
+            |_: &mut Site<'_>, name: &str, _: Binding, _: &mut Option<ExprId>| {
                 Ok(match values.iter().find(|(of, _)| *of == name) {
-                    Some((_, Some(value))) => BindingRewrite::Value(*value),
-                    Some((_, None)) => BindingRewrite::Drop,
-                    None => BindingRewrite::Keep,
+                    Some((_, Some(value))) => Verdict::Value(*value),
+                    Some((_, None)) => Verdict::Drop,
+                    None => Verdict::Keep,
                 })
             },
             None,
@@ -227,7 +227,7 @@ struct NegatesCalls;
 
 impl Mutator for NegatesCalls {
     type Error = RewriteError;
-    fn rewrite_expr(&mut self, site: &mut Site<'_, '_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
         match site.editor.body.expr(id) {
             Expr::Call { .. } => Ok(Rewrite::Replace(site.editor.call_named("negative", &[id])?)),
             _ => Ok(Rewrite::Keep),
@@ -256,8 +256,9 @@ fn a_block_binds_what_it_uses() {
     struct Negates;
     impl Mutator for Negates {
         type Error = RewriteError;
-        fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, b: Binding) -> Result<BindingRewrite, RewriteError> {
-            Ok(BindingRewrite::Value(site.editor.call_named("negative", &[b.value])?))
+        fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+            let Some(b) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
+            Ok(Verdict::Value(site.editor.call_named("negative", &[b.value])?))
         }
     }
     let text = "def @main(%x: float32) {
@@ -282,16 +283,16 @@ fn work_of_sharing(n: usize, of_region: bool) -> u64 {
     let after = edited(&format!("def @main(%x: float32) {{ {regions} %b0 }}"), |editor| {
         let of = if of_region { var(editor, "a0").expr() } else { editor.body.params()[0].expr() };
         let mut shares = OnBinding(
-            |site: &mut Site<'_, '_>, name: &str, _: Binding, shared: &mut Option<ExprId>| {
+            |site: &mut Site<'_>, name: &str, _: Binding, shared: &mut Option<ExprId>| {
                 if !name.starts_with('b') {
-                    return Ok(BindingRewrite::Keep);
+                    return Ok(Verdict::Keep);
                 }
                 let value = match *shared {
                     Some(made) => made,
                     None => (0..n).try_fold(of, |value, _| site.editor.call_named("negative", &[value]))?,
                 };
                 *shared = Some(value);
-                Ok(BindingRewrite::Value(value))
+                Ok(Verdict::Value(value))
             },
             None,
         );

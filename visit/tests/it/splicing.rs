@@ -1,7 +1,7 @@
 //! Blocks that are spliced: at one place only.
 
 use anfora_ir::{ExprId, IntoDiagnostics};
-use anfora_visit::{Binding, BindingRewrite, LetList, Mutator, RewriteError, Site, chain, copy_fresh, mutate};
+use anfora_visit::{Binding, LetList, Mutator, RewriteError, Site, Slot, Verdict, chain, copy_fresh, mutate};
 
 use crate::programs::edited;
 
@@ -11,11 +11,12 @@ pub(crate) struct OnBinding<F>(pub(crate) F, pub(crate) Option<ExprId>);
 
 impl<F> Mutator for OnBinding<F>
 where
-    F: FnMut(&mut Site<'_, '_>, &str, Binding, &mut Option<ExprId>) -> Result<BindingRewrite, RewriteError>,
+    F: FnMut(&mut Site<'_>, &str, Binding, &mut Option<ExprId>) -> Result<Verdict, RewriteError>,
 {
     type Error = RewriteError;
 
-    fn rewrite_binding(&mut self, site: &mut Site<'_, '_>, binding: Binding) -> Result<BindingRewrite, RewriteError> {
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
         let name = site.editor.body.var_name(binding.var);
         let name = name.map_or(String::new(), |n| site.editor.cx.names.get(n).to_string());
         (self.0)(site, &name, binding, &mut self.1)
@@ -25,7 +26,7 @@ where
 /// The error of a rewrite of bindings, which is given a place to remember an expression in.
 fn error(
     text: &str,
-    on_binding: impl FnMut(&mut Site<'_, '_>, &str, Binding, &mut Option<ExprId>) -> Result<BindingRewrite, RewriteError>,
+    on_binding: impl FnMut(&mut Site<'_>, &str, Binding, &mut Option<ExprId>) -> Result<Verdict, RewriteError>,
 ) -> String {
     let mut found = String::new();
     let mut on_binding = OnBinding(on_binding, None);
@@ -56,9 +57,9 @@ fn the_same_block_twice_is_an_error() {
         &error(BLOCK, |site, name, binding, _| match name {
             "y" => {
                 site.splice(binding.value)?;
-                Ok(BindingRewrite::Splice(binding.value))
+                Ok(Verdict::Splice(binding.value))
             }
-            _ => Ok(BindingRewrite::Keep),
+            _ => Ok(Verdict::Keep),
         }),
     );
     // It stays the value as well.
@@ -68,27 +69,27 @@ fn the_same_block_twice_is_an_error() {
             if name == "y" {
                 site.splice(binding.value)?;
             }
-            Ok(BindingRewrite::Keep)
+            Ok(Verdict::Keep)
         }),
     );
     // For the next binding it is spliced once more.
     let mut found = error(BLOCK, |_, name, binding, block| match name {
         "y" => {
             *block = Some(binding.value);
-            Ok(BindingRewrite::Splice(binding.value))
+            Ok(Verdict::Splice(binding.value))
         }
-        "z" => Ok(BindingRewrite::Splice(block.expect("%y comes first"))),
-        _ => Ok(BindingRewrite::Keep),
+        "z" => Ok(Verdict::Splice(block.expect("%y comes first"))),
+        _ => Ok(Verdict::Keep),
     });
     is_refused("y", &found);
     // It stays the value of the binding before.
     found = error(BLOCK, |_, name, binding, block| match name {
         "y" => {
             *block = Some(binding.value);
-            Ok(BindingRewrite::Keep)
+            Ok(Verdict::Keep)
         }
-        "z" => Ok(BindingRewrite::Splice(block.expect("%y comes first"))),
-        _ => Ok(BindingRewrite::Keep),
+        "z" => Ok(Verdict::Splice(block.expect("%y comes first"))),
+        _ => Ok(Verdict::Keep),
     });
     is_refused("a", &found);
 }
@@ -99,23 +100,23 @@ fn a_part_of_the_chain_itself_is_an_error() {
     is_refused(
         "z",
         &error(BLOCK, |_, name, binding, _| match name {
-            "y" => Ok(BindingRewrite::Splice(binding.rest)),
-            _ => Ok(BindingRewrite::Keep),
+            "y" => Ok(Verdict::Splice(binding.rest)),
+            _ => Ok(Verdict::Keep),
         }),
     );
     is_refused(
         "y",
         &error(BLOCK, |site, name, _, _| match name {
-            "z" => Ok(BindingRewrite::Splice(site.editor.body.root())),
-            _ => Ok(BindingRewrite::Keep),
+            "z" => Ok(Verdict::Splice(site.editor.body.root())),
+            _ => Ok(Verdict::Keep),
         }),
     );
     // The chain around a block, into the block.
     is_refused(
         "y",
         &error(BLOCK, |site, name, _, _| match name {
-            "b" => Ok(BindingRewrite::Splice(site.editor.body.root())),
-            _ => Ok(BindingRewrite::Keep),
+            "b" => Ok(Verdict::Splice(site.editor.body.root())),
+            _ => Ok(Verdict::Keep),
         }),
     );
 }
@@ -124,13 +125,13 @@ fn a_part_of_the_chain_itself_is_an_error() {
 fn a_copy_is_spliced_as_often_as_one_likes() {
     let text = edited(BLOCK, |editor| {
         let mut twice = OnBinding(
-            |site: &mut Site<'_, '_>, name: &str, binding: Binding, _: &mut Option<ExprId>| match name {
+            |site: &mut Site<'_>, name: &str, binding: Binding, _: &mut Option<ExprId>| match name {
                 "y" => {
-                    let copy = copy_fresh(site.editor, binding.value);
+                    let copy = copy_fresh(&mut site.editor, binding.value);
                     site.splice(copy)?;
-                    Ok(BindingRewrite::Splice(binding.value))
+                    Ok(Verdict::Splice(binding.value))
                 }
-                _ => Ok(BindingRewrite::Keep),
+                _ => Ok(Verdict::Keep),
             },
             None,
         );

@@ -33,11 +33,15 @@ impl Spliced {
         let mut twice = Twice { spliced: &self.0, seen: IdSet::with_capacity(0) };
         match walk_from(editor.body, root, &mut twice) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(var) => {
-                Err(RewriteError::SplicedTwice { name: name_for_error(editor.cx, editor.body, var) })
-            }
+            ControlFlow::Break(var) => Err(spliced_twice(editor, var)),
         }
     }
+}
+
+/// Returns the error for a Let that hangs at two places.
+#[cold]
+pub(crate) fn spliced_twice(editor: &Editor<'_>, var: VarId) -> RewriteError {
+    RewriteError::SplicedTwice { name: name_for_error(editor.cx, editor.body, var) }
 }
 
 struct Twice<'a> {

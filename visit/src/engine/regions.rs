@@ -1,52 +1,25 @@
-//! Makes a variable of a dataflow region an output of it where an author's expression uses it
-//! outside.
+//! The dataflow regions of a walk: a variable of a region becomes an output of it where an author's
+//! expression uses it outside.
 
-use anfora_ir::{Body, Expr, ExprId, VarFlags, VarId};
+use anfora_ir::{Body, EntityId, Expr, ExprId, VarFlags, VarId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::chain::set_var_flags;
-use crate::link::Binding;
 
-/// The open regions of a walk of a whole body. Which variables they bind is looked up when an
-/// expression asks, from where the last one stopped asking, so that walks in which the author
-/// replaces nothing do not pay for it.
+/// The dataflow regions of a walk, and the variables that they bind.
 #[derive(Default)]
-pub(crate) struct RegionOutputs {
-    /// The regions around the place, outermost first.
-    open: Vec<OpenRegion>,
-    /// Variables of the open regions, as far as they were looked up, each with the depth of its
-    /// region.
-    bound: FxHashMap<ExprId, u32>,
+pub(crate) struct Regions {
+    /// The regions around the place, outermost first, by their serial numbers.
+    open: Vec<u32>,
+    /// By variable: the serial number of its region; 0 if the walk has not come to its binding.
+    home: Vec<u32>,
+    /// By serial number: the depth of an open region, from 1; 0 for one that has ended.
+    depth: Vec<u32>,
     /// What is known of nodes that were looked into.
     looked_into: FxHashMap<ExprId, Looked>,
-    /// How many regions began.
-    begun: u32,
     /// How many expressions were looked into.
     calls: u32,
-}
-
-struct OpenRegion {
-    /// Tells it from other regions at the same depth.
-    serial: u32,
-    /// The number of its block among the open ones.
-    block: usize,
-    /// The Let after which variables are still to be looked up; `None` for the beginning of the
-    /// block.
-    after: Option<ExprId>,
-    looked_up: bool,
-    vars: Vec<ExprId>,
-}
-
-/// What an open block has so far.
-#[derive(Copy, Clone)]
-pub(crate) struct ChainSoFar {
-    /// The first Let that stays.
-    pub(crate) first: Option<ExprId>,
-    /// The last one.
-    pub(crate) last: Option<ExprId>,
-    /// The variable of the Let that the walk is at: the `fn` that is its value may use it.
-    pub(crate) own: Option<VarId>,
 }
 
 /// The variables of dataflow regions that an expression uses.
@@ -87,34 +60,75 @@ struct Frame {
     uses: Uses,
 }
 
-impl RegionOutputs {
-    /// A region begins in an open block, after its Let `after`.
-    pub(crate) fn begin(&mut self, block: usize, after: Option<ExprId>) {
-        self.begun += 1;
-        self.open.push(OpenRegion { serial: self.begun, block, after, looked_up: false, vars: Vec::new() });
+impl Regions {
+    /// A region begins.
+    pub(crate) fn begin(&mut self) {
+        self.depth.resize(self.depth.len().max(1), 0);
+        self.open.push(self.depth.len() as u32);
+        self.depth.push(self.open.len() as u32);
     }
 
     /// The innermost region ends.
     pub(crate) fn end(&mut self) {
-        for var in self.open.pop().into_iter().flat_map(|region| region.vars) {
-            self.bound.remove(&var);
+        if let Some(serial) = self.open.pop() {
+            self.depth[serial as usize] = 0;
         }
     }
 
-    /// Makes variables that an expression uses, and that neither it nor an open region binds,
-    /// outputs of their regions. `own` is the variable that the expression is going to be the value
-    /// of: a recursive `fn` uses it where it is bound. `chain` says what an open block has so far.
-    ///
-    /// A node is looked into once, and again when a region has ended whose variables it uses.
-    pub(crate) fn let_out(
-        &mut self,
-        body: &mut Body,
-        id: ExprId,
-        own: Option<VarId>,
-        chain: impl Fn(usize) -> ChainSoFar,
-    ) {
+    /// A variable is bound in the innermost region.
+    #[inline]
+    pub(crate) fn bind(&mut self, var: VarId) {
+        let Some(&serial) = self.open.last() else { return };
+        let i = var.index();
+        if i >= self.home.len() {
+            self.home.resize((i + 1).next_power_of_two(), 0);
+        }
+        self.home[i] = serial;
+    }
+
+    /// Returns the depth of the open region that binds a variable; `None` if that has ended, and 0
+    /// if no region is known to bind it.
+    fn depth_of(&self, var: ExprId) -> Option<u32> {
+        let serial = self.home.get(var.index()).copied().unwrap_or(0);
+        if serial == 0 {
+            return Some(0);
+        }
+        Some(self.depth[serial as usize]).filter(|&depth| depth != 0)
+    }
+
+    /// Makes variables that an expression uses, and that were bound in regions which have ended and
+    /// not in the expression itself, outputs of their regions.
+    #[inline]
+    pub(crate) fn let_out(&mut self, body: &mut Body, id: ExprId) {
+        let expr = body.expr(id);
+        if expr.is_atom() {
+            return self.let_out_atom(body, id);
+        }
+        match expr.operand_list() {
+            Some(list) if body.operands(list).iter().all(|&o| body.expr(o).is_atom()) => {
+                for i in 0..list.len() {
+                    self.let_out_atom(body, body.operand(list, i));
+                }
+            }
+            _ => self.let_out_of(body, id),
+        }
+    }
+
+    #[inline]
+    fn let_out_atom(&self, body: &mut Body, id: ExprId) {
+        if let Expr::Var { flags, .. } = body.expr(id)
+            && flags.is_dataflow()
+            && self.depth_of(id).is_none()
+            && let Some(var) = body.as_var(id)
+        {
+            set_var_flags(body, var, VarFlags::PLAIN);
+        }
+    }
+
+    /// Looks into an expression with parts. A node is looked into once, and again when a region has
+    /// ended whose variables it uses.
+    fn let_out_of(&mut self, body: &mut Body, id: ExprId) {
         self.calls = self.calls.wrapping_add(1);
-        let mut is_looked_up = false;
         let mut binders: FxHashMap<ExprId, u32> = FxHashMap::default();
         let mut stack: SmallVec<[Frame; 4]> = SmallVec::new();
         let mut part = Some(id);
@@ -124,17 +138,11 @@ impl RegionOutputs {
             if let Some(id) = part {
                 match body.expr(id) {
                     Expr::Var { flags, .. } if !flags.is_dataflow() => {}
-                    Expr::Var { .. } if own.is_some_and(|own| own.expr() == id) => {
-                        uses.region = self.open.len() as u32;
-                    }
                     Expr::Var { .. } => {
-                        if !binders.contains_key(&id) && !std::mem::replace(&mut is_looked_up, true) {
-                            self.look_up(body, &chain);
-                        }
                         if let Some(&depth) = binders.get(&id) {
                             uses.binder = depth;
-                        } else if let Some(&region) = self.bound.get(&id) {
-                            uses.region = region;
+                        } else if let Some(depth) = self.depth_of(id) {
+                            uses.region = depth;
                         } else if let Some(var) = body.as_var(id) {
                             set_var_flags(body, var, VarFlags::PLAIN);
                         }
@@ -175,7 +183,7 @@ impl RegionOutputs {
     fn known(&self, id: ExprId) -> Option<Uses> {
         let &Looked { uses, serial, call } = self.looked_into.get(&id)?;
         let is_open = match uses.region.checked_sub(1) {
-            Some(at) => self.open.get(at as usize).is_some_and(|region| region.serial == serial),
+            Some(at) => self.open.get(at as usize) == Some(&serial),
             None => true,
         };
         (is_open && (uses.binder == u32::MAX || call == self.calls)).then_some(uses)
@@ -183,35 +191,8 @@ impl RegionOutputs {
 
     fn note(&mut self, id: ExprId, uses: Uses) {
         let region = uses.region.checked_sub(1).and_then(|at| self.open.get(at as usize));
-        let serial = region.map_or(0, |region| region.serial);
+        let serial = region.copied().unwrap_or(0);
         self.looked_into.insert(id, Looked { uses, serial, call: self.calls });
-    }
-
-    /// Looks up what the open regions bind by now. While a region is open, those around it get no
-    /// further.
-    fn look_up(&mut self, body: &Body, chain: impl Fn(usize) -> ChainSoFar) {
-        for (outer, region) in self.open.iter_mut().enumerate().rev() {
-            let depth = outer as u32 + 1;
-            let ChainSoFar { first, last, own } = chain(region.block);
-            while last.is_some() && region.after != last {
-                let next = match region.after {
-                    Some(after) => Binding::of(body, after).map(|b| b.rest),
-                    None => first,
-                };
-                let Some(binding) = next.and_then(|id| Binding::of(body, id)) else { break };
-                self.bound.insert(binding.var.expr(), depth);
-                region.vars.push(binding.var.expr());
-                region.after = Some(binding.id);
-            }
-            if let Some(own) = own
-                && self.bound.insert(own.expr(), depth).is_none()
-            {
-                region.vars.push(own.expr());
-            }
-            if std::mem::replace(&mut region.looked_up, true) {
-                break;
-            }
-        }
     }
 }
 

@@ -1,0 +1,204 @@
+//! The block that a walk rewrites: the chain of Lets that have stayed so far.
+
+use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, TypeId, VarFlags, VarId};
+
+use crate::chain::{set_let_flags, set_var_flags};
+use crate::engine::spliced::spliced_twice;
+use crate::error::RewriteError;
+use crate::link::Binding;
+use crate::site::Site;
+
+/// An open block.
+#[derive(Copy, Clone)]
+pub(crate) struct Block {
+    /// The Let or the tail that the walk is at.
+    pub(crate) at: ExprId,
+    pub(crate) kind: BlockKind,
+    /// The block before the walk.
+    pub(crate) start: ExprId,
+    /// The first Let that has stayed; before one has, what the block began with.
+    pub(crate) head: ExprId,
+    /// The last Let that has stayed.
+    last: Option<ExprId>,
+    /// True if something was left out since `last`, whose link is then an old one.
+    gap: bool,
+    region: Place,
+    /// The number of open nodes that belong to the blocks around this one.
+    pub(crate) nodes: u32,
+    /// The number of changes of types when the If or the `fn` of the block was entered.
+    pub(crate) entered: u32,
+    /// The type of the block before the walk, for a block in the place of a value or an operand.
+    pub(crate) ty_before: Option<TypeId>,
+}
+
+/// The place of a walk among the dataflow regions of a block.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Place {
+    Outside,
+    /// In a region of which no Let has stayed yet.
+    AtStart,
+    Inside,
+}
+
+impl Block {
+    pub(crate) fn new(start: ExprId, kind: BlockKind, nodes: usize, entered: u32) -> Block {
+        Block {
+            at: start,
+            kind,
+            start,
+            head: start,
+            last: None,
+            gap: false,
+            region: Place::Outside,
+            nodes: nodes as u32,
+            entered,
+            ty_before: None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn in_region(&self) -> bool {
+        self.region != Place::Outside
+    }
+
+    pub(crate) fn begin_region(&mut self, flags: LetFlags) {
+        self.region = if flags.starts_region() { Place::AtStart } else { Place::Inside };
+    }
+
+    pub(crate) fn end_region(&mut self) {
+        self.region = Place::Outside;
+    }
+
+    /// Goes on to the rest without the present Let.
+    #[inline(always)]
+    pub(crate) fn leave_out(&mut self, rest: ExprId) {
+        self.gap = true;
+        self.at = rest;
+    }
+}
+
+impl Site<'_> {
+    /// Hangs a Let or a tail after the last Let that has stayed.
+    #[inline]
+    fn hang(&mut self, id: ExprId) {
+        match self.block.last {
+            Some(last) => self.editor.body.set_let_body(last, id),
+            None => self.block.head = id,
+        }
+    }
+
+    /// Keeps the present Let, which has these flags, and goes on to the rest.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, flags: LetFlags, rest: ExprId) {
+        let at = self.block.at;
+        if self.block.gap {
+            self.hang(at);
+            self.block.gap = false;
+        }
+        if self.block.in_region() {
+            self.set_flags_in_region(at, flags);
+        }
+        self.block.last = Some(at);
+        self.block.at = rest;
+    }
+
+    /// Makes a Let the next of the region that the walk is in.
+    fn set_flags_in_region(&mut self, id: ExprId, flags: LetFlags) {
+        let wanted = match self.block.region {
+            Place::Outside => LetFlags::PLAIN,
+            Place::AtStart => LetFlags::REGION_START,
+            Place::Inside => LetFlags::DATAFLOW,
+        };
+        if self.block.region == Place::AtStart {
+            self.block.region = Place::Inside;
+        }
+        if flags != wanted {
+            set_let_flags(self.editor.body, id, wanted);
+        }
+    }
+
+    /// Puts a new Let, whose rest is the present Let or tail, in front of that.
+    pub(crate) fn emit(&mut self, id: ExprId, var: VarId) {
+        self.hang(id);
+        self.block.gap = false;
+        if self.block.in_region() {
+            self.set_flags_in_region(id, LetFlags::PLAIN);
+            self.regions_mut().bind(var);
+        } else {
+            set_var_flags(self.editor.body, var, VarFlags::PLAIN);
+        }
+        self.block.last = Some(id);
+    }
+
+    /// Makes an expression the tail of the block.
+    #[inline]
+    pub(crate) fn set_tail(&mut self, tail: ExprId) {
+        if tail != self.block.at || self.block.gap {
+            self.hang(tail);
+            self.block.gap = false;
+        }
+    }
+
+    /// Moves the Lets of a block, which the walk does not come to, in front of the present Let or
+    /// tail; returns the block's tail.
+    pub(crate) fn splice_walked(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
+        self.let_out(block);
+        let before = self.block.last;
+        let mut at = block;
+        while let Some(b) = Binding::of(self.editor.body, at) {
+            // From a Let that stays in this block already, its last one is come to.
+            if Some(b.id) == before {
+                return Err(spliced_twice(&self.editor, b.var));
+            }
+            self.spliced_mut().insert(b.id);
+            self.hang(b.id);
+            if self.block.in_region() {
+                self.set_flags_in_region(b.id, b.flags);
+                set_var_flags(self.editor.body, b.var, VarFlags::DATAFLOW);
+                self.regions_mut().bind(b.var);
+            }
+            self.block.last = Some(b.id);
+            at = b.rest;
+        }
+        // The last Let links to the tail of the block.
+        self.block.gap = true;
+        Ok(at)
+    }
+
+    /// Puts a block in the place of the value of the present Let, or of the tail, and goes to its
+    /// beginning.
+    pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {
+        self.retypes += 1;
+        self.has_expanded = true;
+        let at = self.block.at;
+        let Expr::Let { var, flags, .. } = self.editor.body.expr(at) else {
+            self.block.leave_out(block);
+            return Ok(());
+        };
+        let mut last = None;
+        let mut tail = block;
+        while let Some(b) = Binding::of(self.editor.body, tail) {
+            if self.current_of(b.var.expr()).is_some() || b.id == at {
+                return Err(spliced_twice(&self.editor, b.var));
+            }
+            if self.block.in_region() {
+                set_let_flags(self.editor.body, b.id, LetFlags::DATAFLOW);
+                set_var_flags(self.editor.body, b.var, VarFlags::DATAFLOW);
+            }
+            last = Some(b.id);
+            tail = b.rest;
+        }
+        if flags.starts_region() {
+            set_let_flags(self.editor.body, at, LetFlags::DATAFLOW);
+        }
+        crate::link::Link::Value(at).set(self.editor.body, tail);
+        self.expanded_mut().insert(var.expr());
+        if let Some(last) = last {
+            self.hang(block);
+            self.block.gap = false;
+            self.editor.body.set_let_body(last, at);
+            self.block.at = block;
+        }
+        Ok(())
+    }
+}

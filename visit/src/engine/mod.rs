@@ -1,0 +1,472 @@
+//! The forward walk of [`mutate`](crate::mutate): one loop over slots, operands in place first.
+//!
+//! A slot is a Let or a tail. The loop goes along a chain from slot to slot; an If, a `fn` and a
+//! block open a [`Block`], and a node with operands that are nodes opens an [`OpenNode`], each on a
+//! stack of its own. A call, tuple or projection of atoms opens nothing. One table says what has
+//! become of each variable and node ([`Site::current`](crate::Site)).
+
+pub(crate) mod block;
+mod operands;
+pub(crate) mod regions;
+pub(crate) mod sharing;
+pub(crate) mod spliced;
+mod types;
+
+use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, SharedEdits, TypeId, VarId};
+
+use crate::error::RewriteError;
+use crate::link::Link;
+use crate::mutator::{Edits, Mutator, Rewrite, Scope, Slot, Verdict};
+use crate::site::Site;
+
+use block::Block;
+use spliced::spliced_twice;
+
+/// A node some of whose operands are nodes, and are being walked.
+#[derive(Copy, Clone)]
+pub(crate) struct OpenNode {
+    pub(crate) id: ExprId,
+    /// The number of the next operand.
+    next: u32,
+}
+
+/// The state after a step.
+enum Walk {
+    /// An expression is finished.
+    Done {
+        /// The expression before the walk.
+        pre: ExprId,
+        /// The expression that it has become.
+        result: ExprId,
+    },
+    /// The innermost open node goes on with its next operand.
+    Node,
+    /// A block was opened.
+    Block,
+}
+
+/// Calls the author, who may overwrite nothing that is being walked.
+#[inline(always)]
+pub(crate) fn ask<'e, M: Mutator, T>(
+    s: &mut Site<'e>,
+    id: ExprId,
+    call: impl FnOnce(&mut Site<'e>) -> Result<T, M::Error>,
+) -> Result<T, M::Error> {
+    s.original = id;
+    let watch = s.watch.unseen();
+    let outer = s.editor.body.watch_links(watch);
+    let meant = s.editor.body.shared_edits(SharedEdits::Noted);
+    let answer = call(s);
+    s.editor.body.shared_edits(meant);
+    let trespassed = s.editor.body.end_watch(outer);
+    if trespassed {
+        answer?;
+        return Err(RewriteError::OverwrittenLink.into());
+    }
+    answer
+}
+
+/// Rewrites what is under `start`, and returns what it has become. `ret` is the type that the
+/// result is stated to have.
+pub(crate) fn run<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    start: ExprId,
+    ret: Option<TypeId>,
+) -> Result<ExprId, M::Error> {
+    s.prepare(M::EDITS, start);
+    s.editor.body.note_stop(None);
+    let before = s.editor.body.shared_edits(SharedEdits::Meant);
+    let mut result = walk(s, m, start);
+    if let Ok(root) = result {
+        result = types::finish_result(s, m, root, ret);
+    }
+    s.editor.body.shared_edits(before);
+    match result {
+        Ok(result) => {
+            s.check_spliced(result)?;
+            s.check_dropped(result)?;
+            Ok(result)
+        }
+        Err(error) => {
+            s.editor.body.note_stop(s.binding());
+            Err(error)
+        }
+    }
+}
+
+fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId, M::Error> {
+    open_block(s, m, start, BlockKind::Root)?;
+    loop {
+        let at = s.block.at;
+        let (value, var) = match s.editor.body.expr(at) {
+            Expr::Let { var, value, flags, .. } => {
+                if flags.is_dataflow() || s.block.in_region() {
+                    cross_border(s, m, at, flags)?;
+                    if flags.is_dataflow() {
+                        s.regions_mut().bind(var);
+                    }
+                }
+                if s.has_expanded && s.current_of(var.expr()).is_some() {
+                    return Err(spliced_twice(&s.editor, var).into());
+                }
+                (value, Some(var))
+            }
+            _ => {
+                if s.block.in_region() {
+                    leave_region(s, m, at)?;
+                }
+                if s.result_before.is_none() && s.blocks.is_empty() {
+                    s.result_before = Some(s.type_before(at));
+                }
+                (at, None)
+            }
+        };
+        let slot = Slot { at, var };
+        if let Some(block) = ask::<M, _>(s, value, |s| m.expand(s, slot, value))? {
+            s.expand_into(block)?;
+            continue;
+        }
+        let mut step = visit(s, m, value, BlockKind::Value(at))?;
+        loop {
+            match step {
+                Walk::Done { result, .. } if s.nodes.len() > s.block.nodes as usize => {
+                    s.results.push(result);
+                    step = next_operand(s, m)?;
+                }
+                Walk::Done { pre, result } => {
+                    if finish_slot(s, m, pre, result)? {
+                        break;
+                    }
+                    match close_block(s, m)? {
+                        Some(next) => step = next,
+                        None => return Ok(s.block.head),
+                    }
+                }
+                Walk::Node => step = next_operand(s, m)?,
+                Walk::Block => break,
+            }
+        }
+    }
+}
+
+// ---- Expressions ----
+
+/// Comes to an expression in the place of a value, a tail or an operand. `kind` is that of the
+/// block which it opens if it is a chain.
+#[inline(always)]
+fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -> Result<Walk, M::Error> {
+    let expr = s.editor.body.expr(id);
+    if expr.is_atom() {
+        let result = s.resolve_atom::<M>(id);
+        return Ok(Walk::Done { pre: id, result });
+    }
+    if M::NODES
+        && let Some(result) = s.seen(id)
+    {
+        return Ok(Walk::Done { pre: id, result });
+    }
+    if M::EDITS == Edits::Scoped && s.must_copy(id) {
+        let copy = s.copy_for_scope(id);
+        return visit_node(s, m, copy, kind);
+    }
+    visit_node(s, m, id, kind)
+}
+
+#[inline(always)]
+fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -> Result<Walk, M::Error> {
+    match s.editor.body.expr(id) {
+        Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+            if M::NODES && !s.is_flat(operands) {
+                return open_node(s, id);
+            }
+            let post = operands::rewrite_list(s, m, id, operands, None)?;
+            finish_node(s, m, id, post)
+        }
+        Expr::Proj { tuple, .. } => {
+            if M::NODES && !s.is_flat_operand(tuple) {
+                return open_node(s, id);
+            }
+            let post = operands::rewrite_proj(s, m, id, None)?;
+            finish_node(s, m, id, post)
+        }
+        Expr::If { cond, .. } => {
+            if !s.editor.body.expr(cond).is_atom() {
+                return if M::NODES { open_node(s, id) } else { Err(s.not_a_normal_form().into()) };
+            }
+            let cond = s.resolve_atom::<M>(cond);
+            open_if(s, m, id, cond)
+        }
+        Expr::Lambda { lambda, body: block } => {
+            // A recursive `fn` uses the variable that it is going to be bound to.
+            if let Expr::Let { var, .. } = s.editor.body.expr(s.block.at)
+                && s.nodes.len() == s.block.nodes as usize
+                && s.current_of(var.expr()).is_none()
+            {
+                s.set_current(var.expr(), var.expr());
+            }
+            let params = s.editor.body.lambda(lambda).params;
+            for i in 0..params.len() {
+                let param = s.editor.body.operand(params, i);
+                s.bind_itself(param);
+            }
+            open_block(s, m, block, BlockKind::Lambda(id))?;
+            Ok(Walk::Block)
+        }
+        Expr::Let { .. } if M::NODES => {
+            let ty = s.editor.body.type_of(id);
+            open_block(s, m, id, kind)?;
+            s.block.ty_before = Some(ty);
+            Ok(Walk::Block)
+        }
+        Expr::Let { .. } => Err(s.not_a_normal_form().into()),
+        Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+            Ok(Walk::Done { pre: id, result: id })
+        }
+    }
+}
+
+fn open_node<E>(s: &mut Site<'_>, id: ExprId) -> Result<Walk, E> {
+    s.nodes.push(OpenNode { id, next: 0 });
+    Ok(Walk::Node)
+}
+
+/// Goes on with the next operand of the innermost open node, or finishes it.
+fn next_operand<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Error> {
+    let node = s.nodes.last_mut().expect("a node is open where an operand was finished");
+    let (id, i) = (node.id, node.next as usize);
+    node.next += 1;
+    let operand = match s.editor.body.expr(id) {
+        Expr::Proj { tuple, .. } => (i == 0).then_some(tuple),
+        Expr::If { cond, .. } => (i == 0).then_some(cond),
+        expr => expr.operand_list().filter(|list| i < list.len()).map(|list| s.editor.body.operand(list, i)),
+    };
+    if let Some(operand) = operand {
+        return visit(s, m, operand, BlockKind::Operand(id));
+    }
+    s.nodes.pop();
+    let first = s.results.len() - i;
+    match s.editor.body.expr(id) {
+        Expr::If { .. } => {
+            let cond = s.results.pop().expect("the condition was walked");
+            open_if(s, m, id, cond)
+        }
+        Expr::Proj { .. } => {
+            let post = operands::rewrite_proj(s, m, id, Some(first))?;
+            s.results.truncate(first);
+            finish_node(s, m, id, post)
+        }
+        expr => {
+            let list = expr.operand_list().expect("only nodes with operands are opened");
+            let post = operands::rewrite_list(s, m, id, list, Some(first))?;
+            s.results.truncate(first);
+            finish_node(s, m, id, post)
+        }
+    }
+}
+
+/// Asks about a node whose operands and blocks are in place (`post` is what it is then).
+#[inline(always)]
+fn finish_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, post: ExprId) -> Result<Walk, M::Error> {
+    if !M::NODES {
+        return Ok(Walk::Done { pre, result: post });
+    }
+    let result = match ask::<M, _>(s, pre, |s| m.rewrite_expr(s, post))? {
+        Rewrite::Keep => post,
+        Rewrite::Replace(new) => types::replaced::<M>(s, post, new)?,
+    };
+    s.set_node::<M>(pre, result);
+    Ok(Walk::Done { pre, result })
+}
+
+// ---- Blocks and regions ----
+
+fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) -> Result<Walk, M::Error> {
+    let Expr::If { cond: old, then_block, else_block } = s.editor.body.expr(id) else {
+        unreachable!("an If stays one while its condition is walked")
+    };
+    if cond != old {
+        s.editor.body.set_expr(id, Expr::If { cond, then_block, else_block });
+    }
+    open_block(s, m, then_block, BlockKind::Then(id))?;
+    Ok(Walk::Block)
+}
+
+fn open_block<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId, kind: BlockKind) -> Result<(), M::Error> {
+    let inner = Block::new(start, kind, s.nodes.len(), s.retypes);
+    if kind == BlockKind::Root {
+        s.block = inner;
+    } else {
+        s.blocks.push(std::mem::replace(&mut s.block, inner));
+        s.begin_scope::<M>();
+    }
+    ask::<M, _>(s, start, |s| m.enter(s, Scope::Block(kind)))
+}
+
+/// Leaves a block after its tail. Returns the state of the walk around it; `None` at the end.
+fn close_block<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Option<Walk>, M::Error> {
+    let Block { kind, start, head, entered, .. } = s.block;
+    ask::<M, _>(s, start, |s| m.exit(s, Scope::Block(kind)))?;
+    let (link, owner) = match kind {
+        BlockKind::Root => return Ok(None),
+        BlockKind::Then(id) => (Link::Then(id), id),
+        BlockKind::Else(id) => (Link::Else(id), id),
+        BlockKind::Lambda(id) => (Link::Lambda(id), id),
+        BlockKind::Value(_) | BlockKind::Operand(_) => {
+            let old = s.block.ty_before;
+            s.leave_block::<M>();
+            if let Some(old) = old.filter(|_| entered != s.retypes) {
+                types::note_block::<M>(s, start, head, old)?;
+            }
+            return Ok(Some(Walk::Done { pre: start, result: head }));
+        }
+    };
+    if head != start {
+        link.set(s.editor.body, head);
+    }
+    s.leave_block::<M>();
+    if let BlockKind::Then(id) = kind {
+        open_block(s, m, Link::Else(id).target(s.editor.body), BlockKind::Else(id))?;
+        s.block.entered = entered;
+        return Ok(Some(Walk::Block));
+    }
+    if entered != s.retypes {
+        types::refresh_owner(s, m, owner)?;
+    }
+    finish_node(s, m, owner, owner).map(Some)
+}
+
+#[inline(never)]
+fn cross_border<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId, flags: LetFlags) -> Result<(), M::Error> {
+    if s.block.in_region() && (!flags.is_dataflow() || flags.starts_region()) {
+        leave_region(s, m, at)?;
+    }
+    if flags.is_dataflow() && !s.block.in_region() {
+        s.block.begin_region(flags);
+        s.regions_mut().begin();
+        s.begin_scope::<M>();
+        ask::<M, _>(s, at, |s| m.enter(s, Scope::Region))?;
+    }
+    Ok(())
+}
+
+fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(), M::Error> {
+    ask::<M, _>(s, at, |s| m.exit(s, Scope::Region))?;
+    s.block.end_region();
+    s.regions_mut().end();
+    s.end_scope::<M>();
+    Ok(())
+}
+
+// ---- Slots ----
+
+/// Asks what becomes of the value of the present Let or of the tail, and does it. Returns false at
+/// the end of the block.
+#[inline(always)]
+fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<bool, M::Error> {
+    let at = s.block.at;
+    let Expr::Let { var, value: old, body: rest, flags } = s.editor.body.expr(at) else {
+        finish_tail(s, m, pre, value)?;
+        return Ok(false);
+    };
+    if s.editor.body.expr(value).is_atom() {
+        types::note_alias::<M>(s, pre, value)?;
+    }
+    if s.was_expanded(var) {
+        let before = s.editor.body.ty(var.expr());
+        types::note_value::<M>(s, before, value)?;
+    }
+    let slot = Slot { at, var: Some(var) };
+    let verdict = ask::<M, _>(s, at, |s| m.rewrite_value(s, slot, value))?;
+    let value = match verdict {
+        Verdict::Keep if value == old => value,
+        Verdict::Keep => {
+            let body = &*s.editor.body;
+            if body.expr(value).is_atom() && !body.expr(pre).is_atom() {
+                return replace::<M>(s, var, value, flags, rest);
+            }
+            value
+        }
+        Verdict::Value(new) => {
+            s.let_out(new);
+            s.note_made();
+            types::note_new_value::<M>(s, value, new)?;
+            new
+        }
+        Verdict::Var(atom) => {
+            let atom = s.resolve(atom);
+            s.let_out(atom);
+            return replace::<M>(s, var, atom, flags, rest);
+        }
+        Verdict::Splice(block) => {
+            let tail = s.splice_walked(block)?;
+            if s.editor.body.expr(tail).is_atom() {
+                return replace::<M>(s, var, tail, flags, rest);
+            }
+            types::note_new_value::<M>(s, value, tail)?;
+            tail
+        }
+        Verdict::Drop => {
+            s.drop_var(var);
+            if M::VALUES {
+                s.set_value(var, value);
+            }
+            s.note_gone::<M>();
+            s.block.leave_out(rest);
+            return Ok(true);
+        }
+    };
+    s.note_kept();
+    s.check_in_place(at, var)?;
+    if value != old {
+        s.editor.body.set_expr(at, Expr::Let { var, value, body: rest, flags });
+    }
+    s.keep(flags, rest);
+    s.bind_itself(var.expr());
+    if M::VALUES {
+        s.set_value(var, value);
+    }
+    Ok(true)
+}
+
+/// Lets an atom take the place of the variable of the present Let, which goes.
+#[inline]
+fn replace<M: Mutator>(
+    s: &mut Site<'_>,
+    var: VarId,
+    atom: ExprId,
+    flags: LetFlags,
+    rest: ExprId,
+) -> Result<bool, M::Error> {
+    s.check_atom::<M>(var, atom)?;
+    if flags.is_dataflow() {
+        s.pass_on_output(var, atom);
+    }
+    s.set_current(var.expr(), atom);
+    s.note_gone::<M>();
+    s.block.leave_out(rest);
+    Ok(true)
+}
+
+fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
+    types::note_tail(s, pre, value);
+    let slot = Slot { at: s.block.at, var: None };
+    let tail = match ask::<M, _>(s, slot.at, |s| m.rewrite_value(s, slot, value))? {
+        Verdict::Keep | Verdict::Drop => value,
+        Verdict::Value(new) | Verdict::Var(new) => {
+            let new = s.resolve(new);
+            s.let_out(new);
+            s.note_made();
+            types::note_new_tail::<M>(s, value, new)?;
+            new
+        }
+        Verdict::Splice(block) => {
+            let tail = s.splice_walked(block)?;
+            types::note_new_tail::<M>(s, value, tail)?;
+            tail
+        }
+    };
+    s.note_kept();
+    s.set_tail(tail);
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Puts what operands have become in their places.
+
+use anfora_ir::{Expr, ExprId, OperandList};
+use smallvec::SmallVec;
+
+use crate::engine::types;
+use crate::mutator::{Edits, Mutator};
+use crate::site::Site;
+
+/// The operands of a node whose types may be other ones than before: the number of each, and the
+/// operand that it was.
+pub(super) type Changed = SmallVec<[(u32, ExprId); 4]>;
+
+/// Rewrites the operands of a call or tuple, and returns what it is then. `parts` is the place of
+/// the results of its operands, if they were walked; otherwise all operands are atoms.
+#[inline(always)]
+pub(super) fn rewrite_list<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    id: ExprId,
+    list: OperandList,
+    parts: Option<usize>,
+) -> Result<ExprId, M::Error> {
+    let watch = !s.retyped.is_empty();
+    for i in 0..list.len() {
+        let old = s.editor.body.operand(list, i);
+        let new = result_of::<M>(s, old, i, parts)?;
+        if new != old || watch {
+            return rewrite_from(s, m, id, list, i, parts);
+        }
+    }
+    Ok(id)
+}
+
+/// Goes on from the first operand that is another one now, or may have another type.
+fn rewrite_from<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    id: ExprId,
+    list: OperandList,
+    from: usize,
+    parts: Option<usize>,
+) -> Result<ExprId, M::Error> {
+    let mut changed = Changed::new();
+    let mut copied: SmallVec<[ExprId; 8]> = SmallVec::new();
+    let mut differs = false;
+    if M::EDITS != Edits::InPlace {
+        copied.extend_from_slice(s.editor.body.operands(list));
+    }
+    for i in from..list.len() {
+        let old = s.editor.body.operand(list, i);
+        let new = result_of::<M>(s, old, i, parts)?;
+        if new != old {
+            differs = true;
+            if M::EDITS == Edits::InPlace {
+                s.editor.body.set_operand(list, i, new);
+            } else {
+                copied[i] = new;
+            }
+        }
+        if s.matters(old, new) {
+            changed.push((i as u32, old));
+        }
+    }
+    let mut post = id;
+    if differs && M::EDITS != Edits::InPlace {
+        let operands = s.editor.body.push_operands(&copied);
+        post = s.copy_node(
+            id,
+            match s.editor.body.expr(id) {
+                Expr::CallOp { op, attrs, .. } => Expr::CallOp { op, operands, attrs },
+                Expr::Call { attrs, .. } => Expr::Call { operands, attrs },
+                _ => Expr::Tuple(operands),
+            },
+        );
+    }
+    if !changed.is_empty() {
+        types::refresh(s, m, post, &changed)?;
+    }
+    Ok(post)
+}
+
+/// Rewrites the operand of a projection, and returns what the projection is then.
+#[inline(always)]
+pub(super) fn rewrite_proj<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    id: ExprId,
+    parts: Option<usize>,
+) -> Result<ExprId, M::Error> {
+    let Expr::Proj { tuple, index } = s.editor.body.expr(id) else { return Ok(id) };
+    let new = result_of::<M>(s, tuple, 0, parts)?;
+    if new == tuple && s.retyped.is_empty() {
+        return Ok(id);
+    }
+    let mut post = id;
+    if new != tuple {
+        let expr = Expr::Proj { tuple: new, index };
+        if M::EDITS == Edits::InPlace {
+            s.editor.body.set_expr(id, expr);
+        } else {
+            post = s.copy_node(id, expr);
+        }
+    }
+    if s.matters(tuple, new) {
+        types::refresh(s, m, post, &[(0, tuple)])?;
+    }
+    Ok(post)
+}
+
+#[inline(always)]
+fn result_of<M: Mutator>(
+    s: &mut Site<'_>,
+    operand: ExprId,
+    i: usize,
+    parts: Option<usize>,
+) -> Result<ExprId, M::Error> {
+    match parts {
+        Some(first) => Ok(s.results[first + i]),
+        None => match s.resolve_operand::<M>(operand) {
+            Some(new) => Ok(new),
+            None => Err(s.not_a_normal_form().into()),
+        },
+    }
+}
+
+impl Site<'_> {
+    /// Returns true if the type of a node may be another one after `old` became `new` in it.
+    #[inline]
+    fn matters(&self, old: ExprId, new: ExprId) -> bool {
+        let body = &*self.editor.body;
+        if new != old
+            && (body.type_of(new) != body.type_of(old)
+                || !matches!(body.expr(new), Expr::Var { .. })
+                || matches!(body.expr(old), Expr::Literal(_) | Expr::None))
+        {
+            return true;
+        }
+        !self.retyped.is_empty() && (self.retyped.contains_key(&old) || self.retyped.contains_key(&new))
+    }
+
+    /// Makes a node that takes the place of one that stays as it was.
+    fn copy_node(&mut self, of: ExprId, expr: Expr) -> ExprId {
+        let body = &mut *self.editor.body;
+        let copy = body.push(expr, body.ty(of), body.span(of));
+        if let Some(meta) = body.meta(of) {
+            body.set_meta(copy, Some(meta));
+        }
+        copy
+    }
+}

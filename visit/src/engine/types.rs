@@ -1,0 +1,265 @@
+//! Keeps types right: infers them again where operands have other ones, and passes them on.
+//!
+//! The three ways to treat a node that refuses what its operands have become are those of
+//! [`Refused`]: the walk ends; the operands get back the types that they had; or types may change
+//! to any others, and what must keep its type is converted to it.
+
+use anfora_ir::{Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags};
+
+use crate::chain::tail_link;
+use crate::engine::ask;
+use crate::error::{RewriteError, check_type};
+use crate::link::{Binding, Link};
+use crate::mutator::{Mutator, Refused};
+use crate::site::Site;
+
+/// Infers the type of a node again, of whose operands these, with what they were, are others or
+/// have other types now.
+#[inline(never)]
+pub(super) fn refresh<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    node: ExprId,
+    old_operands: &[(u32, ExprId)],
+) -> Result<(), M::Error> {
+    let old = s.editor.body.ty(node);
+    if let Err(error) = s.editor.refresh_type(node) {
+        if M::REFUSED == Refused::Error {
+            return Err(RewriteError::Type(error).into());
+        }
+        restore_types(s, m, node, old_operands)?;
+    }
+    note_node::<M>(s, old, node)
+}
+
+/// Converts operands back to the types that they had, which the type rule accepted.
+#[cold]
+fn restore_types<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    node: ExprId,
+    old_operands: &[(u32, ExprId)],
+) -> Result<(), M::Error> {
+    for &(i, old) in old_operands {
+        let ty = s.type_before(old);
+        let place = Link::Operand(node, i);
+        let operand = place.target(s.editor.body);
+        let cast = ask::<M, _>(s, operand, |s| m.cast(s, operand, ty))?;
+        let new = if s.is_at_slot() && s.editor.body.expr(operand).is_atom() {
+            let name = s.editor.body.as_var(old).and_then(|v| s.editor.body.var_name(v));
+            let var = s.bind(name, cast);
+            s.bind_itself(var);
+            var
+        } else {
+            cast
+        };
+        place.set(s.editor.body, new);
+    }
+    s.editor.refresh_type(node).map_err(RewriteError::Type)?;
+    Ok(())
+}
+
+/// Infers the type of an If or a `fn` again, in whose blocks types or tails have changed.
+#[cold]
+pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: ExprId) -> Result<(), M::Error> {
+    let old = s.editor.body.ty(owner);
+    if let Expr::Lambda { lambda, body: block } = s.editor.body.expr(owner)
+        && let Some(ret) = s.editor.body.lambda(lambda).ret
+        && M::REFUSED == Refused::Retype
+        && !s.editor.cx.types.accepts(ret, s.editor.body.type_of(block))
+    {
+        cast_tail(s, m, Link::Lambda(owner), ret)?;
+    }
+    if let Err(error) = s.editor.refresh_type(owner) {
+        if M::REFUSED == Refused::Error || !matches!(s.editor.body.expr(owner), Expr::If { .. }) {
+            return Err(RewriteError::Type(error).into());
+        }
+        // The branches have nothing in common any more: each is given the type that both had.
+        for place in [Link::Then(owner), Link::Else(owner)] {
+            cast_tail(s, m, place, old)?;
+        }
+        s.editor.refresh_type(owner).map_err(RewriteError::Type)?;
+    }
+    note_node::<M>(s, old, owner)
+}
+
+/// Converts the result of a block to a type, unless it is of the type.
+fn cast_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, block: Link, to: TypeId) -> Result<(), M::Error> {
+    let link = tail_link(s.editor.body, block);
+    let tail = link.target(s.editor.body);
+    if s.editor.body.ty(tail) == to {
+        return Ok(());
+    }
+    let cast = cast_expr(s, m, tail, to)?;
+    link.set(s.editor.body, cast);
+    Ok(())
+}
+
+/// Converts a tail to a type. Unless it is an atom, it is bound first.
+fn cast_expr<M: Mutator>(s: &mut Site<'_>, m: &mut M, tail: ExprId, to: TypeId) -> Result<ExprId, M::Error> {
+    if s.editor.body.expr(tail).is_atom() {
+        return ask::<M, _>(s, tail, |s| m.cast(s, tail, to));
+    }
+    let ty = s.editor.body.ty(tail);
+    let var = s.editor.var(None, VarFlags::PLAIN, ty);
+    let cast = ask::<M, _>(s, tail, |s| m.cast(s, var.expr(), to))?;
+    Ok(s.editor.let_(var, tail, cast, LetFlags::PLAIN))
+}
+
+/// Gives the result of the walk the type that is stated, if that is not one that the stated type
+/// accepts.
+pub(super) fn finish_result<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    root: ExprId,
+    ret: Option<TypeId>,
+) -> Result<ExprId, M::Error> {
+    let Some(ret) = ret.filter(|_| M::REFUSED == Refused::Retype) else { return Ok(root) };
+    if s.editor.cx.types.accepts(ret, s.editor.body.type_of(root)) {
+        return Ok(root);
+    }
+    match Binding::of(s.editor.body, root) {
+        Some(first) => {
+            cast_tail(s, m, Link::Rest(first.id), ret)?;
+            Ok(root)
+        }
+        None => cast_expr(s, m, root, ret),
+    }
+}
+
+// ---- Passing types on ----
+
+/// Passes on that a node of the type `old` has another one now.
+#[inline]
+pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId) -> Result<(), M::Error> {
+    let new = s.editor.body.ty(node);
+    if new == old {
+        return Ok(());
+    }
+    if M::REFUSED == Refused::Error {
+        check_type(s.editor.cx, old, new)?;
+    }
+    if s.is_at_slot() {
+        return note_value::<M>(s, old, node);
+    }
+    s.retypes += 1;
+    s.retyped.entry(node).or_insert(old);
+    Ok(())
+}
+
+/// Passes on that the value of the present Let, which had the type `old`, is `value` now. A variable
+/// that had that type gets the new one; one that was annotated with a less specific type keeps it.
+pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprId) -> Result<(), M::Error> {
+    let new = s.editor.body.type_of(value);
+    if new == old {
+        return Ok(());
+    }
+    s.retypes += 1;
+    let Expr::Let { var, .. } = s.editor.body.expr(s.block.at) else {
+        return Ok(());
+    };
+    let stated = s.editor.body.ty(var.expr());
+    if M::REFUSED == Refused::Error {
+        check_type(s.editor.cx, stated, new)?;
+    }
+    if stated == old || (M::REFUSED == Refused::Retype && !s.editor.cx.types.accepts(stated, new)) {
+        s.retyped.entry(var.expr()).or_insert(stated);
+        s.editor.body.set_type(var.expr(), new);
+    }
+    Ok(())
+}
+
+/// Passes on the type of an atom that is the value of the present Let, and was `pre`.
+#[inline]
+pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
+    if !s.editor.body.expr(pre).is_atom() {
+        return Ok(());
+    }
+    let before = s.type_before(pre);
+    note_value::<M>(s, before, value)
+}
+
+/// Passes on the type of an atom that is the tail of the block, and was `pre`.
+#[inline]
+pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
+    if s.editor.body.expr(pre).is_atom() && s.editor.body.ty(value) != s.type_before(pre) {
+        s.retypes += 1;
+    }
+}
+
+/// Passes on the type of the value that an author gives to the present Let.
+pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
+    let before = s.editor.body.type_of(old);
+    note_value::<M>(s, before, new)
+}
+
+/// Passes on the type of the tail that an author gives to a block.
+pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
+    let (wanted, found) = (s.editor.body.type_of(old), s.editor.body.type_of(new));
+    if wanted != found {
+        if M::REFUSED != Refused::Retype {
+            check_type(s.editor.cx, wanted, found)?;
+        }
+        s.retypes += 1;
+    }
+    Ok(())
+}
+
+/// Returns the result of a node (`post`, as it is with its parts rewritten) that the author
+/// replaced.
+pub(super) fn replaced<M: Mutator>(s: &mut Site<'_>, post: ExprId, new: ExprId) -> Result<ExprId, M::Error> {
+    let new = s.resolve(new);
+    if new == post {
+        return Ok(new);
+    }
+    let (wanted, found) = (s.editor.body.type_of(post), s.editor.body.type_of(new));
+    if M::REFUSED != Refused::Retype {
+        check_type(s.editor.cx, wanted, found)?;
+    }
+    s.let_out(new);
+    s.note_made();
+    if wanted != found && s.is_at_slot() {
+        note_value::<M>(s, wanted, new)?;
+    }
+    Ok(new)
+}
+
+/// Passes on that the result of a block in the place of a value or an operand, of the type `old`,
+/// has another one now. The block is left.
+pub(super) fn note_block<M: Mutator>(
+    s: &mut Site<'_>,
+    start: ExprId,
+    result: ExprId,
+    old: TypeId,
+) -> Result<(), M::Error> {
+    if s.is_at_slot() {
+        return note_value::<M>(s, old, result);
+    }
+    if s.editor.body.type_of(result) != old {
+        s.retyped.entry(start).or_insert(old);
+    }
+    Ok(())
+}
+
+impl Site<'_> {
+    /// Returns the type that an expression had when the walk began.
+    #[inline]
+    pub(super) fn type_before(&self, id: ExprId) -> TypeId {
+        if self.retyped.is_empty() {
+            return self.editor.body.type_of(id);
+        }
+        self.retyped.get(&id).copied().unwrap_or_else(|| self.editor.body.type_of(id))
+    }
+
+    /// Makes a `match_cast` of an atom.
+    ///
+    /// # Errors
+    /// If there is no such operator.
+    pub fn match_cast(&mut self, atom: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
+        let cx = &mut *self.editor.cx;
+        let to = cx.attr(anfora_ir::Attr::Type(to));
+        let cast = cx.ops.resolve("match_cast")?;
+        let attrs = cx.named_attrs(&[("to", to)]);
+        self.editor.call_op(cast, &[atom], attrs)
+    }
+}
