@@ -25,15 +25,15 @@
 
 use std::hash::Hasher;
 
-use anfora_ir::{AlphaHasher, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
+use anfora_ir::{AlphaHasher, BlockKind, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
 use anfora_manager::register_pass;
+use anfora_visit::{Mutator, Refused, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::support::effects::{Effects, OpFlags};
 use crate::support::failure::Failure;
 use crate::support::primitive::is_primitive;
-use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
     /// Merges bindings of equal values
@@ -91,7 +91,7 @@ pub fn eliminate_common_subexpr(
         alpha: AlphaHasher::new(),
         merged: 0,
     };
-    sweep(cx, function, &mut pass)?;
+    mutate_function(cx, function, &mut pass)?;
     Ok(pass.merged)
 }
 
@@ -145,21 +145,21 @@ fn spread(hash: u32) -> u64 {
 impl Pass<'_> {
     /// The hash of a value; `None` if it is not to be merged.
     #[inline]
-    fn hash(&mut self, s: &Sweep<'_>, value: ExprId) -> Option<u32> {
+    fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
         let mut h = FxHasher::default();
         h.write_u32(self.lambda);
-        match s.body.expr(value) {
+        match s.editor.body.expr(value) {
             Expr::CallOp { op, operands, attrs } => {
-                if self.flags.is_kept(s.cx, op) && !self.is_plain_cast(s, value) {
+                if self.flags.is_kept(s.editor.cx, op) && !self.is_plain_cast(s, value) {
                     return None;
                 }
-                if !self.effects.attrs_are_pure(s.cx, attrs) {
+                if !self.effects.attrs_are_pure(s.editor.cx, attrs) {
                     return None;
                 }
                 h.write_u32(op.index() as u32);
                 h.write_u32(attrs.index() as u32);
-                match *s.body.operands(operands) {
-                    [a, b] if self.order == OperandOrder::Commutative && self.flags.is_commutative(s.cx, op) => {
+                match *s.editor.body.operands(operands) {
+                    [a, b] if self.order == OperandOrder::Commutative && self.flags.is_commutative(s.editor.cx, op) => {
                         h.write_u32(a.index().min(b.index()) as u32);
                         h.write_u32(a.index().max(b.index()) as u32);
                     }
@@ -167,16 +167,16 @@ impl Pass<'_> {
                 }
             }
             Expr::Call { operands, attrs } => {
-                if self.effects.is_impure(s.cx, s.body, value) {
+                if self.effects.is_impure(s.editor.cx, s.editor.body, value) {
                     return None;
                 }
                 h.write_u32(u32::MAX);
                 h.write_u32(attrs.index() as u32);
-                s.body.operands(operands).iter().for_each(|o| h.write_u32(o.index() as u32));
+                s.editor.body.operands(operands).iter().for_each(|o| h.write_u32(o.index() as u32));
             }
             Expr::Tuple(fields) => {
                 h.write_u32(u32::MAX - 1);
-                s.body.operands(fields).iter().for_each(|o| h.write_u32(o.index() as u32));
+                s.editor.body.operands(fields).iter().for_each(|o| h.write_u32(o.index() as u32));
             }
             Expr::Proj { tuple, index } => {
                 h.write_u32(u32::MAX - 2);
@@ -188,8 +188,8 @@ impl Pass<'_> {
             }
             Expr::If { .. } | Expr::Lambda { .. } => {
                 // Asked for even where it is not used, since the hash of what is around it is made of it.
-                let alpha = self.alpha.hash(s.cx, s.body, value);
-                if matches!(s.body.expr(value), Expr::If { .. }) && self.effects.is_impure(s.cx, s.body, value) {
+                let alpha = self.alpha.hash(s.editor.cx, s.editor.body, value);
+                if matches!(s.editor.body.expr(value), Expr::If { .. }) && self.effects.is_impure(s.editor.cx, s.editor.body, value) {
                     return None;
                 }
                 h.write_u64(alpha);
@@ -201,20 +201,20 @@ impl Pass<'_> {
 
     /// Whether a call that is kept is so because it is a `match_cast`, but one that binds no symbol.
     #[cold]
-    fn is_plain_cast(&mut self, s: &Sweep<'_>, value: ExprId) -> bool {
-        let Expr::CallOp { op, .. } = s.body.expr(value) else { return false };
-        if !self.flags.is_match_cast(s.cx, op) {
+    fn is_plain_cast(&mut self, s: &Site<'_>, value: ExprId) -> bool {
+        let Expr::CallOp { op, .. } = s.editor.body.expr(value) else { return false };
+        if !self.flags.is_match_cast(s.editor.cx, op) {
             return false;
         }
-        let ty = s.body.ty(value);
-        let types = &s.cx.types;
+        let ty = s.editor.body.ty(value);
+        let types = &s.editor.cx.types;
         if !types.is_symbolic(ty) {
             return true;
         }
         let bound = self.param_symbols.get_or_insert_with(|| {
             let mut bound = FxHashSet::default();
-            for p in s.body.params() {
-                types.for_each_symbol(s.body.ty(p.expr()), |d| {
+            for p in s.editor.body.params() {
+                types.for_each_symbol(s.editor.body.ty(p.expr()), |d| {
                     bound.insert(d);
                 });
             }
@@ -228,15 +228,15 @@ impl Pass<'_> {
 
 /// Whether a value that was seen is visible: its scope is open, or was a region whose output it is.
 #[inline]
-fn is_visible(s: &Sweep<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
+fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
     let scope = &scopes[entry.scope as usize];
-    scope.is_open || (scope.is_region && scopes[scope.around as usize].is_open && !s.body.is_dataflow_var(entry.var))
+    scope.is_open || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
 }
 
 /// Whether two values with one hash are the same; `same_blocks` says it of two branches or lambdas.
 #[inline]
 fn same(
-    s: &Sweep<'_>,
+    s: &Site<'_>,
     flags: &OpFlags,
     order: OperandOrder,
     a: ExprId,
@@ -246,31 +246,35 @@ fn same(
     if a == b {
         return true;
     }
-    match (s.body.expr(a), s.body.expr(b)) {
+    match (s.editor.body.expr(a), s.editor.body.expr(b)) {
         (Expr::CallOp { op, operands: x, attrs }, Expr::CallOp { op: op2, operands: y, attrs: attrs2 }) => {
             if op != op2 || attrs != attrs2 {
                 return false;
             }
-            let (x, y) = (s.body.operands(x), s.body.operands(y));
+            let (x, y) = (s.editor.body.operands(x), s.editor.body.operands(y));
             (x == y
                 || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
-                    && order == OperandOrder::Commutative && flags.is_commutative(s.cx, op)))
-                && (!s.cx.ops.is_opaque(op) || s.body.ty(a) == s.body.ty(b))
+                    && order == OperandOrder::Commutative && flags.is_commutative(s.editor.cx, op)))
+                && (!s.editor.cx.ops.is_opaque(op) || s.editor.body.ty(a) == s.editor.body.ty(b))
         }
         (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
-            attrs == attrs2 && s.body.operands(x) == s.body.operands(y)
+            attrs == attrs2 && s.editor.body.operands(x) == s.editor.body.operands(y)
         }
-        (Expr::Tuple(x), Expr::Tuple(y)) => s.body.operands(x) == s.body.operands(y),
+        (Expr::Tuple(x), Expr::Tuple(y)) => s.editor.body.operands(x) == s.editor.body.operands(y),
         (Expr::Proj { tuple, index }, Expr::Proj { tuple: t, index: i }) => tuple == t && index == i,
         (Expr::If { .. }, Expr::If { .. }) | (Expr::Lambda { .. }, Expr::Lambda { .. }) => same_blocks(a, b),
         _ => false,
     }
 }
 
-impl Rewrite for Pass<'_> {
+impl Mutator for Pass<'_> {
+    type Error = Failure;
+    const NODES: bool = false;
+    const REFUSED: Refused = Refused::CastBack;
+
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
-        let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
         let Pass { order, flags, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {
             let e = &values[i as usize];
@@ -278,43 +282,45 @@ impl Rewrite for Pass<'_> {
                 && scopes[e.scope as usize].lambda == *lambda
                 // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
                 && same(s, flags, *order, e.value, value, |a, b| {
-                    !is_visible(s, scopes, e) || alpha_equal_exprs(s.cx, s.body, a, b)
+                    !is_visible(s, scopes, e) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
                 })
         };
-        let slot = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
-        if let hash_table::Entry::Occupied(slot) = &slot
-            && let entry = &values[*slot.get() as usize]
+        let place = seen.entry(spread(hash), is_same, |&i| spread(values[i as usize].hash));
+        if let hash_table::Entry::Occupied(found) = &place
+            && let entry = &values[*found.get() as usize]
             && is_visible(s, scopes, entry)
         {
             let by = entry.var.expr();
-            let (ty, wanted) = (s.body.ty(by), s.body.ty(site.var.map_or(value, VarId::expr)));
-            if ty != wanted && !s.cx.types.accepts(wanted, ty) {
-                return Ok(Outcome::Keep);
+            let (ty, wanted) = (s.editor.body.ty(by), s.editor.body.ty(slot.var.map_or(value, VarId::expr)));
+            if ty != wanted && !s.editor.cx.types.accepts(wanted, ty) {
+                return Ok(Verdict::Keep);
             }
             *merged += 1;
-            return Ok(Outcome::Replace(by));
+            return Ok(Verdict::Var(by));
         }
-        if let Some(var) = site.var {
-            slot.insert(values.len() as u32);
+        if let Some(var) = slot.var {
+            place.insert(values.len() as u32);
             values.push(Seen { hash, scope: *here, value, var });
         }
-        Ok(Outcome::Keep)
+        Ok(Verdict::Keep)
     }
 
-    fn enter(&mut self, _: &Sweep<'_>, kind: Scope) {
-        if kind == Scope::Lambda {
+    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+        if let Scope::Block(BlockKind::Lambda(_)) = scope {
             self.lambdas += 1;
             self.lambda = self.lambdas;
         }
-        let (around, lambda, is_region) = (self.here, self.lambda, kind == Scope::Region);
+        let (around, lambda, is_region) = (self.here, self.lambda, scope == Scope::Region);
         self.here = self.scopes.len() as u32;
         self.scopes.push(SeenScope { around, lambda, is_region, is_open: true });
+        Ok(())
     }
 
-    fn exit(&mut self, _: &Sweep<'_>, _: Scope) {
+    fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), Failure> {
         let scope = &mut self.scopes[self.here as usize];
         scope.is_open = false;
         self.here = scope.around;
         self.lambda = self.scopes[self.here as usize].lambda;
+        Ok(())
     }
 }
