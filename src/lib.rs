@@ -81,7 +81,7 @@ pub mod prelude {
     };
     pub use anfora_passes::{CheckedContext, CheckedContextBuilder, install_default_registry};
     pub use anfora_visit::{
-        Binding, Verdict, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, chain,
+        Binding, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Verdict, Visit, Visitor, chain,
         expand_a_normal_form, mutate, post_order_rewrite, walk,
     };
 }

@@ -418,7 +418,12 @@ fn a_rewrite_that_loops() {
         struct Twice;
         impl Mutator for Twice {
             type Error = RewriteError;
-            fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+            fn rewrite_value(
+                &mut self,
+                site: &mut Site<'_>,
+                slot: Slot,
+                value: ExprId,
+            ) -> Result<Verdict, RewriteError> {
                 let Some(b) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
                 if Binding::of(site.editor.body, b.value).is_none() {
                     return Ok(Verdict::Keep);

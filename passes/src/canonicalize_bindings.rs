@@ -24,15 +24,14 @@
 //!            }
 //! ```
 
-use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
+use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags};
 use anfora_manager::register_pass;
+use anfora_visit::{Mutator, Refused, Scope, Site, Slot, Verdict, mutate_function};
 
-use crate::support::definitions::Definitions;
 use crate::support::effects::OpFlags;
 use crate::support::failure::{Failure, binding_name};
 use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
-use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 use crate::support::symbols::{known_symbols, substitute_symbols};
 
 register_pass! {
@@ -75,9 +74,8 @@ pub struct Canonicalized {
 /// If the body is not in A-normal form.
 pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, Failure> {
     let resolved = resolve_symbols(cx, function);
-    let mut pass =
-        Pass { flags: OpFlags::new(cx), definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
-    sweep(cx, function, &mut pass)?;
+    let mut pass = Pass { flags: OpFlags::new(cx), regions: 0, replaced: 0 };
+    mutate_function(cx, function, &mut pass)?;
     let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
         Ok(resolved) => (resolved, None),
@@ -115,7 +113,6 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
 
 struct Pass {
     flags: OpFlags,
-    definitions: Definitions,
     regions: usize,
     replaced: usize,
 }
@@ -123,113 +120,95 @@ struct Pass {
 impl Pass {
     /// The atom that stands for a value.
     #[inline]
-    fn atom(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Option<ExprId> {
-        match s.body.expr(value) {
+    fn atom(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Option<ExprId> {
+        match s.editor.body.expr(value) {
             Expr::CallOp { op, operands, .. } => {
-                if self.flags.is_match_cast(s.cx, op) {
-                    let operand = *s.body.operands(operands).first()?;
-                    let (from, to) = (s.body.ty(operand), s.body.ty(value));
+                if self.flags.is_match_cast(s.editor.cx, op) {
+                    let operand = *s.editor.body.operands(operands).first()?;
+                    let (from, to) = (s.editor.body.ty(operand), s.editor.body.ty(value));
                     // That the elements are known besides is no reason to cast.
-                    return (from == to || s.cx.types.without_elements(from) == to).then_some(operand);
+                    return (from == to || s.editor.cx.types.without_elements(from) == to).then_some(operand);
                 }
-                if !self.flags.forwards(s.cx, op) {
+                if !self.flags.forwards(s.editor.cx, op) {
                     return None;
                 }
-                if s.cx.types.as_tuple(s.body.ty(value)).is_some() {
-                    self.define(site.var, value);
+                if s.editor.cx.types.as_tuple(s.editor.body.ty(value)).is_some() {
                     return None;
                 }
                 forwarded(s, value, 0)
             }
-            Expr::Tuple(_) => {
-                self.define(site.var, value);
-                self.whole(s, value)
-            }
-            Expr::Proj { tuple, index } => {
-                self.define(site.var, value);
-                let known = self.definitions.get(tuple)?;
-                if let Expr::CallOp { .. } = s.body.expr(known) {
-                    let operand = forwarded(s, known, index)?;
-                    self.definitions.bring_out(s, tuple, operand);
-                    return Some(operand);
-                }
-                self.definitions.field(s, tuple, index)
-            }
+            Expr::Tuple(_) => whole(s, value),
+            Expr::Proj { tuple, index } => match s.value_of(tuple) {
+                Some(known) if matches!(s.editor.body.expr(known), Expr::CallOp { .. }) => forwarded(s, known, index),
+                _ => s.field(tuple, index),
+            },
             Expr::Var { .. } => {
-                self.take_name(s, site, value);
+                take_name(s, slot, value);
                 Some(value)
             }
             Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => Some(value),
             Expr::Call { .. } | Expr::If { .. } | Expr::Lambda { .. } | Expr::Let { .. } => None,
         }
     }
+}
 
-    fn define(&mut self, var: Option<VarId>, value: ExprId) {
-        if let Some(var) = var {
-            self.definitions.set(var, value);
-        }
+/// A variable of a region that is about to take the place of an output takes its name too.
+fn take_name(s: &mut Site<'_>, slot: Slot, atom: ExprId) {
+    let (Some(output), Some(inner)) = (slot.var, s.editor.body.as_var(atom)) else { return };
+    if s.editor.body.is_dataflow_var(inner)
+        && !s.editor.body.is_dataflow_var(output)
+        && let Some(name) = s.editor.body.var_name(output)
+    {
+        s.editor.body.set_expr(inner.expr(), Expr::Var { name: Some(name), flags: VarFlags::PLAIN });
     }
+}
 
-    /// The tuple whose fields, all and in order, a tuple is made of.
-    fn whole(&self, s: &mut Sweep<'_>, value: ExprId) -> Option<ExprId> {
-        let fields = s.body.operands_of(value);
-        let Expr::Proj { tuple, .. } = s.body.expr(self.definitions.get(*fields.first()?)?) else { return None };
-        if s.body.ty(tuple) != s.body.ty(value) {
-            return None;
-        }
-        let all = fields.iter().enumerate().all(|(i, &field)| {
-            self.definitions.get(field).is_some_and(|known| {
-                matches!(s.body.expr(known), Expr::Proj { tuple: t, index } if t == tuple && index as usize == i)
-            })
-        });
-        if !all {
-            return None;
-        }
-        let first = fields[0];
-        self.definitions.bring_out(s, first, tuple);
-        Some(tuple)
+/// The tuple whose fields, all and in order, a tuple is made of.
+fn whole(s: &Site<'_>, value: ExprId) -> Option<ExprId> {
+    let body = &*s.editor.body;
+    let fields = body.operands_of(value);
+    let Expr::Proj { tuple, .. } = body.expr(s.value_of(*fields.first()?)?) else { return None };
+    if body.ty(tuple) != body.ty(value) {
+        return None;
     }
-
-    /// A variable of a region that is about to take the place of an output takes its name too.
-    fn take_name(&self, s: &mut Sweep<'_>, site: Site, atom: ExprId) {
-        let (Some(output), Some(inner)) = (site.var, s.body.as_var(atom)) else { return };
-        if s.body.is_dataflow_var(inner)
-            && !s.body.is_dataflow_var(output)
-            && let Some(name) = s.body.var_name(output)
-        {
-            s.body.set_expr(inner.expr(), Expr::Var { name: Some(name), flags: VarFlags::PLAIN });
-        }
-    }
+    let is_field = |(i, &field): (usize, &ExprId)| {
+        s.value_of(field).is_some_and(
+            |known| matches!(body.expr(known), Expr::Proj { tuple: t, index } if t == tuple && index as usize == i),
+        )
+    };
+    fields.iter().enumerate().all(is_field).then_some(tuple)
 }
 
 /// The operand that result `index` of a call just is.
-fn forwarded(s: &Sweep<'_>, call: ExprId, index: u32) -> Option<ExprId> {
-    let Expr::CallOp { op, operands, .. } = s.body.expr(call) else { return None };
-    let &(_, operand) = s.cx.ops.get(op).forwards.iter().find(|&&(result, _)| result == index)?;
-    s.body.operands(operands).get(operand as usize).copied()
+fn forwarded(s: &Site<'_>, call: ExprId, index: u32) -> Option<ExprId> {
+    let Expr::CallOp { op, operands, .. } = s.editor.body.expr(call) else { return None };
+    let &(_, operand) = s.editor.cx.ops.get(op).forwards.iter().find(|&&(result, _)| result == index)?;
+    s.editor.body.operands(operands).get(operand as usize).copied()
 }
 
-impl Rewrite for Pass {
+impl Mutator for Pass {
+    type Error = Failure;
+    const NODES: bool = false;
+    const VALUES: bool = true;
+    const REFUSED: Refused = Refused::CastBack;
+
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
-        let Some(atom) = self.atom(s, site, value) else { return Ok(Outcome::Keep) };
-        let wanted = match site.var {
-            Some(var) => s.body.ty(var.expr()),
-            None => s.body.ty(value),
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        let wanted = match slot.var {
+            Some(var) => s.editor.body.ty(var.expr()),
+            None if s.editor.body.expr(value).is_atom() => return Ok(Verdict::Keep),
+            None => s.editor.body.ty(value),
         };
-        if !s.cx.types.accepts(wanted, s.body.ty(atom)) {
-            return Ok(Outcome::Keep);
+        let Some(atom) = self.atom(s, slot, value) else { return Ok(Verdict::Keep) };
+        if !s.editor.cx.types.accepts(wanted, s.editor.body.ty(atom)) {
+            return Ok(Verdict::Keep);
         }
         self.replaced += 1;
-        Ok(Outcome::Replace(atom))
+        Ok(Verdict::Var(atom))
     }
 
-    fn enter(&mut self, _: &Sweep<'_>, scope: Scope) {
+    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
         self.regions += usize::from(scope == Scope::Region);
-        self.definitions.enter(scope);
-    }
-
-    fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
-        self.definitions.exit(scope);
+        Ok(())
     }
 }

@@ -25,7 +25,9 @@
 
 use std::hash::Hasher;
 
-use anfora_ir::{AlphaHasher, BlockKind, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
+use anfora_ir::{
+    AlphaHasher, BlockKind, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs,
+};
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
@@ -189,7 +191,9 @@ impl Pass<'_> {
             Expr::If { .. } | Expr::Lambda { .. } => {
                 // Asked for even where it is not used, since the hash of what is around it is made of it.
                 let alpha = self.alpha.hash(s.editor.cx, s.editor.body, value);
-                if matches!(s.editor.body.expr(value), Expr::If { .. }) && self.effects.is_impure(s.editor.cx, s.editor.body, value) {
+                if matches!(s.editor.body.expr(value), Expr::If { .. })
+                    && self.effects.is_impure(s.editor.cx, s.editor.body, value)
+                {
                     return None;
                 }
                 h.write_u64(alpha);
@@ -230,7 +234,8 @@ impl Pass<'_> {
 #[inline]
 fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
     let scope = &scopes[entry.scope as usize];
-    scope.is_open || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
+    scope.is_open
+        || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
 }
 
 /// Whether two values with one hash are the same; `same_blocks` says it of two branches or lambdas.

@@ -28,17 +28,15 @@
 use anfora_interp::{Evaluated, OpError, OpLimits, evaluate_op};
 use anfora_ir::{
     Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
-    VarId,
 };
 use anfora_manager::register_pass;
+use anfora_visit::{Mutator, Refused, Site, Slot, Verdict, mutate_function};
 use smallvec::SmallVec;
 
-use crate::support::definitions::Definitions;
 use crate::support::effects::OpFlags;
 use crate::support::failure::{Failure, binding_name};
 use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::primitive::is_primitive;
-use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
@@ -84,14 +82,8 @@ impl Folded {
 /// # Errors
 /// If the body is not in A-normal form.
 pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
-    let mut pass = Pass {
-        flags: OpFlags::new(cx),
-        definitions: Definitions::new(&function.body),
-        budget,
-        unsaid: 0,
-        result: Folded::default(),
-    };
-    sweep(cx, function, &mut pass)?;
+    let mut pass = Pass { flags: OpFlags::new(cx), budget, unsaid: 0, result: Folded::default() };
+    mutate_function(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
         let message = format!("{} more calls on constants were not folded", pass.unsaid);
         pass.result.remarks.push(Diagnostic::new(Severity::Remark, message));
@@ -101,7 +93,6 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
 
 struct Pass {
     flags: OpFlags,
-    definitions: Definitions,
     budget: FoldBudget,
     unsaid: usize,
     result: Folded,
@@ -109,25 +100,25 @@ struct Pass {
 
 impl Pass {
     #[inline]
-    fn call(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Outcome {
-        let Expr::CallOp { op, operands, attrs } = s.body.expr(value) else { return Outcome::Keep };
-        let list = s.body.operands(operands);
+    fn call(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Verdict {
+        let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return Verdict::Keep };
+        let list = s.editor.body.operands(operands);
         // Most calls are seen not to be foldable by their first operand.
         if let Some(&first) = list.first()
-            && !matches!(s.body.expr(first), Expr::Literal(_) | Expr::None)
+            && !matches!(s.editor.body.expr(first), Expr::Literal(_) | Expr::None)
         {
-            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
+            return if self.flags.known_by_type(s.editor.cx, op) { self.known(s, value, op) } else { Verdict::Keep };
         }
-        if !self.flags.is_foldable(s.cx, op) {
-            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
+        if !self.flags.is_foldable(s.editor.cx, op) {
+            return if self.flags.known_by_type(s.editor.cx, op) { self.known(s, value, op) } else { Verdict::Keep };
         }
         let mut literals: SmallVec<[Option<LiteralId>; 4]> = SmallVec::new();
         for &o in list {
-            match s.body.expr(o) {
+            match s.editor.body.expr(o) {
                 Expr::Literal(l) => literals.push(Some(l)),
                 Expr::None => literals.push(None),
-                _ if self.flags.known_by_type(s.cx, op) => return self.known(s, site, value, op),
-                _ => return Outcome::Keep,
+                _ if self.flags.known_by_type(s.editor.cx, op) => return self.known(s, value, op),
+                _ => return Verdict::Keep,
             }
         }
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
@@ -137,53 +128,50 @@ impl Pass {
         };
         let Evaluated { results, steps } = {
             let constants: SmallVec<[Option<&Literal>; 4]> =
-                literals.iter().map(|l| l.map(|l| s.cx.literals.get(l))).collect();
-            evaluate_op(s.cx, op, attrs, &constants, s.body.ty(value), limits)
+                literals.iter().map(|l| l.map(|l| s.editor.cx.literals.get(l))).collect();
+            evaluate_op(s.editor.cx, op, attrs, &constants, s.editor.body.ty(value), limits)
         };
         self.result.work += steps;
         match results {
-            Ok(results) => self.replace(s, site, value, results),
+            Ok(results) => self.replace(s, value, results),
             Err(why) => {
-                self.remark(s, site, op, why);
-                Outcome::Keep
+                self.remark(s, slot, op, why);
+                Verdict::Keep
             }
         }
     }
 
     /// A call of an operator of which the results may be known by the types of the operands.
-    fn known(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, op: OpId) -> Outcome {
-        let Expr::CallOp { operands, attrs, .. } = s.body.expr(value) else { return Outcome::Keep };
-        let Some(rule) = s.cx.ops.get(op).known_by_type else { return Outcome::Keep };
-        let operands: SmallVec<[Operand; 4]> = s.body.operands(operands).iter().map(|&o| operand(s.body, o)).collect();
-        match rule(&mut TypeCall { cx: s.cx, op, operands: &operands, as_they_are: &operands, attrs }) {
-            Some(results) => self.replace(s, site, value, results),
-            None => Outcome::Keep,
+    fn known(&mut self, s: &mut Site<'_>, value: ExprId, op: OpId) -> Verdict {
+        let Expr::CallOp { operands, attrs, .. } = s.editor.body.expr(value) else { return Verdict::Keep };
+        let Some(rule) = s.editor.cx.ops.get(op).known_by_type else { return Verdict::Keep };
+        let operands: SmallVec<[Operand; 4]> =
+            s.editor.body.operands(operands).iter().map(|&o| operand(s.editor.body, o)).collect();
+        match rule(&mut TypeCall { cx: s.editor.cx, op, operands: &operands, as_they_are: &operands, attrs }) {
+            Some(results) => self.replace(s, value, results),
+            None => Verdict::Keep,
         }
     }
 
     /// Puts results, if they are of the type that was inferred for the call, in its place.
-    fn replace(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId, mut results: Vec<Literal>) -> Outcome {
-        let wanted = s.body.ty(value);
+    fn replace(&mut self, s: &mut Site<'_>, value: ExprId, mut results: Vec<Literal>) -> Verdict {
+        let wanted = s.editor.body.ty(value);
         let bytes = results.iter().map(Literal::stored_bytes).sum::<usize>();
-        let outcome = if s.cx.types.as_tuple(wanted).is_some() {
-            let mut ed = s.editor();
-            let fields: SmallVec<[ExprId; 4]> = results.into_iter().map(|l| ed.literal(l)).collect();
-            let new = ed.tuple(&fields);
-            if !s.cx.types.accepts(wanted, s.body.ty(new)) {
-                return Outcome::Keep;
+        let outcome = if s.editor.cx.types.as_tuple(wanted).is_some() {
+            let fields: SmallVec<[ExprId; 4]> = results.into_iter().map(|l| s.editor.literal(l)).collect();
+            let new = s.editor.tuple(&fields);
+            if !s.editor.cx.types.accepts(wanted, s.editor.body.ty(new)) {
+                return Verdict::Keep;
             }
-            if let Some(var) = site.var {
-                self.definitions.set(var, new);
-            }
-            Outcome::Become(new)
+            Verdict::Value(new)
         } else {
-            let (Some(literal), true) = (results.pop(), results.is_empty()) else { return Outcome::Keep };
-            let literal = s.cx.literals.intern(literal);
-            let ty = s.cx.literal_type(literal);
-            if !s.cx.types.accepts(wanted, ty) {
-                return Outcome::Keep;
+            let (Some(literal), true) = (results.pop(), results.is_empty()) else { return Verdict::Keep };
+            let literal = s.editor.cx.literals.intern(literal);
+            let ty = s.editor.cx.literal_type(literal);
+            if !s.editor.cx.types.accepts(wanted, ty) {
+                return Verdict::Keep;
             }
-            Outcome::Replace(s.body.literal_in_place(value, literal, ty))
+            Verdict::Var(s.literal_in_place(value, literal))
         };
         self.result.growth += bytes;
         self.result.folded += 1;
@@ -191,8 +179,8 @@ impl Pass {
     }
 
     #[cold]
-    fn remark(&mut self, s: &Sweep<'_>, site: Site, op: OpId, why: OpError) {
-        let name = &s.cx.ops.get(op).name;
+    fn remark(&mut self, s: &Site<'_>, slot: Slot, op: OpId, why: OpError) {
+        let name = &s.editor.cx.ops.get(op).name;
         let (message, help) = match why {
             OpError::TooLarge { bytes, .. } => (
                 format!("`{name}` on constants was not folded: the result would take {bytes} bytes"),
@@ -218,17 +206,10 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.cx, s.body, site.at);
-        remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
+        remark.binding = binding_name(s.editor.cx, s.editor.body, slot.at);
+        remark.span = s.editor.body.span(slot.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
-    }
-
-    fn define(&mut self, var: Option<VarId>, value: ExprId) -> Outcome {
-        if let Some(var) = var {
-            self.definitions.set(var, value);
-        }
-        Outcome::Keep
     }
 }
 
@@ -237,42 +218,42 @@ fn operand(body: &Body, id: ExprId) -> Operand {
     Operand { ty: body.type_of(id), literal: body.as_literal(id), absent: matches!(body.expr(id), Expr::None) }
 }
 
-impl Rewrite for Pass {
+impl Mutator for Pass {
+    type Error = Failure;
+    const NODES: bool = false;
+    const VALUES: bool = true;
+    const REFUSED: Refused = Refused::CastBack;
+
+    /// The branch that is taken, where that is known.
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
-        Ok(match s.body.expr(value) {
-            Expr::CallOp { .. } => self.call(s, site, value),
-            Expr::Tuple(_) => self.define(site.var, value),
-            Expr::Proj { tuple, index } => match self.definitions.field(s, tuple, index) {
+    fn expand(&mut self, s: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, Failure> {
+        let Expr::If { cond, then_block, else_block } = s.editor.body.expr(value) else { return Ok(None) };
+        let Some(literal) = s.editor.body.as_literal(s.resolve(cond)) else { return Ok(None) };
+        let literal = s.editor.cx.literals.get(literal);
+        if literal.dtype() != DType::Bool || literal.rank() != 0 {
+            return Ok(None);
+        }
+        let Some(taken) = literal.as_scalar::<bool>() else { return Ok(None) };
+        self.result.branches += 1;
+        Ok(Some(if taken { then_block } else { else_block }))
+    }
+
+    #[inline]
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        Ok(match s.editor.body.expr(value) {
+            Expr::CallOp { .. } => self.call(s, slot, value),
+            Expr::Proj { tuple, index } => match s.field(tuple, index) {
                 Some(field) => {
                     self.result.folded += 1;
-                    Outcome::Replace(field)
+                    Verdict::Var(field)
                 }
-                None => Outcome::Keep,
+                None => Verdict::Keep,
             },
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+            expr if expr.is_atom() && slot.var.is_some() => {
                 self.result.folded += 1;
-                Outcome::Replace(value)
+                Verdict::Var(value)
             }
-            Expr::Call { .. } | Expr::If { .. } | Expr::Lambda { .. } | Expr::Let { .. } => Outcome::Keep,
+            _ => Verdict::Keep,
         })
-    }
-
-    fn known_branch(&mut self, s: &Sweep<'_>, cond: ExprId) -> Option<bool> {
-        let literal = s.cx.literals.get(s.body.as_literal(cond)?);
-        if literal.dtype() != DType::Bool || literal.rank() != 0 {
-            return None;
-        }
-        let taken = literal.as_scalar::<bool>()?;
-        self.result.branches += 1;
-        Some(taken)
-    }
-
-    fn enter(&mut self, _: &Sweep<'_>, scope: Scope) {
-        self.definitions.enter(scope);
-    }
-
-    fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
-        self.definitions.exit(scope);
     }
 }

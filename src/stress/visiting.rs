@@ -7,10 +7,10 @@ use anfora_ir::{
     Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module,
 };
 use anfora_visit::{
-    Binding, Verdict, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Visit, Visitor,
-    bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, insert_after,
-    insert_before, mutate, mutate_at, post_order_rewrite, replace_value, splice_before, substitute, tail_link,
-    unlink_let, use_counts, walk, walk_from,
+    Binding, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
+    Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
+    insert_after, insert_before, mutate, mutate_at, post_order_rewrite, replace_value, splice_before, substitute,
+    tail_link, unlink_let, use_counts, walk, walk_from,
 };
 
 use super::{Done, Kind, Row, ensure};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Attr, BlockKind, Dim, Editor, Expr, ExprId, Literal, OpPurity, VarId};
 use anfora::manager::{FunctionPass, Pass, PassError};
-use anfora::visit::{Binding, Verdict, Edits, Mutator, RewriteError, Scope, Site, Slot, mutate};
+use anfora::visit::{Binding, Edits, Mutator, RewriteError, Scope, Site, Slot, Verdict, mutate};
 
 use super::Broken;
 use crate::random_programs::checking::Why;

@@ -283,11 +283,7 @@ pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mu
 ///
 /// # Errors
 /// As [`mutate`].
-pub fn mutate_function<M: Mutator>(
-    cx: &mut Context,
-    function: &mut Function,
-    mutator: &mut M,
-) -> Result<(), M::Error> {
+pub fn mutate_function<M: Mutator>(cx: &mut Context, function: &mut Function, mutator: &mut M) -> Result<(), M::Error> {
     let start = function.body.root();
     let mut site = Site::new(Editor::new(cx, &mut function.body), start);
     let result = run(&mut site, mutator, start, function.ret)?;

@@ -8,9 +8,9 @@ use std::ops::ControlFlow;
 use anfora_ir::{Body, Editor, Expr, ExprId, Module};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Scope, Site, Visit, Visitor, bound_variables,
-    chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, mutate, post_order_rewrite,
-    splice_before, substitute, tail_link, unlink_let, use_counts, walk,
+    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Scope, Site, Visit, Visitor,
+    bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, mutate,
+    post_order_rewrite, splice_before, substitute, tail_link, unlink_let, use_counts, walk,
 };
 
 mod programs;

@@ -9,7 +9,7 @@ use anfora_manager::{
     BlockEdit, DataflowBlockPass, Outcome, Pass, PassContext, PassError, PassFailure, PassKind, Verification,
     VerifyEach,
 };
-use anfora_visit::{Binding, Verdict, Mutator, RewriteError, Site, Slot, chain, mutate};
+use anfora_visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, chain, mutate};
 
 fn parse(text: &str) -> Module {
     let source = Source::new("test", text);

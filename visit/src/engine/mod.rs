@@ -450,6 +450,7 @@ fn replace<M: Mutator>(
 
 fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
     types::note_tail(s, pre, value);
+    let old = s.editor.body.type_of(value);
     let slot = Slot { at: s.block.at, var: None };
     let tail = match ask::<M, _>(s, slot.at, |s| m.rewrite_value(s, slot, value))? {
         Verdict::Keep | Verdict::Drop => value,
@@ -457,12 +458,12 @@ fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
             let new = s.resolve(new);
             s.let_out(new);
             s.note_made();
-            types::note_new_tail::<M>(s, value, new)?;
+            types::note_new_tail::<M>(s, old, new)?;
             new
         }
         Verdict::Splice(block) => {
             let tail = s.splice_walked(block)?;
-            types::note_new_tail::<M>(s, value, tail)?;
+            types::note_new_tail::<M>(s, old, tail)?;
             tail
         }
     };

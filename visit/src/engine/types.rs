@@ -193,9 +193,9 @@ pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: Exp
     note_value::<M>(s, before, new)
 }
 
-/// Passes on the type of the tail that an author gives to a block.
-pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
-    let (wanted, found) = (s.editor.body.type_of(old), s.editor.body.type_of(new));
+/// Passes on the type of the tail that an author gives to a block, whose tail had the type `wanted`.
+pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, wanted: TypeId, new: ExprId) -> Result<(), M::Error> {
+    let found = s.editor.body.type_of(new);
     if wanted != found {
         if M::REFUSED != Refused::Retype {
             check_type(s.editor.cx, wanted, found)?;
