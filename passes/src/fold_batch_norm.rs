@@ -35,14 +35,13 @@ mod roles;
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Literal, Severity, SideTable};
 use anfora_manager::register_pass;
-use anfora_visit::link_counts;
+use anfora_visit::{Mutator, Refused, Site, Slot, Verdict, link_counts, mutate_function};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::support::failure::{Failure, binding_name};
 use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::primitive::is_primitive;
-use crate::support::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
 use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
@@ -105,7 +104,7 @@ pub fn fold_batch_norm(
         unsaid: 0,
         result: FoldedIntoWeights::default(),
     };
-    sweep(cx, function, &mut pass)?;
+    mutate_function(cx, function, &mut pass)?;
     for weighted in &pass.weighted {
         weighted.write(cx, function);
     }
@@ -191,14 +190,14 @@ struct Pass {
 
 impl Pass {
     /// Notes a call that is linear in its weight, if its result is used once.
-    fn note(&mut self, s: &Sweep<'_>, site: Site, call: ExprId, role: Role) {
-        let Some(result) = site.var.map(|v| v.expr()).filter(|&v| self.links[v] == 1) else { return };
-        let Some(shape) = linear(s.cx, s.body, call, role) else { return };
-        let literal = |constant: ExprId| s.body.as_literal(constant).map(|id| s.cx.literals.get(id));
+    fn note(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) {
+        let Some(result) = slot.var.map(|v| v.expr()).filter(|&v| self.links[v] == 1) else { return };
+        let Some(shape) = linear(s.editor.cx, s.editor.body, call, role) else { return };
+        let literal = |constant: ExprId| s.editor.body.as_literal(constant).map(|id| s.editor.cx.literals.get(id));
         let bias = match shape.bias.and_then(literal) {
             None => Some(PerChannel::Same(0.0)),
             Some(bias) if role == Role::Convolution => PerChannel::of(bias),
-            Some(bias) => per_channel(s.cx, s.body, bias, &shape, call),
+            Some(bias) => per_channel(s.editor.cx, s.editor.body, bias, &shape, call),
         };
         let Some(bias) = bias else { return };
         let bytes = |constant: Option<ExprId>| constant.and_then(literal).map_or(0, Literal::stored_bytes);
@@ -219,46 +218,47 @@ impl Pass {
     }
 
     /// Folds a call into the weighted one whose result it scales and shifts.
-    fn step(&mut self, s: &Sweep<'_>, site: Site, call: ExprId, role: Role) -> Outcome {
-        let operands = s.body.operands_of(call);
+    fn step(&mut self, s: &Site<'_>, slot: Slot, call: ExprId, role: Role) -> Verdict {
+        let operands = s.editor.body.operands_of(call);
         let found = operands.iter().take(2).enumerate().find_map(|(i, o)| Some((i, *o, *self.by_result.get(o)?)));
-        let Some((position, result, index)) = found else { return Outcome::Keep };
+        let Some((position, result, index)) = found else { return Verdict::Keep };
         let shape = self.weighted[index as usize].shape;
-        if s.body.ty(call) != s.body.ty(result) {
-            return Outcome::Keep;
+        if s.editor.body.ty(call) != s.editor.body.ty(result) {
+            return Verdict::Keep;
         }
-        let Some((affine, constants)) = affine(s.cx, s.body, (call, role), position, (&shape, result)) else {
-            return Outcome::Keep;
+        let Some((affine, constants)) = affine(s.editor.cx, s.editor.body, (call, role), position, (&shape, result))
+        else {
+            return Verdict::Keep;
         };
         let freed = constants.iter().map(|&c| self.freed_bytes(s, c)).sum();
         match self.absorb(s, index as usize, &affine, freed) {
             Ok(()) => {
-                let uses = site.var.map_or(0, |v| self.links[v.expr()]);
+                let uses = slot.var.map_or(0, |v| self.links[v.expr()]);
                 if uses != 1 {
                     self.by_result.remove(&result);
                 }
-                Outcome::Replace(result)
+                Verdict::Var(result)
             }
             Err(why) => {
-                self.remark(s, (site, call), result, why);
-                Outcome::Keep
+                self.remark(s, (slot, call), result, why);
+                Verdict::Keep
             }
         }
     }
 
     /// The bytes of a constant that goes, unless it is mentioned elsewhere in the function.
-    fn freed_bytes(&self, s: &Sweep<'_>, constant: ExprId) -> usize {
-        match s.body.as_literal(constant) {
-            Some(literal) if self.links[constant] <= 1 => s.cx.literals.get(literal).stored_bytes(),
+    fn freed_bytes(&self, s: &Site<'_>, constant: ExprId) -> usize {
+        match s.editor.body.as_literal(constant) {
+            Some(literal) if self.links[constant] <= 1 => s.editor.cx.literals.get(literal).stored_bytes(),
             _ => 0,
         }
     }
 
-    fn absorb(&mut self, s: &Sweep<'_>, index: usize, step: &Affine, freed: usize) -> Result<(), Stays> {
+    fn absorb(&mut self, s: &Site<'_>, index: usize, step: &Affine, freed: usize) -> Result<(), Stays> {
         let first = &self.weighted[index];
         let shape = first.shape;
-        let weight = s.body.as_literal(shape.weight).ok_or(Stays::OutOfRange)?;
-        let weight = s.cx.literals.get(weight);
+        let weight = s.editor.body.as_literal(shape.weight).ok_or(Stays::OutOfRange)?;
+        let weight = s.editor.cx.literals.get(weight);
         let (largest, smallest) = range(weight.dtype()).ok_or(Stays::OutOfRange)?;
         let scale = first.scale.zip(&step.scale, |a, b| a * b);
         let bias = first.bias.zip(&step.scale, |a, b| a * b).zip(&step.shift, |a, b| a + b);
@@ -312,8 +312,9 @@ impl Pass {
             return Err(Stays::TooLarge(growth));
         }
         let written = |is_new: bool, numbers: &PerChannel, old: Option<ExprId>, count: usize| {
-            let was_splat =
-                old.is_none_or(|old| s.body.as_literal(old).is_some_and(|l| s.cx.literals.get(l).as_splat().is_some()));
+            let was_splat = old.is_none_or(|old| {
+                s.editor.body.as_literal(old).is_some_and(|l| s.editor.cx.literals.get(l).as_splat().is_some())
+            });
             if is_new && was_splat && !numbers.is_same() { count as u64 } else { 0 }
         };
         let work = written(is_scaled, &scale, Some(shape.weight), weight.element_count()).saturating_add(written(
@@ -339,10 +340,11 @@ impl Pass {
     }
 
     #[cold]
-    fn remark(&mut self, s: &Sweep<'_>, (site, call): (Site, ExprId), result: ExprId, why: Stays) {
-        let Expr::CallOp { op, .. } = s.body.expr(call) else { return };
-        let name = &s.cx.ops.get(op).name;
-        let into = s.body.as_var(result).and_then(|v| s.body.var_name(v)).map(|n| s.cx.names.get(n));
+    fn remark(&mut self, s: &Site<'_>, (slot, call): (Slot, ExprId), result: ExprId, why: Stays) {
+        let Expr::CallOp { op, .. } = s.editor.body.expr(call) else { return };
+        let name = &s.editor.cx.ops.get(op).name;
+        let into =
+            s.editor.body.as_var(result).and_then(|v| s.editor.body.var_name(v)).map(|n| s.editor.cx.names.get(n));
         let into = into.map_or_else(|| "the weight before it".to_string(), |n| format!("the weight of `%{n}`"));
         let (message, help) = match why {
             Stays::NoBias => return,
@@ -365,24 +367,28 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.cx, s.body, site.at);
-        remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
+        remark.binding = binding_name(s.editor.cx, s.editor.body, slot.at);
+        remark.span = s.editor.body.span(slot.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
     }
 }
 
-impl Rewrite for Pass {
+impl Mutator for Pass {
+    type Error = Failure;
+    const NODES: bool = false;
+    const REFUSED: Refused = Refused::CastBack;
+
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
-        let Expr::CallOp { op, .. } = s.body.expr(value) else { return Ok(Outcome::Keep) };
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        let Expr::CallOp { op, .. } = s.editor.body.expr(value) else { return Ok(Verdict::Keep) };
         Ok(match self.roles.of(op) {
-            Role::Nothing => Outcome::Keep,
+            Role::Nothing => Verdict::Keep,
             role @ (Role::Convolution | Role::Gemm | Role::Matmul) => {
-                self.note(s, site, value, role);
-                Outcome::Keep
+                self.note(s, slot, value, role);
+                Verdict::Keep
             }
-            role => self.step(s, site, value, role),
+            role => self.step(s, slot, value, role),
         })
     }
 }

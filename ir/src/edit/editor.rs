@@ -187,6 +187,28 @@ impl<'a> Editor<'a> {
         self.body.push(Expr::Let { var, value, body: rest, flags }, ty, None)
     }
 
+    /// Makes a node like a call, tuple or projection, with other operands, and with its type and
+    /// metadata.
+    ///
+    /// Cost: one loop.
+    ///
+    /// # Panics
+    /// If a projection is not given one operand.
+    pub fn with_operands(&mut self, of: ExprId, operands: &[ExprId]) -> ExprId {
+        let expr = match self.body.expr(of) {
+            Expr::CallOp { op, attrs, .. } => Expr::CallOp { op, operands: self.body.push_operands(operands), attrs },
+            Expr::Call { attrs, .. } => Expr::Call { operands: self.body.push_operands(operands), attrs },
+            Expr::Tuple(_) => Expr::Tuple(self.body.push_operands(operands)),
+            Expr::Proj { index, .. } => Expr::Proj { tuple: operands[0], index },
+            other => other,
+        };
+        let node = self.body.push(expr, self.body.ty(of), self.body.span(of));
+        if let Some(meta) = self.body.meta(of) {
+            self.body.set_meta(node, Some(meta));
+        }
+        node
+    }
+
     fn push(&mut self, expr: Expr) -> Result<ExprId, TypeError> {
         let error = self.cx.types.error();
         let id = self.body.push(expr, error, None);

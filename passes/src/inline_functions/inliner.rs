@@ -1,32 +1,27 @@
 //! Puts blocks of functions in the places of what names these, in one function.
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step, SymbolId,
-    Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
+    SymbolId, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
-use anfora_visit::Copier;
+use anfora_visit::{Copier, Mutator, Refused, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::callee::{Callee, projected_calls};
-use crate::support::definitions::Definitions;
 use crate::support::failure::{Failure, not_a_normal_form};
-use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
 use crate::support::symbols::Substitution;
 
 /// The work on one function.
 pub(super) struct Inliner<'a> {
     callees: &'a FxHashMap<GlobalId, Callee>,
     make_closure: Option<OpId>,
-    match_cast: Option<OpId>,
     /// The variables that are bound to calls and only projected.
     projected: IdSet<ExprId>,
     /// The Lets whose values came out of functions.
     inlined: IdSet<ExprId>,
-    /// The tuples whose bindings went.
-    tuples: Definitions,
-    /// The lambda that the walk is about to enter.
-    entering: Option<LambdaId>,
+    /// The variables of tuples whose bindings went.
+    gone: IdSet<ExprId>,
     /// The lambdas that the walk is in.
     lambdas: Vec<LambdaId>,
     /// Symbols that are bound in lambdas from now on.
@@ -52,11 +47,9 @@ impl<'a> Inliner<'a> {
         Inliner {
             callees,
             make_closure: cx.ops.find("make_closure"),
-            match_cast: cx.ops.find("match_cast"),
             projected,
             inlined: IdSet::with_capacity(0),
-            tuples: Definitions::new(body),
-            entering: None,
+            gone: IdSet::with_capacity(0),
             lambdas: Vec::new(),
             new_symbols: FxHashMap::default(),
             uses: 0,
@@ -75,12 +68,12 @@ impl<'a> Inliner<'a> {
 
     /// What stands for an operand here, where that is to be inlined. A function that came here as an argument of another was not
     /// counted where it stands now.
-    fn resolve(&mut self, s: &mut Sweep<'_>, operand: ExprId) -> ExprId {
-        let Some(atom) = s.resolve(operand) else { return operand };
+    fn resolve(&mut self, s: &mut Site<'_>, operand: ExprId) -> ExprId {
+        let atom = s.resolve(operand);
         if atom == operand {
             return operand;
         }
-        if let Some(callee) = self.callee(s.body, atom)
+        if let Some(callee) = self.callee(s.editor.body, atom)
             && let Some(left) = &mut self.left
         {
             match left.checked_sub(callee.full_size()) {
@@ -95,108 +88,102 @@ impl<'a> Inliner<'a> {
     }
 
     /// The block of the function that is called; `None` if the call stays.
-    fn call(&mut self, s: &mut Sweep<'_>, site: Site, operands: &[ExprId]) -> Result<Option<ExprId>, Failure> {
+    fn call(&mut self, s: &mut Site<'_>, slot: Slot, operands: &[ExprId]) -> Result<Option<ExprId>, Failure> {
         let Some((&function, arguments)) = operands.split_first() else { return Ok(None) };
-        let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
-        let in_region = matches!(s.body.expr(site.at), Expr::Let { flags, .. } if flags.is_dataflow());
+        let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
+        let in_region = matches!(s.editor.body.expr(slot.at), Expr::Let { flags, .. } if flags.is_dataflow());
         if callee.params.len() != arguments.len() || in_region && !callee.is_straight {
             return Ok(None);
         }
-        let Some(copy) = self.copy(s, site, callee, arguments)? else { return Ok(None) };
+        let Some(copy) = self.copy(s, slot, callee, arguments)? else { return Ok(None) };
         if let Some(&lambda) = self.lambdas.last()
             && !(copy.bound.is_empty() && copy.cast.is_empty())
         {
             self.new_symbols.entry(lambda).or_default().extend(copy.bound.iter().chain(&copy.cast));
         }
-        self.inlined.insert(site.at);
+        self.inlined.insert(slot.at);
         Ok(Some(copy.with_casts(s, copy.block)))
     }
 
     /// The lambda that a function is once its last parameters are these arguments, after the casts of these; `None` if it stays.
     fn lambda(
         &mut self,
-        s: &mut Sweep<'_>,
-        site: Site,
+        s: &mut Site<'_>,
+        slot: Slot,
         function: ExprId,
         captures: &[ExprId],
     ) -> Result<Option<(Copy, ExprId)>, Failure> {
-        let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
+        let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
         if callee.params.len() < captures.len() {
             return Ok(None);
         }
-        let Some(mut copy) = self.copy(s, site, callee, captures)? else { return Ok(None) };
+        let Some(mut copy) = self.copy(s, slot, callee, captures)? else { return Ok(None) };
         if let Some(&lambda) = self.lambdas.last()
             && !copy.cast.is_empty()
         {
             self.new_symbols.entry(lambda).or_default().extend(&copy.cast);
         }
-        let attrs = copy.substitution.attrs(s.cx, callee.attrs);
-        let found = s.body.type_of(copy.block);
-        let ret = callee.ret.map(|ty| copy.substitution.ty(s.cx, ty)).filter(|&ty| ty != found);
-        let lambda = s.body.push_lambda(&copy.params, ret, attrs);
+        let attrs = copy.substitution.attrs(s.editor.cx, callee.attrs);
+        let found = s.editor.body.type_of(copy.block);
+        let ret = callee.ret.map(|ty| copy.substitution.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
+        let lambda = s.editor.body.push_lambda(&copy.params, ret, attrs);
         if !copy.bound.is_empty() {
-            s.body.set_lambda_symbols(lambda, copy.bound.clone());
+            s.editor.body.set_lambda_symbols(lambda, copy.bound.clone());
         }
-        let node = s.editor().lambda(lambda, copy.block);
+        let node = s.editor.lambda(lambda, copy.block);
         Ok(Some((copy, node)))
     }
 
     /// A lambda as a block to be evaluated in the place of a value.
     fn closure(
         &mut self,
-        s: &mut Sweep<'_>,
-        site: Site,
+        s: &mut Site<'_>,
+        slot: Slot,
         function: ExprId,
         captures: &[ExprId],
     ) -> Result<Option<ExprId>, Failure> {
-        let Some((copy, node)) = self.lambda(s, site, function, captures)? else { return Ok(None) };
-        if let Some(var) = site.var
-            && let Some(callee) = self.callee(s.body, function)
-            && callee.meta != s.cx.attrs.empty()
-            && s.body.meta(var.expr()).is_none()
+        let Some((copy, node)) = self.lambda(s, slot, function, captures)? else { return Ok(None) };
+        if let Some(var) = slot.var
+            && let Some(callee) = self.callee(s.editor.body, function)
+            && callee.meta != s.editor.cx.attrs.empty()
+            && s.editor.body.meta(var.expr()).is_none()
         {
-            s.body.set_meta(var.expr(), Some(callee.meta));
+            s.editor.body.set_meta(var.expr(), Some(callee.meta));
         }
         Ok(Some(copy.with_casts(s, node)))
     }
 
     /// A block that binds a lambda for each operand that names a function, and ends in the node with these for operands.
-    fn operands(
-        &mut self,
-        s: &mut Sweep<'_>,
-        site: Site,
-        node: ExprId,
-        from: usize,
-    ) -> Result<Option<ExprId>, Failure> {
-        let Some(list) = s.body.expr(node).operand_list() else { return Ok(None) };
+    fn operands(&mut self, s: &mut Site<'_>, slot: Slot, node: ExprId, from: usize) -> Result<Option<ExprId>, Failure> {
+        let Some(list) = s.editor.body.expr(node).operand_list() else { return Ok(None) };
+        let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(list));
         let mut bindings: SmallVec<[(VarId, ExprId); 2]> = SmallVec::new();
         let mut bound: FxHashMap<ExprId, VarId> = FxHashMap::default();
-        for i in from..list.len() {
-            let operand = s.body.operand(list, i);
-            let operand = self.resolve(s, operand);
-            if self.callee(s.body, operand).is_none() {
+        for place in &mut operands[from..] {
+            let operand = self.resolve(s, *place);
+            if self.callee(s.editor.body, operand).is_none() {
                 continue;
             }
             let var = match bound.get(&operand) {
                 Some(&var) => var,
                 None => {
-                    let Some((_, lambda)) = self.lambda(s, site, operand, &[])? else { continue };
-                    let ty = s.body.ty(lambda);
-                    let var = s.editor().var(None, VarFlags::PLAIN, ty);
+                    let Some((_, lambda)) = self.lambda(s, slot, operand, &[])? else { continue };
+                    let ty = s.editor.body.ty(lambda);
+                    let var = s.editor.var(None, VarFlags::PLAIN, ty);
                     bindings.push((var, lambda));
                     bound.insert(operand, var);
                     self.uses += 1;
                     var
                 }
             };
-            s.body.set_operand(list, i, var.expr());
+            *place = var.expr();
         }
         if bindings.is_empty() {
             return Ok(None);
         }
-        let mut block = node;
+        let mut block = s.editor.with_operands(node, &operands);
         for (var, lambda) in bindings.into_iter().rev() {
-            block = s.editor().let_(var, lambda, block, LetFlags::PLAIN);
+            block = s.editor.let_(var, lambda, block, LetFlags::PLAIN);
         }
         Ok(Some(block))
     }
@@ -207,20 +194,23 @@ impl<'a> Inliner<'a> {
     /// had no type then.
     fn copy(
         &mut self,
-        s: &mut Sweep<'_>,
-        site: Site,
+        s: &mut Site<'_>,
+        slot: Slot,
         callee: &Callee,
         arguments: &[ExprId],
     ) -> Result<Option<Copy>, Failure> {
         let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
         for &argument in arguments {
-            let Some(atom) = s.resolve(argument) else { return Err(not_a_normal_form(s.cx, s.body, site.at)) };
+            let atom = s.resolve(argument);
+            if !s.editor.body.expr(atom).is_atom() {
+                return Err(not_a_normal_form(s.editor.cx, s.editor.body, slot.at));
+            }
             resolved.push(atom);
         }
         let left = callee.params.len() - arguments.len();
         let mut copier = if callee.is_symbolic() { Copier::between_functions() } else { Copier::new() };
         let mut copy = Copy {
-            block: s.body.root(),
+            block: s.editor.body.root(),
             params: SmallVec::new(),
             casts: SmallVec::new(),
             bound: Vec::new(),
@@ -238,9 +228,9 @@ impl<'a> Inliner<'a> {
         let mut is_other = callee.is_symbolic();
         for (i, &param) in callee.params.iter().enumerate() {
             let ty = callee.body.ty(param.expr());
-            let names_cast = copy.names_cast(s.cx, ty);
-            let ty = copy.substitution.ty(s.cx, ty);
-            let var = s.editor().var(callee.body.var_name(param), VarFlags::PLAIN, ty);
+            let names_cast = copy.names_cast(s.editor.cx, ty);
+            let ty = copy.substitution.ty(s.editor.cx, ty);
+            let var = s.editor.var(callee.body.var_name(param), VarFlags::PLAIN, ty);
             copier.replace_var(param, var.expr());
             if i < left {
                 copy.params.push(var);
@@ -248,33 +238,27 @@ impl<'a> Inliner<'a> {
             }
             let atom = resolved[i - left];
             if names_cast {
-                let Some(cast) = self.cast(s, atom, ty) else { return Ok(None) };
+                let Ok(cast) = s.match_cast(atom, ty) else { return Ok(None) };
                 copy.casts.push((var, cast));
                 continue;
             }
-            if s.body.ty(atom) != ty {
+            if s.editor.body.ty(atom) != ty {
                 is_other = true;
-                let ty = s.body.ty(atom);
-                s.body.set_type(var.expr(), ty);
+                let ty = s.editor.body.ty(atom);
+                s.editor.body.set_type(var.expr(), ty);
             }
-            s.set_current(var.expr(), atom);
+            s.replace_var(var, atom)?;
         }
-        copy.block = copier.copy(&mut s.editor(), Some(&callee.body), callee.body.root());
+        copy.block = copier.copy(&mut s.editor, Some(&callee.body), callee.body.root());
         for &var in &callee.projected {
             if let Some(copied) = copier.copied(var.expr()) {
                 self.projected.insert(copied);
             }
         }
-        if is_other && infer_again(s.cx, s.body, copy.block).is_err() {
+        if is_other && infer_again(s.editor.cx, s.editor.body, copy.block).is_err() {
             return Ok(None);
         }
         Ok(Some(copy))
-    }
-
-    fn cast(&self, s: &mut Sweep<'_>, atom: ExprId, to: TypeId) -> Option<ExprId> {
-        let to = s.cx.attr(Attr::Type(to));
-        let attrs = s.cx.named_attrs(&[("to", to)]);
-        s.editor().call_op(self.match_cast?, &[atom], attrs).ok()
     }
 }
 
@@ -295,14 +279,14 @@ struct Copy {
 
 impl Copy {
     /// Finds what the symbols of a function stand for.
-    fn bind_symbols(&mut self, s: &mut Sweep<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
+    fn bind_symbols(&mut self, s: &mut Site<'_>, callee: &Callee, left: usize, arguments: &[ExprId]) {
         let mut found: FxHashMap<SymbolId, DimId> = FxHashMap::default();
         let mut own: FxHashSet<SymbolId> = FxHashSet::default();
         for (i, &param) in callee.params.iter().enumerate() {
             let ty = callee.body.ty(param.expr());
             match i.checked_sub(left) {
-                Some(i) => extents(s.cx, ty, s.body.ty(arguments[i]), &mut found),
-                None => s.cx.types.for_each_binding_symbol(ty, |symbol| {
+                Some(i) => extents(s.editor.cx, ty, s.editor.body.ty(arguments[i]), &mut found),
+                None => s.editor.cx.types.for_each_binding_symbol(ty, |symbol| {
                     own.insert(symbol);
                 }),
             }
@@ -311,7 +295,7 @@ impl Copy {
             if let Some(&dim) = found.get(&symbol) {
                 self.substitution.set(symbol, dim);
             } else {
-                let fresh = self.rename(s.cx, symbol);
+                let fresh = self.rename(s.editor.cx, symbol);
                 match own.contains(&symbol) {
                     true => self.bound.push(fresh),
                     false => self.cast.push(fresh),
@@ -319,7 +303,7 @@ impl Copy {
             }
         }
         for &symbol in &callee.inner_symbols {
-            let fresh = self.rename(s.cx, symbol);
+            let fresh = self.rename(s.editor.cx, symbol);
             self.bound.push(fresh);
         }
     }
@@ -344,9 +328,9 @@ impl Copy {
     }
 
     /// The casts, and then the value or block.
-    fn with_casts(&self, s: &mut Sweep<'_>, mut block: ExprId) -> ExprId {
+    fn with_casts(&self, s: &mut Site<'_>, mut block: ExprId) -> ExprId {
         for &(var, cast) in self.casts.iter().rev() {
-            block = s.editor().let_(var, cast, block, LetFlags::PLAIN);
+            block = s.editor.let_(var, cast, block, LetFlags::PLAIN);
         }
         block
     }
@@ -414,98 +398,99 @@ fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), T
     Ok(())
 }
 
-impl Rewrite for Inliner<'_> {
-    fn expand(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Option<ExprId>, Failure> {
-        let block = match s.body.expr(value) {
-            Expr::Lambda { lambda, .. } => {
-                self.entering = Some(lambda);
-                None
-            }
+impl Mutator for Inliner<'_> {
+    type Error = Failure;
+    const NODES: bool = false;
+    const VALUES: bool = true;
+    const REFUSED: Refused = Refused::CastBack;
+
+    fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, Failure> {
+        let block = match s.editor.body.expr(value) {
             Expr::Global(_) | Expr::Var { .. } => {
                 let atom = self.resolve(s, value);
-                self.closure(s, site, atom, &[])?
+                self.closure(s, slot, atom, &[])?
             }
             Expr::Call { operands, .. } => {
-                let mut all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.body.operands(operands));
+                let mut all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
                 if let Some(function) = all.first_mut() {
                     *function = self.resolve(s, *function);
                 }
-                match self.call(s, site, &all)? {
+                match self.call(s, slot, &all)? {
                     Some(block) => Some(block),
-                    None => return self.operands(s, site, value, 1),
+                    None => return self.operands(s, slot, value, 1),
                 }
             }
             Expr::CallOp { op, operands, .. } => {
                 if Some(op) != self.make_closure {
-                    return self.operands(s, site, value, 0);
+                    return self.operands(s, slot, value, 0);
                 }
-                let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.body.operands(operands));
+                let all: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(operands));
                 let closure = match all.split_first() {
                     Some((&function, captures)) => {
                         let function = self.resolve(s, function);
-                        self.closure(s, site, function, captures)?
+                        self.closure(s, slot, function, captures)?
                     }
                     None => None,
                 };
                 match closure {
                     Some(block) => Some(block),
-                    None => return self.operands(s, site, value, 1),
+                    None => return self.operands(s, slot, value, 1),
                 }
             }
-            Expr::Tuple(_) => return self.operands(s, site, value, 0),
+            Expr::Tuple(_) => return self.operands(s, slot, value, 0),
             _ => None,
         };
         self.uses += usize::from(block.is_some());
         Ok(block)
     }
 
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
-        match s.body.expr(value) {
-            Expr::Proj { tuple, index } => Ok(match self.tuples.field(s, tuple, index) {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        match s.editor.body.expr(value) {
+            Expr::Proj { tuple, index } if self.gone.contains(tuple) => Ok(match s.field(tuple, index) {
                 Some(field) => {
-                    if let Some(var) = site.var {
+                    if let Some(var) = slot.var {
                         pass_on_meta(s, var, field);
                     }
-                    Outcome::Replace(field)
+                    Verdict::Var(field)
                 }
-                None => Outcome::Keep,
+                None => Verdict::Keep,
             }),
             Expr::Lambda { lambda, .. } => {
                 if let Some(new) = self.new_symbols.remove(&lambda) {
-                    self.bind_in_lambda(s, site, value, lambda, new)?;
+                    self.bind_in_lambda(s, slot, value, lambda, new)?;
                 }
-                Ok(Outcome::Keep)
+                Ok(Verdict::Keep)
             }
-            expr if self.inlined.contains(site.at) => {
-                let Some(var) = site.var else { return Ok(Outcome::Keep) };
+            expr if self.inlined.contains(slot.at) => {
+                let Some(var) = slot.var else { return Ok(Verdict::Keep) };
                 if expr.is_atom() {
                     pass_on_meta(s, var, value);
-                    return Ok(Outcome::Replace(value));
+                    return Ok(Verdict::Var(value));
                 }
                 if matches!(expr, Expr::Tuple(_)) && self.projected.contains(var.expr()) {
-                    self.tuples.set(var, value);
-                    return Ok(Outcome::Drop);
+                    self.gone.insert(var.expr());
+                    return Ok(Verdict::Drop);
                 }
-                Ok(Outcome::Keep)
+                Ok(Verdict::Keep)
             }
-            _ => Ok(Outcome::Keep),
+            _ => Ok(Verdict::Keep),
         }
     }
 
-    fn enter(&mut self, _: &Sweep<'_>, scope: Scope) {
-        if scope == Scope::Lambda
-            && let Some(lambda) = self.entering.take()
+    fn enter(&mut self, s: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+        if let Scope::Block(BlockKind::Lambda(id)) = scope
+            && let Expr::Lambda { lambda, .. } = s.editor.body.expr(id)
         {
             self.lambdas.push(lambda);
         }
-        self.tuples.enter(scope);
+        Ok(())
     }
 
-    fn exit(&mut self, _: &Sweep<'_>, scope: Scope) {
-        if scope == Scope::Lambda {
+    fn exit(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+        if let Scope::Block(BlockKind::Lambda(_)) = scope {
             self.lambdas.pop();
         }
-        self.tuples.exit(scope);
+        Ok(())
     }
 }
 
@@ -513,39 +498,39 @@ impl Inliner<'_> {
     /// Symbols that are bound in the block of a lambda are its own.
     fn bind_in_lambda(
         &mut self,
-        s: &mut Sweep<'_>,
-        site: Site,
+        s: &mut Site<'_>,
+        slot: Slot,
         value: ExprId,
         lambda: LambdaId,
         new: Vec<SymbolId>,
     ) -> Result<(), Failure> {
-        let mut symbols = s.body.lambda_symbols(lambda).to_vec();
+        let mut symbols = s.editor.body.lambda_symbols(lambda).to_vec();
         symbols.extend(new);
-        s.body.set_lambda_symbols(lambda, symbols);
-        let before = s.body.ty(value);
-        let changed = s.editor().refresh_type(value).map_err(|error| Failure::Type { error, binding: None })?;
+        s.editor.body.set_lambda_symbols(lambda, symbols);
+        let before = s.editor.body.ty(value);
+        let changed = s.editor.refresh_type(value).map_err(|error| Failure::Type { error, binding: None })?;
         if changed
-            && let Some(var) = site.var
-            && s.body.ty(var.expr()) == before
+            && let Some(var) = slot.var
+            && s.editor.body.ty(var.expr()) == before
         {
-            let ty = s.body.ty(value);
-            s.body.set_type(var.expr(), ty);
+            let ty = s.editor.body.ty(value);
+            s.editor.body.set_type(var.expr(), ty);
         }
         Ok(())
     }
 }
 
 /// The variable that takes the place of another takes what tools carry along with that, and its name if it has none.
-fn pass_on_meta(s: &mut Sweep<'_>, gone: VarId, by: ExprId) {
-    let Some(var) = s.body.as_var(by) else { return };
-    if let Some(meta) = s.body.meta(gone.expr())
-        && s.body.meta(by).is_none()
+fn pass_on_meta(s: &mut Site<'_>, gone: VarId, by: ExprId) {
+    let Some(var) = s.editor.body.as_var(by) else { return };
+    if let Some(meta) = s.editor.body.meta(gone.expr())
+        && s.editor.body.meta(by).is_none()
     {
-        s.body.set_meta(by, Some(meta));
+        s.editor.body.set_meta(by, Some(meta));
     }
-    if let Expr::Var { name: None, flags } = s.body.expr(by)
-        && let Some(name) = s.body.var_name(gone)
+    if let Expr::Var { name: None, flags } = s.editor.body.expr(by)
+        && let Some(name) = s.editor.body.var_name(gone)
     {
-        s.body.set_expr(var.expr(), Expr::Var { name: Some(name), flags });
+        s.editor.body.set_expr(var.expr(), Expr::Var { name: Some(name), flags });
     }
 }

@@ -42,13 +42,12 @@ use anfora_ir::{
     did_you_mean,
 };
 use anfora_manager::{ConfigDef, PassError, register_pass};
-use anfora_visit::CallGraph;
+use anfora_visit::{CallGraph, mutate_function};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::callee::Callee;
 use self::inliner::Inliner;
 use crate::support::failure::Failure;
-use crate::support::sweep::sweep;
 
 register_pass! {
     /// Puts the blocks of private functions that are not recursive in the places of their calls
@@ -230,7 +229,7 @@ fn inline_into(
     let name = module.name(key).to_string();
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
     let mut inliner = Inliner::new(cx, &function.body, callees, *left);
-    sweep(cx, function, &mut inliner).map_err(|failure| (Some(name), failure))?;
+    mutate_function(cx, function, &mut inliner).map_err(|failure| (Some(name), failure))?;
     *left = inliner.left;
     *is_limited |= inliner.is_limited;
     Ok(inliner.uses)

@@ -1,7 +1,6 @@
 //! Parts that several passes share: the forward sweep with its definitions, effects, regions, symbols,
 //! sources of literals, and failures.
 
-pub(crate) mod definitions;
 pub(crate) mod effects;
 pub(crate) mod failure;
 pub(crate) mod fold_budget;
@@ -11,5 +10,4 @@ pub(crate) mod npy;
 pub(crate) mod primitive;
 pub(crate) mod regions;
 pub(crate) mod specialize;
-pub(crate) mod sweep;
 pub(crate) mod symbols;

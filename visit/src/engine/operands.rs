@@ -64,15 +64,7 @@ fn rewrite_from<M: Mutator>(
     }
     let mut post = id;
     if differs && M::EDITS != Edits::InPlace {
-        let operands = s.editor.body.push_operands(&copied);
-        post = s.copy_node(
-            id,
-            match s.editor.body.expr(id) {
-                Expr::CallOp { op, attrs, .. } => Expr::CallOp { op, operands, attrs },
-                Expr::Call { attrs, .. } => Expr::Call { operands, attrs },
-                _ => Expr::Tuple(operands),
-            },
-        );
+        post = s.editor.with_operands(id, &copied);
     }
     if !changed.is_empty() {
         types::refresh(s, m, post, &changed)?;
@@ -95,11 +87,10 @@ pub(super) fn rewrite_proj<M: Mutator>(
     }
     let mut post = id;
     if new != tuple {
-        let expr = Expr::Proj { tuple: new, index };
         if M::EDITS == Edits::InPlace {
-            s.editor.body.set_expr(id, expr);
+            s.editor.body.set_expr(id, Expr::Proj { tuple: new, index });
         } else {
-            post = s.copy_node(id, expr);
+            post = s.editor.with_operands(id, &[new]);
         }
     }
     if s.matters(tuple, new) {
@@ -137,15 +128,5 @@ impl Site<'_> {
             return true;
         }
         !self.retyped.is_empty() && (self.retyped.contains_key(&old) || self.retyped.contains_key(&new))
-    }
-
-    /// Makes a node that takes the place of one that stays as it was.
-    fn copy_node(&mut self, of: ExprId, expr: Expr) -> ExprId {
-        let body = &mut *self.editor.body;
-        let copy = body.push(expr, body.ty(of), body.span(of));
-        if let Some(meta) = body.meta(of) {
-            body.set_meta(copy, Some(meta));
-        }
-        copy
     }
 }
