@@ -81,7 +81,7 @@ pub mod prelude {
     };
     pub use anfora_passes::{CheckedContext, CheckedContextBuilder, install_default_registry};
     pub use anfora_visit::{
-        Binding, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Verdict, Visit, Visitor, chain,
-        expand_a_normal_form, mutate, post_order_rewrite, walk,
+        Binding, Edits, LetList, Link, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
+        Visitor, chain, expand_a_normal_form, mutate, mutate_function, post_order_rewrite, walk,
     };
 }

@@ -279,6 +279,9 @@ impl Mutator for Pass<'_> {
 
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+        if slot.var.is_none() && s.editor.body.expr(value).is_atom() {
+            return Ok(Verdict::Keep);
+        }
         let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
         let Pass { order, flags, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {

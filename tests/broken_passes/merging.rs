@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anfora::ir::{Attr, BlockKind, Dim, Editor, Expr, ExprId, Literal, OpPurity, VarId};
+use anfora::ir::{Attr, Dim, Editor, Expr, ExprId, Literal, OpPurity, VarId};
 use anfora::manager::{FunctionPass, Pass, PassError};
-use anfora::visit::{Binding, Edits, Mutator, RewriteError, Scope, Site, Slot, Verdict, mutate};
+use anfora::visit::{Edits, Mutator, RewriteError, Scope, Site, Slot, Verdict, mutate};
 
 use super::Broken;
 use crate::random_programs::checking::Why;

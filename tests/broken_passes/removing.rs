@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Expr, ExprId, Function, GlobalId, Module, Visibility};
 use anfora::manager::{FunctionPass, ModulePass, Pass, PassError};
-use anfora::visit::{Binding, Mutator, RewriteError, Site, Slot, Verdict, mutate, pre_order, use_counts};
+use anfora::visit::{Mutator, RewriteError, Site, Slot, Verdict, mutate, pre_order, use_counts};
 
 use super::{Broken, is_call_of};
 use crate::random_programs::checking::Why;

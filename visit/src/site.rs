@@ -186,7 +186,7 @@ impl<'e> Site<'e> {
     /// [`Site::bind`]. Outside a dataflow region the variable becomes plain.
     pub fn push(&mut self, var: VarId, value: ExprId) {
         if self.block.in_region() {
-            self.regions_mut().bind(var);
+            self.bind_in_region(var);
         }
         self.let_out(value);
         self.note_made();
@@ -404,8 +404,23 @@ impl<'e> Site<'e> {
 
     // ---- Regions ----
 
-    pub(crate) fn regions_mut(&mut self) -> &mut Regions {
-        self.regions.get_or_insert_default()
+    pub(crate) fn begin_region(&mut self) {
+        let room = if self.is_whole { self.editor.body.len() } else { 0 };
+        self.regions.get_or_insert_with(|| Box::new(Regions::with_room(room))).begin();
+    }
+
+    pub(crate) fn end_region(&mut self) {
+        if let Some(regions) = &mut self.regions {
+            regions.end();
+        }
+    }
+
+    /// Notes that a variable is bound in the innermost region.
+    #[inline(always)]
+    pub(crate) fn bind_in_region(&mut self, var: VarId) {
+        if let Some(regions) = &mut self.regions {
+            regions.bind(var);
+        }
     }
 
     /// Makes variables of ended dataflow regions, which an expression that comes to stand here uses,

@@ -95,7 +95,7 @@ impl Site<'_> {
             self.hang(at);
             self.block.gap = false;
         }
-        if self.block.in_region() {
+        if self.block.in_region() && (flags != LetFlags::DATAFLOW || self.block.region == Place::AtStart) {
             self.set_flags_in_region(at, flags);
         }
         self.block.last = Some(at);
@@ -123,7 +123,7 @@ impl Site<'_> {
         self.block.gap = false;
         if self.block.in_region() {
             self.set_flags_in_region(id, LetFlags::PLAIN);
-            self.regions_mut().bind(var);
+            self.bind_in_region(var);
         } else {
             set_var_flags(self.editor.body, var, VarFlags::PLAIN);
         }
@@ -155,7 +155,7 @@ impl Site<'_> {
             if self.block.in_region() {
                 self.set_flags_in_region(b.id, b.flags);
                 set_var_flags(self.editor.body, b.var, VarFlags::DATAFLOW);
-                self.regions_mut().bind(b.var);
+                self.bind_in_region(b.var);
             }
             self.block.last = Some(b.id);
             at = b.rest;

@@ -101,11 +101,11 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
         let at = s.block.at;
         let (value, var) = match s.editor.body.expr(at) {
             Expr::Let { var, value, flags, .. } => {
-                if flags.is_dataflow() || s.block.in_region() {
+                if flags.is_dataflow() != s.block.in_region() || flags.starts_region() {
                     cross_border(s, m, at, flags)?;
-                    if flags.is_dataflow() {
-                        s.regions_mut().bind(var);
-                    }
+                }
+                if flags.is_dataflow() {
+                    s.bind_in_region(var);
                 }
                 if s.has_expanded && s.current_of(var.expr()).is_some() {
                     return Err(spliced_twice(&s.editor, var).into());
@@ -343,7 +343,7 @@ fn cross_border<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId, flags: LetF
     }
     if flags.is_dataflow() && !s.block.in_region() {
         s.block.begin_region(flags);
-        s.regions_mut().begin();
+        s.begin_region();
         s.begin_scope::<M>();
         ask::<M, _>(s, at, |s| m.enter(s, Scope::Region))?;
     }
@@ -353,7 +353,7 @@ fn cross_border<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId, flags: LetF
 fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(), M::Error> {
     ask::<M, _>(s, at, |s| m.exit(s, Scope::Region))?;
     s.block.end_region();
-    s.regions_mut().end();
+    s.end_region();
     s.end_scope::<M>();
     Ok(())
 }

@@ -117,15 +117,19 @@ fn result_of<M: Mutator>(
 
 impl Site<'_> {
     /// Returns true if the type of a node may be another one after `old` became `new` in it.
-    #[inline]
+    #[inline(always)]
     fn matters(&self, old: ExprId, new: ExprId) -> bool {
-        let body = &*self.editor.body;
-        if new != old
-            && (body.type_of(new) != body.type_of(old)
-                || !matches!(body.expr(new), Expr::Var { .. })
-                || matches!(body.expr(old), Expr::Literal(_) | Expr::None))
-        {
-            return true;
+        if new != old {
+            let body = &*self.editor.body;
+            match (body.expr(old), body.expr(new)) {
+                (Expr::Var { .. }, Expr::Var { .. }) if body.ty(new) == body.ty(old) => {}
+                (Expr::Var { .. }, _) | (_, Expr::Literal(_) | Expr::None | Expr::Op(_) | Expr::Global(_)) => {
+                    return true;
+                }
+                (Expr::Literal(_) | Expr::None, _) => return true,
+                _ if body.type_of(new) != body.type_of(old) => return true,
+                _ => {}
+            }
         }
         !self.retyped.is_empty() && (self.retyped.contains_key(&old) || self.retyped.contains_key(&new))
     }

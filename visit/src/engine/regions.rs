@@ -8,10 +8,11 @@ use smallvec::SmallVec;
 use crate::chain::set_var_flags;
 
 /// The dataflow regions of a walk, and the variables that they bind.
-#[derive(Default)]
 pub(crate) struct Regions {
-    /// The regions around the place, outermost first, by their serial numbers.
+    /// The regions around the place, outermost first, by their serial numbers, from 1.
     open: Vec<u32>,
+    /// The serial number of the innermost one; 0 if none is open.
+    here: u32,
     /// By variable: the serial number of its region; 0 if the walk has not come to its binding.
     home: Vec<u32>,
     /// By serial number: the depth of an open region, from 1; 0 for one that has ended.
@@ -61,10 +62,22 @@ struct Frame {
 }
 
 impl Regions {
+    /// Returns the state outside of regions, with room for so many expressions.
+    pub(crate) fn with_room(room: usize) -> Regions {
+        Regions {
+            open: Vec::new(),
+            here: 0,
+            home: vec![0; room],
+            depth: vec![0],
+            looked_into: FxHashMap::default(),
+            calls: 0,
+        }
+    }
+
     /// A region begins.
     pub(crate) fn begin(&mut self) {
-        self.depth.resize(self.depth.len().max(1), 0);
-        self.open.push(self.depth.len() as u32);
+        self.here = self.depth.len() as u32;
+        self.open.push(self.here);
         self.depth.push(self.open.len() as u32);
     }
 
@@ -73,17 +86,22 @@ impl Regions {
         if let Some(serial) = self.open.pop() {
             self.depth[serial as usize] = 0;
         }
+        self.here = self.open.last().copied().unwrap_or(0);
     }
 
     /// A variable is bound in the innermost region.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bind(&mut self, var: VarId) {
-        let Some(&serial) = self.open.last() else { return };
         let i = var.index();
         if i >= self.home.len() {
-            self.home.resize((i + 1).next_power_of_two(), 0);
+            self.make_room(i);
         }
-        self.home[i] = serial;
+        self.home[i] = self.here;
+    }
+
+    #[cold]
+    fn make_room(&mut self, i: usize) {
+        self.home.resize((i + 1).next_power_of_two(), 0);
     }
 
     /// Returns the depth of the open region that binds a variable; `None` if that has ended, and 0

@@ -4,7 +4,8 @@
 //! [`Refused`]: the walk ends; the operands get back the types that they had; or types may change
 //! to any others, and what must keep its type is converted to it.
 
-use anfora_ir::{Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags};
+use anfora_ir::{Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
+use smallvec::SmallVec;
 
 use crate::chain::tail_link;
 use crate::engine::ask;
@@ -40,23 +41,101 @@ fn restore_types<M: Mutator>(
     node: ExprId,
     old_operands: &[(u32, ExprId)],
 ) -> Result<(), M::Error> {
+    let mut converted: SmallVec<[(ExprId, TypeId, ExprId); 4]> = SmallVec::new();
     for &(i, old) in old_operands {
         let ty = s.type_before(old);
         let place = Link::Operand(node, i);
         let operand = place.target(s.editor.body);
-        let cast = ask::<M, _>(s, operand, |s| m.cast(s, operand, ty))?;
-        let new = if s.is_at_slot() && s.editor.body.expr(operand).is_atom() {
+        if s.editor.body.type_of(operand) == ty {
+            continue;
+        }
+        if let Some(&(.., new)) = converted.iter().find(|&&(of, to, _)| (of, to) == (operand, ty)) {
+            place.set(s.editor.body, new);
+            continue;
+        }
+        let mut bindings = Bindings::new();
+        let mut new = convert(s, m, operand, ty, &mut bindings)?;
+        if s.is_at_slot() && s.editor.body.expr(operand).is_atom() {
+            for (var, value) in bindings {
+                s.push(var, value);
+            }
             let name = s.editor.body.as_var(old).and_then(|v| s.editor.body.var_name(v));
-            let var = s.bind(name, cast);
-            s.bind_itself(var);
-            var
+            new = s.bind(name, new);
         } else {
-            cast
-        };
+            new = block_of(s, bindings, new);
+        }
+        converted.push((operand, ty, new));
         place.set(s.editor.body, new);
     }
     s.editor.refresh_type(node).map_err(RewriteError::Type)?;
     Ok(())
+}
+
+/// Bindings that a conversion needs before its value.
+type Bindings = SmallVec<[(VarId, ExprId); 4]>;
+
+fn block_of(s: &mut Site<'_>, bindings: Bindings, mut block: ExprId) -> ExprId {
+    for (var, value) in bindings.into_iter().rev() {
+        block = s.editor.let_(var, value, block, LetFlags::PLAIN);
+    }
+    block
+}
+
+/// A tuple whose fields are converted one by one.
+struct OpenTuple {
+    tuple: ExprId,
+    to: TypeId,
+    fields: SmallVec<[ExprId; 4]>,
+}
+
+/// Returns a value of the type `to` made from another one. Where types change to any others, a tuple
+/// is taken apart and its fields are converted, however deep they are.
+fn convert<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    value: ExprId,
+    to: TypeId,
+    bindings: &mut Bindings,
+) -> Result<ExprId, M::Error> {
+    let bind = |s: &mut Site<'_>, value: ExprId, bindings: &mut Bindings| {
+        if s.editor.body.expr(value).is_atom() {
+            return value;
+        }
+        let ty = s.editor.body.type_of(value);
+        let var = s.editor.var(None, VarFlags::PLAIN, ty);
+        bindings.push((var, value));
+        var.expr()
+    };
+    let mut open: Vec<OpenTuple> = Vec::new();
+    let (mut value, mut to) = (bind(s, value, bindings), to);
+    loop {
+        let types = &s.editor.cx.types;
+        let from = s.editor.body.ty(value);
+        let arity = |ty| types.as_tuple(ty).map(<[TypeId]>::len);
+        if M::REFUSED == Refused::Retype && from != to && arity(from).is_some() && arity(from) == arity(to) {
+            open.push(OpenTuple { tuple: value, to, fields: SmallVec::new() });
+        } else if from != to {
+            let (of, ty) = (value, to);
+            value = ask::<M, _>(s, of, |s| m.cast(s, of, ty))?;
+        }
+        // `value` is converted, unless a tuple was opened: goes on with the next field.
+        let mut is_done = open.last().is_none_or(|tuple| tuple.tuple != value);
+        loop {
+            let Some(tuple) = open.last_mut() else { return Ok(value) };
+            if is_done {
+                tuple.fields.push(bind(s, value, bindings));
+            }
+            let index = tuple.fields.len();
+            if let Some(&field) = s.editor.cx.types.as_tuple(tuple.to).and_then(|types| types.get(index)) {
+                let proj = s.editor.proj(tuple.tuple, index as u32).map_err(RewriteError::Type)?;
+                (value, to) = (bind(s, proj, bindings), field);
+                break;
+            }
+            value = s.editor.tuple(&tuple.fields);
+            open.pop();
+            is_done = true;
+        }
+    }
 }
 
 /// Infers the type of an If or a `fn` again, in whose blocks types or tails have changed.
@@ -90,20 +169,16 @@ fn cast_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, block: Link, to: TypeId) -
     if s.editor.body.ty(tail) == to {
         return Ok(());
     }
-    let cast = cast_expr(s, m, tail, to)?;
-    link.set(s.editor.body, cast);
+    let converted = convert_tail(s, m, tail, to)?;
+    link.set(s.editor.body, converted);
     Ok(())
 }
 
-/// Converts a tail to a type. Unless it is an atom, it is bound first.
-fn cast_expr<M: Mutator>(s: &mut Site<'_>, m: &mut M, tail: ExprId, to: TypeId) -> Result<ExprId, M::Error> {
-    if s.editor.body.expr(tail).is_atom() {
-        return ask::<M, _>(s, tail, |s| m.cast(s, tail, to));
-    }
-    let ty = s.editor.body.ty(tail);
-    let var = s.editor.var(None, VarFlags::PLAIN, ty);
-    let cast = ask::<M, _>(s, tail, |s| m.cast(s, var.expr(), to))?;
-    Ok(s.editor.let_(var, tail, cast, LetFlags::PLAIN))
+/// Returns a block that converts a tail to a type.
+fn convert_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, tail: ExprId, to: TypeId) -> Result<ExprId, M::Error> {
+    let mut bindings = Bindings::new();
+    let value = convert(s, m, tail, to, &mut bindings)?;
+    Ok(block_of(s, bindings, value))
 }
 
 /// Gives the result of the walk the type that is stated, if that is not one that the stated type
@@ -123,7 +198,7 @@ pub(super) fn finish_result<M: Mutator>(
             cast_tail(s, m, Link::Rest(first.id), ret)?;
             Ok(root)
         }
-        None => cast_expr(s, m, root, ret),
+        None => convert_tail(s, m, root, ret),
     }
 }
 

@@ -16,6 +16,7 @@ mod pattern;
 mod programs;
 mod properties;
 mod region_outputs;
+mod retype;
 mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;
