@@ -34,9 +34,10 @@
 //! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels come with the feature `interp`, which is
 //! on by default. Without it the pipelines are those without FoldConstant.
 //!
-//! The passes that rewrite bindings share one forward sweep: it replaces variables by what stands for them, takes bindings out of their chain, keeps types and
-//! dataflow regions right as it goes, and enters branches and lambdas with an explicit stack. None of them recurses, builds lists of uses or
-//! infers a whole program again.
+//! The passes that rewrite bindings are [`Mutator`](anfora_visit::Mutator)s: the walk replaces
+//! variables by what stands for them, takes bindings out of their chains, keeps types and dataflow
+//! regions right as it goes, and enters branches and functions with an explicit stack. None of them
+//! recurses, builds lists of uses or infers a whole program again.
 
 mod attach_global_symbol;
 mod bind_params;

@@ -1,5 +1,4 @@
-//! Parts that several passes share: the forward sweep with its definitions, effects, regions, symbols,
-//! sources of literals, and failures.
+//! Parts that several passes share: effects, regions, symbols, sources of literals, and failures.
 
 pub(crate) mod effects;
 pub(crate) mod failure;
