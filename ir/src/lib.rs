@@ -76,13 +76,14 @@ pub use crate::edit::signature::{
 pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
 pub use crate::edit::take_over::TakeOverError;
 pub use crate::infer::module::infer_module;
+pub use crate::ops::facts::OpFacts;
 pub use crate::ops::op::{
     AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable,
     OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
 };
 pub use crate::ops::op_call::OpCall;
 pub use crate::ops::op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
-pub use crate::ops::purity::{BodyPurity, EffectScan, Purity};
+pub use crate::ops::purity::{BodyPurity, EffectScan, LazyBodyPurity, Purity};
 pub use crate::ops::register::RegisterError;
 pub use crate::report::diagnostic::{Diagnostic, Severity};
 pub use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};

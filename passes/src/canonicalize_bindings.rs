@@ -28,7 +28,6 @@ use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags,
 use anfora_manager::register_pass;
 
 use crate::support::definitions::Definitions;
-use crate::support::effects::OpFlags;
 use crate::support::failure::{Failure, binding_name};
 use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
@@ -75,8 +74,7 @@ pub struct Canonicalized {
 /// If the body is not in A-normal form.
 pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, Failure> {
     let resolved = resolve_symbols(cx, function);
-    let mut pass =
-        Pass { flags: OpFlags::new(cx), definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
+    let mut pass = Pass { definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
     sweep(cx, function, &mut pass)?;
     let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
@@ -114,7 +112,6 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
 }
 
 struct Pass {
-    flags: OpFlags,
     definitions: Definitions,
     regions: usize,
     replaced: usize,
@@ -126,13 +123,13 @@ impl Pass {
     fn atom(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Option<ExprId> {
         match s.body.expr(value) {
             Expr::CallOp { op, operands, .. } => {
-                if self.flags.is_match_cast(s.cx, op) {
+                if s.cx.ops.facts(op).is_match_cast() {
                     let operand = *s.body.operands(operands).first()?;
                     let (from, to) = (s.body.ty(operand), s.body.ty(value));
                     // That the elements are known besides is no reason to cast.
                     return (from == to || s.cx.types.without_elements(from) == to).then_some(operand);
                 }
-                if !self.flags.forwards(s.cx, op) {
+                if !s.cx.ops.facts(op).forwards() {
                     return None;
                 }
                 if s.cx.types.as_tuple(s.body.ty(value)).is_some() {

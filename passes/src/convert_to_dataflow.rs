@@ -25,11 +25,10 @@
 
 use std::num::NonZeroUsize;
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Purity, Step};
+use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, LetFlags, Purity, Step};
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, set_let_flags};
 
-use crate::support::effects::{Effects, OpFlags};
 use crate::support::failure::{Failure, not_a_normal_form};
 use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
@@ -75,8 +74,7 @@ pub fn convert_to_dataflow(
 ) -> Result<Converted, Failure> {
     let mut pass = Pass {
         cx,
-        flags: OpFlags::new(cx),
-        effects: Effects::new(purity),
+        effects: LazyBodyPurity::new(purity),
         min_size: min_size.get(),
         touched: IdSet::with_capacity(0),
         result: Converted::default(),
@@ -137,8 +135,7 @@ enum Run {
 
 struct Pass<'a> {
     cx: &'a Context,
-    flags: OpFlags,
-    effects: Effects<'a>,
+    effects: LazyBodyPurity<'a>,
     min_size: usize,
     /// The first Lets of the regions that got bindings.
     touched: IdSet<ExprId>,
@@ -205,10 +202,7 @@ impl Pass<'_> {
     /// Whether a value may be in a region.
     fn fits(&mut self, body: &Body, value: ExprId) -> bool {
         match body.expr(value) {
-            Expr::CallOp { op, attrs, .. } => {
-                !self.flags.is_impure(self.cx, op) && self.effects.attrs_are_pure(self.cx, attrs)
-            }
-            Expr::Call { .. } => !self.effects.is_impure(self.cx, body, value),
+            Expr::CallOp { .. } | Expr::Call { .. } => !self.effects.is_impure(self.cx, body, value),
             Expr::If { .. } | Expr::Let { .. } => false,
             _ => true,
         }

@@ -25,14 +25,13 @@
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, Module,
-    Purity, Severity, Step, did_you_mean,
+    Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
+    LazyBodyPurity, Module, Purity, Severity, Step, did_you_mean,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{BackwardSweep, Binding, sweep_back};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::support::effects::{Effects, OpFlags};
 use crate::support::failure::Failure;
 use crate::support::primitive::is_primitive;
 
@@ -92,7 +91,6 @@ pub fn eliminate_dead_code(
         .filter_map(|(_, f)| f.global())
         .for_each(|g| reach.global(g));
 
-    let flags = OpFlags::new(&module.cx);
     let mut result = Eliminated::default();
     let mut missing: Option<GlobalId> = None;
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
@@ -108,7 +106,7 @@ pub fn eliminate_dead_code(
             reach.body(cx, &function.body);
             return Ok(0);
         }
-        let mut live = Live { cx, flags: &flags, effects: Effects::new(purity), reach };
+        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), reach };
         sweep_back(cx, &mut function.body, &mut live)
             .map_err(|error| (Some(module.name(key).to_string()), Failure::from(error)))
     };
@@ -235,23 +233,16 @@ impl Reach {
 /// The bindings of one body that stay, and the functions that they reach.
 struct Live<'a> {
     cx: &'a Context,
-    flags: &'a OpFlags,
-    effects: Effects<'a>,
+    effects: LazyBodyPurity<'a>,
     reach: &'a mut Reach,
 }
 
 impl BackwardSweep for Live<'_> {
     #[inline]
     fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
-        match body.expr(binding.value) {
-            Expr::CallOp { op, attrs, .. } => {
-                self.flags.is_kept(self.cx, op) || !self.effects.attrs_are_pure(self.cx, attrs)
-            }
-            Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => {
-                self.effects.is_impure(self.cx, body, binding.value)
-            }
-            _ => false,
-        }
+        let is_cast =
+            matches!(body.expr(binding.value), Expr::CallOp { op, .. } if self.cx.ops.facts(op).is_match_cast());
+        is_cast || self.effects.is_impure(self.cx, body, binding.value)
     }
 
     #[inline]

@@ -25,12 +25,13 @@
 
 use std::hash::Hasher;
 
-use anfora_ir::{AlphaHasher, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs};
+use anfora_ir::{
+    AlphaHasher, BodyPurity, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs,
+};
 use anfora_manager::register_pass;
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::support::effects::{Effects, OpFlags};
 use crate::support::failure::Failure;
 use crate::support::primitive::is_primitive;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
@@ -75,12 +76,10 @@ pub fn eliminate_common_subexpr(
     purity: &Purity,
     order: OperandOrder,
 ) -> Result<usize, Failure> {
-    let flags = OpFlags::new(cx);
     let body = &function.body;
     let mut pass = Pass {
         order,
-        flags,
-        effects: Effects::before_rewriting(cx, body, purity),
+        impure: BodyPurity::new(cx, body, purity),
         seen: HashTable::with_capacity(body.len() / 4),
         values: Vec::with_capacity(body.len() / 4),
         scopes: vec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
@@ -116,10 +115,9 @@ struct SeenScope {
     is_open: bool,
 }
 
-struct Pass<'a> {
+struct Pass {
     order: OperandOrder,
-    flags: OpFlags,
-    effects: Effects<'a>,
+    impure: BodyPurity,
     /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a cache.
     seen: HashTable<u32>,
     /// The values that were seen, as they come.
@@ -142,7 +140,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Pass<'_> {
+impl Pass {
     /// The hash of a value; `None` if it is not to be merged.
     #[inline]
     fn hash(&mut self, s: &Sweep<'_>, value: ExprId) -> Option<u32> {
@@ -150,16 +148,14 @@ impl Pass<'_> {
         h.write_u32(self.lambda);
         match s.body.expr(value) {
             Expr::CallOp { op, operands, attrs } => {
-                if self.flags.is_kept(s.cx, op) && !self.is_plain_cast(s, value) {
-                    return None;
-                }
-                if !self.effects.attrs_are_pure(s.cx, attrs) {
+                let facts = s.cx.ops.facts(op);
+                if facts.is_match_cast() && !self.is_plain_cast(s, value) || self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u32(op.index() as u32);
                 h.write_u32(attrs.index() as u32);
                 match *s.body.operands(operands) {
-                    [a, b] if self.order == OperandOrder::Commutative && self.flags.is_commutative(s.cx, op) => {
+                    [a, b] if self.order == OperandOrder::Commutative && facts.is_commutative() => {
                         h.write_u32(a.index().min(b.index()) as u32);
                         h.write_u32(a.index().max(b.index()) as u32);
                     }
@@ -167,7 +163,7 @@ impl Pass<'_> {
                 }
             }
             Expr::Call { operands, attrs } => {
-                if self.effects.is_impure(s.cx, s.body, value) {
+                if self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u32(u32::MAX);
@@ -189,7 +185,7 @@ impl Pass<'_> {
             Expr::If { .. } | Expr::Lambda { .. } => {
                 // Asked for even where it is not used, since the hash of what is around it is made of it.
                 let alpha = self.alpha.hash(s.cx, s.body, value);
-                if matches!(s.body.expr(value), Expr::If { .. }) && self.effects.is_impure(s.cx, s.body, value) {
+                if matches!(s.body.expr(value), Expr::If { .. }) && self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u64(alpha);
@@ -199,13 +195,9 @@ impl Pass<'_> {
         Some((h.finish() >> 32) as u32)
     }
 
-    /// Whether a call that is kept is so because it is a `match_cast`, but one that binds no symbol.
+    /// Returns true if a `match_cast` binds no symbol.
     #[cold]
     fn is_plain_cast(&mut self, s: &Sweep<'_>, value: ExprId) -> bool {
-        let Expr::CallOp { op, .. } = s.body.expr(value) else { return false };
-        if !self.flags.is_match_cast(s.cx, op) {
-            return false;
-        }
         let ty = s.body.ty(value);
         let types = &s.cx.types;
         if !types.is_symbolic(ty) {
@@ -237,7 +229,6 @@ fn is_visible(s: &Sweep<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
 #[inline]
 fn same(
     s: &Sweep<'_>,
-    flags: &OpFlags,
     order: OperandOrder,
     a: ExprId,
     b: ExprId,
@@ -254,7 +245,7 @@ fn same(
             let (x, y) = (s.body.operands(x), s.body.operands(y));
             (x == y
                 || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
-                    && order == OperandOrder::Commutative && flags.is_commutative(s.cx, op)))
+                    && order == OperandOrder::Commutative && s.cx.ops.facts(op).is_commutative()))
                 && (!s.cx.ops.is_opaque(op) || s.body.ty(a) == s.body.ty(b))
         }
         (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
@@ -267,17 +258,17 @@ fn same(
     }
 }
 
-impl Rewrite for Pass<'_> {
+impl Rewrite for Pass {
     #[inline]
     fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
         let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
-        let Pass { order, flags, seen, values, scopes, here, lambda, merged, .. } = self;
+        let Pass { order, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {
             let e = &values[i as usize];
             e.hash == hash
                 && scopes[e.scope as usize].lambda == *lambda
                 // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
-                && same(s, flags, *order, e.value, value, |a, b| {
+                && same(s, *order, e.value, value, |a, b| {
                     !is_visible(s, scopes, e) || alpha_equal_exprs(s.cx, s.body, a, b)
                 })
         };

@@ -34,7 +34,6 @@ use anfora_manager::register_pass;
 use smallvec::SmallVec;
 
 use crate::support::definitions::Definitions;
-use crate::support::effects::OpFlags;
 use crate::support::failure::{Failure, binding_name};
 use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::primitive::is_primitive;
@@ -84,13 +83,7 @@ impl Folded {
 /// # Errors
 /// If the body is not in A-normal form.
 pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
-    let mut pass = Pass {
-        flags: OpFlags::new(cx),
-        definitions: Definitions::new(&function.body),
-        budget,
-        unsaid: 0,
-        result: Folded::default(),
-    };
+    let mut pass = Pass { definitions: Definitions::new(&function.body), budget, unsaid: 0, result: Folded::default() };
     sweep(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
         let message = format!("{} more calls on constants were not folded", pass.unsaid);
@@ -100,7 +93,6 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
 }
 
 struct Pass {
-    flags: OpFlags,
     definitions: Definitions,
     budget: FoldBudget,
     unsaid: usize,
@@ -116,17 +108,17 @@ impl Pass {
         if let Some(&first) = list.first()
             && !matches!(s.body.expr(first), Expr::Literal(_) | Expr::None)
         {
-            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
+            return if s.cx.ops.facts(op).is_known_by_type() { self.known(s, site, value, op) } else { Outcome::Keep };
         }
-        if !self.flags.is_foldable(s.cx, op) {
-            return if self.flags.known_by_type(s.cx, op) { self.known(s, site, value, op) } else { Outcome::Keep };
+        if !s.cx.ops.facts(op).is_foldable() {
+            return if s.cx.ops.facts(op).is_known_by_type() { self.known(s, site, value, op) } else { Outcome::Keep };
         }
         let mut literals: SmallVec<[Option<LiteralId>; 4]> = SmallVec::new();
         for &o in list {
             match s.body.expr(o) {
                 Expr::Literal(l) => literals.push(Some(l)),
                 Expr::None => literals.push(None),
-                _ if self.flags.known_by_type(s.cx, op) => return self.known(s, site, value, op),
+                _ if s.cx.ops.facts(op).is_known_by_type() => return self.known(s, site, value, op),
                 _ => return Outcome::Keep,
             }
         }

@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
-    Expr, ExprId, FunctionKey, Literal, Module, ModuleText, NewParameter, OperandList, PrintOptions, Purity,
-    RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step, SubstitutedParts, TypeId, alpha_equal,
-    alpha_equal_exprs, calls_of, change_signature, change_signatures, compact_body, diagnostics_json, expr_extent,
-    first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr,
-    parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
-    update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
+    Expr, ExprId, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NewParameter, OperandList, PrintOptions,
+    Purity, RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step, SubstitutedParts, TypeId,
+    alpha_equal, alpha_equal_exprs, calls_of, change_signature, change_signatures, compact_body, diagnostics_json,
+    expr_extent, first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash,
+    parse_attr, parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics,
+    retype_from, update_signatures, update_signatures_with, verify_function, verify_functions, verify_module,
+    write_module,
 };
 use anfora_manager::unified_diff;
 
@@ -104,6 +105,8 @@ pub(super) const ROWS: &[Row] = &[
             "ir::BodyPurity::new",
             "ir::BodyPurity::is_impure",
             "ir::BodyPurity::is_impure_call",
+            "ir::LazyBodyPurity::new",
+            "ir::LazyBodyPurity::is_impure",
         ],
         kind: Kind::Module(purity),
     },
@@ -394,12 +397,15 @@ fn purity(module: Module) -> Done {
     for (_, function) in module.functions() {
         let body = &function.body;
         let of_body = BodyPurity::new(&module.cx, body, &purity);
+        let mut lazy = LazyBodyPurity::new(&purity);
         for (id, expr) in body.exprs() {
             if let Expr::CallOp { attrs, .. } = expr {
                 let pure = purity.attrs_are_pure(&module.cx, attrs);
                 ensure(pure || of_body.is_impure_call(id), "a call with an impure function is impure")?;
             }
             ensure(prints || !of_body.is_impure(id), "where nothing prints, nothing is impure")?;
+            let asked = lazy.is_impure(&module.cx, body, id);
+            ensure(!asked || of_body.is_impure(id), "what is impure is so whenever it is found out")?;
         }
     }
     Ok(())

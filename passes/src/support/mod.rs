@@ -2,7 +2,6 @@
 //! sources of literals, and failures.
 
 pub(crate) mod definitions;
-pub(crate) mod effects;
 pub(crate) mod failure;
 pub(crate) mod fold_budget;
 pub(crate) mod named_symbols;
