@@ -64,7 +64,7 @@ pub use crate::core::entity::{
 };
 pub use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use crate::core::function::{Function, FunctionKind, Visibility};
-pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant};
+pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant, PRIMITIVE};
 pub use crate::core::module::{FunctionKey, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;

@@ -26,10 +26,9 @@
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
 use anfora_manager::register_pass;
+use anfora_visit::RewriteError;
 
 use crate::support::definitions::Definitions;
-use crate::support::failure::{Failure, binding_name};
-use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 use crate::support::symbols::{known_symbols, substitute_symbols};
@@ -38,7 +37,7 @@ register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
     pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]);
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let done = canonicalize_bindings(edit.cx, edit.function)?;
@@ -72,7 +71,7 @@ pub struct Canonicalized {
 ///
 /// # Errors
 /// If the body is not in A-normal form.
-pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, Failure> {
+pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, RewriteError> {
     let resolved = resolve_symbols(cx, function);
     let mut pass = Pass { definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
     sweep(cx, function, &mut pass)?;
@@ -97,7 +96,7 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
         body.rollback_journal();
         let message = format!("no symbolic dimension was resolved, because then {}", error.message);
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        if let Some(binding) = binding_name(cx, body, at) {
+        if let Some(binding) = body.binding_name(cx, at) {
             remark = remark.on_binding(binding);
         }
         return Err(Box::new(remark));
@@ -208,7 +207,7 @@ fn forwarded(s: &Sweep<'_>, call: ExprId, index: u32) -> Option<ExprId> {
 
 impl Rewrite for Pass {
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError> {
         let Some(atom) = self.atom(s, site, value) else { return Ok(Outcome::Keep) };
         let wanted = match site.var {
             Some(var) => s.body.ty(var.expr()),

@@ -27,10 +27,8 @@ use std::num::NonZeroUsize;
 
 use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, LetFlags, Purity, Step};
 use anfora_manager::register_pass;
-use anfora_visit::{Binding, set_let_flags};
+use anfora_visit::{Binding, RewriteError, set_let_flags};
 
-use crate::support::failure::{Failure, not_a_normal_form};
-use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
 
 register_pass! {
@@ -43,7 +41,7 @@ register_pass! {
     run {
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
         move |edit, module, cx| {
-            if !is_primitive(edit.cx, edit.function) {
+            if !edit.function.is_primitive(edit.cx) {
                 let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
                 cx.count("grouped", made.grouped as u64);
                 cx.count("regions", made.regions as u64);
@@ -71,7 +69,7 @@ pub fn convert_to_dataflow(
     body: &mut Body,
     purity: &Purity,
     min_size: NonZeroUsize,
-) -> Result<Converted, Failure> {
+) -> Result<Converted, RewriteError> {
     let mut pass = Pass {
         cx,
         effects: LazyBodyPurity::new(purity),
@@ -88,7 +86,7 @@ pub fn convert_to_dataflow(
     while let Some(step) = cursor.next(body) {
         match step {
             Step::EnterBlock(_, BlockKind::Value(_) | BlockKind::Operand(_)) | Step::Seen(_) => {
-                return Err(not_a_normal_form(cx, body, at));
+                return Err(RewriteError::not_a_normal_form(cx, body, at));
             }
             Step::EnterBlock(..) => outer.push(std::mem::replace(&mut run, Run::Nothing)),
             Step::ExitBlock(..) => {
@@ -107,7 +105,7 @@ pub fn convert_to_dataflow(
                     _ => false,
                 };
                 if !fine {
-                    return Err(not_a_normal_form(cx, body, at));
+                    return Err(RewriteError::not_a_normal_form(cx, body, at));
                 }
             }
             Step::Exit(_) | Step::Flat(_) | Step::Atom(_) => {}

@@ -28,12 +28,9 @@ use anfora_ir::{
     Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
     LazyBodyPurity, Module, Purity, Severity, Step, did_you_mean,
 };
-use anfora_manager::register_pass;
+use anfora_manager::{PassError, register_pass};
 use anfora_visit::{BackwardSweep, Binding, sweep_back};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
 
 register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches
@@ -47,7 +44,7 @@ register_pass! {
         move |module, cx| {
             let purity = Purity::of_module(module);
             let done = eliminate_dead_code(module, &purity, &entries)
-                .map_err(|(function, failure)| failure.in_function(function))?;
+                ?;
             cx.count("bindings", done.bindings as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
@@ -71,17 +68,13 @@ pub struct Eliminated {
 /// ([`anfora_ir::Function::is_external`]) and those named by `entries`.
 ///
 /// # Errors
-/// With the function's name, if one that stays is not in A-normal form; or if an entry is not defined.
-pub fn eliminate_dead_code(
-    module: &mut Module,
-    purity: &Purity,
-    entries: &[String],
-) -> Result<Eliminated, (Option<String>, Failure)> {
+/// If one that stays is not in A-normal form; or if an entry is not defined.
+pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
     let mut reach = Reach::default();
     for entry in entries {
         match module.cx.find_global(entry).filter(|&g| module.cx.globals.get(g).target != GlobalTarget::Missing) {
             Some(global) => reach.global(global),
-            None => return Err((None, unknown_entry(module, entry))),
+            None => return Err(unknown_entry(module, entry)),
         }
     }
     reach.attrs(&module.cx, module.attrs());
@@ -102,13 +95,13 @@ pub fn eliminate_dead_code(
         if !function.is_definition() {
             return Ok(0);
         }
-        if is_primitive(cx, function) {
+        if function.is_primitive(cx) {
             reach.body(cx, &function.body);
             return Ok(0);
         }
         let mut live = Live { cx, effects: LazyBodyPurity::new(purity), reach };
         sweep_back(cx, &mut function.body, &mut live)
-            .map_err(|error| (Some(module.name(key).to_string()), Failure::from(error)))
+            .map_err(|error| PassError::from(error).in_function(module.name(key)))
     };
     while let Some(&global) = reach.order.get(at) {
         at += 1;
@@ -151,12 +144,10 @@ pub fn eliminate_dead_code(
 }
 
 #[cold]
-fn unknown_entry(module: &Module, entry: &str) -> Failure {
+fn unknown_entry(module: &Module, entry: &str) -> PassError {
     let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();
-    Failure::Option {
-        message: format!("the entry `@{entry}` is not a function of the module"),
-        help: did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")),
-    }
+    PassError::new(format!("the entry `@{entry}` is not a function of the module"))
+        .with_optional_help(did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")))
 }
 
 /// The globals that were reached, in the order in which they were.

@@ -29,11 +29,10 @@ use anfora_ir::{
     AlphaHasher, BodyPurity, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
+use anfora_visit::RewriteError;
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
@@ -46,7 +45,7 @@ register_pass! {
     run {
         let order = if commutative { OperandOrder::Commutative } else { OperandOrder::Exact };
         move |edit, module, cx| {
-            if is_primitive(edit.cx, edit.function) {
+            if edit.function.is_primitive(edit.cx) {
                 return Ok(());
             }
             let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
@@ -75,7 +74,7 @@ pub fn eliminate_common_subexpr(
     function: &mut Function,
     purity: &Purity,
     order: OperandOrder,
-) -> Result<usize, Failure> {
+) -> Result<usize, RewriteError> {
     let body = &function.body;
     let mut pass = Pass {
         order,
@@ -260,7 +259,7 @@ fn same(
 
 impl Rewrite for Pass {
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError> {
         let Some(hash) = self.hash(s, value) else { return Ok(Outcome::Keep) };
         let Pass { order, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {

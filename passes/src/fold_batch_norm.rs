@@ -35,13 +35,11 @@ mod roles;
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Literal, Severity, SideTable};
 use anfora_manager::register_pass;
-use anfora_visit::link_counts;
+use anfora_visit::{RewriteError, link_counts};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::support::failure::{Failure, binding_name};
 use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::support::primitive::is_primitive;
 use crate::support::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
 use channels::{PerChannel, magnitudes, range, scaled};
@@ -52,7 +50,7 @@ register_pass! {
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let budget = FoldBudget::of(cx)?;
@@ -91,7 +89,7 @@ pub fn fold_batch_norm(
     cx: &mut Context,
     function: &mut Function,
     budget: FoldBudget,
-) -> Result<FoldedIntoWeights, Failure> {
+) -> Result<FoldedIntoWeights, RewriteError> {
     let roles = Roles::new(cx);
     if !roles.any_linear(&function.body) {
         return Ok(FoldedIntoWeights::default());
@@ -365,7 +363,7 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.cx, s.body, site.at);
+        remark.binding = s.body.binding_name(s.cx, site.at).map(str::to_string);
         remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
@@ -374,7 +372,7 @@ impl Pass {
 
 impl Rewrite for Pass {
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError> {
         let Expr::CallOp { op, .. } = s.body.expr(value) else { return Ok(Outcome::Keep) };
         Ok(match self.roles.of(op) {
             Role::Nothing => Outcome::Keep,

@@ -31,12 +31,11 @@ use anfora_ir::{
     VarId,
 };
 use anfora_manager::register_pass;
+use anfora_visit::RewriteError;
 use smallvec::SmallVec;
 
 use crate::support::definitions::Definitions;
-use crate::support::failure::{Failure, binding_name};
 use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::support::primitive::is_primitive;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {
@@ -44,7 +43,7 @@ register_pass! {
     pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let budget = FoldBudget::of(cx)?;
@@ -82,7 +81,7 @@ impl Folded {
 ///
 /// # Errors
 /// If the body is not in A-normal form.
-pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
+pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, RewriteError> {
     let mut pass = Pass { definitions: Definitions::new(&function.body), budget, unsaid: 0, result: Folded::default() };
     sweep(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
@@ -210,7 +209,7 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.cx, s.body, site.at);
+        remark.binding = s.body.binding_name(s.cx, site.at).map(str::to_string);
         remark.span = s.body.span(site.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
@@ -231,7 +230,7 @@ fn operand(body: &Body, id: ExprId) -> Operand {
 
 impl Rewrite for Pass {
     #[inline]
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError> {
         Ok(match s.body.expr(value) {
             Expr::CallOp { .. } => self.call(s, site, value),
             Expr::Tuple(_) => self.define(site.var, value),

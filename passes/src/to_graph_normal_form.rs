@@ -35,14 +35,13 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
-use crate::support::primitive::is_primitive;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Turns bindings into the nodes of a graph, where nothing is lost by it
     pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0).establishing(["no-dataflow"]).breaking(["anf"]);
     run |edit, view, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());

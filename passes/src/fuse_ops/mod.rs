@@ -64,7 +64,6 @@ use self::dominators::Dominators;
 use self::graph::Graph;
 use self::groups::Groups;
 use self::outline::Outliner;
-use crate::support::primitive::is_primitive;
 
 /// How many bindings a group has at most.
 pub const MAX_FUSION_DEPTH: ConfigDef =
@@ -135,7 +134,7 @@ fn is_large(literal: &Literal) -> bool {
 pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     let keys: Vec<FunctionKey> = module
         .functions()
-        .filter(|(_, f)| f.is_definition() && !is_primitive(&module.cx, f))
+        .filter(|(_, f)| f.is_definition() && !f.is_primitive(&module.cx))
         .map(|(key, _)| key)
         .collect();
     let mut outliner: Option<Outliner> = None;

@@ -4,7 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
     Attr, AttrsId, Body, BodyRoom, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind,
-    GlobalId, LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
+    GlobalId, LetFlags, Module, Operand, PRIMITIVE, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op,
+    signature_type,
 };
 use anfora_visit::{Binding, Copier, chain};
 use hashbrown::HashTable;
@@ -14,7 +15,6 @@ use smallvec::SmallVec;
 use super::is_large;
 use crate::support::named_symbols::for_each_in_attrs;
 use crate::support::names::NameSupply;
-use crate::support::primitive::PRIMITIVE;
 
 /// How long the names of operators in the name of a function get.
 const NAME_LENGTH: usize = 64;

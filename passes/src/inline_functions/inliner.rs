@@ -4,13 +4,12 @@ use anfora_ir::{
     Attr, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step, SymbolId,
     Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
-use anfora_visit::Copier;
+use anfora_visit::{Copier, RewriteError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::callee::{Callee, projected_calls};
 use crate::support::definitions::Definitions;
-use crate::support::failure::{Failure, not_a_normal_form};
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
 use crate::support::symbols::Substitution;
 
@@ -95,7 +94,7 @@ impl<'a> Inliner<'a> {
     }
 
     /// The block of the function that is called; `None` if the call stays.
-    fn call(&mut self, s: &mut Sweep<'_>, site: Site, operands: &[ExprId]) -> Result<Option<ExprId>, Failure> {
+    fn call(&mut self, s: &mut Sweep<'_>, site: Site, operands: &[ExprId]) -> Result<Option<ExprId>, RewriteError> {
         let Some((&function, arguments)) = operands.split_first() else { return Ok(None) };
         let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
         let in_region = matches!(s.body.expr(site.at), Expr::Let { flags, .. } if flags.is_dataflow());
@@ -119,7 +118,7 @@ impl<'a> Inliner<'a> {
         site: Site,
         function: ExprId,
         captures: &[ExprId],
-    ) -> Result<Option<(Copy, ExprId)>, Failure> {
+    ) -> Result<Option<(Copy, ExprId)>, RewriteError> {
         let Some(callee) = self.callee(s.body, function) else { return Ok(None) };
         if callee.params.len() < captures.len() {
             return Ok(None);
@@ -148,7 +147,7 @@ impl<'a> Inliner<'a> {
         site: Site,
         function: ExprId,
         captures: &[ExprId],
-    ) -> Result<Option<ExprId>, Failure> {
+    ) -> Result<Option<ExprId>, RewriteError> {
         let Some((copy, node)) = self.lambda(s, site, function, captures)? else { return Ok(None) };
         if let Some(var) = site.var
             && let Some(callee) = self.callee(s.body, function)
@@ -167,7 +166,7 @@ impl<'a> Inliner<'a> {
         site: Site,
         node: ExprId,
         from: usize,
-    ) -> Result<Option<ExprId>, Failure> {
+    ) -> Result<Option<ExprId>, RewriteError> {
         let Some(list) = s.body.expr(node).operand_list() else { return Ok(None) };
         let mut bindings: SmallVec<[(VarId, ExprId); 2]> = SmallVec::new();
         let mut bound: FxHashMap<ExprId, VarId> = FxHashMap::default();
@@ -211,10 +210,12 @@ impl<'a> Inliner<'a> {
         site: Site,
         callee: &Callee,
         arguments: &[ExprId],
-    ) -> Result<Option<Copy>, Failure> {
+    ) -> Result<Option<Copy>, RewriteError> {
         let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
         for &argument in arguments {
-            let Some(atom) = s.resolve(argument) else { return Err(not_a_normal_form(s.cx, s.body, site.at)) };
+            let Some(atom) = s.resolve(argument) else {
+                return Err(RewriteError::not_a_normal_form(s.cx, s.body, site.at));
+            };
             resolved.push(atom);
         }
         let left = callee.params.len() - arguments.len();
@@ -415,7 +416,7 @@ fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), T
 }
 
 impl Rewrite for Inliner<'_> {
-    fn expand(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Option<ExprId>, Failure> {
+    fn expand(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let block = match s.body.expr(value) {
             Expr::Lambda { lambda, .. } => {
                 self.entering = Some(lambda);
@@ -459,7 +460,7 @@ impl Rewrite for Inliner<'_> {
         Ok(block)
     }
 
-    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure> {
+    fn value(&mut self, s: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError> {
         match s.body.expr(value) {
             Expr::Proj { tuple, index } => Ok(match self.tuples.field(s, tuple, index) {
                 Some(field) => {
@@ -518,12 +519,12 @@ impl Inliner<'_> {
         value: ExprId,
         lambda: LambdaId,
         new: Vec<SymbolId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RewriteError> {
         let mut symbols = s.body.lambda_symbols(lambda).to_vec();
         symbols.extend(new);
         s.body.set_lambda_symbols(lambda, symbols);
         let before = s.body.ty(value);
-        let changed = s.editor().refresh_type(value).map_err(|error| Failure::Type { error, binding: None })?;
+        let changed = s.editor().refresh_type(value).map_err(|error| RewriteError::untyped(error, None))?;
         if changed
             && let Some(var) = site.var
             && s.body.ty(var.expr()) == before

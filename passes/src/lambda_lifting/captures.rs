@@ -10,10 +10,11 @@ use anfora_ir::{
     Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, SeenParts, Step,
     SymbolId, Type, TypeId, VarId,
 };
+use anfora_manager::PassError;
+use anfora_visit::RewriteError;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::support::failure::{Failure, not_a_normal_form};
 use crate::support::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
@@ -125,7 +126,7 @@ pub(super) struct Captures {
 
 impl Captures {
     /// What the lambdas of a body capture; `None` if it has none.
-    pub(super) fn of(cx: &Context, body: &Body) -> Result<Option<Captures>, Failure> {
+    pub(super) fn of(cx: &Context, body: &Body) -> Result<Option<Captures>, PassError> {
         let mut walk = Walk::new(cx, body);
         walk.run()?;
         if walk.found.lambdas.len() == 1 {
@@ -230,7 +231,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), PassError> {
         let body = self.body;
         for &param in body.params() {
             self.define(param);
@@ -269,11 +270,11 @@ impl<'a> Walk<'a> {
                 Step::Enter(id) => match body.expr(id) {
                     Expr::If { cond, .. } if body.expr(cond).is_atom() => self.count(1, 0),
                     Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
-                    _ => return Err(not_a_normal_form(self.cx, body, at)),
+                    _ => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
                 },
                 Step::EnterBlock(_, kind) => {
                     if let BlockKind::Value(_) | BlockKind::Operand(_) = kind {
-                        return Err(not_a_normal_form(self.cx, body, at));
+                        return Err(RewriteError::not_a_normal_form(self.cx, body, at).into());
                     }
                     self.blocks.push((self.region, self.order.len()));
                     self.region = 0;
@@ -296,7 +297,7 @@ impl<'a> Walk<'a> {
                     last = id;
                     self.mention_type(body.ty(id));
                 }
-                Step::Seen(_) => return Err(not_a_normal_form(self.cx, body, at)),
+                Step::Seen(_) => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
             }
         }
         self.found.ty = body.ty(last);
@@ -532,7 +533,7 @@ struct Decision<'a> {
 }
 
 impl Decision<'_> {
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), PassError> {
         for i in 0..self.uses.len() {
             let Use { var, lambda, .. } = self.uses[i];
             if self.found.lambda_of(var).is_none() {
@@ -663,7 +664,7 @@ impl Decision<'_> {
     }
 
     /// Captures something that binds the symbols from outside that nothing else binds.
-    fn close_over_symbols(&mut self, h: u32) -> Result<(), Failure> {
+    fn close_over_symbols(&mut self, h: u32) -> Result<(), PassError> {
         let mut symbols = std::mem::take(&mut self.found.lambdas[h as usize].symbols);
         if symbols.is_empty() {
             return Ok(());
@@ -723,7 +724,7 @@ impl Decision<'_> {
     }
 
     /// The variable that binds a symbol in the lambda around `h`.
-    fn source(&mut self, h: u32, wanted: SymbolUse) -> Result<VarId, Failure> {
+    fn source(&mut self, h: u32, wanted: SymbolUse) -> Result<VarId, PassError> {
         let Lambda { parent, region, .. } = self.found.lambdas[h as usize];
         let var = match wanted.owner == parent {
             true => Some(wanted.var),
@@ -743,18 +744,16 @@ impl Decision<'_> {
     }
 
     #[cold]
-    fn no_source(&self, h: u32, wanted: SymbolUse) -> Failure {
+    fn no_source(&self, h: u32, wanted: SymbolUse) -> PassError {
         let (cx, body) = (self.cx, self.body);
         let symbol = cx.names.get(cx.types.dims.symbol_name(wanted.symbol));
         let lambda = &self.found.lambdas[h as usize];
         let name = lambda.var.and_then(|v| body.var_name(v)).map_or("fn", |n| cx.names.get(n));
         let binder = body.var_name(wanted.var).map_or("", |n| cx.names.get(n));
-        Failure::Option {
-            message: format!(
-                "`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it"
-            ),
-            help: Some(format!("give `%{binder}`, which binds `{symbol}`, the type that its value has")),
-        }
+        let message =
+            format!("`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it");
+        PassError::new(message)
+            .with_help(format!("give `%{binder}`, which binds `{symbol}`, the type that its value has"))
     }
 
     /// The symbols of a variable that is captured are named by its type.

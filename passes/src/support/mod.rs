@@ -2,12 +2,10 @@
 //! sources of literals, and failures.
 
 pub(crate) mod definitions;
-pub(crate) mod failure;
 pub(crate) mod fold_budget;
 pub(crate) mod named_symbols;
 pub(crate) mod names;
 pub(crate) mod npy;
-pub(crate) mod primitive;
 pub(crate) mod regions;
 pub(crate) mod specialize;
 pub(crate) mod sweep;

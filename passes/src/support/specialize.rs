@@ -1,9 +1,8 @@
 //! Functions of which symbols become constants, and so their signatures.
 
-use anfora_ir::{ExprId, FunctionKey, GlobalId, IntoDiagnostics, Module, SignatureError};
+use anfora_ir::{ExprId, FunctionKey, GlobalId, Module};
+use anfora_visit::RewriteError;
 
-use crate::bind_params::mistake;
-use crate::support::failure::{Failure, binding_name};
 use crate::support::symbols::{Substitution, substitute_symbols};
 
 /// Puts what symbols stand for into the parameters, the result, the attributes and the body of a
@@ -18,7 +17,7 @@ pub(crate) fn specialize_function(
     global: GlobalId,
     symbols: &mut Substitution,
     mut changed: Vec<ExprId>,
-) -> Result<(), Failure> {
+) -> Result<(), RewriteError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
     for i in 0..function.body.params().len() {
         let param = function.body.params()[i].expr();
@@ -44,23 +43,11 @@ pub(crate) fn specialize_function(
     }
     let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
     substitute_symbols(cx, &mut function.body, symbols, &changed)
-        .map_err(|(at, error)| Failure::Type { error, binding: binding_name(cx, &function.body, at) })?;
+        .map_err(|(at, error)| RewriteError::untyped(error, function.body.binding_name(cx, at)))?;
     if function.ret.is_none() {
         let ret = function.body.type_of(function.body.root());
         let signature = function.signature(cx, ret);
         module.set_signature(global, signature);
     }
     Ok(())
-}
-
-/// Returns the failure of a pass for the error of a change of signatures, with the name of the
-/// function that it is about.
-pub(crate) fn of_signature(error: SignatureError) -> (Option<String>, Failure) {
-    let message = error.to_string();
-    let told = error.clone().into_diagnostics().into_iter().next();
-    let (function, binding, help) = told.map_or((None, None, None), |d| (d.function, d.binding, d.help));
-    match error {
-        SignatureError::Mistyped { error, .. } => (function, Failure::Type { error: *error, binding }),
-        _ => (function, mistake(message, help)),
-    }
 }

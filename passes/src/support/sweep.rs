@@ -12,11 +12,9 @@ use anfora_ir::{
     Attr, Body, Context, Editor, EntityId, Expr, ExprId, Function, IdSet, LetFlags, OperandList, TypeError, TypeId,
     VarFlags, VarId,
 };
-use anfora_visit::{Link, insert_before, set_let_flags, set_var_flags, splice_before};
+use anfora_visit::{Link, RewriteError, insert_before, set_let_flags, set_var_flags, splice_before};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-
-use crate::support::failure::{Failure, binding_name, not_a_normal_form};
 
 /// What becomes of a value.
 #[derive(Copy, Clone, Debug)]
@@ -55,7 +53,7 @@ pub(crate) enum Scope {
 /// What a pass does in a sweep.
 pub(crate) trait Rewrite {
     /// Decides on a value whose operands are in place.
-    fn value(&mut self, sweep: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, Failure>;
+    fn value(&mut self, sweep: &mut Sweep<'_>, site: Site, value: ExprId) -> Result<Outcome, RewriteError>;
 
     /// The branch that is taken, where that is known.
     fn known_branch(&mut self, _sweep: &Sweep<'_>, _cond: ExprId) -> Option<bool> {
@@ -65,7 +63,7 @@ pub(crate) trait Rewrite {
     /// A block (or a value) that is to be evaluated in place of a value, whose operands are not in place yet. It is walked itself then, operands in
     /// place first.
     #[inline(always)]
-    fn expand(&mut self, _sweep: &mut Sweep<'_>, _site: Site, _value: ExprId) -> Result<Option<ExprId>, Failure> {
+    fn expand(&mut self, _sweep: &mut Sweep<'_>, _site: Site, _value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         Ok(None)
     }
 
@@ -120,7 +118,11 @@ impl Frame {
 ///
 /// # Errors
 /// If the body is not in A-normal form, or a rewrite fails; the body is half rewritten then.
-pub(crate) fn sweep<R: Rewrite>(cx: &mut Context, function: &mut Function, rewrite: &mut R) -> Result<(), Failure> {
+pub(crate) fn sweep<R: Rewrite>(
+    cx: &mut Context,
+    function: &mut Function,
+    rewrite: &mut R,
+) -> Result<(), RewriteError> {
     let body = &mut function.body;
     let current = vec![None; body.len()];
     let mut s =
@@ -174,7 +176,7 @@ impl Sweep<'_> {
         Some(atom)
     }
 
-    fn run<R: Rewrite>(&mut self, r: &mut R) -> Result<(), Failure> {
+    fn run<R: Rewrite>(&mut self, r: &mut R) -> Result<(), RewriteError> {
         let mut stack: Vec<Frame> = Vec::new();
         let mut f = Frame::new(Link::Root, self.body.root());
         loop {
@@ -202,7 +204,8 @@ impl Sweep<'_> {
                     self.replace_operands(&mut f, value, operands)?;
                 }
                 Expr::Proj { tuple, index } => {
-                    let new = self.resolve(tuple).ok_or_else(|| not_a_normal_form(self.cx, self.body, f.at))?;
+                    let new =
+                        self.resolve(tuple).ok_or_else(|| RewriteError::not_a_normal_form(self.cx, self.body, f.at))?;
                     if new != tuple {
                         self.body.set_expr(value, Expr::Proj { tuple: new, index });
                     }
@@ -222,7 +225,8 @@ impl Sweep<'_> {
                     continue;
                 }
                 Expr::If { cond, then_block, else_block } => {
-                    let new = self.resolve(cond).ok_or_else(|| not_a_normal_form(self.cx, self.body, f.at))?;
+                    let new =
+                        self.resolve(cond).ok_or_else(|| RewriteError::not_a_normal_form(self.cx, self.body, f.at))?;
                     if new != cond {
                         self.body.set_expr(value, Expr::If { cond: new, then_block, else_block });
                     }
@@ -249,7 +253,7 @@ impl Sweep<'_> {
                     r.enter(self, Scope::Lambda);
                     continue;
                 }
-                Expr::Let { .. } => return Err(not_a_normal_form(self.cx, self.body, f.at)),
+                Expr::Let { .. } => return Err(RewriteError::not_a_normal_form(self.cx, self.body, f.at)),
             }
             if !self.finish(r, &mut f, value)? {
                 match self.leave_block(r, &mut f, &mut stack)? {
@@ -266,7 +270,7 @@ impl Sweep<'_> {
         r: &mut R,
         f: &mut Frame,
         stack: &mut Vec<Frame>,
-    ) -> Result<Option<Frame>, Failure> {
+    ) -> Result<Option<Frame>, RewriteError> {
         let mut place = f.place;
         loop {
             let owner = match place {
@@ -297,7 +301,7 @@ impl Sweep<'_> {
     }
 
     #[cold]
-    fn refresh_owner(&mut self, owner: ExprId, at: ExprId) -> Result<(), Failure> {
+    fn refresh_owner(&mut self, owner: ExprId, at: ExprId) -> Result<(), RewriteError> {
         let old = self.body.ty(owner);
         if self.editor().refresh_type(owner).is_err() {
             // The branches have nothing in common any more: each is given the type that both had.
@@ -331,8 +335,8 @@ impl Sweep<'_> {
         Ok(ed.let_(var, atom, call, LetFlags::PLAIN))
     }
 
-    fn type_failure(&self, error: TypeError, at: ExprId) -> Failure {
-        Failure::Type { error, binding: binding_name(self.cx, self.body, at) }
+    fn type_failure(&self, error: TypeError, at: ExprId) -> RewriteError {
+        RewriteError::untyped(error, self.body.binding_name(self.cx, at))
     }
 
     // ---- Regions ----
@@ -358,12 +362,12 @@ impl Sweep<'_> {
     // ---- Operands and types ----
 
     #[inline]
-    fn replace_operands(&mut self, f: &mut Frame, node: ExprId, list: OperandList) -> Result<(), Failure> {
+    fn replace_operands(&mut self, f: &mut Frame, node: ExprId, list: OperandList) -> Result<(), RewriteError> {
         let mut old: SmallVec<[(u32, ExprId); 4]> = SmallVec::new();
         let watch = !self.retyped.is_empty();
         for i in 0..list.len() {
             let o = self.body.operand(list, i);
-            let new = self.resolve(o).ok_or_else(|| not_a_normal_form(self.cx, self.body, f.at))?;
+            let new = self.resolve(o).ok_or_else(|| RewriteError::not_a_normal_form(self.cx, self.body, f.at))?;
             if new != o {
                 self.body.set_operand(list, i, new);
                 if self.body.ty(new) != self.body.ty(o) || !matches!(self.body.expr(new), Expr::Var { .. }) {
@@ -388,7 +392,7 @@ impl Sweep<'_> {
 
     /// Infers the type of a node again, some of whose operands (these, with what they were) are others or have other types now.
     #[inline(never)]
-    fn refresh(&mut self, f: &mut Frame, node: ExprId, old_operands: &[(u32, ExprId)]) -> Result<(), Failure> {
+    fn refresh(&mut self, f: &mut Frame, node: ExprId, old_operands: &[(u32, ExprId)]) -> Result<(), RewriteError> {
         let old = self.body.ty(node);
         if self.editor().refresh_type(node).is_err() {
             self.restore_types(f, node, old_operands)?;
@@ -399,7 +403,12 @@ impl Sweep<'_> {
 
     /// Casts operands back to the types that they had, which the type rule accepted.
     #[cold]
-    fn restore_types(&mut self, f: &mut Frame, node: ExprId, old_operands: &[(u32, ExprId)]) -> Result<(), Failure> {
+    fn restore_types(
+        &mut self,
+        f: &mut Frame,
+        node: ExprId,
+        old_operands: &[(u32, ExprId)],
+    ) -> Result<(), RewriteError> {
         let at = f.at;
         let dataflow = matches!(self.body.expr(at), Expr::Let { flags, .. } if flags.is_dataflow());
         let mut bindings: SmallVec<[(VarId, ExprId); 4]> = SmallVec::new();
@@ -454,7 +463,13 @@ impl Sweep<'_> {
     // ---- Finishing a Let or a tail ----
 
     /// A Let of an atom, or an atom in a tail. Whether the block goes on.
-    fn finish_atom<R: Rewrite>(&mut self, r: &mut R, f: &mut Frame, old: ExprId, new: ExprId) -> Result<bool, Failure> {
+    fn finish_atom<R: Rewrite>(
+        &mut self,
+        r: &mut R,
+        f: &mut Frame,
+        old: ExprId,
+        new: ExprId,
+    ) -> Result<bool, RewriteError> {
         let before = self.type_before(old);
         if let Expr::Let { .. } = self.body.expr(f.at) {
             if new != old {
@@ -474,7 +489,7 @@ impl Sweep<'_> {
 
     /// Asks what becomes of the value of the present Let or tail, and does it. Whether the block goes on.
     #[inline]
-    fn finish<R: Rewrite>(&mut self, r: &mut R, f: &mut Frame, value: ExprId) -> Result<bool, Failure> {
+    fn finish<R: Rewrite>(&mut self, r: &mut R, f: &mut Frame, value: ExprId) -> Result<bool, RewriteError> {
         let at = f.at;
         let Expr::Let { var, body: rest, flags, .. } = self.body.expr(at) else {
             let old = self.body.ty(value);

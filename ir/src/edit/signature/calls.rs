@@ -4,7 +4,6 @@ use rustc_hash::FxHashSet;
 
 use super::SignatureError;
 use crate::core::body::Body;
-use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, ExprId, FunctionAttrId, GlobalId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
@@ -35,7 +34,7 @@ pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKe
                 _ => String::new(),
             },
             function: Some(module.name(key).to_string()),
-            binding: at.and_then(|at| binding_name(&module.cx, &function.body, at)),
+            binding: at.and_then(|at| function.body.binding_name(&module.cx, at)).map(str::to_string),
         })?;
         if !calls.is_empty() {
             all.push((key, calls));
@@ -190,8 +189,4 @@ fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Valu
         }
     }
     Ok(calls)
-}
-
-pub(super) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
-    body.binding_name(cx, at).map(str::to_string)
 }
