@@ -68,12 +68,14 @@ pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant, PRIMITIVE};
 pub use crate::core::module::{FunctionKey, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
+pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
     update_signatures_with,
 };
 pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
+pub use crate::edit::substitution::SymbolSubstitution;
 pub use crate::edit::take_over::TakeOverError;
 pub use crate::infer::module::infer_module;
 pub use crate::ops::facts::OpFacts;
@@ -104,11 +106,13 @@ pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };
 pub use crate::tables::value::{AttrValue, Number};
+pub use crate::walk::attr_walk::AttrWalk;
 pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;
 pub use crate::walk::cursor::{BlockKind, Cursor, Step};
 pub use crate::walk::link_watch::LinkWatch;
 pub use crate::walk::part_set::PartSet;
+pub use crate::walk::symbols::{FreeSymbols, SymbolWalk};
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
     first_difference_with, module_hash,

@@ -32,7 +32,8 @@
 
 use anfora_ir::{
     Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
-    SeenParts, SharedEdits, Step, SymbolId, TensorType, Type, TypeError, TypeId, did_you_mean, update_signatures_with,
+    SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeError, TypeId, did_you_mean,
+    update_signatures_with,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
@@ -40,9 +41,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::find_function;
-use crate::support::named_symbols::for_each_new_free;
-use crate::support::specialize::specialize_function;
-use crate::support::symbols::Substitution;
 use crate::to_a_normal_form::{is_a_normal_form, to_a_normal_form};
 
 register_pass! {
@@ -107,13 +105,14 @@ pub fn bind_symbols(
         bound += found.len();
         keys.push(key);
         changed.push(global);
-        let mut substitution = Substitution::default();
+        let mut substitution = SymbolSubstitution::default();
         for (symbol, extent) in found {
             substitution.set(symbol, extent);
         }
         let name = module.name(key).to_string();
-        specialize_function(module, key, global, &mut substitution, Vec::new())
-            .map_err(PassError::from)
+        substitution
+            .in_function(module, key, &[])
+            .map_err(|failed| PassError::from(RewriteError::untyped(failed.error, None)))
             .and_then(|()| check_types(&module.cx, &substitution))
             .map_err(|error| error.in_function(name))?;
     }
@@ -179,10 +178,10 @@ impl Wanted {
     fn symbols_of(&mut self, cx: &Context, function: &Function) -> Vec<(SymbolId, DimId)> {
         let body = &function.body;
         let mut found = Vec::new();
-        let mut seen_parts = SeenParts::default();
+        let mut walk = SymbolWalk::new();
         let mut seen_symbols: FxHashSet<SymbolId> = FxHashSet::default();
         let mut look = |ty: TypeId| {
-            for_each_new_free(cx, ty, &mut seen_parts, |symbol| {
+            walk.in_type(cx, ty, |symbol| {
                 if !seen_symbols.insert(symbol) {
                     return;
                 }
@@ -270,7 +269,7 @@ impl Wanted {
 }
 
 /// Checks that no extent of a type that symbols were taken out of became negative.
-fn check_types(cx: &Context, substitution: &Substitution) -> Result<(), PassError> {
+fn check_types(cx: &Context, substitution: &SymbolSubstitution) -> Result<(), PassError> {
     let mut types: Vec<(TypeId, TypeId)> = substitution.types().collect();
     types.sort_unstable_by_key(|(old, _)| old.index());
     let mut seen: FxHashSet<TypeId> = FxHashSet::default();

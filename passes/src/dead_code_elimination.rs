@@ -25,7 +25,7 @@
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
+    Attr, AttrWalk, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
     LazyBodyPurity, Module, Purity, Severity, Step, did_you_mean,
 };
 use anfora_manager::{PassError, register_pass};
@@ -156,6 +156,7 @@ pub(crate) struct Reach {
     order: Vec<GlobalId>,
     globals: FxHashSet<GlobalId>,
     attrs: FxHashMap<AttrsId, ()>,
+    walk: AttrWalk,
 }
 
 impl Reach {
@@ -191,14 +192,9 @@ impl Reach {
         if attrs == cx.attrs.empty() || self.attrs.insert(attrs, ()).is_some() {
             return;
         }
-        let mut seen = FxHashSet::default();
-        let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, value)| value).collect();
-        while let Some(value) = stack.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            match cx.attrs.get(value) {
-                Attr::List(items) => stack.extend(items.iter().rev()),
+        self.walk.add(&cx.attrs, attrs);
+        while let Some((_, value)) = self.walk.next(&cx.attrs) {
+            match value {
                 Attr::Global(g) => self.global(*g),
                 Attr::Function(f) => {
                     let function = &cx.function_attrs[*f];
@@ -212,8 +208,7 @@ impl Reach {
                             _ => {}
                         }
                     }
-                    let values = lists.into_iter().rev().flat_map(|attrs| cx.attrs.list(attrs).iter().rev());
-                    stack.extend(values.map(|&(_, value)| value));
+                    lists.into_iter().rev().for_each(|attrs| self.walk.add(&cx.attrs, attrs));
                 }
                 _ => {}
             }

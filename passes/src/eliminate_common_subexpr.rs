@@ -26,7 +26,8 @@
 use std::hash::Hasher;
 
 use anfora_ir::{
-    AlphaHasher, BodyPurity, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs,
+    AlphaHasher, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, SymbolId, SymbolWalk,
+    VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
 use anfora_visit::RewriteError;
@@ -86,6 +87,7 @@ pub fn eliminate_common_subexpr(
         lambda: 0,
         lambdas: 0,
         param_symbols: None,
+        free: FreeSymbols::new(),
         alpha: AlphaHasher::new(),
         merged: 0,
     };
@@ -128,7 +130,8 @@ struct Pass {
     lambda: u32,
     lambdas: u32,
     /// The symbols that parameters of the function bind, once they are asked for.
-    param_symbols: Option<FxHashSet<DimId>>,
+    param_symbols: Option<FxHashSet<SymbolId>>,
+    free: FreeSymbols,
     alpha: AlphaHasher,
     merged: usize,
 }
@@ -198,22 +201,20 @@ impl Pass {
     #[cold]
     fn is_plain_cast(&mut self, s: &Sweep<'_>, value: ExprId) -> bool {
         let ty = s.body.ty(value);
-        let types = &s.cx.types;
-        if !types.is_symbolic(ty) {
+        if !s.cx.types.is_symbolic(ty) {
             return true;
         }
         let bound = self.param_symbols.get_or_insert_with(|| {
             let mut bound = FxHashSet::default();
+            let mut walk = SymbolWalk::new();
             for p in s.body.params() {
-                types.for_each_symbol(s.body.ty(p.expr()), |d| {
-                    bound.insert(d);
+                walk.in_type(s.cx, s.body.ty(p.expr()), |symbol| {
+                    bound.insert(symbol);
                 });
             }
             bound
         });
-        let mut all = true;
-        types.for_each_symbol(ty, |d| all &= bound.contains(&d));
-        all
+        self.free.of(&s.cx.types, ty).iter().all(|symbol| bound.contains(symbol))
     }
 }
 

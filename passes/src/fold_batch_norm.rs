@@ -39,7 +39,7 @@ use anfora_visit::{RewriteError, link_counts};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::sweep::{Outcome, Rewrite, Site, Sweep, sweep};
 
 use channels::{PerChannel, magnitudes, range, scaled};

@@ -34,8 +34,8 @@ use anfora_manager::register_pass;
 use anfora_visit::RewriteError;
 use smallvec::SmallVec;
 
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::definitions::Definitions;
-use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 
 register_pass! {

@@ -31,14 +31,11 @@ mod sources;
 
 use anfora_ir::{
     Attr, Context, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
-    SharedEdits, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
+    SharedEdits, SymbolSubstitution, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-use crate::support::specialize::specialize_function;
-use crate::support::symbols::Substitution;
 
 register_pass! {
     /// Binds parameters of a function to literals
@@ -100,7 +97,7 @@ pub fn bind_params(
     function: &str,
     params: &[(ParamRef<'_>, Literal)],
 ) -> Result<usize, PassError> {
-    let (key, global) = find_function(module, function)?;
+    let (key, _) = find_function(module, function)?;
     let here = |error: PassError| error.in_function(function);
     let Some((target, cx)) = module.get_mut(key) else { return Ok(0) };
     let bound = find_params(cx, target, params).map_err(here)?;
@@ -109,7 +106,7 @@ pub fn bind_params(
     }
     let symbols = match_types(cx, target, &bound).map_err(here)?;
     drop_arguments(module, key, &bound)?;
-    specialize(module, key, global, &bound, symbols).map_err(|error| here(error.into()))?;
+    specialize(module, key, &bound, symbols).map_err(|error| here(error.into()))?;
     update_signatures(module, &[key])?;
     Ok(bound.len())
 }
@@ -181,8 +178,8 @@ fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Liter
 }
 
 /// What the literals say of the symbols of the function.
-fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result<Substitution, PassError> {
-    let mut symbols = Substitution::default();
+fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result<SymbolSubstitution, PassError> {
+    let mut symbols = SymbolSubstitution::default();
     let body = &function.body;
     let param = |cx: &Context, b: &Bound| match body.var_name(b.var) {
         Some(name) => format!("`%{}`", cx.names.get(name)),
@@ -282,9 +279,8 @@ fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Res
 fn specialize(
     module: &mut Module,
     key: FunctionKey,
-    global: GlobalId,
     bound: &[Bound],
-    mut symbols: Substitution,
+    mut symbols: SymbolSubstitution,
 ) -> Result<(), RewriteError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
     let gone: FxHashSet<VarId> = bound.iter().map(|b| b.var).collect();
@@ -312,5 +308,5 @@ fn specialize(
         let root = editor.let_(b.var, value, root, LetFlags::PLAIN);
         editor.body.set_root(root);
     }
-    specialize_function(module, key, global, &mut symbols, changed)
+    symbols.in_function(module, key, &changed).map_err(|failed| RewriteError::untyped(failed.error, None))
 }

@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     Attr, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step, SymbolId,
-    Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    SymbolSubstitution, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
 use anfora_visit::{Copier, RewriteError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use super::callee::{Callee, projected_calls};
 use crate::support::definitions::Definitions;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep};
-use crate::support::symbols::Substitution;
 
 /// The work on one function.
 pub(super) struct Inliner<'a> {
@@ -226,7 +225,7 @@ impl<'a> Inliner<'a> {
             casts: SmallVec::new(),
             bound: Vec::new(),
             cast: Vec::new(),
-            substitution: Substitution::default(),
+            substitution: SymbolSubstitution::default(),
         };
         if callee.is_symbolic() {
             copy.bind_symbols(s, callee, left, &resolved);
@@ -291,7 +290,7 @@ struct Copy {
     /// The symbols that the casts bind.
     cast: Vec<SymbolId>,
     /// What stands for the symbols of the function.
-    substitution: Substitution,
+    substitution: SymbolSubstitution,
 }
 
 impl Copy {

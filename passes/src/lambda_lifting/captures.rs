@@ -7,15 +7,13 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, SeenParts, Step,
-    SymbolId, Type, TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, OpId, Step,
+    SymbolId, SymbolWalk, Type, TypeId, VarId,
 };
 use anfora_manager::PassError;
 use anfora_visit::RewriteError;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-
-use crate::support::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;
@@ -132,9 +130,10 @@ impl Captures {
         if walk.found.lambdas.len() == 1 {
             return Ok(None);
         }
-        let Walk { found, uses, param_symbols, .. } = walk;
+        let Walk { found, uses, param_symbols, free, .. } = walk;
         let named = FxHashSet::with_capacity_and_hasher(uses.len(), FxBuildHasher);
-        let mut decision = Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols };
+        let mut decision =
+            Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols, free };
         decision.run()?;
         Ok(Some(decision.found))
     }
@@ -192,9 +191,10 @@ struct Walk<'a> {
     /// Which lambdas name which symbols.
     mentioned: FxHashSet<(u32, SymbolId)>,
     /// The parts of types that each lambda names.
-    mentioned_types: FxHashMap<u32, SeenParts>,
+    mentioned_types: FxHashMap<u32, SymbolWalk>,
     /// The symbols that parameters of lambdas bind.
     param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+    free: FreeSymbols,
 }
 
 impl<'a> Walk<'a> {
@@ -228,6 +228,7 @@ impl<'a> Walk<'a> {
             mentioned: FxHashSet::default(),
             mentioned_types: FxHashMap::default(),
             param_symbols: FxHashMap::default(),
+            free: FreeSymbols::new(),
         }
     }
 
@@ -436,13 +437,13 @@ impl<'a> Walk<'a> {
         for param in body.lambda_params(lambda) {
             let ty = body.ty(param.expr());
             self.mention_type(ty);
-            for_each_free(cx, ty, |s| {
+            for &s in self.free.of(&cx.types, ty).iter() {
                 if let Some(&bound) = self.bound.get(&s)
                     && bound.owner == self.here
                 {
                     self.param_symbols.insert((self.here, s), bound);
                 }
-            });
+            }
         }
         let data = body.lambda(lambda);
         if let Some(ret) = data.ret {
@@ -477,7 +478,7 @@ impl<'a> Walk<'a> {
         let mut types = vec![ty];
         let seen = self.mentioned_types.entry(self.here).or_default();
         while let Some(ty) = types.pop() {
-            for_each_new_free(self.cx, ty, seen, |s| {
+            seen.in_type(self.cx, ty, |s| {
                 Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
                     types.push(self.body.ty(var.expr()));
                 });
@@ -490,7 +491,8 @@ impl<'a> Walk<'a> {
             return;
         }
         let mut types = Vec::new();
-        for_each_in_attrs(self.cx, attrs, |s| {
+        let seen = self.mentioned_types.entry(self.here).or_default();
+        seen.in_attrs(self.cx, attrs, |s| {
             Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
                 types.push(self.body.ty(var.expr()));
             });
@@ -530,6 +532,7 @@ struct Decision<'a> {
     /// The parameter or captured variable that binds a symbol from outside in a lambda.
     sources: FxHashMap<(u32, SymbolId), VarId>,
     param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+    free: FreeSymbols,
 }
 
 impl Decision<'_> {
@@ -647,11 +650,11 @@ impl Decision<'_> {
             return;
         }
         let mut symbols = std::mem::take(&mut self.found.lambdas[g as usize].symbols);
-        for_each_free(self.cx, ty, |s| {
+        for &s in self.free.of(&self.cx.types, ty).iter() {
             if symbols.iter().all(|u| u.symbol != s) {
                 symbols.extend(self.found.lambdas[h as usize].symbols.iter().find(|u| u.symbol == s));
             }
-        });
+        }
         self.found.lambdas[g as usize].symbols = symbols;
     }
 
@@ -757,16 +760,16 @@ impl Decision<'_> {
     }
 
     /// The symbols of a variable that is captured are named by its type.
-    fn add_symbols(&self, h: u32, var: VarId, known: &mut FxHashSet<SymbolId>, symbols: &mut Vec<SymbolUse>) {
+    fn add_symbols(&mut self, h: u32, var: VarId, known: &mut FxHashSet<SymbolId>, symbols: &mut Vec<SymbolUse>) {
         let parent = self.found.lambdas[h as usize].parent;
-        for_each_free(self.cx, self.body.ty(var.expr()), |s| {
+        for &s in self.free.of(&self.cx.types, self.body.ty(var.expr())).iter() {
             if !known.insert(s) {
-                return;
+                continue;
             }
             let around = self.found.lambdas[parent as usize].symbols.iter().find(|u| u.symbol == s).copied();
             if let Some(symbol) = around.or_else(|| self.param_symbols.get(&(parent, s)).copied()) {
                 symbols.push(symbol);
             }
-        });
+        }
     }
 }

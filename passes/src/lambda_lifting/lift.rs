@@ -5,15 +5,13 @@
 
 use anfora_ir::{
     AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList, Retype,
-    SeenParts, TypeId, VarFlags, VarId, Visibility, signature_type,
+    SymbolSubstitution, SymbolWalk, TypeId, VarFlags, VarId, Visibility, signature_type,
 };
 use anfora_visit::{Link, RewriteError, set_var_flags, unlink_let};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST};
-use crate::support::named_symbols::for_each_new_free;
-use crate::support::symbols::Substitution;
 
 /// The function that a lambda becomes, as far as it is known before its block is written.
 pub(super) struct Head {
@@ -21,7 +19,7 @@ pub(super) struct Head {
     pub(super) signature: TypeId,
     ret: TypeId,
     /// What stands in it for symbols from outside, if it names such.
-    symbols: Option<Box<Substitution>>,
+    symbols: Option<Box<SymbolSubstitution>>,
 }
 
 impl Head {
@@ -31,7 +29,7 @@ impl Head {
         let Expr::Lambda { lambda: data, body: block } = body.expr(lambda.node) else {
             unreachable!("lambdas are found where they are nodes");
         };
-        let mut symbols: Option<Box<Substitution>> = None;
+        let mut symbols: Option<Box<SymbolSubstitution>> = None;
         for used in &lambda.symbols {
             let symbols = symbols.get_or_insert_default();
             if symbols.get(used.symbol).is_none() {
@@ -57,9 +55,9 @@ fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> Ty
         return ret;
     }
     let mut named = FxHashSet::default();
-    let mut seen = SeenParts::default();
+    let mut walk = SymbolWalk::new();
     for &param in params {
-        for_each_new_free(cx, param, &mut seen, |s| {
+        walk.in_type(cx, param, |s| {
             named.insert(s);
         });
     }

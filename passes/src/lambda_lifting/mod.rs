@@ -33,7 +33,7 @@ mod lift;
 
 use anfora_ir::{
     Attr, AttrsId, BodyPurity, Context, Cursor, Expr, Function, FunctionKey, GlobalId, LambdaId, LetFlags, Module,
-    Purity, Step, TypeId, VarFlags,
+    NameSupply, Purity, Step, TypeId, VarFlags,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::{Binding, RewriteError, set_let_flags, set_var_flags};
@@ -41,7 +41,6 @@ use rustc_hash::FxHashMap;
 
 use self::captures::Captures;
 use self::lift::{Head, Lifter};
-use crate::support::names::NameSupply;
 
 register_pass! {
     /// Makes functions of lambdas, and closures over these where they capture something

@@ -24,14 +24,16 @@
 //!            }
 //! ```
 
+mod known_symbols;
+
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
 use anfora_manager::register_pass;
 use anfora_visit::RewriteError;
 
+use self::known_symbols::known_symbols;
 use crate::support::definitions::Definitions;
 use crate::support::regions::hide_outputs;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
-use crate::support::symbols::{known_symbols, substitute_symbols};
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
@@ -92,13 +94,13 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
     }
     let body = &mut function.body;
     body.begin_journal();
-    if let Err((at, error)) = substitute_symbols(cx, body, &mut known, &[]) {
+    if let Err(failed) = known.in_body(cx, body, &[]) {
+        let binding = body.stop().and_then(|at| body.binding_name(cx, at)).map(str::to_string);
         body.rollback_journal();
-        let message = format!("no symbolic dimension was resolved, because then {}", error.message);
+        body.note_stop(None);
+        let message = format!("no symbolic dimension was resolved, because then {}", failed.error.message);
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        if let Some(binding) = body.binding_name(cx, at) {
-            remark = remark.on_binding(binding);
-        }
+        remark.binding = binding;
         return Err(Box::new(remark));
     }
     body.commit_journal();
