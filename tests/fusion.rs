@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anfora::ir::{Literal, Module, Source, first_difference, parse_module, verify_module, work};
 use anfora::manager::{PassContext, parse_pipeline, run_pass};
 use anfora::onnx::{ExportOptions, ImportOptions, export, import};
-use anfora::passes::{FusionLimits, fuse_ops, is_primitive, registry};
+use anfora::passes::{FusionLimits, fuse_ops, registry};
 use fastrand::Rng;
 
 const PROGRAMS: u64 = 400;
@@ -172,7 +172,7 @@ fn fused_programs_come_back() {
             panic!("seed {seed}: {difference}\n{module}\ncame back as\n{back}");
         }
         assert!(results(&module).same(&results(&back)), "seed {seed}:\n{module}\n{back}");
-        functions += back.functions().filter(|(_, f)| is_primitive(&back.cx, f)).count();
+        functions += back.functions().filter(|(_, f)| f.is_primitive(&back.cx)).count();
     }
     assert!(functions > PROGRAMS as usize, "only {functions} functions were made");
 }

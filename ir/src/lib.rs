@@ -64,25 +64,28 @@ pub use crate::core::entity::{
 };
 pub use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 pub use crate::core::function::{Function, FunctionKind, Visibility};
-pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant};
+pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant, PRIMITIVE};
 pub use crate::core::module::{FunctionKey, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
+pub use crate::edit::name_supply::NameSupply;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
     update_signatures_with,
 };
 pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
+pub use crate::edit::substitution::SymbolSubstitution;
 pub use crate::edit::take_over::TakeOverError;
 pub use crate::infer::module::infer_module;
+pub use crate::ops::facts::OpFacts;
 pub use crate::ops::op::{
     AttrReader, ElementsRule, FusionRule, Kernel, KernelCall, KernelError, KnownByType, OpRegistry, OpTable,
     OpaquePurity, Operand, SizeBound, StepsRule, TypeCall, TypeError, TypeRule,
 };
 pub use crate::ops::op_call::OpCall;
 pub use crate::ops::op_def::{Arity, AttrDef, AttrDefault, AttrKind, FusionPattern, OpDef, OpPurity, Splat};
-pub use crate::ops::purity::{BodyPurity, EffectScan, Purity};
+pub use crate::ops::purity::{BodyPurity, EffectScan, LazyBodyPurity, Purity};
 pub use crate::ops::register::RegisterError;
 pub use crate::report::diagnostic::{Diagnostic, Severity};
 pub use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
@@ -103,11 +106,13 @@ pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };
 pub use crate::tables::value::{AttrValue, Number};
+pub use crate::walk::attr_walk::AttrWalk;
 pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;
 pub use crate::walk::cursor::{BlockKind, Cursor, Step};
 pub use crate::walk::link_watch::LinkWatch;
 pub use crate::walk::part_set::PartSet;
+pub use crate::walk::symbols::{FreeSymbols, SymbolWalk};
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
     first_difference_with, module_hash,

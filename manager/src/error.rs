@@ -126,6 +126,15 @@ impl PassError {
         self
     }
 
+    /// With what to do about it, if anything.
+    ///
+    /// Cost: linear in the text.
+    #[must_use]
+    pub fn with_optional_help(mut self, help: Option<String>) -> Self {
+        self.0.help = help;
+        self
+    }
+
     /// With all that was found.
     #[must_use]
     pub fn with_diagnostics(mut self, diagnostics: Vec<Diagnostic>) -> PassError {

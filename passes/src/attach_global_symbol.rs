@@ -18,11 +18,8 @@
 //! ```
 
 use anfora_ir::{Attr, FunctionKey, GlobalId, Module, NameId, Visibility};
-use anfora_manager::register_pass;
+use anfora_manager::{PassError, register_pass};
 use rustc_hash::FxHashMap;
-
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
 
 /// The attribute that a function's name is put in.
 pub const GLOBAL_SYMBOL: &str = anfora_ir::GLOBAL_SYMBOL;
@@ -45,7 +42,7 @@ register_pass! {
 ///
 /// # Errors
 /// If the prefix is not a string, or two functions would get one symbol. The module may be half rewritten then.
-pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
+pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
     let prefix = prefix(module)?;
     let mut attached = 0;
     let mut renamed: Vec<(GlobalId, String)> = Vec::new();
@@ -57,7 +54,7 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
             continue;
         }
         let old = function.global_symbol(cx);
-        if !prefix.is_empty() && is_primitive(cx, function) {
+        if !prefix.is_empty() && function.is_primitive(cx) {
             let private = function.global().filter(|_| function.visibility == Visibility::Private);
             // The symbol of a private function cannot tell whether this run or an earlier one gave the prefix.
             if private.is_none() || !name.starts_with(&prefix) {
@@ -86,22 +83,18 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, Failure> {
 }
 
 /// Returns what the symbols of Primitive functions begin with.
-fn prefix(module: &Module) -> Result<String, Failure> {
+fn prefix(module: &Module) -> Result<String, PassError> {
     let cx = &module.cx;
     match cx.find_attr(module.attrs(), SYSTEM_LIB_PREFIX).map(|id| cx.attrs.get(id)) {
         None | Some(Attr::None) => Ok(String::new()),
         Some(&Attr::Str(prefix)) => Ok(cx.names.get(prefix).to_string()),
-        Some(_) => Err(Failure::Option {
-            message: format!("the attribute `{SYSTEM_LIB_PREFIX}` of the module is not a string"),
-            help: Some(format!("write it as `#![{SYSTEM_LIB_PREFIX}=\"name_\"]`")),
-        }),
+        Some(_) => Err(PassError::new(format!("the attribute `{SYSTEM_LIB_PREFIX}` of the module is not a string"))
+            .with_help(format!("write it as `#![{SYSTEM_LIB_PREFIX}=\"name_\"]`"))),
     }
 }
 
 #[cold]
-fn taken(symbol: &str, other: &str) -> Failure {
-    Failure::Option {
-        message: format!("the symbol \"{symbol}\" of a Primitive function is that of `@{other}` already"),
-        help: Some(format!("rename one of them, or choose another `{SYSTEM_LIB_PREFIX}`")),
-    }
+fn taken(symbol: &str, other: &str) -> PassError {
+    PassError::new(format!("the symbol \"{symbol}\" of a Primitive function is that of `@{other}` already"))
+        .with_help(format!("rename one of them, or choose another `{SYSTEM_LIB_PREFIX}`"))
 }

@@ -32,18 +32,15 @@
 
 use anfora_ir::{
     Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
-    SeenParts, SharedEdits, Step, SymbolId, TensorType, Type, TypeError, TypeId, did_you_mean, update_signatures_with,
+    SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeError, TypeId, did_you_mean,
+    update_signatures_with,
 };
-use anfora_manager::register_pass;
+use anfora_manager::{PassError, register_pass};
+use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::bind_params::{find_function, mistake};
-use crate::support::failure::Failure;
-use crate::support::named_symbols::for_each_new_free;
-use crate::support::primitive::is_primitive;
-use crate::support::specialize::{of_signature, specialize_function};
-use crate::support::symbols::Substitution;
+use crate::bind_params::find_function;
 use crate::to_a_normal_form::{is_a_normal_form, to_a_normal_form};
 
 register_pass! {
@@ -61,7 +58,7 @@ register_pass! {
             let only = Some(function.as_str()).filter(|f| !f.is_empty());
             let symbols: Vec<(SymbolRef<'_>, i64)> =
                 symbols.iter().map(|(name, extent)| (SymbolRef::Name(name), *extent)).collect();
-            let bound = bind_symbols(module, only, &symbols).map_err(|(function, failure)| failure.in_function(function))?;
+            let bound = bind_symbols(module, only, &symbols)?;
             cx.count("bound", bound as u64);
             Ok(())
         }
@@ -81,22 +78,22 @@ pub enum SymbolRef<'a> {
 /// have them, and returns how many were bound, counted in each function. Callers are adapted.
 ///
 /// # Errors
-/// With the name of the function that it is about, if there is no such function or symbol, a symbol
+/// If there is no such function or symbol, a symbol
 /// is given two extents, or one that is negative or contradicts a type. The module is half
 /// rewritten then.
 pub fn bind_symbols(
     module: &mut Module,
     function: Option<&str>,
     symbols: &[(SymbolRef<'_>, i64)],
-) -> Result<usize, (Option<String>, Failure)> {
+) -> Result<usize, PassError> {
     let functions: Vec<(FunctionKey, GlobalId)> = match function {
-        Some(name) => vec![find_function(module, name).map_err(|failure| (None, failure))?],
+        Some(name) => vec![find_function(module, name)?],
         None => {
             let external = module.functions().filter(|(_, f)| may_be_bound(&module.cx, f) && f.is_external(&module.cx));
             external.filter_map(|(key, f)| Some((key, f.global()?))).collect()
         }
     };
-    let mut wanted = Wanted::new(&mut module.cx, symbols).map_err(|failure| (None, failure))?;
+    let mut wanted = Wanted::new(&mut module.cx, symbols)?;
     let mut bound = 0;
     let (mut keys, mut changed) = (Vec::new(), Vec::new());
     for (key, global) in functions {
@@ -108,23 +105,25 @@ pub fn bind_symbols(
         bound += found.len();
         keys.push(key);
         changed.push(global);
-        let mut substitution = Substitution::default();
+        let mut substitution = SymbolSubstitution::default();
         for (symbol, extent) in found {
             substitution.set(symbol, extent);
         }
         let name = module.name(key).to_string();
-        specialize_function(module, key, global, &mut substitution, Vec::new())
+        substitution
+            .in_function(module, key, &[])
+            .map_err(|failed| PassError::from(RewriteError::untyped(failed.error, None)))
             .and_then(|()| check_types(&module.cx, &substitution))
-            .map_err(|failure| (Some(name), failure))?;
+            .map_err(|error| error.in_function(name))?;
     }
     wanted.check_all_found(module, function)?;
     cast_arguments(module, &changed)?;
-    update_signatures_with(module, &keys, cast_result).map_err(of_signature)?;
+    update_signatures_with(module, &keys, cast_result)?;
     Ok(bound)
 }
 
 fn may_be_bound(cx: &Context, function: &Function) -> bool {
-    function.is_definition() && !is_primitive(cx, function)
+    function.is_definition() && !function.is_primitive(cx)
 }
 
 /// The symbols that are to be bound, and what was seen of them.
@@ -138,7 +137,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(cx: &mut Context, symbols: &[(SymbolRef<'_>, i64)]) -> Result<Wanted, Failure> {
+    fn new(cx: &mut Context, symbols: &[(SymbolRef<'_>, i64)]) -> Result<Wanted, PassError> {
         let mut wanted = Wanted {
             by_name: FxHashMap::default(),
             by_id: FxHashMap::default(),
@@ -152,7 +151,9 @@ impl Wanted {
                 SymbolRef::Symbol(symbol) => cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
             };
             if extent < 0 {
-                return Err(mistake(format!("the symbol `{name}` cannot be {extent}: extents are not negative"), None));
+                return Err(PassError::new(format!(
+                    "the symbol `{name}` cannot be {extent}: extents are not negative"
+                )));
             }
             let extent = cx.types.dims.constant(extent);
             let before = match symbol {
@@ -166,7 +167,7 @@ impl Wanted {
                 }
             };
             if before.is_some() {
-                return Err(mistake(format!("the symbol `{name}` is bound twice"), None));
+                return Err(PassError::new(format!("the symbol `{name}` is bound twice")));
             }
         }
         Ok(wanted)
@@ -177,10 +178,10 @@ impl Wanted {
     fn symbols_of(&mut self, cx: &Context, function: &Function) -> Vec<(SymbolId, DimId)> {
         let body = &function.body;
         let mut found = Vec::new();
-        let mut seen_parts = SeenParts::default();
+        let mut walk = SymbolWalk::new();
         let mut seen_symbols: FxHashSet<SymbolId> = FxHashSet::default();
         let mut look = |ty: TypeId| {
-            for_each_new_free(cx, ty, &mut seen_parts, |symbol| {
+            walk.in_type(cx, ty, |symbol| {
                 if !seen_symbols.insert(symbol) {
                     return;
                 }
@@ -220,7 +221,7 @@ impl Wanted {
     }
 
     /// Checks that nothing is left.
-    fn check_all_found(&mut self, module: &Module, function: Option<&str>) -> Result<(), (Option<String>, Failure)> {
+    fn check_all_found(&mut self, module: &Module, function: Option<&str>) -> Result<(), PassError> {
         let cx = &module.cx;
         let symbol = self.symbols_left.first().map(|&s| cx.names.get(cx.types.dims.symbol_name(s)));
         let Some(name) = self.names_left.first().map(String::as_str).or(symbol).map(str::to_string) else {
@@ -231,7 +232,7 @@ impl Wanted {
         {
             let message = format!("no function that others can call has a symbol `{name}`");
             let help = format!("the private function `@{private}` has one: name it, with `function={private}`");
-            return Err((None, mistake(message, Some(help))));
+            return Err(PassError::new(message).with_help(help));
         }
         let name = name.as_str();
         let help = match did_you_mean(name, self.seen.iter().map(String::as_str)) {
@@ -253,7 +254,8 @@ impl Wanted {
             }
         };
         let message = format!("there is no symbol `{name}`");
-        Err((function.map(str::to_string), mistake(message, Some(help))))
+        let error = PassError::new(message).with_help(help);
+        Err(function.into_iter().fold(error, PassError::in_function))
     }
 
     /// Returns the name of the first private function that has a symbol that is to be bound and has
@@ -267,7 +269,7 @@ impl Wanted {
 }
 
 /// Checks that no extent of a type that symbols were taken out of became negative.
-fn check_types(cx: &Context, substitution: &Substitution) -> Result<(), Failure> {
+fn check_types(cx: &Context, substitution: &SymbolSubstitution) -> Result<(), PassError> {
     let mut types: Vec<(TypeId, TypeId)> = substitution.types().collect();
     types.sort_unstable_by_key(|(old, _)| old.index());
     let mut seen: FxHashSet<TypeId> = FxHashSet::default();
@@ -275,7 +277,7 @@ fn check_types(cx: &Context, substitution: &Substitution) -> Result<(), Failure>
         None => Ok(()),
         Some((old, new)) => {
             let (old, new) = (cx.type_text(old), cx.type_text(new));
-            Err(mistake(format!("the type {old} would be {new}, which has a negative extent"), None))
+            Err(PassError::new(format!("the type {old} would be {new}, which has a negative extent")))
         }
     }
 }
@@ -309,7 +311,7 @@ fn has_negative_extent(cx: &Context, ty: TypeId, seen: &mut FxHashSet<TypeId>) -
 
 /// Casts the arguments of functions whose parameters say constants now, where less is known of the
 /// arguments.
-fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), (Option<String>, Failure)> {
+fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassError> {
     let changed: FxHashSet<GlobalId> = changed.iter().copied().collect();
     for key in module.order().to_vec() {
         let names_changed = |f: &Function| f.body.global_leaves().iter().any(|(_, global)| changed.contains(global));
@@ -332,7 +334,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), (Opti
             match match_cast(&mut editor, operands[position], to) {
                 Ok(cast) => operands[position] = cast,
                 Err(error) => {
-                    return Err((Some(module.name(key).to_string()), Failure::Type { error, binding: None }));
+                    return Err(PassError::from(RewriteError::untyped(error, None)).in_function(module.name(key)));
                 }
             }
             let operands = editor.body.push_operands(&operands);

@@ -25,13 +25,10 @@
 
 use std::num::NonZeroUsize;
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Purity, Step};
+use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, LetFlags, Purity, Step};
 use anfora_manager::register_pass;
-use anfora_visit::{Binding, set_let_flags};
+use anfora_visit::{Binding, RewriteError, set_let_flags};
 
-use crate::support::effects::{Effects, OpFlags};
-use crate::support::failure::{Failure, not_a_normal_form};
-use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
 
 register_pass! {
@@ -44,7 +41,7 @@ register_pass! {
     run {
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
         move |edit, module, cx| {
-            if !is_primitive(edit.cx, edit.function) {
+            if !edit.function.is_primitive(edit.cx) {
                 let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
                 cx.count("grouped", made.grouped as u64);
                 cx.count("regions", made.regions as u64);
@@ -72,11 +69,10 @@ pub fn convert_to_dataflow(
     body: &mut Body,
     purity: &Purity,
     min_size: NonZeroUsize,
-) -> Result<Converted, Failure> {
+) -> Result<Converted, RewriteError> {
     let mut pass = Pass {
         cx,
-        flags: OpFlags::new(cx),
-        effects: Effects::new(purity),
+        effects: LazyBodyPurity::new(purity),
         min_size: min_size.get(),
         touched: IdSet::with_capacity(0),
         result: Converted::default(),
@@ -90,7 +86,7 @@ pub fn convert_to_dataflow(
     while let Some(step) = cursor.next(body) {
         match step {
             Step::EnterBlock(_, BlockKind::Value(_) | BlockKind::Operand(_)) | Step::Seen(_) => {
-                return Err(not_a_normal_form(cx, body, at));
+                return Err(RewriteError::not_a_normal_form(cx, body, at));
             }
             Step::EnterBlock(..) => outer.push(std::mem::replace(&mut run, Run::Nothing)),
             Step::ExitBlock(..) => {
@@ -109,7 +105,7 @@ pub fn convert_to_dataflow(
                     _ => false,
                 };
                 if !fine {
-                    return Err(not_a_normal_form(cx, body, at));
+                    return Err(RewriteError::not_a_normal_form(cx, body, at));
                 }
             }
             Step::Exit(_) | Step::Flat(_) | Step::Atom(_) => {}
@@ -137,8 +133,7 @@ enum Run {
 
 struct Pass<'a> {
     cx: &'a Context,
-    flags: OpFlags,
-    effects: Effects<'a>,
+    effects: LazyBodyPurity<'a>,
     min_size: usize,
     /// The first Lets of the regions that got bindings.
     touched: IdSet<ExprId>,
@@ -205,10 +200,7 @@ impl Pass<'_> {
     /// Whether a value may be in a region.
     fn fits(&mut self, body: &Body, value: ExprId) -> bool {
         match body.expr(value) {
-            Expr::CallOp { op, attrs, .. } => {
-                !self.flags.is_impure(self.cx, op) && self.effects.attrs_are_pure(self.cx, attrs)
-            }
-            Expr::Call { .. } => !self.effects.is_impure(self.cx, body, value),
+            Expr::CallOp { .. } | Expr::Call { .. } => !self.effects.is_impure(self.cx, body, value),
             Expr::If { .. } | Expr::Let { .. } => false,
             _ => true,
         }

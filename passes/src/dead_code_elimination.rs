@@ -25,16 +25,12 @@
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, Module,
-    Purity, Severity, Step, did_you_mean,
+    Attr, AttrWalk, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
+    LazyBodyPurity, Module, Purity, Severity, Step, did_you_mean,
 };
-use anfora_manager::register_pass;
+use anfora_manager::{PassError, register_pass};
 use anfora_visit::{BackwardSweep, Binding, sweep_back};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-use crate::support::effects::{Effects, OpFlags};
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
 
 register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches
@@ -48,7 +44,7 @@ register_pass! {
         move |module, cx| {
             let purity = Purity::of_module(module);
             let done = eliminate_dead_code(module, &purity, &entries)
-                .map_err(|(function, failure)| failure.in_function(function))?;
+                ?;
             cx.count("bindings", done.bindings as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
@@ -72,17 +68,13 @@ pub struct Eliminated {
 /// ([`anfora_ir::Function::is_external`]) and those named by `entries`.
 ///
 /// # Errors
-/// With the function's name, if one that stays is not in A-normal form; or if an entry is not defined.
-pub fn eliminate_dead_code(
-    module: &mut Module,
-    purity: &Purity,
-    entries: &[String],
-) -> Result<Eliminated, (Option<String>, Failure)> {
+/// If one that stays is not in A-normal form; or if an entry is not defined.
+pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
     let mut reach = Reach::default();
     for entry in entries {
         match module.cx.find_global(entry).filter(|&g| module.cx.globals.get(g).target != GlobalTarget::Missing) {
             Some(global) => reach.global(global),
-            None => return Err((None, unknown_entry(module, entry))),
+            None => return Err(unknown_entry(module, entry)),
         }
     }
     reach.attrs(&module.cx, module.attrs());
@@ -92,7 +84,6 @@ pub fn eliminate_dead_code(
         .filter_map(|(_, f)| f.global())
         .for_each(|g| reach.global(g));
 
-    let flags = OpFlags::new(&module.cx);
     let mut result = Eliminated::default();
     let mut missing: Option<GlobalId> = None;
     let mut reached: FxHashSet<FunctionKey> = FxHashSet::default();
@@ -104,13 +95,13 @@ pub fn eliminate_dead_code(
         if !function.is_definition() {
             return Ok(0);
         }
-        if is_primitive(cx, function) {
+        if function.is_primitive(cx) {
             reach.body(cx, &function.body);
             return Ok(0);
         }
-        let mut live = Live { cx, flags: &flags, effects: Effects::new(purity), reach };
+        let mut live = Live { cx, effects: LazyBodyPurity::new(purity), reach };
         sweep_back(cx, &mut function.body, &mut live)
-            .map_err(|error| (Some(module.name(key).to_string()), Failure::from(error)))
+            .map_err(|error| PassError::from(error).in_function(module.name(key)))
     };
     while let Some(&global) = reach.order.get(at) {
         at += 1;
@@ -153,12 +144,10 @@ pub fn eliminate_dead_code(
 }
 
 #[cold]
-fn unknown_entry(module: &Module, entry: &str) -> Failure {
+fn unknown_entry(module: &Module, entry: &str) -> PassError {
     let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();
-    Failure::Option {
-        message: format!("the entry `@{entry}` is not a function of the module"),
-        help: did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")),
-    }
+    PassError::new(format!("the entry `@{entry}` is not a function of the module"))
+        .with_optional_help(did_you_mean(entry, names).map(|n| format!("did you mean `@{n}`?")))
 }
 
 /// The globals that were reached, in the order in which they were.
@@ -167,6 +156,7 @@ pub(crate) struct Reach {
     order: Vec<GlobalId>,
     globals: FxHashSet<GlobalId>,
     attrs: FxHashMap<AttrsId, ()>,
+    walk: AttrWalk,
 }
 
 impl Reach {
@@ -202,14 +192,9 @@ impl Reach {
         if attrs == cx.attrs.empty() || self.attrs.insert(attrs, ()).is_some() {
             return;
         }
-        let mut seen = FxHashSet::default();
-        let mut stack: Vec<_> = cx.attrs.list(attrs).iter().rev().map(|&(_, value)| value).collect();
-        while let Some(value) = stack.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            match cx.attrs.get(value) {
-                Attr::List(items) => stack.extend(items.iter().rev()),
+        self.walk.add(&cx.attrs, attrs);
+        while let Some((_, value)) = self.walk.next(&cx.attrs) {
+            match value {
                 Attr::Global(g) => self.global(*g),
                 Attr::Function(f) => {
                     let function = &cx.function_attrs[*f];
@@ -223,8 +208,7 @@ impl Reach {
                             _ => {}
                         }
                     }
-                    let values = lists.into_iter().rev().flat_map(|attrs| cx.attrs.list(attrs).iter().rev());
-                    stack.extend(values.map(|&(_, value)| value));
+                    lists.into_iter().rev().for_each(|attrs| self.walk.add(&cx.attrs, attrs));
                 }
                 _ => {}
             }
@@ -235,23 +219,16 @@ impl Reach {
 /// The bindings of one body that stay, and the functions that they reach.
 struct Live<'a> {
     cx: &'a Context,
-    flags: &'a OpFlags,
-    effects: Effects<'a>,
+    effects: LazyBodyPurity<'a>,
     reach: &'a mut Reach,
 }
 
 impl BackwardSweep for Live<'_> {
     #[inline]
     fn is_kept(&mut self, body: &Body, binding: Binding) -> bool {
-        match body.expr(binding.value) {
-            Expr::CallOp { op, attrs, .. } => {
-                self.flags.is_kept(self.cx, op) || !self.effects.attrs_are_pure(self.cx, attrs)
-            }
-            Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => {
-                self.effects.is_impure(self.cx, body, binding.value)
-            }
-            _ => false,
-        }
+        let is_cast =
+            matches!(body.expr(binding.value), Expr::CallOp { op, .. } if self.cx.ops.facts(op).is_match_cast());
+        is_cast || self.effects.is_impure(self.cx, body, binding.value)
     }
 
     #[inline]

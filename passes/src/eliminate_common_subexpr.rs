@@ -26,16 +26,13 @@
 use std::hash::Hasher;
 
 use anfora_ir::{
-    AlphaHasher, BlockKind, Context, DimId, EntityId, Expr, ExprId, Function, Purity, VarId, alpha_equal_exprs,
+    AlphaHasher, BlockKind, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, SymbolId,
+    SymbolWalk, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, Scope, Site, Slot, Verdict, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
-
-use crate::support::effects::{Effects, OpFlags};
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
 
 register_pass! {
     /// Merges bindings of equal values
@@ -47,7 +44,7 @@ register_pass! {
     run {
         let order = if commutative { OperandOrder::Commutative } else { OperandOrder::Exact };
         move |edit, module, cx| {
-            if is_primitive(edit.cx, edit.function) {
+            if edit.function.is_primitive(edit.cx) {
                 return Ok(());
             }
             let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
@@ -76,13 +73,11 @@ pub fn eliminate_common_subexpr(
     function: &mut Function,
     purity: &Purity,
     order: OperandOrder,
-) -> Result<usize, Failure> {
-    let flags = OpFlags::new(cx);
+) -> Result<usize, RewriteError> {
     let body = &function.body;
     let mut pass = Pass {
         order,
-        flags,
-        effects: Effects::before_rewriting(cx, body, purity),
+        impure: BodyPurity::new(cx, body, purity),
         seen: HashTable::with_capacity(body.len() / 4),
         values: Vec::with_capacity(body.len() / 4),
         scopes: vec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
@@ -90,6 +85,7 @@ pub fn eliminate_common_subexpr(
         lambda: 0,
         lambdas: 0,
         param_symbols: None,
+        free: FreeSymbols::new(),
         alpha: AlphaHasher::new(),
         merged: 0,
     };
@@ -118,10 +114,9 @@ struct SeenScope {
     is_open: bool,
 }
 
-struct Pass<'a> {
+struct Pass {
     order: OperandOrder,
-    flags: OpFlags,
-    effects: Effects<'a>,
+    impure: BodyPurity,
     /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a cache.
     seen: HashTable<u32>,
     /// The values that were seen, as they come.
@@ -133,7 +128,8 @@ struct Pass<'a> {
     lambda: u32,
     lambdas: u32,
     /// The symbols that parameters of the function bind, once they are asked for.
-    param_symbols: Option<FxHashSet<DimId>>,
+    param_symbols: Option<FxHashSet<SymbolId>>,
+    free: FreeSymbols,
     alpha: AlphaHasher,
     merged: usize,
 }
@@ -144,7 +140,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Pass<'_> {
+impl Pass {
     /// The hash of a value; `None` if it is not to be merged.
     #[inline]
     fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
@@ -152,16 +148,14 @@ impl Pass<'_> {
         h.write_u32(self.lambda);
         match s.editor.body.expr(value) {
             Expr::CallOp { op, operands, attrs } => {
-                if self.flags.is_kept(s.editor.cx, op) && !self.is_plain_cast(s, value) {
-                    return None;
-                }
-                if !self.effects.attrs_are_pure(s.editor.cx, attrs) {
+                let facts = s.editor.cx.ops.facts(op);
+                if facts.is_match_cast() && !self.is_plain_cast(s, value) || self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u32(op.index() as u32);
                 h.write_u32(attrs.index() as u32);
                 match *s.editor.body.operands(operands) {
-                    [a, b] if self.order == OperandOrder::Commutative && self.flags.is_commutative(s.editor.cx, op) => {
+                    [a, b] if self.order == OperandOrder::Commutative && facts.is_commutative() => {
                         h.write_u32(a.index().min(b.index()) as u32);
                         h.write_u32(a.index().max(b.index()) as u32);
                     }
@@ -169,7 +163,7 @@ impl Pass<'_> {
                 }
             }
             Expr::Call { operands, attrs } => {
-                if self.effects.is_impure(s.editor.cx, s.editor.body, value) {
+                if self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u32(u32::MAX);
@@ -191,9 +185,7 @@ impl Pass<'_> {
             Expr::If { .. } | Expr::Lambda { .. } => {
                 // Asked for even where it is not used, since the hash of what is around it is made of it.
                 let alpha = self.alpha.hash(s.editor.cx, s.editor.body, value);
-                if matches!(s.editor.body.expr(value), Expr::If { .. })
-                    && self.effects.is_impure(s.editor.cx, s.editor.body, value)
-                {
+                if matches!(s.editor.body.expr(value), Expr::If { .. }) && self.impure.is_impure(value) {
                     return None;
                 }
                 h.write_u64(alpha);
@@ -203,30 +195,24 @@ impl Pass<'_> {
         Some((h.finish() >> 32) as u32)
     }
 
-    /// Whether a call that is kept is so because it is a `match_cast`, but one that binds no symbol.
+    /// Returns true if a `match_cast` binds no symbol.
     #[cold]
     fn is_plain_cast(&mut self, s: &Site<'_>, value: ExprId) -> bool {
-        let Expr::CallOp { op, .. } = s.editor.body.expr(value) else { return false };
-        if !self.flags.is_match_cast(s.editor.cx, op) {
-            return false;
-        }
         let ty = s.editor.body.ty(value);
-        let types = &s.editor.cx.types;
-        if !types.is_symbolic(ty) {
+        if !s.editor.cx.types.is_symbolic(ty) {
             return true;
         }
         let bound = self.param_symbols.get_or_insert_with(|| {
             let mut bound = FxHashSet::default();
+            let mut walk = SymbolWalk::new();
             for p in s.editor.body.params() {
-                types.for_each_symbol(s.editor.body.ty(p.expr()), |d| {
-                    bound.insert(d);
+                walk.in_type(s.editor.cx, s.editor.body.ty(p.expr()), |symbol| {
+                    bound.insert(symbol);
                 });
             }
             bound
         });
-        let mut all = true;
-        types.for_each_symbol(ty, |d| all &= bound.contains(&d));
-        all
+        self.free.of(&s.editor.cx.types, ty).iter().all(|symbol| bound.contains(symbol))
     }
 }
 
@@ -240,14 +226,7 @@ fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
 
 /// Whether two values with one hash are the same; `same_blocks` says it of two branches or lambdas.
 #[inline]
-fn same(
-    s: &Site<'_>,
-    flags: &OpFlags,
-    order: OperandOrder,
-    a: ExprId,
-    b: ExprId,
-    same_blocks: impl Fn(ExprId, ExprId) -> bool,
-) -> bool {
+fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: impl Fn(ExprId, ExprId) -> bool) -> bool {
     if a == b {
         return true;
     }
@@ -259,7 +238,7 @@ fn same(
             let (x, y) = (s.editor.body.operands(x), s.editor.body.operands(y));
             (x == y
                 || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
-                    && order == OperandOrder::Commutative && flags.is_commutative(s.editor.cx, op)))
+                    && order == OperandOrder::Commutative && s.editor.cx.ops.facts(op).is_commutative()))
                 && (!s.editor.cx.ops.is_opaque(op) || s.editor.body.ty(a) == s.editor.body.ty(b))
         }
         (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
@@ -272,24 +251,24 @@ fn same(
     }
 }
 
-impl Mutator for Pass<'_> {
-    type Error = Failure;
+impl Mutator for Pass {
+    type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
 
     #[inline]
-    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         if slot.var.is_none() && s.editor.body.expr(value).is_atom() {
             return Ok(Verdict::Keep);
         }
         let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
-        let Pass { order, flags, seen, values, scopes, here, lambda, merged, .. } = self;
+        let Pass { order, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {
             let e = &values[i as usize];
             e.hash == hash
                 && scopes[e.scope as usize].lambda == *lambda
                 // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
-                && same(s, flags, *order, e.value, value, |a, b| {
+                && same(s, *order, e.value, value, |a, b| {
                     !is_visible(s, scopes, e) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
                 })
         };
@@ -313,7 +292,7 @@ impl Mutator for Pass<'_> {
         Ok(Verdict::Keep)
     }
 
-    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
         if let Scope::Block(BlockKind::Lambda(_)) = scope {
             self.lambdas += 1;
             self.lambda = self.lambdas;
@@ -324,7 +303,7 @@ impl Mutator for Pass<'_> {
         Ok(())
     }
 
-    fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), Failure> {
+    fn exit(&mut self, _: &mut Site<'_>, _: Scope) -> Result<(), RewriteError> {
         let scope = &mut self.scopes[self.here as usize];
         scope.is_open = false;
         self.here = scope.around;

@@ -35,13 +35,11 @@ mod roles;
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Literal, Severity, SideTable};
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, Site, Slot, Verdict, link_counts, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, link_counts, mutate_function};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::support::failure::{Failure, binding_name};
-use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::support::primitive::is_primitive;
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
 use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
@@ -51,7 +49,7 @@ register_pass! {
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let budget = FoldBudget::of(cx)?;
@@ -90,7 +88,7 @@ pub fn fold_batch_norm(
     cx: &mut Context,
     function: &mut Function,
     budget: FoldBudget,
-) -> Result<FoldedIntoWeights, Failure> {
+) -> Result<FoldedIntoWeights, RewriteError> {
     let roles = Roles::new(cx);
     if !roles.any_linear(&function.body) {
         return Ok(FoldedIntoWeights::default());
@@ -367,7 +365,7 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.editor.cx, s.editor.body, slot.at);
+        remark.binding = s.editor.body.binding_name(s.editor.cx, slot.at).map(str::to_string);
         remark.span = s.editor.body.span(slot.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
@@ -375,12 +373,12 @@ impl Pass {
 }
 
 impl Mutator for Pass {
-    type Error = Failure;
+    type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;
 
     #[inline]
-    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let Expr::CallOp { op, .. } = s.editor.body.expr(value) else { return Ok(Verdict::Keep) };
         Ok(match self.roles.of(op) {
             Role::Nothing => Verdict::Keep,

@@ -30,20 +30,17 @@ use anfora_ir::{
     Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
 };
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, Site, Slot, Verdict, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, mutate_function};
 use smallvec::SmallVec;
 
-use crate::support::effects::OpFlags;
-use crate::support::failure::{Failure, binding_name};
-use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
-use crate::support::primitive::is_primitive;
+use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
     pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let budget = FoldBudget::of(cx)?;
@@ -81,8 +78,8 @@ impl Folded {
 ///
 /// # Errors
 /// If the body is not in A-normal form.
-pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, Failure> {
-    let mut pass = Pass { flags: OpFlags::new(cx), budget, unsaid: 0, result: Folded::default() };
+pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudget) -> Result<Folded, RewriteError> {
+    let mut pass = Pass { budget, unsaid: 0, result: Folded::default() };
     mutate_function(cx, function, &mut pass)?;
     if pass.unsaid > 0 {
         let message = format!("{} more calls on constants were not folded", pass.unsaid);
@@ -92,7 +89,6 @@ pub fn fold_constant(cx: &mut Context, function: &mut Function, budget: FoldBudg
 }
 
 struct Pass {
-    flags: OpFlags,
     budget: FoldBudget,
     unsaid: usize,
     result: Folded,
@@ -107,17 +103,17 @@ impl Pass {
         if let Some(&first) = list.first()
             && !matches!(s.editor.body.expr(first), Expr::Literal(_) | Expr::None)
         {
-            return if self.flags.known_by_type(s.editor.cx, op) { self.known(s, value, op) } else { Verdict::Keep };
+            return if s.editor.cx.ops.facts(op).is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
-        if !self.flags.is_foldable(s.editor.cx, op) {
-            return if self.flags.known_by_type(s.editor.cx, op) { self.known(s, value, op) } else { Verdict::Keep };
+        if !s.editor.cx.ops.facts(op).is_foldable() {
+            return if s.editor.cx.ops.facts(op).is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
         let mut literals: SmallVec<[Option<LiteralId>; 4]> = SmallVec::new();
         for &o in list {
             match s.editor.body.expr(o) {
                 Expr::Literal(l) => literals.push(Some(l)),
                 Expr::None => literals.push(None),
-                _ if self.flags.known_by_type(s.editor.cx, op) => return self.known(s, value, op),
+                _ if s.editor.cx.ops.facts(op).is_known_by_type() => return self.known(s, value, op),
                 _ => return Verdict::Keep,
             }
         }
@@ -206,7 +202,7 @@ impl Pass {
             return;
         }
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        remark.binding = binding_name(s.editor.cx, s.editor.body, slot.at);
+        remark.binding = s.editor.body.binding_name(s.editor.cx, slot.at).map(str::to_string);
         remark.span = s.editor.body.span(slot.at).map(|start| start as usize..start as usize + 1);
         remark.help = help.map(str::to_string);
         self.result.remarks.push(remark);
@@ -219,14 +215,14 @@ fn operand(body: &Body, id: ExprId) -> Operand {
 }
 
 impl Mutator for Pass {
-    type Error = Failure;
+    type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
 
     /// The branch that is taken, where that is known.
     #[inline]
-    fn expand(&mut self, s: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, Failure> {
+    fn expand(&mut self, s: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let Expr::If { cond, then_block, else_block } = s.editor.body.expr(value) else { return Ok(None) };
         let Some(literal) = s.editor.body.as_literal(s.resolve(cond)) else { return Ok(None) };
         let literal = s.editor.cx.literals.get(literal);
@@ -239,7 +235,7 @@ impl Mutator for Pass {
     }
 
     #[inline]
-    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         Ok(match s.editor.body.expr(value) {
             Expr::CallOp { .. } => self.call(s, slot, value),
             Expr::Proj { tuple, index } => match s.field(tuple, index) {

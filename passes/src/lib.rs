@@ -53,21 +53,21 @@ mod eliminate_common_subexpr;
 mod fold_batch_norm;
 #[cfg(feature = "interp")]
 mod fold_constant;
+mod fold_budget;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
 mod normalize;
+mod npy;
 mod support;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
 
-pub use crate::support::failure::Failure;
-pub use crate::support::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
+pub use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 #[cfg(feature = "npz")]
-pub use crate::support::npy::read_npz;
-pub use crate::support::npy::{NpyError, has_npy_type, read_npy, write_npy};
-pub use crate::support::primitive::is_primitive;
+pub use crate::npy::read_npz;
+pub use crate::npy::{NpyError, NpyFile, has_npy_type, read_npy, write_npy};
 pub use attach_global_symbol::{ATTACH_GLOBAL_SYMBOL, GLOBAL_SYMBOL, SYSTEM_LIB_PREFIX, attach_global_symbol};
 pub use bind_params::{BIND_PARAMS, ParamRef, bind_params};
 pub use bind_symbols::{BIND_SYMBOLS, SymbolRef, bind_symbols};

@@ -26,7 +26,6 @@ use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags,
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, Link, set_let_flags};
 
-use crate::support::primitive::is_primitive;
 use crate::support::regions::hide_outputs;
 use crate::to_a_normal_form::to_a_normal_form;
 
@@ -34,7 +33,7 @@ register_pass! {
     /// Flattens blocks, merges dataflow regions side by side, and binds what blocks end in
     pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]);
     run |edit, _, cx| {
-        if !is_primitive(edit.cx, edit.function) {
+        if !edit.function.is_primitive(edit.cx) {
             let done = normalize(edit.cx, &mut edit.function.body);
             cx.count("bound", done.bound as u64);
             cx.count("merged", done.merged as u64);

@@ -35,15 +35,13 @@ use anfora_ir::{
 use anfora_manager::register_pass;
 use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
 
-use crate::support::effects::OpFlags;
-use crate::support::primitive::is_primitive;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Turns bindings into the nodes of a graph, where nothing is lost by it
     pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0).establishing(["no-dataflow"]).breaking(["anf"]);
     run |edit, view, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
@@ -97,7 +95,6 @@ struct Program {
 
 impl Program {
     fn look_at(cx: &Context, body: &Body) -> Program {
-        let flags = OpFlags::new(cx);
         let none = || IdSet::with_capacity(0);
         let steps = Vec::with_capacity(body.len());
         let mut program = Program { steps, checked: none(), owners: none(), recursive: none() };
@@ -120,7 +117,7 @@ impl Program {
                         Expr::Lambda { body: block, .. } => checked = program.checked.contains(block),
                         expr => {
                             if let Expr::CallOp { op, .. } = expr {
-                                checked = flags.is_match_cast(cx, op);
+                                checked = cx.ops.facts(op).is_match_cast();
                             }
                             for &operand in operands_of(body, &expr) {
                                 used.insert(operand);

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
-    Expr, ExprId, FunctionKey, Literal, Module, ModuleText, NewParameter, OperandList, PrintOptions, Purity,
-    RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step, SubstitutedParts, TypeId, alpha_equal,
-    alpha_equal_exprs, calls_of, change_signature, change_signatures, compact_body, diagnostics_json, expr_extent,
-    first_difference, first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr,
-    parse_module, parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
+    Expr, ExprId, FreeSymbols, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NameSupply, NewParameter,
+    OperandList, PrintOptions, Purity, RenderOptions, Retype, SeenParts, Severity, SignatureChange, Source, Step,
+    SubstitutedParts, SymbolSubstitution, SymbolWalk, TypeId, alpha_equal, alpha_equal_exprs, calls_of,
+    change_signature, change_signatures, compact_body, diagnostics_json, expr_extent, first_difference,
+    first_difference_with, infer_expr, infer_module, is_sparse, live_nodes, module_hash, parse_attr, parse_module,
+    parse_type, print_function, print_module, render_diagnostics, render_module_diagnostics, retype_from,
     update_signatures, update_signatures_with, verify_function, verify_functions, verify_module, write_module,
 };
 use anfora_manager::unified_diff;
@@ -104,6 +105,8 @@ pub(super) const ROWS: &[Row] = &[
             "ir::BodyPurity::new",
             "ir::BodyPurity::is_impure",
             "ir::BodyPurity::is_impure_call",
+            "ir::LazyBodyPurity::new",
+            "ir::LazyBodyPurity::is_impure",
         ],
         kind: Kind::Module(purity),
     },
@@ -166,6 +169,23 @@ pub(super) const ROWS: &[Row] = &[
             "ir::parse_type",
         ],
         kind: Kind::Module(types),
+    },
+    Row {
+        name: "symbols",
+        covers: &[
+            "ir::SymbolWalk::in_type",
+            "ir::SymbolWalk::in_attrs",
+            "ir::SymbolWalk::in_node",
+            "ir::FreeSymbols::of",
+            "ir::AttrWalk::add",
+            "ir::AttrWalk::next",
+            "ir::SymbolSubstitution::ty",
+            "ir::SymbolSubstitution::attrs",
+            "ir::SymbolSubstitution::in_body",
+            "ir::SymbolSubstitution::in_function",
+            "ir::NameSupply::new",
+        ],
+        kind: Kind::Module(symbols),
     },
     Row {
         name: "dimensions",
@@ -394,12 +414,15 @@ fn purity(module: Module) -> Done {
     for (_, function) in module.functions() {
         let body = &function.body;
         let of_body = BodyPurity::new(&module.cx, body, &purity);
+        let mut lazy = LazyBodyPurity::new(&purity);
         for (id, expr) in body.exprs() {
             if let Expr::CallOp { attrs, .. } = expr {
                 let pure = purity.attrs_are_pure(&module.cx, attrs);
                 ensure(pure || of_body.is_impure_call(id), "a call with an impure function is impure")?;
             }
             ensure(prints || !of_body.is_impure(id), "where nothing prints, nothing is impure")?;
+            let asked = lazy.is_impure(&module.cx, body, id);
+            ensure(!asked || of_body.is_impure(id), "what is impure is so whenever it is found out")?;
         }
     }
     Ok(())
@@ -556,6 +579,34 @@ fn types(mut module: Module) -> Done {
     let ty = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
     let again = parse_type(&mut module.cx, &text).map_err(|errors| first(&errors))?;
     ensure(ty == again && module.cx.types.as_tuple(ty).is_some() == (depth > 0), "equal types are one")
+}
+
+fn symbols(mut module: Module) -> Done {
+    let before = module.to_text();
+    let name = module.cx.names.intern("n");
+    let unused = module.cx.types.dims.new_symbol(name);
+    let seven = module.cx.types.dims.constant(7);
+    let mut substitution = SymbolSubstitution::new();
+    substitution.set(unused, seven);
+    let (mut walk, mut free) = (SymbolWalk::new(), FreeSymbols::new());
+    for (_, function) in module.functions() {
+        let (cx, body) = (&module.cx, &function.body);
+        walk.in_attrs(cx, function.attrs, |_| ());
+        for (id, _) in body.exprs() {
+            walk.in_node(cx, body, id, |_| ());
+            let mut again = 0;
+            walk.in_type(cx, body.ty(id), |_| again += 1);
+            ensure(again == 0, "a type that was met is not looked at again")?;
+            let all = free.of(&cx.types, body.ty(id));
+            ensure(all.is_empty() || cx.types.is_symbolic(body.ty(id)), "a type with free symbols is symbolic")?;
+        }
+    }
+    for key in module.order().to_vec() {
+        substitution.in_function(&mut module, key, &[]).map_err(|failed| failed.error.to_string())?;
+    }
+    ensure(module.to_text() == before, "a symbol that nothing names stands in nothing")?;
+    let fresh = NameSupply::new(&module).fresh(&mut module.cx, "main");
+    ensure(module.cx.global_name(fresh) != "main", "a name is given out once")
 }
 
 /// A dimension that nests as deep as the program is large: a quotient of a product of a sum of a quotient and so on.

@@ -114,7 +114,7 @@ fn retype_the_params(module: &mut Module, key: FunctionKey, symbol: SymbolId) ->
 /// No program is given tensors of this extent.
 fn bind_it(module: &mut Module, key: FunctionKey, symbol: SymbolId) -> Result<(), PassError> {
     let name = module.name(key).to_string();
-    bind_symbols(module, Some(&name), &[(SymbolRef::Symbol(symbol), 7)]).map_err(|(_, failure)| failure)?;
+    bind_symbols(module, Some(&name), &[(SymbolRef::Symbol(symbol), 7)])?;
     Ok(())
 }
 

@@ -9,6 +9,14 @@ pub enum RewriteError {
     /// The parts of an expression do not fit together after the rewrite.
     #[error(transparent)]
     Type(#[from] TypeError),
+    /// An expression has no type after the rewrite, and nothing could be put in to keep its old one.
+    #[error("an expression loses its type: {error}")]
+    Untyped {
+        /// What the type rule says.
+        error: TypeError,
+        /// The name of the variable whose binding it is in; empty if it has none.
+        name: String,
+    },
     /// The body is not in A-normal form, which the walk needs.
     #[error("the program is not in A-normal form")]
     NotANormalForm {
@@ -50,6 +58,24 @@ pub enum RewriteError {
     MovedLet,
 }
 
+impl RewriteError {
+    /// Returns the error for a Let or tail that is not in A-normal form.
+    ///
+    /// Cost: one node.
+    #[cold]
+    pub fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> RewriteError {
+        RewriteError::NotANormalForm { name: body.binding_name(cx, at).unwrap_or_default().to_string() }
+    }
+
+    /// Returns the error for an expression without a type, in the binding of this name.
+    ///
+    /// Cost: linear in the text.
+    #[cold]
+    pub fn untyped(error: TypeError, binding: Option<&str>) -> RewriteError {
+        RewriteError::Untyped { error, name: binding.unwrap_or_default().to_string() }
+    }
+}
+
 impl IntoDiagnostics for RewriteError {
     const MAY_END_WALK: bool = true;
 
@@ -57,6 +83,10 @@ impl IntoDiagnostics for RewriteError {
         let diagnostic = Diagnostic::from_error(&self);
         match self {
             RewriteError::Type(error) => error.into_diagnostics(),
+            RewriteError::Untyped { error, name } => {
+                let diagnostic = error.help.into_iter().fold(diagnostic, Diagnostic::with_help);
+                if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
+            }
             RewriteError::NotANormalForm { name } => {
                 let diagnostic = diagnostic.with_help("run ToANormalForm first");
                 if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
@@ -78,12 +108,6 @@ fn spliced_twice(name: &str) -> String {
 /// Returns the name of a variable for an error; nothing if it has none.
 pub(crate) fn name_for_error(cx: &Context, body: &Body, var: VarId) -> String {
     body.binding_name(cx, var.expr()).unwrap_or_default().to_string()
-}
-
-/// Returns the error for a Let or tail that is not in A-normal form.
-#[cold]
-pub(crate) fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> RewriteError {
-    RewriteError::NotANormalForm { name: body.binding_name(cx, at).unwrap_or_default().to_string() }
 }
 
 /// Checks that a value of type `found` may stand where one of type `wanted` did.

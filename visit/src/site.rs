@@ -15,7 +15,7 @@ use crate::engine::block::Block;
 use crate::engine::regions::Regions;
 use crate::engine::sharing::Scoped;
 use crate::engine::spliced::{Spliced, spliced_twice};
-use crate::error::{RewriteError, check_type, name_for_error, not_a_normal_form};
+use crate::error::{RewriteError, check_type, name_for_error};
 use crate::link::Binding;
 use crate::mutator::{Edits, Mutator, Refused};
 use crate::visitor::{Visit, Visitor, walk_from};
@@ -280,7 +280,7 @@ impl<'e> Site<'e> {
     }
 
     pub(crate) fn not_a_normal_form(&self) -> RewriteError {
-        not_a_normal_form(self.editor.cx, self.editor.body, self.block.at)
+        RewriteError::not_a_normal_form(self.editor.cx, self.editor.body, self.block.at)
     }
 
     /// Returns true if what is being finished is the value of the present Let, or the tail.

@@ -3,7 +3,7 @@
 use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, LetFlags};
 
 use crate::chain::set_let_flags;
-use crate::error::{RewriteError, not_a_normal_form};
+use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 
 /// The decisions of a backward sweep: see [`sweep_back`].
@@ -78,7 +78,7 @@ pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S
     };
     match state.run() {
         Ok(()) => Ok(state.removed),
-        Err(at) => Err(not_a_normal_form(cx, state.body, at)),
+        Err(at) => Err(RewriteError::not_a_normal_form(cx, state.body, at)),
     }
 }
 

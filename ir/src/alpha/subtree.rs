@@ -15,6 +15,7 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrsId, EntityId, ExprId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
+use crate::walk::attr_walk::AttrWalk;
 
 /// Hashes expressions of one body so that alpha-equal ones ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
 /// not count by its identity, what is free does.
@@ -364,15 +365,11 @@ impl AlphaHasher {
             return h;
         }
         let list = cx.attrs.list(attrs);
-        let mut stack: Vec<_> = list.iter().map(|&(_, v)| v).collect();
-        let mut seen = FxHashSet::default();
+        let mut walk = AttrWalk::new();
+        walk.add(&cx.attrs, attrs);
         let mut named = false;
-        while let Some(value) = stack.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            match cx.attrs.get(value) {
-                Attr::List(items) => stack.extend(items.iter()),
+        while let Some((_, value)) = walk.next(&cx.attrs) {
+            match value {
                 Attr::Type(t) => named |= cx.types.is_symbolic(*t),
                 Attr::Shape(shape) => named |= shape.iter().any(|&d| cx.types.dims.is_symbolic(d)),
                 _ => {}

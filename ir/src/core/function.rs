@@ -93,6 +93,14 @@ impl Function {
             || self.attrs != cx.attrs.empty() && cx.find_attr(self.attrs, GLOBAL_SYMBOL).is_some()
     }
 
+    /// Returns true if the function is primitive: see [`Context::is_primitive`].
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn is_primitive(&self, cx: &Context) -> bool {
+        cx.is_primitive(self.attrs)
+    }
+
     /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if that is a string.
     ///
     /// Cost: one entry.

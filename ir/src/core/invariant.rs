@@ -12,6 +12,9 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 /// private ([`Function::is_external`]), and no other definition of the module has the same symbol.
 pub const GLOBAL_SYMBOL: &str = "global_symbol";
 
+/// The attribute of functions that are groups of operators: see [`Context::is_primitive`](crate::Context::is_primitive).
+pub const PRIMITIVE: &str = "Primitive";
+
 /// Something that holds of every definition of a module, or does not.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Invariant {

@@ -6,4 +6,6 @@ pub(crate) mod journal;
 pub(crate) mod stamp;
 pub(crate) mod retype;
 pub(crate) mod signature;
+pub(crate) mod substitution;
+pub(crate) mod name_supply;
 pub(crate) mod take_over;

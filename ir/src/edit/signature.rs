@@ -29,7 +29,7 @@ mod symbols;
 pub use calls::calls_of;
 pub use error::SignatureError;
 
-use calls::{binding_name, by_attr, outdated_function_attrs};
+use calls::{by_attr, outdated_function_attrs};
 
 /// The number of rounds after which the types of mutually recursive functions count as unsettled.
 const MOST_ROUNDS: usize = 64;
@@ -291,7 +291,7 @@ fn change_all(
                             let at = binding_of(editor.body, call);
                             SignatureError::Mistyped {
                                 name: name.clone(),
-                                binding: at.and_then(|at| binding_name(editor.cx, editor.body, at)),
+                                binding: at.and_then(|at| editor.body.binding_name(editor.cx, at)).map(str::to_string),
                                 error: error.into(),
                             }
                         })?
@@ -360,7 +360,7 @@ fn set_parameters(
         return Err(SignatureError::ParameterUsed {
             name: name.to_string(),
             parameter: body.var_name(var).map_or_else(String::new, |n| cx.names.get(n).to_string()),
-            binding: at.and_then(|at| binding_name(cx, body, at)),
+            binding: at.and_then(|at| body.binding_name(cx, at)).map(str::to_string),
         });
     }
     body.set_params(new);
@@ -369,7 +369,7 @@ fn set_parameters(
         Some((symbol, at)) => Err(SignatureError::SymbolNotBound {
             name: name.to_string(),
             symbol: cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
-            binding: at.and_then(|at| binding_name(cx, &function.body, at)),
+            binding: at.and_then(|at| function.body.binding_name(cx, at)).map(str::to_string),
         }),
     }
 }
@@ -503,7 +503,7 @@ fn retype_calls(module: &mut Module, key: FunctionKey, callees: &[ExprId]) -> Re
     match use_signatures(cx, body, callees) {
         Ok(any) => Ok(any),
         Err(failed) => Err(SignatureError::Mistyped {
-            binding: body.stop().and_then(|at| binding_name(cx, body, at)),
+            binding: body.stop().and_then(|at| body.binding_name(cx, at)).map(str::to_string),
             error: failed.error.into(),
             name: module.name(key).to_string(),
         }),

@@ -1,6 +1,7 @@
 //! Operators: their rows in the registry, their type rules and kernels, and effects of calls.
 
 pub(crate) mod op_def;
+pub(crate) mod facts;
 pub(crate) mod op;
 pub(crate) mod register;
 pub(crate) mod op_call;

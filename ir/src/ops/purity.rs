@@ -17,7 +17,6 @@ use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, Glo
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
-use crate::ops::op_def::OpPurity;
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
@@ -156,7 +155,7 @@ fn states_pure(cx: &Context, f: &Function) -> bool {
 
 /// Which expressions of a body do something that can be observed when they are evaluated.
 ///
-/// It speaks of the body as it was when it was made. Nodes that were appended since count as pure; [`BodyPurity::note_impure`] says otherwise.
+/// It speaks of the body as it was when it was made. Nodes that were appended or overwritten since are looked at by [`BodyPurity::note`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct BodyPurity {
     /// What is impure itself: calls.
@@ -174,7 +173,8 @@ impl BodyPurity {
             impure: IdSet::with_capacity(0),
             lambdas: IdSet::with_capacity(0),
         };
-        if !purity.scan(cx).may_have_effects(body) {
+        let scan = purity.scan(cx);
+        if !body.exprs().any(|(_, expr)| scan.may_be_impure(body, expr, |global| purity.global_is_pure(global))) {
             return result;
         }
         let mut calls: Vec<(Option<LambdaId>, ExprId, Callee)> = Vec::new();
@@ -231,15 +231,7 @@ impl BodyPurity {
                     }
                 }
                 Step::Exit(id) => {
-                    let inside = match body.expr(id) {
-                        Expr::If { cond, then_block, else_block } => {
-                            [cond, then_block, else_block].iter().any(|&c| self.impure.contains(c))
-                        }
-                        Expr::Lambda { .. } => false,
-                        Expr::Proj { tuple, .. } => self.impure.contains(tuple),
-                        _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
-                    };
-                    if inside || self.calls.contains(id) {
+                    if self.calls.contains(id) || self.has_impure_part(body, id) {
                         self.impure.insert(id);
                     }
                 }
@@ -264,6 +256,18 @@ impl BodyPurity {
         }
     }
 
+    /// Returns true if something impure in a node other than a Let is evaluated with it.
+    fn has_impure_part(&self, body: &Body, id: ExprId) -> bool {
+        match body.expr(id) {
+            Expr::If { cond, then_block, else_block } => {
+                [cond, then_block, else_block].iter().any(|&c| self.impure.contains(c))
+            }
+            Expr::Lambda { .. } => false,
+            Expr::Proj { tuple, .. } => self.impure.contains(tuple),
+            _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
+        }
+    }
+
     /// Whether evaluating a node can be observed: for a Let, it or anything after it in its chain.
     #[inline]
     pub fn is_impure(&self, id: ExprId) -> bool {
@@ -282,12 +286,69 @@ impl BodyPurity {
         self.lambdas.contains(lambda)
     }
 
-    /// Says that a node that was appended since is an impure call, or has one in it.
+    /// Looks at a node other than a Let that was appended or overwritten since, after its parts. What the node is in is not looked at again.
     ///
-    /// Cost: one entry.
-    pub fn note_impure(&mut self, id: ExprId) {
-        self.impure.insert(id);
-        self.calls.insert(id);
+    /// The call of a variable is impure, whatever the variable is bound to.
+    ///
+    /// Cost: one node.
+    pub fn note(&mut self, cx: &Context, body: &Body, purity: &Purity, id: ExprId) {
+        let own = match body.expr(id) {
+            Expr::CallOp { op, attrs, .. } => cx.ops.facts(op).is_impure() || !purity.attrs_are_pure(cx, attrs),
+            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&callee| body.expr(callee)) {
+                Some(Expr::Global(global)) => !purity.global_is_pure(global),
+                Some(Expr::Op(op)) => cx.ops.facts(op).is_impure(),
+                Some(Expr::Lambda { lambda, .. }) => self.lambdas.contains(lambda),
+                _ => true,
+            },
+            _ => false,
+        };
+        let all = own || self.has_impure_part(body, id);
+        for (set, holds) in [(&mut self.calls, own), (&mut self.impure, all)] {
+            if holds {
+                set.insert(id);
+            } else {
+                set.remove(id);
+            }
+        }
+    }
+}
+
+/// Which expressions of a body in A-normal form do something that can be observed, found out no sooner than a question needs it.
+///
+/// Calls of operators and of global functions are looked at one by one. The first question about anything else makes a [`BodyPurity`], which speaks
+/// of the body as it is then. A program of nothing but operators never needs one.
+#[derive(Clone, Debug)]
+pub struct LazyBodyPurity<'a> {
+    purity: &'a Purity,
+    body: Option<BodyPurity>,
+}
+
+impl<'a> LazyBodyPurity<'a> {
+    /// Nothing is looked at yet.
+    pub fn new(purity: &'a Purity) -> LazyBodyPurity<'a> {
+        LazyBodyPurity { purity, body: None }
+    }
+
+    /// Returns true if evaluating an expression whose operands are atoms can be observed. To evaluate a lambda to a closure cannot.
+    #[inline]
+    pub fn is_impure(&mut self, cx: &Context, body: &Body, id: ExprId) -> bool {
+        match body.expr(id) {
+            Expr::CallOp { op, attrs, .. } => {
+                cx.ops.facts(op).is_impure() || (attrs != cx.attrs.empty() && !self.purity.attrs_are_pure(cx, attrs))
+            }
+            Expr::Call { .. } | Expr::If { .. } | Expr::Let { .. } => self.is_impure_block(cx, body, id),
+            _ => false,
+        }
+    }
+
+    fn is_impure_block(&mut self, cx: &Context, body: &Body, id: ExprId) -> bool {
+        if let Expr::Call { operands, .. } = body.expr(id)
+            && let Some(&callee) = body.operands(operands).first()
+            && let Expr::Global(global) = body.expr(callee)
+        {
+            return !self.purity.global_is_pure(global);
+        }
+        self.body.get_or_insert_with(|| BodyPurity::new(cx, body, self.purity)).is_impure(id)
     }
 }
 
@@ -328,14 +389,22 @@ impl<'a> EffectScan<'a> {
 
     /// Whether there is anything else in a body, of which only the whole module tells whether it can be observed.
     pub fn may_have_effects(&self, body: &Body) -> bool {
-        let empty = self.cx.attrs.empty();
-        body.exprs().any(|(_, expr)| match expr {
-            Expr::Call { .. } => true,
+        body.exprs().any(|(_, expr)| self.may_be_impure(body, expr, |_| false))
+    }
+
+    /// Returns true unless an expression is pure whatever its parts are; `is_pure` says it of global functions.
+    #[inline]
+    fn may_be_impure(&self, body: &Body, expr: Expr, is_pure: impl Fn(GlobalId) -> bool) -> bool {
+        match expr {
+            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&callee| body.expr(callee)) {
+                Some(Expr::Global(global)) => !is_pure(global),
+                _ => true,
+            },
             Expr::CallOp { op, attrs, .. } => {
-                self.cx.ops.get(op).purity == OpPurity::Impure || self.attrs_carry_functions && attrs != empty
+                self.cx.ops.facts(op).is_impure() || self.attrs_carry_functions && attrs != self.cx.attrs.empty()
             }
             _ => false,
-        })
+        }
     }
 }
 
@@ -387,11 +456,11 @@ fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, Exp
             }
             Step::Flat(id) | Step::Exit(id) => {
                 let callee = match body.expr(id) {
-                    Expr::CallOp { op, .. } if cx.ops.get(op).purity == OpPurity::Impure => Callee::Unknown,
+                    Expr::CallOp { op, .. } if cx.ops.facts(op).is_impure() => Callee::Unknown,
                     Expr::CallOp { attrs, .. } if carries && attrs != empty => Callee::Attrs(attrs),
                     Expr::Call { operands, .. } => {
                         match body.operands(operands).first().map_or(Callee::Unknown, |&f| resolve(&known, f)) {
-                            Callee::Op(op) if cx.ops.get(op).purity == OpPurity::Pure => continue,
+                            Callee::Op(op) if !cx.ops.facts(op).is_impure() => continue,
                             Callee::Op(_) => Callee::Unknown,
                             callee => callee,
                         }

@@ -4,6 +4,7 @@ use crate::core::context::Context;
 use crate::core::entity::{
     AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId,
 };
+use crate::core::invariant::PRIMITIVE;
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
 use crate::tables::parallel::layers::Freeze;
@@ -239,6 +240,22 @@ impl Context {
     pub fn find_attr(&self, attrs: AttrsId, name: &str) -> Option<AttrId> {
         let list = self.attrs.list(attrs);
         list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
+    }
+
+    /// Returns true if a function with these attributes is primitive, a group of operators to be compiled as one: it has
+    /// the attribute [`PRIMITIVE`], and that is not 0, `false` or `none`.
+    ///
+    /// No pass optimises the block of a primitive function, which stays what it is by operators. Its form does not: passes
+    /// that establish a property of all functions (ToANormalForm, LambdaLifting, ToNonDataflow) rewrite it too.
+    /// InlineFunctions inlines it and into it, and FuseOps compares it with the groups that it makes.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn is_primitive(&self, attrs: AttrsId) -> bool {
+        attrs != self.attrs.empty()
+            && self
+                .find_attr(attrs, PRIMITIVE)
+                .is_some_and(|value| !matches!(self.attrs.get(value), Attr::Int(0) | Attr::Bool(false) | Attr::None))
     }
 
     /// The list with one attribute set (`Some`) or removed (`None`).

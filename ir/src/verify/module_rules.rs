@@ -20,6 +20,7 @@ use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
 use crate::tables::attrs::Attr;
 use crate::text::extent::token_extent;
+use crate::walk::attr_walk::AttrWalk;
 
 /// The state of a verification: functions are given to it one after the other.
 pub(super) struct Verifier<'a> {
@@ -226,22 +227,17 @@ impl<'a> Verifier<'a> {
             return;
         }
         self.pending.push((self.module.attrs(), None));
-        let mut seen = FxHashSet::default();
+        let mut walk = AttrWalk::new();
         while let Some((list, owner)) = self.pending.pop() {
             if !self.seen_lists.insert(list) {
                 continue;
             }
-            let mut stack: Vec<_> = cx.attrs.list(list).iter().rev().map(|&(_, v)| v).collect();
-            while let Some(value) = stack.pop() {
-                if !seen.insert(value) {
-                    continue;
-                }
-                match cx.attrs.get(value) {
-                    Attr::List(items) => stack.extend(items.iter().rev()),
-                    Attr::Function(f) if self.seen_functions.insert(*f) => {
-                        self.body(&cx.function_attrs[*f], owner);
-                    }
-                    _ => {}
+            walk.add(&cx.attrs, list);
+            while let Some((_, value)) = walk.next(&cx.attrs) {
+                if let Attr::Function(f) = value
+                    && self.seen_functions.insert(*f)
+                {
+                    self.body(&cx.function_attrs[*f], owner);
                 }
             }
         }

@@ -10,7 +10,6 @@ use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
 use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, IdSet, OpId, SymbolId, TypeId};
 use crate::core::expr::{Expr, LetFlags, VarId};
-use crate::ops::op_def::OpPurity;
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
@@ -408,8 +407,7 @@ impl Walk<'_> {
                 }
                 let cx = &self.types.cx;
                 if self.executes_in_region()
-                    && (cx.ops.get(op).purity == OpPurity::Impure
-                        || attrs != cx.attrs.empty() && self.types.attrs_carry_functions)
+                    && (cx.ops.facts(op).is_impure() || attrs != cx.attrs.empty() && self.types.attrs_carry_functions)
                 {
                     self.suspect(id, Reason::InRegion);
                 }

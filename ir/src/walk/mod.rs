@@ -6,3 +6,5 @@ pub(crate) mod link_watch;
 pub(crate) mod components;
 pub(crate) mod call_graph;
 pub(crate) mod counts;
+pub(crate) mod attr_walk;
+pub(crate) mod symbols;

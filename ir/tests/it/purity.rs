@@ -2,7 +2,10 @@
 
 use crate::tiny;
 use crate::tiny::{Shape, add_deep, deep, module, vector};
-use anfora_ir::{BodyPurity, Expr, ExprId, FunctionBuilder, FunctionKey, FunctionKind, Module, Purity, VarFlags};
+use anfora_ir::{
+    BodyPurity, Expr, ExprId, FunctionBuilder, FunctionKey, FunctionKind, LazyBodyPurity, Module, OpPurity, Purity,
+    VarFlags,
+};
 use anfora_testing::{depth, on_small_stack};
 
 fn value_of(m: &Module, key: FunctionKey, name: &str) -> ExprId {
@@ -16,9 +19,13 @@ fn value_of(m: &Module, key: FunctionKey, name: &str) -> ExprId {
         .unwrap()
 }
 
+/// Whether the value of a binding is impure, on which it does not matter when its body is looked at.
 fn is_impure(m: &Module, key: FunctionKey, name: &str) -> bool {
     let purity = Purity::of_module(m);
-    BodyPurity::new(&m.cx, &m.get(key).unwrap().body, &purity).is_impure(value_of(m, key, name))
+    let (body, value) = (&m.get(key).unwrap().body, value_of(m, key, name));
+    let impure = BodyPurity::new(&m.cx, body, &purity).is_impure(value);
+    assert_eq!(LazyBodyPurity::new(&purity).is_impure(&m.cx, body, value), impure, "%{name}");
+    impure
 }
 
 fn is_pure(m: &Module, name: &str) -> bool {
@@ -206,6 +213,53 @@ fn an_if_is_impure_if_a_branch_is_and_so_is_the_chain_before_it() {
     .collect();
     assert_eq!(links, [true, true, false, false]);
     assert!(bodies.is_impure_call(value_of(&m, key, "noise")) && !bodies.is_impure_call(value_of(&m, key, "choice")));
+}
+
+#[test]
+fn what_is_overwritten_is_looked_at_again() {
+    let mut m = module();
+    let key = caller(&mut m, "main", "negative");
+    caller(&mut m, "noisy", "random");
+    let noisy = m.cx.global("noisy");
+    let purity = Purity::of_module(&m);
+    let value = value_of(&m, key, "r");
+    let negative = m.get(key).unwrap().body.expr(value);
+    let Expr::CallOp { operands, attrs, .. } = negative else { panic!("it is a call of an operator") };
+    let (main, cx) = m.get_mut(key).unwrap();
+    let body = &mut main.body;
+    let mut bodies = BodyPurity::new(cx, body, &purity);
+    let random = cx.ops.resolve("random").unwrap();
+    let x = body.operands(operands)[0];
+    let callee = body.push(Expr::Global(noisy), cx.types.any(), None);
+    let list = body.push_operands(&[callee, x]);
+    let is_impure = [
+        Expr::CallOp { op: random, operands, attrs },
+        negative,
+        Expr::Call { operands: list, attrs },
+        Expr::Tuple(operands),
+        Expr::Tuple(body.push_operands(&[value])),
+    ]
+    .map(|expr| {
+        let id = if matches!(expr, Expr::Tuple(_)) { body.push(expr, cx.types.any(), None) } else { value };
+        body.set_expr(id, expr);
+        bodies.note(cx, body, &purity, id);
+        (bodies.is_impure_call(id), bodies.is_impure(id))
+    });
+    assert_eq!(is_impure, [(true, true), (false, false), (true, true), (false, false), (false, true)]);
+}
+
+#[test]
+fn the_facts_of_an_operator_are_those_of_its_row() {
+    let mut m = module();
+    let (pure, impure) = (m.cx.ops.resolve("onnx.Loop").unwrap(), m.cx.ops.opaque("onnx.Noise", OpPurity::Impure));
+    assert!(!m.cx.ops.facts(pure).is_impure() && m.cx.ops.facts(impure.unwrap()).is_impure());
+    for (op, row) in m.cx.ops.registry().rows() {
+        let facts = m.cx.ops.facts(op);
+        assert_eq!(facts.is_impure(), row.purity == OpPurity::Impure, "{row:?}");
+        assert_eq!(facts.is_commutative(), row.commutative, "{row:?}");
+        assert_eq!(facts.is_match_cast(), row.name == "match_cast", "{row:?}");
+        assert_eq!(facts.stays_unused(), facts.is_impure() || facts.is_match_cast(), "{row:?}");
+    }
 }
 
 #[test]

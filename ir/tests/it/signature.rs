@@ -159,14 +159,15 @@ def @main(%a: float32, %c: bool) { let %y = if (%c) { let %t = @f(%a); %t } else
     };
     let ty = parse(text).cx.types.scalar(DType::Float32);
     let fails = NewParameter::new("k", ty, |_, _| Err(TypeError::new("not today")));
-    assert_eq!(place(refused(text, "f", SignatureChange::new().keep(0).append(fails))), "not today");
+    let said = place(refused(text, "f", SignatureChange::new().keep(0).append(fails)));
+    assert_eq!(said, "an expression loses its type: not today");
     let call = NewParameter::new("k", ty, |editor, call| {
         let argument = editor.body.operands_of(call)[1];
         Ok(editor.tuple(&[argument]))
     });
     assert_eq!(
         place(refused(text, "f", SignatureChange::new().keep(0).append(call))),
-        "the argument that is made for the new parameter `%k` is not an atom"
+        "an expression loses its type: the argument that is made for the new parameter `%k` is not an atom"
     );
 }
 

@@ -520,7 +520,7 @@ impl<'a> Importer<'_, 'a> {
         let ty = self.builder.body().ty(value);
         let cx = self.builder.cx();
         let results = cx.types.as_tuple(ty).map_or(1, <[TypeId]>::len);
-        let is_impure = cx.ops.get(op).purity == OpPurity::Impure;
+        let is_impure = cx.ops.facts(op).is_impure();
         has(results, Native::Call { value, is_impure })
     }
 

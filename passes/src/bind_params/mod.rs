@@ -31,15 +31,11 @@ mod sources;
 
 use anfora_ir::{
     Attr, Context, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
-    SharedEdits, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
+    SharedEdits, SymbolSubstitution, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
 };
 use anfora_manager::{PassError, register_pass};
+use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-use crate::support::failure::Failure;
-use crate::support::primitive::is_primitive;
-use crate::support::specialize::{of_signature, specialize_function};
-use crate::support::symbols::Substitution;
 
 register_pass! {
     /// Binds parameters of a function to literals
@@ -63,7 +59,7 @@ register_pass! {
             let literals = sources::read(&params)?;
             let params: Vec<(ParamRef<'_>, Literal)> =
                 literals.iter().map(|(name, literal)| (ParamRef::Name(name), literal.clone())).collect();
-            let bound = bind_params(module, &function, &params).map_err(|(function, failure)| failure.in_function(function))?;
+            let bound = bind_params(module, &function, &params)?;
             cx.count("bound", bound as u64);
             Ok(())
         }
@@ -94,15 +90,15 @@ impl From<VarId> for ParamRef<'_> {
 /// Binds parameters of the function of a name to literals, and returns how many. They disappear from its signature and from its calls.
 ///
 /// # Errors
-/// With the name of the function that it is about, if a parameter is not there, not unique, given twice or not of the literal's type, if the
+/// If a parameter is not there, not unique, given twice or not of the literal's type, if the
 /// function is used as a value, or if a call of it does not fit any more. The module is half rewritten then.
 pub fn bind_params(
     module: &mut Module,
     function: &str,
     params: &[(ParamRef<'_>, Literal)],
-) -> Result<usize, (Option<String>, Failure)> {
-    let (key, global) = find_function(module, function).map_err(|failure| (None, failure))?;
-    let here = |failure| (Some(function.to_string()), failure);
+) -> Result<usize, PassError> {
+    let (key, _) = find_function(module, function)?;
+    let here = |error: PassError| error.in_function(function);
     let Some((target, cx)) = module.get_mut(key) else { return Ok(0) };
     let bound = find_params(cx, target, params).map_err(here)?;
     if bound.is_empty() {
@@ -110,8 +106,8 @@ pub fn bind_params(
     }
     let symbols = match_types(cx, target, &bound).map_err(here)?;
     drop_arguments(module, key, &bound)?;
-    specialize(module, key, global, &bound, symbols).map_err(here)?;
-    update_signatures(module, &[key]).map_err(of_signature)?;
+    specialize(module, key, &bound, symbols).map_err(|error| here(error.into()))?;
+    update_signatures(module, &[key])?;
     Ok(bound.len())
 }
 
@@ -124,29 +120,25 @@ struct Bound {
 
 // ---- Finding ----
 
-pub(crate) fn mistake(message: impl Into<String>, help: Option<String>) -> Failure {
-    Failure::Option { message: message.into(), help }
-}
-
-pub(crate) fn find_function(module: &Module, name: &str) -> Result<(FunctionKey, GlobalId), Failure> {
+pub(crate) fn find_function(module: &Module, name: &str) -> Result<(FunctionKey, GlobalId), PassError> {
     let found = module.find(name).and_then(|key| Some((key, module.get(key)?)));
     let Some((key, function)) = found else {
         let names: Vec<&str> =
             module.functions().filter(|(_, f)| f.is_definition()).map(|(k, _)| module.name(k)).collect();
         let help = did_you_mean(name, names).map(|n| format!("did you mean `@{n}`?"));
-        return Err(mistake(format!("there is no function `@{name}`"), help));
+        return Err(PassError::new(format!("there is no function `@{name}`")).with_optional_help(help));
     };
-    if is_primitive(&module.cx, function) {
-        return Err(mistake(format!("`@{name}` is primitive, and stays as it is"), None));
+    if function.is_primitive(&module.cx) {
+        return Err(PassError::new(format!("`@{name}` is primitive, and stays as it is")));
     }
     match function.global() {
         Some(global) if function.is_definition() => Ok((key, global)),
-        _ => Err(mistake(format!("`@{name}` is only declared, and has no body to bind parameters in"), None)),
+        _ => Err(PassError::new(format!("`@{name}` is only declared, and has no body to bind parameters in"))),
     }
 }
 
 /// The parameters that are named, in the order of the signature.
-fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Literal)]) -> Result<Vec<Bound>, Failure> {
+fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Literal)]) -> Result<Vec<Bound>, PassError> {
     let body = &function.body;
     let name_of = |var: VarId| body.var_name(var).map_or("", |name| cx.names.get(name));
     let mut by_name: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
@@ -160,24 +152,24 @@ fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Liter
     for (param, literal) in params {
         let position = match *param {
             ParamRef::Var(var) => {
-                *by_var.get(&var).ok_or_else(|| mistake("a variable that is to be bound is not a parameter", None))?
+                *by_var.get(&var).ok_or_else(|| PassError::new("a variable that is to be bound is not a parameter"))?
             }
             ParamRef::Name(name) => match by_name.get(name).map(Vec::as_slice) {
                 Some(&[position]) => position,
                 Some(several) if !name.is_empty() => {
                     let message = format!("{} parameters are called `%{name}`", several.len());
-                    return Err(mistake(message, None));
+                    return Err(PassError::new(message));
                 }
                 _ => {
                     let names = body.params().iter().map(|&p| name_of(p)).filter(|n| !n.is_empty());
                     let help = did_you_mean(name, names).map(|n| format!("did you mean `%{n}`?"));
-                    return Err(mistake(format!("there is no parameter `%{name}`"), help));
+                    return Err(PassError::new(format!("there is no parameter `%{name}`")).with_optional_help(help));
                 }
             },
         };
         let var = body.params()[position];
         if !seen.insert(position) {
-            return Err(mistake(format!("the parameter `%{}` is bound twice", name_of(var)), None));
+            return Err(PassError::new(format!("the parameter `%{}` is bound twice", name_of(var))));
         }
         found.push(Bound { position, var, literal: literal.clone() });
     }
@@ -186,8 +178,8 @@ fn find_params(cx: &Context, function: &Function, params: &[(ParamRef<'_>, Liter
 }
 
 /// What the literals say of the symbols of the function.
-fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result<Substitution, Failure> {
-    let mut symbols = Substitution::default();
+fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result<SymbolSubstitution, PassError> {
+    let mut symbols = SymbolSubstitution::default();
     let body = &function.body;
     let param = |cx: &Context, b: &Bound| match body.var_name(b.var) {
         Some(name) => format!("`%{}`", cx.names.get(name)),
@@ -216,7 +208,7 @@ fn match_types(cx: &mut Context, function: &Function, bound: &[Bound]) -> Result
                     let (a, b_) = (a.unwrap_or_default(), b_.unwrap_or_default());
                     let message =
                         format!("`{name}` is {a} by one literal, and {b_} by that of the parameter {}", param(cx, b));
-                    return Err(mistake(message, None));
+                    return Err(PassError::new(message));
                 }
                 Some(_) => {}
                 None => symbols.set(symbol, extent),
@@ -244,7 +236,7 @@ fn numbers(cx: &mut Context, tensor: &TensorType, literal: &Literal) -> Vec<(Dim
 }
 
 #[cold]
-fn misfit(cx: &mut Context, param: &str, ty: TypeId, literal: &Literal) -> Failure {
+fn misfit(cx: &mut Context, param: &str, ty: TypeId, literal: &Literal) -> PassError {
     let says_elements = cx.types.as_tensor(ty).is_some_and(|t| t.elements.is_some());
     let found = if says_elements {
         let literal = cx.literals.intern(literal.clone());
@@ -253,15 +245,15 @@ fn misfit(cx: &mut Context, param: &str, ty: TypeId, literal: &Literal) -> Failu
         cx.types.static_tensor(literal.dtype(), literal.shape())
     };
     let (wanted, found) = (cx.type_text(ty), cx.type_text(found));
-    mistake(format!("the parameter {param} is {wanted}, but its literal is {found}"), None)
+    PassError::new(format!("the parameter {param} is {wanted}, but its literal is {found}"))
 }
 
 // ---- Rewriting ----
 
 /// Takes the arguments for the bound parameters out of all calls.
-fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Result<(), (Option<String>, Failure)> {
+fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Result<(), PassError> {
     let positions: FxHashSet<usize> = bound.iter().map(|b| b.position + 1).collect();
-    for (caller, calls) in calls_of(module, &[key]).map_err(of_signature)? {
+    for (caller, calls) in calls_of(module, &[key])? {
         let Some((function, _)) = module.get_mut(caller) else { continue };
         let body = &mut function.body;
         // A call loses these arguments wherever it hangs.
@@ -287,10 +279,9 @@ fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Res
 fn specialize(
     module: &mut Module,
     key: FunctionKey,
-    global: GlobalId,
     bound: &[Bound],
-    mut symbols: Substitution,
-) -> Result<(), Failure> {
+    mut symbols: SymbolSubstitution,
+) -> Result<(), RewriteError> {
     let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
     let gone: FxHashSet<VarId> = bound.iter().map(|b| b.var).collect();
     let left: Vec<VarId> = function.body.params().iter().copied().filter(|p| !gone.contains(p)).collect();
@@ -308,7 +299,7 @@ fn specialize(
             let (cast, to) = (editor.cx.ops.resolve("match_cast"), editor.cx.attr(Attr::Type(wanted)));
             let attrs = editor.cx.named_attrs(&[("to", to)]);
             cast.and_then(|cast| editor.call_op(cast, &[literal], attrs))
-                .map_err(|error| Failure::Type { error, binding: None })?
+                .map_err(|error| RewriteError::untyped(error, None))?
         };
         let ty = editor.body.ty(value);
         editor.body.set_type(var, ty);
@@ -317,5 +308,5 @@ fn specialize(
         let root = editor.let_(b.var, value, root, LetFlags::PLAIN);
         editor.body.set_root(root);
     }
-    specialize_function(module, key, global, &mut symbols, changed)
+    symbols.in_function(module, key, &changed).map_err(|failed| RewriteError::untyped(failed.error, None))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anfora_ir::{Function, Literal, OpRegistry, Source, parse_module};
 use anfora_manager::PassError;
 
-use crate::support::npy::{NpyError, NpyFile};
+use crate::npy::{NpyError, NpyFile};
 
 /// A part of the option `params`.
 pub(super) enum ParamSource {

@@ -1,8 +1,7 @@
 //! What is computed from what in the dataflow regions of a function.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpDef, OpId, OpPurity, Step,
-    SymbolId, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, Step, SymbolId, TypeId,
 };
 use anfora_visit::{Binding, Link};
 use rustc_hash::FxHashMap;
@@ -16,31 +15,10 @@ pub(super) const OUT_ELEM_WISE: u8 = FusionPattern::OutEWiseFusable as u8;
 pub(super) const TUPLE: u8 = FusionPattern::Tuple as u8;
 pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 
-/// What the rows of the operators say about fusing.
-pub(super) struct Patterns {
-    /// The fusion pattern; `None` where it depends on the call.
-    of_rows: Vec<Option<u8>>,
-    match_cast: Option<OpId>,
-}
-
-impl Patterns {
-    pub(super) fn new(cx: &Context) -> Patterns {
-        let depends = |row: &OpDef| row.fusion_rule.is_some() || !row.shape_operands.is_empty();
-        let pattern = |row: &OpDef| if row.purity == OpPurity::Pure { row.fusion as u8 } else { OPAQUE };
-        let rows = cx.ops.registry().rows();
-        let of_rows = rows.map(|(_, row)| (!depends(row)).then(|| pattern(row))).collect();
-        Patterns { of_rows, match_cast: cx.ops.find("match_cast") }
-    }
-
-    /// Returns the pattern of a call of an operator. One that no row describes is opaque.
-    #[inline]
-    fn of_call(&self, cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
-        match self.of_rows.get(op.index()) {
-            Some(&Some(pattern)) => pattern,
-            Some(None) => cx.ops.get(op).fusion_of(cx, body, call) as u8,
-            None => OPAQUE,
-        }
-    }
+/// Returns the fusion pattern of a call of an operator, as a number.
+#[inline]
+fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
+    cx.ops.facts(op).fusion().unwrap_or_else(|| cx.ops.get(op).fusion_of(cx, body, call)) as u8
 }
 
 /// A use of a node's value.
@@ -92,12 +70,12 @@ pub(super) struct Graph {
 
 impl Graph {
     /// The graph of a body; `None` if it has no region.
-    pub(super) fn new(cx: &Context, patterns: &Patterns, body: &Body) -> Option<Graph> {
+    pub(super) fn new(cx: &Context, body: &Body) -> Option<Graph> {
         let in_region = |expr| matches!(expr, Expr::Let { flags, .. } if flags.is_dataflow());
         if !body.exprs().any(|(_, expr)| in_region(expr)) {
             return None;
         }
-        let found = Regions::find(cx, patterns, body);
+        let found = Regions::find(cx, body);
         let mut graph = Graph {
             lets: Vec::new(),
             kinds: Vec::new(),
@@ -109,7 +87,7 @@ impl Graph {
             binders: found.binders,
         };
         graph.number(body, &found.escaping);
-        let uses = graph.look_at_values(cx, patterns, body, &found.shared);
+        let uses = graph.look_at_values(cx, body, &found.shared);
         graph.sort(&uses);
         Some(graph)
     }
@@ -176,13 +154,7 @@ impl Graph {
     }
 
     /// Finds the kind of each node, and returns what it uses, by user.
-    fn look_at_values(
-        &mut self,
-        cx: &Context,
-        patterns: &Patterns,
-        body: &Body,
-        shared: &IdSet<ExprId>,
-    ) -> Vec<(u32, Edge)> {
+    fn look_at_values(&mut self, cx: &Context, body: &Body, shared: &IdSet<ExprId>) -> Vec<(u32, Edge)> {
         let mut uses = Vec::with_capacity(self.lets.len() * 2);
         // By node: the user that it was an operand of last, and one. A node that a user has several times is used by it once.
         let mut latest: Vec<u32> = vec![0; self.lets.len()];
@@ -194,7 +166,7 @@ impl Graph {
                 _ => value,
             }];
             let (mut kind, operands): (u8, &[ExprId]) = match expr {
-                Expr::CallOp { op, operands, .. } => (patterns.of_call(cx, body, op, value), body.operands(operands)),
+                Expr::CallOp { op, operands, .. } => (pattern_of(cx, body, op, value), body.operands(operands)),
                 Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
                 Expr::Proj { .. } => (INJECTIVE, &single),
                 Expr::Call { operands, .. } => (OPAQUE, body.operands(operands)),
@@ -276,7 +248,7 @@ struct Place {
 }
 
 impl Regions {
-    fn find(cx: &Context, patterns: &Patterns, body: &Body) -> Regions {
+    fn find(cx: &Context, body: &Body) -> Regions {
         let mut found = Regions {
             regions: Vec::new(),
             home: vec![0; body.len()],
@@ -320,7 +292,7 @@ impl Regions {
                     place.value = None;
                     if let Some(Binding { var, value, .. }) = Binding::of(body, id)
                         && let Expr::CallOp { op, .. } = body.expr(value)
-                        && Some(op) == patterns.match_cast
+                        && cx.ops.facts(op).is_match_cast()
                     {
                         let region = if body.is_dataflow_var(var) { place.region } else { 0 };
                         found.binds(cx, body, var.expr(), region);

@@ -61,10 +61,9 @@ use anfora_visit::{Binding, Link, set_let_flags};
 use smallvec::SmallVec;
 
 use self::dominators::Dominators;
-use self::graph::{Graph, Patterns};
+use self::graph::Graph;
 use self::groups::Groups;
 use self::outline::Outliner;
-use crate::support::primitive::is_primitive;
 
 /// How many bindings a group has at most.
 pub const MAX_FUSION_DEPTH: ConfigDef =
@@ -133,17 +132,16 @@ fn is_large(literal: &Literal) -> bool {
 
 /// Fuses the operators in the dataflow regions of a module.
 pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
-    let patterns = Patterns::new(&module.cx);
     let keys: Vec<FunctionKey> = module
         .functions()
-        .filter(|(_, f)| f.is_definition() && !is_primitive(&module.cx, f))
+        .filter(|(_, f)| f.is_definition() && !f.is_primitive(&module.cx))
         .map(|(key, _)| key)
         .collect();
     let mut outliner: Option<Outliner> = None;
     let mut done = Fused::default();
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
-        let Some(graph) = Graph::new(&module.cx, &patterns, body) else { continue };
+        let Some(graph) = Graph::new(&module.cx, body) else { continue };
         let dominators = Dominators::new(&graph);
         let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits);
         if !groups.merged {

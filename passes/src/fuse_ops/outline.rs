@@ -3,18 +3,16 @@
 use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
-    Attr, AttrsId, Body, BodyRoom, Context, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKind,
-    GlobalId, LetFlags, Module, Operand, SymbolId, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
+    Attr, AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
+    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, SymbolId, SymbolSubstitution, SymbolWalk, TypeId,
+    VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
-use anfora_visit::{Binding, Copier, chain};
+use anfora_visit::{Binding, chain};
 use hashbrown::HashTable;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smallvec::SmallVec;
 
 use super::is_large;
-use crate::support::named_symbols::for_each_in_attrs;
-use crate::support::names::NameSupply;
-use crate::support::primitive::PRIMITIVE;
 
 /// How long the names of operators in the name of a function get.
 const NAME_LENGTH: usize = 64;
@@ -55,7 +53,11 @@ pub(super) struct Outliner {
     params: Vec<ExprId>,
     /// The symbols of the group at hand, in the order in which they come.
     symbols: Vec<SymbolId>,
-    numbers: FxHashMap<SymbolId, DimId>,
+    numbers: FxHashSet<SymbolId>,
+    /// The symbols of the pool for those of groups. What other groups left in it does not count: a group is asked for types
+    /// whose symbols are numbered.
+    numbering: SymbolSubstitution,
+    free: FreeSymbols,
     /// How much there is in the group at hand, parameters left out.
     room: BodyRoom,
     /// The name of the function that is being made.
@@ -99,7 +101,9 @@ impl Outliner {
             symbolic_attrs: FxHashMap::default(),
             params: Vec::new(),
             symbols: Vec::new(),
-            numbers: FxHashMap::default(),
+            numbers: FxHashSet::default(),
+            numbering: SymbolSubstitution::new(),
+            free: FreeSymbols::new(),
             room: BodyRoom::default(),
             name: String::new(),
             made: Vec::new(),
@@ -237,7 +241,7 @@ impl Outliner {
             let value = member.value;
             match body.expr(value) {
                 Expr::CallOp { op, operands, attrs } => {
-                    let attrs = self.attrs_word(cx, body, attrs);
+                    let attrs = self.attrs_word(cx, attrs);
                     self.words.extend([Word::CallOp as u32, op.index() as u32, attrs, operands.len() as u32]);
                     let lifts = lifts_literals(cx, body, value);
                     let operands: SmallVec<[ExprId; 4]> = SmallVec::from_slice(body.operands(operands));
@@ -261,7 +265,7 @@ impl Outliner {
             }
             let types = [body.ty(value), body.ty(member.var.expr())];
             for ty in types {
-                let ty = self.type_word(cx, body, ty);
+                let ty = self.type_word(cx, ty);
                 self.words.push(ty);
             }
             self.slots[member.var.index()] = (self.group, MEMBER | i as u32);
@@ -283,7 +287,7 @@ impl Outliner {
                     self.slots[operand.index()] = (self.group, PARAM | self.params.len() as u32);
                     self.params.push(operand);
                     let ty = param_type(cx, body, operand);
-                    [Word::NewParam as u32, self.type_word(cx, body, ty)]
+                    [Word::NewParam as u32, self.type_word(cx, ty)]
                 }
             },
         };
@@ -294,25 +298,20 @@ impl Outliner {
 
     fn write_extra(&mut self, cx: &mut Context, body: &mut Body, extra: ExprId) {
         let ty = body.ty(extra);
-        let ty = self.type_word(cx, body, ty);
+        let ty = self.type_word(cx, ty);
         self.words.extend([Word::Extra as u32, ty]);
     }
 
-    fn type_word(&mut self, cx: &mut Context, body: &mut Body, ty: TypeId) -> u32 {
+    fn type_word(&mut self, cx: &mut Context, ty: TypeId) -> u32 {
         if !cx.types.is_symbolic(ty) {
             return ty.index() as u32;
         }
-        let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
-        cx.types.for_each_symbol(ty, |dim| {
-            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim) {
-                found.push(symbol);
-            }
-        });
+        let found = self.free.of(&cx.types, ty);
         self.meet(cx, &found);
-        self.numbering().map_type(&mut Editor::new(cx, body), ty).index() as u32
+        self.numbering.ty(cx, ty).index() as u32
     }
 
-    fn attrs_word(&mut self, cx: &mut Context, body: &mut Body, attrs: AttrsId) -> u32 {
+    fn attrs_word(&mut self, cx: &mut Context, attrs: AttrsId) -> u32 {
         if attrs == cx.attrs.empty() || cx.types.dims.symbol_count() == 0 {
             return attrs.index() as u32;
         }
@@ -321,13 +320,13 @@ impl Outliner {
             return attrs.index() as u32;
         }
         self.meet(cx, &found);
-        self.numbering().map_attrs(&mut Editor::new(cx, body), attrs).index() as u32
+        self.numbering.attrs(cx, attrs).index() as u32
     }
 
     /// Numbers symbols as they come.
     fn meet(&mut self, cx: &mut Context, found: &[SymbolId]) {
         for &symbol in found {
-            if self.numbers.contains_key(&symbol) {
+            if !self.numbers.insert(symbol) {
                 continue;
             }
             if self.symbols.len() == self.pool.len() {
@@ -335,14 +334,10 @@ impl Outliner {
                 let fresh = cx.types.dims.new_symbol(name);
                 self.pool.push(cx.types.dims.symbol(fresh));
             }
-            self.numbers.insert(symbol, self.pool[self.symbols.len()]);
+            let number = self.pool[self.symbols.len()];
+            self.numbering.set(symbol, number);
             self.symbols.push(symbol);
         }
-    }
-
-    /// Replaces the symbols of the group by those of the pool.
-    fn numbering(&self) -> Copier {
-        replacing(self.symbols.iter().zip(&self.pool))
     }
 
     /// Adds parameters for the symbols that the others do not bind; whether all are bound then.
@@ -350,7 +345,7 @@ impl Outliner {
         if self.symbols.is_empty() {
             return true;
         }
-        let mut bound = rustc_hash::FxHashSet::default();
+        let mut bound = FxHashSet::default();
         for &param in &self.params {
             cx.types.for_each_binding_symbol(body.ty(param), |symbol| bound.extend([symbol]));
         }
@@ -379,16 +374,11 @@ impl Outliner {
         function.visibility = Visibility::Private;
         function.attrs = self.attrs;
         // A symbol belongs to one function.
-        let own: Vec<DimId> = self
-            .symbols
-            .iter()
-            .map(|&symbol| {
-                let name = cx.types.dims.symbol_name(symbol);
-                let fresh = cx.types.dims.new_symbol(name);
-                cx.types.dims.symbol(fresh)
-            })
-            .collect();
-        let mut copier = replacing(self.symbols.iter().zip(&own));
+        let mut own = SymbolSubstitution::new();
+        for &symbol in &self.symbols {
+            let fresh = cx.types.dims.new_symbol(cx.types.dims.symbol_name(symbol));
+            own.set(symbol, cx.types.dims.symbol(fresh));
+        }
         let mut editor = Editor::new(cx, &mut function.body);
         let mut params: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(self.params.len());
         let mut literals = 0;
@@ -401,7 +391,7 @@ impl Outliner {
                 }
             };
             let ty = param_type(editor.cx, from, param);
-            let ty = copier.map_type(&mut editor, ty);
+            let ty = own.ty(editor.cx, ty);
             let var = editor.body.push_var(name, VarFlags::PLAIN, ty, from.span(param));
             editor.body.push_param(var);
             params.push(var.expr());
@@ -433,15 +423,15 @@ impl Outliner {
             }
             let expr = match expr {
                 Expr::CallOp { op, attrs, .. } => {
-                    let attrs = copier.map_attrs(&mut editor, attrs);
+                    let attrs = own.attrs(editor.cx, attrs);
                     Expr::CallOp { op, operands: editor.body.push_operands(&operands), attrs }
                 }
                 Expr::Proj { index, .. } => Expr::Proj { tuple: operands[0], index },
                 _ => Expr::Tuple(editor.body.push_operands(&operands)),
             };
-            let ty = copier.map_type(&mut editor, from.ty(member.value));
+            let ty = own.ty(editor.cx, from.ty(member.value));
             let value = editor.body.push(expr, ty, from.span(member.value));
-            let ty = copier.map_type(&mut editor, from.ty(member.var.expr()));
+            let ty = own.ty(editor.cx, from.ty(member.var.expr()));
             let (name, span) = (from.var_name(member.var), from.span(member.var.expr()));
             let var = editor.body.push_var(name, VarFlags::PLAIN, ty, span);
             editor.body.set_meta(var.expr(), from.meta(member.var.expr()));
@@ -458,12 +448,6 @@ impl Outliner {
         let signature = signature_type(cx, &types, ret);
         (function, signature)
     }
-}
-
-fn replacing<'s>(pairs: impl Iterator<Item = (&'s SymbolId, &'s DimId)>) -> Copier {
-    let mut copier = Copier::new();
-    pairs.for_each(|(&symbol, &by)| copier.replace_symbol(symbol, by));
-    copier
 }
 
 fn hash(words: &[u32]) -> u64 {
@@ -502,7 +486,7 @@ fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
 
 fn symbols_of_attrs(cx: &Context, attrs: AttrsId) -> Box<[SymbolId]> {
     let mut found: Vec<SymbolId> = Vec::new();
-    for_each_in_attrs(cx, attrs, |symbol| found.push(symbol));
+    SymbolWalk::new().in_attrs(cx, attrs, |symbol| found.push(symbol));
     found.into()
 }
 

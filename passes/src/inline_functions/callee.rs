@@ -2,14 +2,13 @@
 
 use anfora_ir::{
     Attr, AttrsId, Body, Context, Cursor, Editor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData,
-    LambdaId, SeenParts, Step, SymbolId, TypeId, VarFlags, VarId,
+    LambdaId, Step, SymbolId, SymbolWalk, TypeId, VarFlags, VarId,
 };
 use anfora_visit::{Copier, chain};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
-use crate::support::named_symbols::for_each_new_free;
 
 /// What is copied where a function is named: its parameters and its block, without what was left over from edits.
 pub(super) struct Callee {
@@ -64,15 +63,14 @@ impl Callee {
                     }
                 });
             }
-            let match_cast = cx.ops.find("match_cast");
-            let mut seen_parts = SeenParts::default();
+            let mut walk = SymbolWalk::new();
             for (_, expr) in body.exprs() {
                 if let Expr::CallOp { op, attrs, .. } = expr
-                    && Some(op) == match_cast
+                    && cx.ops.facts(op).is_match_cast()
                     && let Some(to) = cx.find_attr(attrs, "to")
                     && let Attr::Type(to) = *cx.attrs.get(to)
                 {
-                    for_each_new_free(cx, to, &mut seen_parts, |s| {
+                    walk.in_type(cx, to, |s| {
                         if seen.insert(s) {
                             inner_symbols.push(s);
                         }

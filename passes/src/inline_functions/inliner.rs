@@ -2,15 +2,13 @@
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
-    SymbolId, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    SymbolId, SymbolSubstitution, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
-use anfora_visit::{Copier, Mutator, Refused, Scope, Site, Slot, Verdict};
+use anfora_visit::{Copier, Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::callee::{Callee, projected_calls};
-use crate::support::failure::{Failure, not_a_normal_form};
-use crate::support::symbols::Substitution;
 
 /// The work on one function.
 pub(super) struct Inliner<'a> {
@@ -88,7 +86,7 @@ impl<'a> Inliner<'a> {
     }
 
     /// The block of the function that is called; `None` if the call stays.
-    fn call(&mut self, s: &mut Site<'_>, slot: Slot, operands: &[ExprId]) -> Result<Option<ExprId>, Failure> {
+    fn call(&mut self, s: &mut Site<'_>, slot: Slot, operands: &[ExprId]) -> Result<Option<ExprId>, RewriteError> {
         let Some((&function, arguments)) = operands.split_first() else { return Ok(None) };
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
         let in_region = matches!(s.editor.body.expr(slot.at), Expr::Let { flags, .. } if flags.is_dataflow());
@@ -112,7 +110,7 @@ impl<'a> Inliner<'a> {
         slot: Slot,
         function: ExprId,
         captures: &[ExprId],
-    ) -> Result<Option<(Copy, ExprId)>, Failure> {
+    ) -> Result<Option<(Copy, ExprId)>, RewriteError> {
         let Some(callee) = self.callee(s.editor.body, function) else { return Ok(None) };
         if callee.params.len() < captures.len() {
             return Ok(None);
@@ -141,7 +139,7 @@ impl<'a> Inliner<'a> {
         slot: Slot,
         function: ExprId,
         captures: &[ExprId],
-    ) -> Result<Option<ExprId>, Failure> {
+    ) -> Result<Option<ExprId>, RewriteError> {
         let Some((copy, node)) = self.lambda(s, slot, function, captures)? else { return Ok(None) };
         if let Some(var) = slot.var
             && let Some(callee) = self.callee(s.editor.body, function)
@@ -154,7 +152,13 @@ impl<'a> Inliner<'a> {
     }
 
     /// A block that binds a lambda for each operand that names a function, and ends in the node with these for operands.
-    fn operands(&mut self, s: &mut Site<'_>, slot: Slot, node: ExprId, from: usize) -> Result<Option<ExprId>, Failure> {
+    fn operands(
+        &mut self,
+        s: &mut Site<'_>,
+        slot: Slot,
+        node: ExprId,
+        from: usize,
+    ) -> Result<Option<ExprId>, RewriteError> {
         let Some(list) = s.editor.body.expr(node).operand_list() else { return Ok(None) };
         let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.operands(list));
         let mut bindings: SmallVec<[(VarId, ExprId); 2]> = SmallVec::new();
@@ -198,12 +202,12 @@ impl<'a> Inliner<'a> {
         slot: Slot,
         callee: &Callee,
         arguments: &[ExprId],
-    ) -> Result<Option<Copy>, Failure> {
+    ) -> Result<Option<Copy>, RewriteError> {
         let mut resolved: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(arguments.len());
         for &argument in arguments {
             let atom = s.resolve(argument);
             if !s.editor.body.expr(atom).is_atom() {
-                return Err(not_a_normal_form(s.editor.cx, s.editor.body, slot.at));
+                return Err(RewriteError::not_a_normal_form(s.editor.cx, s.editor.body, slot.at));
             }
             resolved.push(atom);
         }
@@ -215,7 +219,7 @@ impl<'a> Inliner<'a> {
             casts: SmallVec::new(),
             bound: Vec::new(),
             cast: Vec::new(),
-            substitution: Substitution::default(),
+            substitution: SymbolSubstitution::default(),
         };
         if callee.is_symbolic() {
             copy.bind_symbols(s, callee, left, &resolved);
@@ -274,7 +278,7 @@ struct Copy {
     /// The symbols that the casts bind.
     cast: Vec<SymbolId>,
     /// What stands for the symbols of the function.
-    substitution: Substitution,
+    substitution: SymbolSubstitution,
 }
 
 impl Copy {
@@ -399,12 +403,12 @@ fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), T
 }
 
 impl Mutator for Inliner<'_> {
-    type Error = Failure;
+    type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
 
-    fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, Failure> {
+    fn expand(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
         let block = match s.editor.body.expr(value) {
             Expr::Global(_) | Expr::Var { .. } => {
                 let atom = self.resolve(s, value);
@@ -444,7 +448,7 @@ impl Mutator for Inliner<'_> {
         Ok(block)
     }
 
-    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         match s.editor.body.expr(value) {
             Expr::Proj { tuple, index } if self.gone.contains(tuple) => Ok(match s.field(tuple, index) {
                 Some(field) => {
@@ -477,7 +481,7 @@ impl Mutator for Inliner<'_> {
         }
     }
 
-    fn enter(&mut self, s: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+    fn enter(&mut self, s: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
         if let Scope::Block(BlockKind::Lambda(id)) = scope
             && let Expr::Lambda { lambda, .. } = s.editor.body.expr(id)
         {
@@ -486,7 +490,7 @@ impl Mutator for Inliner<'_> {
         Ok(())
     }
 
-    fn exit(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+    fn exit(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
         if let Scope::Block(BlockKind::Lambda(_)) = scope {
             self.lambdas.pop();
         }
@@ -503,12 +507,12 @@ impl Inliner<'_> {
         value: ExprId,
         lambda: LambdaId,
         new: Vec<SymbolId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RewriteError> {
         let mut symbols = s.editor.body.lambda_symbols(lambda).to_vec();
         symbols.extend(new);
         s.editor.body.set_lambda_symbols(lambda, symbols);
         let before = s.editor.body.ty(value);
-        let changed = s.editor.refresh_type(value).map_err(|error| Failure::Type { error, binding: None })?;
+        let changed = s.editor.refresh_type(value).map_err(|error| RewriteError::untyped(error, None))?;
         if changed
             && let Some(var) = slot.var
             && s.editor.body.ty(var.expr()) == before

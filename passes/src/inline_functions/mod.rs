@@ -47,7 +47,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::callee::Callee;
 use self::inliner::Inliner;
-use crate::support::failure::Failure;
 
 register_pass! {
     /// Puts the blocks of private functions that are not recursive in the places of their calls
@@ -63,11 +62,7 @@ register_pass! {
         move |module, cx| {
             let growth: Option<u64> = cx.config_of(&MAX_INLINE_GROWTH)?;
             let growth = growth.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-            let done =
-                inline_functions(module, &functions, growth).map_err(|(function, failure)| match function {
-                    Some(name) => PassError::from(failure).in_function(name),
-                    None => PassError::from(failure),
-                })?;
+            let done = inline_functions(module, &functions, growth)?;
             cx.count("uses", done.uses as u64);
             cx.count("functions", done.functions as u64);
             done.remarks.into_iter().for_each(|r| cx.remark(r));
@@ -102,14 +97,14 @@ impl Inlined {
 /// `max_growth` nodes.
 ///
 /// # Errors
-/// With the function's name, if one that names a function that is inlined is not in A-normal form; or if one of `functions` is not defined.
+/// If one that names a function that is inlined is not in A-normal form; or if one of `functions` is not defined.
 pub fn inline_functions(
     module: &mut Module,
     functions: &[String],
     max_growth: Option<usize>,
-) -> Result<Inlined, (Option<String>, Failure)> {
+) -> Result<Inlined, PassError> {
     let mut result = Inlined::default();
-    let chosen = choose(module, functions).map_err(|failure| (None, failure))?;
+    let chosen = choose(module, functions)?;
     let graph = CallGraph::of(module);
     let is_candidate = |module: &Module, key: FunctionKey| {
         !graph.is_recursive(key)
@@ -199,7 +194,7 @@ pub fn inline_functions(
 }
 
 /// The functions that the option names.
-fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey>, Failure> {
+fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey>, PassError> {
     let mut chosen = FxHashSet::default();
     for name in functions {
         match module.find(name) {
@@ -208,10 +203,8 @@ fn choose(module: &Module, functions: &[String]) -> Result<FxHashSet<FunctionKey
             }
             None => {
                 let names: Vec<&str> = module.order().iter().map(|&k| module.name(k)).collect();
-                return Err(Failure::Option {
-                    message: format!("the function `@{name}` is not in the module"),
-                    help: did_you_mean(name, names).map(|n| format!("did you mean `@{n}`?")),
-                });
+                return Err(PassError::new(format!("the function `@{name}` is not in the module"))
+                    .with_optional_help(did_you_mean(name, names).map(|n| format!("did you mean `@{n}`?"))));
             }
         }
     }
@@ -225,11 +218,11 @@ fn inline_into(
     callees: &FxHashMap<GlobalId, Callee>,
     left: &mut Option<usize>,
     is_limited: &mut bool,
-) -> Result<usize, (Option<String>, Failure)> {
+) -> Result<usize, PassError> {
     let name = module.name(key).to_string();
     let Some((function, cx)) = module.get_mut(key) else { return Ok(0) };
     let mut inliner = Inliner::new(cx, &function.body, callees, *left);
-    mutate_function(cx, function, &mut inliner).map_err(|failure| (Some(name), failure))?;
+    mutate_function(cx, function, &mut inliner).map_err(|error| PassError::from(error).in_function(name))?;
     *left = inliner.left;
     *is_limited |= inliner.is_limited;
     Ok(inliner.uses)

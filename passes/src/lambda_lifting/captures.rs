@@ -7,14 +7,13 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, LambdaId, OpId, SeenParts, Step,
-    SymbolId, Type, TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, OpId, Step,
+    SymbolId, SymbolWalk, Type, TypeId, VarId,
 };
+use anfora_manager::PassError;
+use anfora_visit::RewriteError;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-
-use crate::support::failure::{Failure, not_a_normal_form};
-use crate::support::named_symbols::{for_each_free, for_each_in_attrs, for_each_new_free};
 
 /// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;
@@ -125,15 +124,16 @@ pub(super) struct Captures {
 
 impl Captures {
     /// What the lambdas of a body capture; `None` if it has none.
-    pub(super) fn of(cx: &Context, body: &Body) -> Result<Option<Captures>, Failure> {
+    pub(super) fn of(cx: &Context, body: &Body) -> Result<Option<Captures>, PassError> {
         let mut walk = Walk::new(cx, body);
         walk.run()?;
         if walk.found.lambdas.len() == 1 {
             return Ok(None);
         }
-        let Walk { found, uses, param_symbols, .. } = walk;
+        let Walk { found, uses, param_symbols, free, .. } = walk;
         let named = FxHashSet::with_capacity_and_hasher(uses.len(), FxBuildHasher);
-        let mut decision = Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols };
+        let mut decision =
+            Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols, free };
         decision.run()?;
         Ok(Some(decision.found))
     }
@@ -191,9 +191,10 @@ struct Walk<'a> {
     /// Which lambdas name which symbols.
     mentioned: FxHashSet<(u32, SymbolId)>,
     /// The parts of types that each lambda names.
-    mentioned_types: FxHashMap<u32, SeenParts>,
+    mentioned_types: FxHashMap<u32, SymbolWalk>,
     /// The symbols that parameters of lambdas bind.
     param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+    free: FreeSymbols,
 }
 
 impl<'a> Walk<'a> {
@@ -227,10 +228,11 @@ impl<'a> Walk<'a> {
             mentioned: FxHashSet::default(),
             mentioned_types: FxHashMap::default(),
             param_symbols: FxHashMap::default(),
+            free: FreeSymbols::new(),
         }
     }
 
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), PassError> {
         let body = self.body;
         for &param in body.params() {
             self.define(param);
@@ -269,11 +271,11 @@ impl<'a> Walk<'a> {
                 Step::Enter(id) => match body.expr(id) {
                     Expr::If { cond, .. } if body.expr(cond).is_atom() => self.count(1, 0),
                     Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
-                    _ => return Err(not_a_normal_form(self.cx, body, at)),
+                    _ => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
                 },
                 Step::EnterBlock(_, kind) => {
                     if let BlockKind::Value(_) | BlockKind::Operand(_) = kind {
-                        return Err(not_a_normal_form(self.cx, body, at));
+                        return Err(RewriteError::not_a_normal_form(self.cx, body, at).into());
                     }
                     self.blocks.push((self.region, self.order.len()));
                     self.region = 0;
@@ -296,7 +298,7 @@ impl<'a> Walk<'a> {
                     last = id;
                     self.mention_type(body.ty(id));
                 }
-                Step::Seen(_) => return Err(not_a_normal_form(self.cx, body, at)),
+                Step::Seen(_) => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
             }
         }
         self.found.ty = body.ty(last);
@@ -435,13 +437,13 @@ impl<'a> Walk<'a> {
         for param in body.lambda_params(lambda) {
             let ty = body.ty(param.expr());
             self.mention_type(ty);
-            for_each_free(cx, ty, |s| {
+            for &s in self.free.of(&cx.types, ty).iter() {
                 if let Some(&bound) = self.bound.get(&s)
                     && bound.owner == self.here
                 {
                     self.param_symbols.insert((self.here, s), bound);
                 }
-            });
+            }
         }
         let data = body.lambda(lambda);
         if let Some(ret) = data.ret {
@@ -476,7 +478,7 @@ impl<'a> Walk<'a> {
         let mut types = vec![ty];
         let seen = self.mentioned_types.entry(self.here).or_default();
         while let Some(ty) = types.pop() {
-            for_each_new_free(self.cx, ty, seen, |s| {
+            seen.in_type(self.cx, ty, |s| {
                 Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
                     types.push(self.body.ty(var.expr()));
                 });
@@ -489,7 +491,8 @@ impl<'a> Walk<'a> {
             return;
         }
         let mut types = Vec::new();
-        for_each_in_attrs(self.cx, attrs, |s| {
+        let seen = self.mentioned_types.entry(self.here).or_default();
+        seen.in_attrs(self.cx, attrs, |s| {
             Self::mention(&mut self.found, &self.bound, &mut self.mentioned, self.here, s, |var| {
                 types.push(self.body.ty(var.expr()));
             });
@@ -529,10 +532,11 @@ struct Decision<'a> {
     /// The parameter or captured variable that binds a symbol from outside in a lambda.
     sources: FxHashMap<(u32, SymbolId), VarId>,
     param_symbols: FxHashMap<(u32, SymbolId), SymbolUse>,
+    free: FreeSymbols,
 }
 
 impl Decision<'_> {
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), PassError> {
         for i in 0..self.uses.len() {
             let Use { var, lambda, .. } = self.uses[i];
             if self.found.lambda_of(var).is_none() {
@@ -646,11 +650,11 @@ impl Decision<'_> {
             return;
         }
         let mut symbols = std::mem::take(&mut self.found.lambdas[g as usize].symbols);
-        for_each_free(self.cx, ty, |s| {
+        for &s in self.free.of(&self.cx.types, ty).iter() {
             if symbols.iter().all(|u| u.symbol != s) {
                 symbols.extend(self.found.lambdas[h as usize].symbols.iter().find(|u| u.symbol == s));
             }
-        });
+        }
         self.found.lambdas[g as usize].symbols = symbols;
     }
 
@@ -663,7 +667,7 @@ impl Decision<'_> {
     }
 
     /// Captures something that binds the symbols from outside that nothing else binds.
-    fn close_over_symbols(&mut self, h: u32) -> Result<(), Failure> {
+    fn close_over_symbols(&mut self, h: u32) -> Result<(), PassError> {
         let mut symbols = std::mem::take(&mut self.found.lambdas[h as usize].symbols);
         if symbols.is_empty() {
             return Ok(());
@@ -723,7 +727,7 @@ impl Decision<'_> {
     }
 
     /// The variable that binds a symbol in the lambda around `h`.
-    fn source(&mut self, h: u32, wanted: SymbolUse) -> Result<VarId, Failure> {
+    fn source(&mut self, h: u32, wanted: SymbolUse) -> Result<VarId, PassError> {
         let Lambda { parent, region, .. } = self.found.lambdas[h as usize];
         let var = match wanted.owner == parent {
             true => Some(wanted.var),
@@ -743,31 +747,29 @@ impl Decision<'_> {
     }
 
     #[cold]
-    fn no_source(&self, h: u32, wanted: SymbolUse) -> Failure {
+    fn no_source(&self, h: u32, wanted: SymbolUse) -> PassError {
         let (cx, body) = (self.cx, self.body);
         let symbol = cx.names.get(cx.types.dims.symbol_name(wanted.symbol));
         let lambda = &self.found.lambdas[h as usize];
         let name = lambda.var.and_then(|v| body.var_name(v)).map_or("fn", |n| cx.names.get(n));
         let binder = body.var_name(wanted.var).map_or("", |n| cx.names.get(n));
-        Failure::Option {
-            message: format!(
-                "`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it"
-            ),
-            help: Some(format!("give `%{binder}`, which binds `{symbol}`, the type that its value has")),
-        }
+        let message =
+            format!("`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it");
+        PassError::new(message)
+            .with_help(format!("give `%{binder}`, which binds `{symbol}`, the type that its value has"))
     }
 
     /// The symbols of a variable that is captured are named by its type.
-    fn add_symbols(&self, h: u32, var: VarId, known: &mut FxHashSet<SymbolId>, symbols: &mut Vec<SymbolUse>) {
+    fn add_symbols(&mut self, h: u32, var: VarId, known: &mut FxHashSet<SymbolId>, symbols: &mut Vec<SymbolUse>) {
         let parent = self.found.lambdas[h as usize].parent;
-        for_each_free(self.cx, self.body.ty(var.expr()), |s| {
+        for &s in self.free.of(&self.cx.types, self.body.ty(var.expr())).iter() {
             if !known.insert(s) {
-                return;
+                continue;
             }
             let around = self.found.lambdas[parent as usize].symbols.iter().find(|u| u.symbol == s).copied();
             if let Some(symbol) = around.or_else(|| self.param_symbols.get(&(parent, s)).copied()) {
                 symbols.push(symbol);
             }
-        });
+        }
     }
 }

@@ -5,16 +5,13 @@
 
 use anfora_ir::{
     AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList, Retype,
-    SeenParts, TypeId, VarFlags, VarId, Visibility, signature_type,
+    SymbolSubstitution, SymbolWalk, TypeId, VarFlags, VarId, Visibility, signature_type,
 };
-use anfora_visit::{Link, set_var_flags, unlink_let};
+use anfora_visit::{Link, RewriteError, set_var_flags, unlink_let};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::captures::{Captures, HOST};
-use crate::support::failure::{Failure, binding_name};
-use crate::support::named_symbols::for_each_new_free;
-use crate::support::symbols::Substitution;
 
 /// The function that a lambda becomes, as far as it is known before its block is written.
 pub(super) struct Head {
@@ -22,7 +19,7 @@ pub(super) struct Head {
     pub(super) signature: TypeId,
     ret: TypeId,
     /// What stands in it for symbols from outside, if it names such.
-    symbols: Option<Box<Substitution>>,
+    symbols: Option<Box<SymbolSubstitution>>,
 }
 
 impl Head {
@@ -32,7 +29,7 @@ impl Head {
         let Expr::Lambda { lambda: data, body: block } = body.expr(lambda.node) else {
             unreachable!("lambdas are found where they are nodes");
         };
-        let mut symbols: Option<Box<Substitution>> = None;
+        let mut symbols: Option<Box<SymbolSubstitution>> = None;
         for used in &lambda.symbols {
             let symbols = symbols.get_or_insert_default();
             if symbols.get(used.symbol).is_none() {
@@ -58,9 +55,9 @@ fn without_inner_symbols(cx: &mut Context, params: &[TypeId], ret: TypeId) -> Ty
         return ret;
     }
     let mut named = FxHashSet::default();
-    let mut seen = SeenParts::default();
+    let mut walk = SymbolWalk::new();
     for &param in params {
-        for_each_new_free(cx, param, &mut seen, |s| {
+        walk.in_type(cx, param, |s| {
             named.insert(s);
         });
     }
@@ -142,7 +139,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// The functions that the lambdas become, in program order, with what names them; and what type the body is of then.
-    pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), Failure> {
+    pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), RewriteError> {
         let mut stack: Vec<Frame> = Vec::new();
         let mut f = Frame { at: self.body.root(), place: Place::Root, last: Link::Root, start_pending: false };
         let tail = 'walk: loop {
@@ -357,7 +354,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// A call, tuple or projection.
-    fn node(&mut self, id: ExprId) -> Result<ExprId, Failure> {
+    fn node(&mut self, id: ExprId) -> Result<ExprId, RewriteError> {
         let expr = self.body.expr(id);
         if let Expr::Call { operands, attrs } = expr
             && let Some(&callee) = self.body.operands(operands).first()
@@ -439,7 +436,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// A call of a closure from where its captures are known.
-    fn direct_call(&mut self, id: ExprId, h: u32, attrs: AttrsId) -> Result<ExprId, Failure> {
+    fn direct_call(&mut self, id: ExprId, h: u32, attrs: AttrsId) -> Result<ExprId, RewriteError> {
         let Head { global, signature, .. } = *self.head(h);
         let global = self.target().global(global, signature);
         let Some(list) = self.body.expr(id).operand_list() else { return Ok(id) };
@@ -450,7 +447,7 @@ impl<'a> Lifter<'a> {
         let operands = self.target().push_operands(&operands);
         let call = self.push_like(Expr::Call { operands, attrs }, id);
         if self.cx.types.is_symbolic(signature) {
-            let changed = self.editor().refresh_type(call).map_err(|error| Failure::Type { error, binding: None })?;
+            let changed = self.editor().refresh_type(call).map_err(|error| RewriteError::untyped(error, None))?;
             if changed {
                 self.note_type(call);
             }
@@ -467,14 +464,14 @@ impl<'a> Lifter<'a> {
     }
 
     /// `make_closure` of a lambda that captures something.
-    fn make_closure(&mut self, h: u32) -> Result<ExprId, Failure> {
+    fn make_closure(&mut self, h: u32) -> Result<ExprId, RewriteError> {
         let Head { global, signature, .. } = *self.head(h);
         let global = self.target().global(global, signature);
         let mut operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(&[global]);
         self.push_captures(h, &mut operands);
         let op = match self.make_closure {
             Some(op) => op,
-            None => self.cx.ops.resolve("make_closure").map_err(|error| Failure::Type { error, binding: None })?,
+            None => self.cx.ops.resolve("make_closure").map_err(|error| RewriteError::untyped(error, None))?,
         };
         let node = self.captures.lambdas[h as usize].node;
         let empty = self.cx.attrs.empty();
@@ -484,11 +481,11 @@ impl<'a> Lifter<'a> {
             return Ok(self.push_like(Expr::CallOp { op, operands, attrs: empty }, node));
         }
         let call = self.editor().call_op(op, &operands, empty);
-        call.map_err(|error| Failure::Type { error, binding: None })
+        call.map_err(|error| RewriteError::untyped(error, None))
     }
 
     /// What comes in the place of a lambda that was written; `None` if its binding goes.
-    fn closure(&mut self, h: u32, is_named: bool) -> Result<Option<ExprId>, Failure> {
+    fn closure(&mut self, h: u32, is_named: bool) -> Result<Option<ExprId>, RewriteError> {
         if self.captures.lambdas[h as usize].is_closure() {
             return self.make_closure(h).map(Some);
         }
@@ -558,7 +555,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// The copy of an If, whose branches are to be hung into it; the If itself, where it is edited in place.
-    fn open_if(&mut self, id: ExprId, cond: ExprId) -> Result<ExprId, Failure> {
+    fn open_if(&mut self, id: ExprId, cond: ExprId) -> Result<ExprId, RewriteError> {
         let new = self.atom(cond);
         if !self.targets.is_empty() {
             return Ok(self.push_like(Expr::If { cond: new, then_block: new, else_block: new }, id));
@@ -570,7 +567,7 @@ impl<'a> Lifter<'a> {
     }
 
     /// Begins the function of the next lambda. `at` is the Let or tail where it stands.
-    fn open_lambda(&mut self, at: ExprId) -> Result<(u32, Link), Failure> {
+    fn open_lambda(&mut self, at: ExprId) -> Result<(u32, Link), RewriteError> {
         let h = self.functions.len() as u32 + 1;
         let captures = self.captures;
         let lambda = &captures.lambdas[h as usize];
@@ -641,19 +638,19 @@ impl<'a> Lifter<'a> {
     }
 
     /// Ends the function of the lambda that stands at `at`.
-    fn close_lambda(&mut self, at: ExprId) -> Result<(), Failure> {
+    fn close_lambda(&mut self, at: ExprId) -> Result<(), RewriteError> {
         let Target { lambda, set_aside, retyped } = self.targets.pop().expect("a function is ended once");
         for (var, old) in self.set_aside.drain(set_aside..).rev() {
             self.stands_for[var.index()] = old;
         }
         if !retyped.is_empty() {
-            let binding = binding_name(self.cx, self.body, at);
-            retype(self.cx, &mut self.functions[lambda as usize - 1].body, &retyped, binding)?;
+            let binding = self.body.binding_name(self.cx, at).map(str::to_string);
+            retype(self.cx, &mut self.functions[lambda as usize - 1].body, &retyped, binding.as_deref())?;
         }
         Ok(())
     }
 
-    fn retype_body(&mut self) -> Result<(), Failure> {
+    fn retype_body(&mut self) -> Result<(), RewriteError> {
         if self.retyped.is_empty() {
             return Ok(());
         }
@@ -662,12 +659,12 @@ impl<'a> Lifter<'a> {
 }
 
 /// Passes on the types of expressions.
-fn retype(cx: &mut Context, body: &mut Body, changed: &[ExprId], binding: Option<String>) -> Result<(), Failure> {
+fn retype(cx: &mut Context, body: &mut Body, changed: &[ExprId], binding: Option<&str>) -> Result<(), RewriteError> {
     let mut retype = Retype::new(body);
     changed.iter().for_each(|&id| retype.changed(id));
     let root = body.root();
     match retype.sweep(cx, body, root) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Type { error: error.error, binding }),
+        Err(error) => Err(RewriteError::untyped(error.error, binding)),
     }
 }

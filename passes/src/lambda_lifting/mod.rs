@@ -33,26 +33,20 @@ mod lift;
 
 use anfora_ir::{
     Attr, AttrsId, BodyPurity, Context, Cursor, Expr, Function, FunctionKey, GlobalId, LambdaId, LetFlags, Module,
-    Purity, Step, TypeId, VarFlags,
+    NameSupply, Purity, Step, TypeId, VarFlags,
 };
 use anfora_manager::{PassError, register_pass};
-use anfora_visit::{Binding, set_let_flags, set_var_flags};
+use anfora_visit::{Binding, RewriteError, set_let_flags, set_var_flags};
 use rustc_hash::FxHashMap;
 
 use self::captures::Captures;
 use self::lift::{Head, Lifter};
-use crate::support::failure::Failure;
-use crate::support::names::NameSupply;
 
 register_pass! {
     /// Makes functions of lambdas, and closures over these where they capture something
     pub LAMBDA_LIFTING = ModulePass("LambdaLifting", 1).needing(["anf"]).establishing(["no-nested-functions"]).breaking(["global-symbols"]);
     run |module, cx| {
-        let lifted = lift_lambdas(module).map_err(|(function, failure)| match function {
-            Some(name) => PassError::from(failure).in_function(name),
-            None => PassError::from(failure),
-        })?;
-        cx.count("lambdas", lifted as u64);
+        cx.count("lambdas", lift_lambdas(module)? as u64);
         Ok(())
     }
 }
@@ -60,9 +54,9 @@ register_pass! {
 /// Makes a function of every lambda of a module, and returns how many there were.
 ///
 /// # Errors
-/// With the function's name, if one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken, or if no variable has a
+/// If one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken, or if no variable has a
 /// symbolic dimension that a lambda needs. The module may be half rewritten then.
-pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failure)> {
+pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let hosts: Vec<FunctionKey> = module
         .functions()
         .filter(|(_, f)| f.is_definition() && f.body.lambda_count() > 0)
@@ -77,9 +71,10 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failu
     let (mut count, mut hides_callees) = (0, false);
     for host in hosts {
         let name = module.name(host).to_string();
-        let fail = |failure: Failure| (Some(name.clone()), failure);
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let Some(captures) = Captures::of(cx, &function.body).map_err(fail)? else { continue };
+        let Some(captures) = Captures::of(cx, &function.body).map_err(|error| error.in_function(&name))? else {
+            continue;
+        };
         hides_callees |= captures.hides_callees;
         let mut heads = Vec::with_capacity(captures.lambdas.len() - 1);
         let mut text = String::new();
@@ -103,7 +98,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, (Option<String>, Failu
             module.set_signature(global, signature);
         }
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let functions = lift(cx, function, &captures, heads).map_err(fail)?;
+        let functions =
+            lift(cx, function, &captures, heads).map_err(|error| PassError::from(error).in_function(&name))?;
         let mut keys = Vec::with_capacity(captures.lambdas.len() - 1);
         module.reserve(keys.capacity());
         for (global, function) in functions {
@@ -137,7 +133,7 @@ fn lift(
     function: &mut Function,
     captures: &Captures,
     heads: Vec<Head>,
-) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, Failure> {
+) -> Result<impl Iterator<Item = (GlobalId, Function)> + use<>, RewriteError> {
     let make_closure = cx.ops.find("make_closure");
     let (functions, ty) = Lifter::new(cx, &mut function.body, captures, heads, make_closure).run()?;
     if function.ret.is_none() && ty != captures.ty {
@@ -150,11 +146,7 @@ fn lift(
 type Claims = FxHashMap<(FunctionKey, LambdaId), GlobalId>;
 
 /// The names that lambdas ask for by their attribute `global_symbol`.
-fn claim_names(
-    module: &mut Module,
-    hosts: &[FunctionKey],
-    names: &mut NameSupply,
-) -> Result<Claims, (Option<String>, Failure)> {
+fn claim_names(module: &mut Module, hosts: &[FunctionKey], names: &mut NameSupply) -> Result<Claims, PassError> {
     let mut claims = Claims::default();
     if module.cx.names.find("global_symbol").is_none() {
         return Ok(claims);
@@ -173,11 +165,9 @@ fn claim_names(
         }
         for (lambda, name) in lambdas {
             let Some(global) = names.exactly(&mut module.cx, &name) else {
-                let failure = Failure::Option {
-                    message: format!("a `fn` asks for the name `@{name}`, which is taken"),
-                    help: Some("give it another `global_symbol`, or none".to_string()),
-                };
-                return Err((Some(module.name(host).to_string()), failure));
+                return Err(PassError::new(format!("a `fn` asks for the name `@{name}`, which is taken"))
+                    .with_help("give it another `global_symbol`, or none")
+                    .in_function(module.name(host)));
             };
             claims.insert((host, lambda), global);
         }

@@ -1,12 +1,3 @@
-//! Parts that several passes share: effects, regions, symbols, sources of literals, and failures.
+//! Parts that several passes share.
 
-pub(crate) mod effects;
-pub(crate) mod failure;
-pub(crate) mod fold_budget;
-pub(crate) mod named_symbols;
-pub(crate) mod names;
-pub(crate) mod npy;
-pub(crate) mod primitive;
 pub(crate) mod regions;
-pub(crate) mod specialize;
-pub(crate) mod symbols;

@@ -178,7 +178,7 @@ fn random_regions() {
         let mut twin = parse(&text);
         fuse_ops(&mut twin, limits);
         assert_eq!(twin.to_string(), module.to_string(), "{text}");
-        for (key, f) in module.functions().filter(|(_, f)| anfora_passes::is_primitive(&module.cx, f)) {
+        for (key, f) in module.functions().filter(|(_, f)| f.is_primitive(&module.cx)) {
             assert!(limits.max_function_args == 0 || f.body.params().len() <= limits.max_function_args as usize);
             let bindings = anfora_visit::chain(&f.body, f.body.root()).count();
             assert!((2..=limits.max_depth as usize).contains(&bindings), "@{} has {bindings}", module.name(key));

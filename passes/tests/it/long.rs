@@ -81,7 +81,7 @@ fn symbols_of_long_and_deep_functions_and_of_their_callers() {
         }
         writeln!(text, "%y{depth} }}").unwrap();
         let mut module = parse(text);
-        assert_eq!(bind_symbols(&mut module, Some("f"), &[(SymbolRef::Name("n"), 4)]), Ok(1));
+        assert_eq!(bind_symbols(&mut module, Some("f"), &[(SymbolRef::Name("n"), 4)]).unwrap(), 1);
         verify_module(&module).unwrap();
         let text = module.to_string();
         assert_eq!(text.matches("match_cast(%y").count(), depth);
@@ -102,7 +102,7 @@ fn a_parameter_of_a_long_function_with_many_callers() {
         }
         let mut module = parse(text);
         let literal = Literal::from_elements(&[2], &[1f32, 2f32]).unwrap();
-        assert_eq!(bind_params(&mut module, "f", &[("w".into(), literal)]), Ok(1));
+        assert_eq!(bind_params(&mut module, "f", &[("w".into(), literal)]).unwrap(), 1);
         assert_eq!(bindings(&module), N + 2);
         verify_module(&module).unwrap();
     });

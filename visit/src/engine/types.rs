@@ -4,7 +4,7 @@
 //! [`Refused`]: the walk ends; the operands get back the types that they had; or types may change
 //! to any others, and what must keep its type is converted to it.
 
-use anfora_ir::{Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
+use anfora_ir::{Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
 use smallvec::SmallVec;
 
 use crate::chain::tail_link;
@@ -67,7 +67,7 @@ fn restore_types<M: Mutator>(
         converted.push((operand, ty, new));
         place.set(s.editor.body, new);
     }
-    s.editor.refresh_type(node).map_err(RewriteError::Type)?;
+    s.editor.refresh_type(node).map_err(|error| s.untyped(error))?;
     Ok(())
 }
 
@@ -157,7 +157,7 @@ pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: Expr
         for place in [Link::Then(owner), Link::Else(owner)] {
             cast_tail(s, m, place, old)?;
         }
-        s.editor.refresh_type(owner).map_err(RewriteError::Type)?;
+        s.editor.refresh_type(owner).map_err(|error| s.untyped(error))?;
     }
     note_node::<M>(s, old, owner)
 }
@@ -324,6 +324,11 @@ impl Site<'_> {
             return self.editor.body.type_of(id);
         }
         self.retyped.get(&id).copied().unwrap_or_else(|| self.editor.body.type_of(id))
+    }
+
+    fn untyped(&self, error: TypeError) -> RewriteError {
+        let Editor { cx, body } = &self.editor;
+        RewriteError::untyped(error, self.binding().and_then(|id| body.binding_name(cx, id)))
     }
 
     /// Makes a `match_cast` of an atom.

@@ -4,12 +4,12 @@ use rustc_hash::FxHashSet;
 
 use super::SignatureError;
 use crate::core::body::Body;
-use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, ExprId, FunctionAttrId, GlobalId};
+use crate::core::entity::{AttrsId, ExprId, FunctionAttrId, GlobalId};
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
 use crate::tables::attrs::Attr;
+use crate::walk::attr_walk::AttrWalk;
 use crate::walk::cursor::{Cursor, Step};
 
 /// The calls of functions, by the functions that they are in, in program order.
@@ -35,7 +35,7 @@ pub fn calls_of(module: &Module, keys: &[FunctionKey]) -> Result<Vec<(FunctionKe
                 _ => String::new(),
             },
             function: Some(module.name(key).to_string()),
-            binding: at.and_then(|at| binding_name(&module.cx, &function.body, at)),
+            binding: at.and_then(|at| function.body.binding_name(&module.cx, at)).map(str::to_string),
         })?;
         if !calls.is_empty() {
             all.push((key, calls));
@@ -110,26 +110,18 @@ fn attr_lists(module: &Module) -> Vec<AttrsId> {
 fn for_each_attr(module: &Module, mut lists: Vec<AttrsId>, mut visit: impl FnMut(&Attr)) {
     let cx = &module.cx;
     let mut seen_lists: FxHashSet<AttrsId> = FxHashSet::default();
-    let mut seen: FxHashSet<AttrId> = FxHashSet::default();
+    let mut walk = AttrWalk::new();
     while let Some(list) = lists.pop() {
         if !seen_lists.insert(list) {
             continue;
         }
-        let mut values: Vec<AttrId> = cx.attrs.list(list).iter().map(|&(_, value)| value).collect();
-        while let Some(value) = values.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            let attr = cx.attrs.get(value);
+        walk.add(&cx.attrs, list);
+        while let Some((_, attr)) = walk.next(&cx.attrs) {
             visit(attr);
-            match attr {
-                Attr::List(items) => values.extend(items.iter()),
-                Attr::Function(f) => {
-                    let function = &cx.function_attrs[*f];
-                    lists.push(function.attrs);
-                    attrs_in(&function.body, &mut lists);
-                }
-                _ => {}
+            if let Attr::Function(f) = attr {
+                let function = &cx.function_attrs[*f];
+                lists.push(function.attrs);
+                attrs_in(&function.body, &mut lists);
             }
         }
     }
@@ -190,8 +182,4 @@ fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Valu
         }
     }
     Ok(calls)
-}
-
-pub(super) fn binding_name(cx: &Context, body: &Body, at: ExprId) -> Option<String> {
-    body.binding_name(cx, at).map(str::to_string)
 }

@@ -63,7 +63,7 @@ pub enum SignatureError {
         found: String,
     },
     /// An expression has no type any more, or an argument cannot be made.
-    #[error("{error}")]
+    #[error("an expression loses its type: {error}")]
     Mistyped {
         /// The function that it is in.
         name: String,

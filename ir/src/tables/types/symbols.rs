@@ -17,6 +17,13 @@ pub struct SeenParts {
     dims: FxHashSet<DimId>,
 }
 
+impl SeenParts {
+    /// Returns the dimensions that were looked at.
+    pub(crate) fn dims_mut(&mut self) -> &mut FxHashSet<DimId> {
+        &mut self.dims
+    }
+}
+
 /// The parts of types of which a substitution has found out what they become: see
 /// [`Types::substitute_in`].
 #[derive(Clone, Default, Debug)]

@@ -2,14 +2,32 @@
 
 use std::fmt::Write;
 
-use anfora_ir::{Attr, Body, Context, Cursor, Expr, GlobalId, GlobalTarget, IdSet, Module, NameId, Step};
 use rustc_hash::FxHashMap;
+
+use crate::core::body::Body;
+use crate::core::context::{Context, GlobalTarget};
+use crate::core::entity::{GlobalId, IdSet, NameId};
+use crate::core::expr::Expr;
+use crate::core::module::Module;
+use crate::tables::attrs::Attr;
+use crate::walk::cursor::{Cursor, Step};
 
 /// Gives out names of globals that nothing in a module has or mentions.
 ///
 /// A name that once was given out and then taken back (by an edit that failed, or with the function that had it) is free again, so that what is
 /// named depends on the program alone.
-pub(crate) struct NameSupply {
+///
+/// ```
+/// use anfora_ir::{Module, NameSupply, OpRegistry};
+///
+/// let mut module = Module::new(OpRegistry::new().into());
+/// let mut names = NameSupply::new(&module);
+/// let (first, second) = (names.fresh(&mut module.cx, "f"), names.fresh(&mut module.cx, "f"));
+/// assert_eq!(module.cx.global_name(first), "f");
+/// assert_eq!(module.cx.global_name(second), "f_1");
+/// ```
+#[derive(Debug)]
+pub struct NameSupply {
     /// Globals that name a function, or that something mentions.
     taken: IdSet<GlobalId>,
     /// By base: the number to try next.
@@ -18,8 +36,8 @@ pub(crate) struct NameSupply {
 }
 
 impl NameSupply {
-    /// A supply for a module. Looks at the globals that its functions name: linear in these, and in the bodies that name one that is missing.
-    pub(crate) fn new(module: &Module) -> NameSupply {
+    /// Returns a supply for a module. Looks at the globals that its functions name: linear in these, and in the bodies that name one that is missing.
+    pub fn new(module: &Module) -> NameSupply {
         let cx = &module.cx;
         let mut supply = NameSupply {
             taken: IdSet::with_capacity(cx.globals.len()),
@@ -67,15 +85,19 @@ impl NameSupply {
         }
     }
 
-    /// The global of a name, if that is free; it is taken from here on.
-    pub(crate) fn exactly(&mut self, cx: &mut Context, name: &str) -> Option<GlobalId> {
+    /// Returns the global of a name, if that is free; it is taken from here on.
+    ///
+    /// Cost: linear in the text.
+    pub fn exactly(&mut self, cx: &mut Context, name: &str) -> Option<GlobalId> {
         let global = cx.global(name);
         self.taken.insert(global).then_some(global)
     }
 
-    /// A global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on. Takes amortised constant time, beside the length of the
-    /// name.
-    pub(crate) fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {
+    /// Returns a global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on. Takes amortised constant
+    /// time, beside the length of the name.
+    ///
+    /// Cost: linear in the text.
+    pub fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {
         if let Some(global) = self.exactly(cx, base) {
             return global;
         }

@@ -24,21 +24,20 @@
 //!            }
 //! ```
 
+mod known_symbols;
+
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags};
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, Scope, Site, Slot, Verdict, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 
-use crate::support::effects::OpFlags;
-use crate::support::failure::{Failure, binding_name};
-use crate::support::primitive::is_primitive;
+use self::known_symbols::known_symbols;
 use crate::support::regions::hide_outputs;
-use crate::support::symbols::{known_symbols, substitute_symbols};
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
     pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]);
     run |edit, _, cx| {
-        if is_primitive(edit.cx, edit.function) {
+        if edit.function.is_primitive(edit.cx) {
             return Ok(());
         }
         let done = canonicalize_bindings(edit.cx, edit.function)?;
@@ -72,9 +71,9 @@ pub struct Canonicalized {
 ///
 /// # Errors
 /// If the body is not in A-normal form.
-pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, Failure> {
+pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, RewriteError> {
     let resolved = resolve_symbols(cx, function);
-    let mut pass = Pass { flags: OpFlags::new(cx), regions: 0, replaced: 0 };
+    let mut pass = Pass { regions: 0, replaced: 0 };
     mutate_function(cx, function, &mut pass)?;
     let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
@@ -93,13 +92,13 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
     }
     let body = &mut function.body;
     body.begin_journal();
-    if let Err((at, error)) = substitute_symbols(cx, body, &mut known, &[]) {
+    if let Err(failed) = known.in_body(cx, body, &[]) {
+        let binding = body.stop().and_then(|at| body.binding_name(cx, at)).map(str::to_string);
         body.rollback_journal();
-        let message = format!("no symbolic dimension was resolved, because then {}", error.message);
+        body.note_stop(None);
+        let message = format!("no symbolic dimension was resolved, because then {}", failed.error.message);
         let mut remark = Diagnostic::new(Severity::Remark, message);
-        if let Some(binding) = binding_name(cx, body, at) {
-            remark = remark.on_binding(binding);
-        }
+        remark.binding = binding;
         return Err(Box::new(remark));
     }
     body.commit_journal();
@@ -112,7 +111,6 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
 }
 
 struct Pass {
-    flags: OpFlags,
     regions: usize,
     replaced: usize,
 }
@@ -123,13 +121,13 @@ impl Pass {
     fn atom(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Option<ExprId> {
         match s.editor.body.expr(value) {
             Expr::CallOp { op, operands, .. } => {
-                if self.flags.is_match_cast(s.editor.cx, op) {
+                if s.editor.cx.ops.facts(op).is_match_cast() {
                     let operand = *s.editor.body.operands(operands).first()?;
                     let (from, to) = (s.editor.body.ty(operand), s.editor.body.ty(value));
                     // That the elements are known besides is no reason to cast.
                     return (from == to || s.editor.cx.types.without_elements(from) == to).then_some(operand);
                 }
-                if !self.flags.forwards(s.editor.cx, op) {
+                if !s.editor.cx.ops.facts(op).forwards() {
                     return None;
                 }
                 if s.editor.cx.types.as_tuple(s.editor.body.ty(value)).is_some() {
@@ -187,13 +185,13 @@ fn forwarded(s: &Site<'_>, call: ExprId, index: u32) -> Option<ExprId> {
 }
 
 impl Mutator for Pass {
-    type Error = Failure;
+    type Error = RewriteError;
     const NODES: bool = false;
     const VALUES: bool = true;
     const REFUSED: Refused = Refused::CastBack;
 
     #[inline]
-    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, Failure> {
+    fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let wanted = match slot.var {
             Some(var) => s.editor.body.ty(var.expr()),
             None if s.editor.body.expr(value).is_atom() => return Ok(Verdict::Keep),
@@ -207,7 +205,7 @@ impl Mutator for Pass {
         Ok(Verdict::Var(atom))
     }
 
-    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), Failure> {
+    fn enter(&mut self, _: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
         self.regions += usize::from(scope == Scope::Region);
         Ok(())
     }

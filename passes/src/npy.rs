@@ -73,9 +73,10 @@ pub fn read_npy(path: &Path) -> Result<Literal, NpyError> {
     NpyFile::open(path)?.read_tensor()
 }
 
-/// An open file of which it is known how it begins. It is opened once, since what a pipe has given
-/// is gone.
-pub(crate) struct NpyFile {
+/// An open file: a tensor, or an archive of tensors, which its first bytes tell. It is opened once, since a pipe gives
+/// its bytes once.
+#[derive(Debug)]
+pub struct NpyFile {
     file: File,
     beginning: Vec<u8>,
 }
@@ -85,7 +86,7 @@ impl NpyFile {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(crate) fn open(path: &Path) -> Result<NpyFile, NpyError> {
+    pub fn open(path: &Path) -> Result<NpyFile, NpyError> {
         let file = File::open(path)?;
         let mut beginning = Vec::new();
         (&file).take(2).read_to_end(&mut beginning)?;
@@ -93,7 +94,7 @@ impl NpyFile {
     }
 
     /// Returns true if the file begins as archives do.
-    pub(crate) fn is_archive(&self) -> bool {
+    pub fn is_archive(&self) -> bool {
         self.beginning == b"PK"
     }
 
@@ -101,7 +102,7 @@ impl NpyFile {
     ///
     /// # Errors
     /// As for [`read_npy`].
-    pub(crate) fn read_tensor(self) -> Result<Literal, NpyError> {
+    pub fn read_tensor(self) -> Result<Literal, NpyError> {
         let there = self.file.metadata()?;
         // The size of a pipe is not known.
         let bytes = there.is_file().then_some(there.len());
@@ -113,7 +114,7 @@ impl NpyFile {
     /// # Errors
     /// As for [`read_npz`].
     #[cfg(feature = "npz")]
-    pub(crate) fn read_archive(mut self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Literal)>, NpyError> {
+    pub fn read_archive(mut self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Literal)>, NpyError> {
         let there = self.file.metadata()?;
         if !there.is_file() {
             return Err(contents("an archive is read from a file, and not from a pipe"));

@@ -1,0 +1,358 @@
+//! Symbolic dimensions that turn out to be others, or constants.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::core::body::{Body, SharedEdits};
+use crate::core::context::Context;
+use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, IdSet, SymbolId, TypeId};
+use crate::core::expr::{Expr, VarId};
+use crate::core::module::{FunctionKey, Module};
+use crate::edit::retype::RetypeError;
+use crate::infer::infer_expr;
+use crate::ops::op::TypeError;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::SubstitutedParts;
+use crate::walk::cursor::{BlockKind, Cursor, Step};
+
+/// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and functions.
+///
+/// What becomes of a part of a type or attribute is found out once.
+///
+/// ```
+/// use anfora_ir::{Source, SymbolSubstitution, parse_module};
+///
+/// let text = "def @f<n>(%x: Tensor[(n,), float32]) { let %y = tanh(%x); add(%x, %y) }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let key = module.find("f").expect("it is defined");
+/// let (function, cx) = module.get_mut(key).expect("it is there");
+/// let mut substitution = SymbolSubstitution::new();
+/// let four = cx.types.dims.constant(4);
+/// cx.types.for_each_binding_symbol(function.body.ty(function.body.params()[0].expr()), |n| substitution.set(n, four));
+/// substitution.in_function(&mut module, key, &[])?;
+/// let function = module.get(key).expect("it is there");
+/// let result = function.body.type_of(function.body.root());
+/// assert_eq!(module.cx.type_text(result), "Tensor[(4,), float32]");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default, Debug)]
+pub struct SymbolSubstitution {
+    map: FxHashMap<SymbolId, DimId>,
+    /// The symbols that were met and stand for nothing. No other symbol that is set can be in what was found out.
+    left: FxHashSet<SymbolId>,
+    types: FxHashMap<TypeId, TypeId>,
+    parts: SubstitutedParts,
+    attrs: FxHashMap<AttrsId, AttrsId>,
+    values: FxHashMap<AttrId, AttrId>,
+}
+
+impl SymbolSubstitution {
+    /// Returns a substitution that changes nothing.
+    pub fn new() -> SymbolSubstitution {
+        SymbolSubstitution::default()
+    }
+
+    /// Lets a symbol stand for a dimension, which must name no symbol that stands for something.
+    ///
+    /// Cost: one entry.
+    pub fn set(&mut self, symbol: SymbolId, by: DimId) {
+        let before = self.map.insert(symbol, by);
+        if before.is_some_and(|before| before != by) || self.left.contains(&symbol) {
+            // To clear a map takes time in proportion to its room.
+            *self = SymbolSubstitution { map: std::mem::take(&mut self.map), ..SymbolSubstitution::default() };
+        }
+    }
+
+    /// Returns the dimension that a symbol stands for.
+    pub fn get(&self, symbol: SymbolId) -> Option<DimId> {
+        self.map.get(&symbol).copied()
+    }
+
+    /// Returns true if no symbol stands for anything.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Returns the number of symbols that stand for something.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Returns the types that [`ty`](SymbolSubstitution::ty) was asked for, with what became of them, in no order. Types of
+    /// before a [`set`](SymbolSubstitution::set) of a symbol that they name are left out.
+    pub fn types(&self) -> impl Iterator<Item = (TypeId, TypeId)> {
+        self.types.iter().map(|(&old, &new)| (old, new))
+    }
+
+    /// Returns a type with the dimensions in place of their symbols.
+    pub fn ty(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
+        if self.map.is_empty() || !cx.types.is_symbolic(ty) {
+            return ty;
+        }
+        let SymbolSubstitution { map, left, types, parts, .. } = self;
+        *types.entry(ty).or_insert_with(|| cx.types.substitute_in(ty, parts, |s| look_up(map, left, s)))
+    }
+
+    /// Returns attributes with the dimensions in place of their symbols, in types and shapes.
+    pub fn attrs(&mut self, cx: &mut Context, attrs: AttrsId) -> AttrsId {
+        if self.map.is_empty() || attrs == cx.attrs.empty() {
+            return attrs;
+        }
+        if let Some(&done) = self.attrs.get(&attrs) {
+            return done;
+        }
+        let mut list = cx.attrs.list(attrs).to_vec();
+        let mut changed = false;
+        for (_, value) in &mut list {
+            let new = self.attr(cx, *value);
+            changed |= new != *value;
+            *value = new;
+        }
+        let new = if changed { cx.attrs(&list) } else { attrs };
+        self.attrs.insert(attrs, new);
+        new
+    }
+
+    /// One value; lists nest on an explicit stack.
+    fn attr(&mut self, cx: &mut Context, value: AttrId) -> AttrId {
+        let mut stack = vec![value];
+        while let Some(&top) = stack.last() {
+            if self.values.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            let new = match cx.attrs.get(top) {
+                Attr::List(items) => {
+                    let height = stack.len();
+                    stack.extend(items.iter().filter(|i| !self.values.contains_key(i)));
+                    if stack.len() > height {
+                        continue;
+                    }
+                    let items: Vec<AttrId> = items.iter().map(|i| self.values[i]).collect();
+                    cx.attr(Attr::List(items.into()))
+                }
+                Attr::Shape(shape) => {
+                    let shape = shape.to_vec();
+                    let (map, left) = (&self.map, &mut self.left);
+                    let dims = &mut cx.types.dims;
+                    let shape = shape
+                        .into_iter()
+                        .map(|d| {
+                            dims.substitute(d, |dims, leaf| match *dims.get(leaf) {
+                                Dim::Symbol(s) => look_up(map, left, s),
+                                _ => None,
+                            })
+                        })
+                        .collect();
+                    cx.attr(Attr::Shape(shape))
+                }
+                &Attr::Type(ty) => {
+                    let ty = self.ty(cx, ty);
+                    cx.attr(Attr::Type(ty))
+                }
+                _ => top,
+            };
+            self.values.insert(top, new);
+            stack.pop();
+        }
+        self.values[&value]
+    }
+
+    /// Puts the dimensions into the types and attributes of a body, and infers the types of expressions that have a part
+    /// whose type changed, now or before (`changed`). One walk of the body.
+    ///
+    /// # Errors
+    /// If an expression has no type any more. The body is half rewritten then, and its stop is noted.
+    pub fn in_body(&mut self, cx: &mut Context, body: &mut Body, changed: &[ExprId]) -> Result<(), RetypeError> {
+        // A symbol is the same thing in each use of a node.
+        let before = body.shared_edits(SharedEdits::Meant);
+        let mut changed_nodes = IdSet::with_capacity(body.len());
+        changed.iter().for_each(|&id| {
+            changed_nodes.insert(id);
+        });
+        let done = BodySubstitution { changed: changed_nodes, by: self, cx, body }.run();
+        body.shared_edits(before);
+        done
+    }
+
+    /// Puts the dimensions into the parameters, the result, the attributes and the body of a function, and gives its name
+    /// its new signature. `changed` are expressions of the body whose type changed before.
+    ///
+    /// # Errors
+    /// If an expression has no type any more. The function is half rewritten then, and the stop of its body is noted.
+    pub fn in_function(
+        &mut self,
+        module: &mut Module,
+        key: FunctionKey,
+        changed: &[ExprId],
+    ) -> Result<(), RetypeError> {
+        let mut changed = changed.to_vec();
+        let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
+        let global = function.global();
+        for i in 0..function.body.params().len() {
+            let param = function.body.params()[i].expr();
+            let ty = self.ty(cx, function.body.ty(param));
+            if ty != function.body.ty(param) {
+                function.body.set_type(param, ty);
+                changed.push(param);
+            }
+        }
+        function.attrs = self.attrs(cx, function.attrs);
+        if let Some(ret) = function.ret {
+            let ret = self.ty(cx, ret);
+            function.ret = Some(ret);
+            // Calls of itself are typed by it.
+            let signature = function.signature(cx, ret);
+            for (leaf, g) in function.body.global_leaves() {
+                if Some(g) == global && function.body.ty(leaf) != signature {
+                    function.body.set_type(leaf, signature);
+                    changed.push(leaf);
+                }
+            }
+            if let Some(global) = global {
+                module.set_signature(global, signature);
+            }
+        }
+        let Some((function, cx)) = module.get_mut(key) else { return Ok(()) };
+        if function.is_definition() {
+            self.in_body(cx, &mut function.body, &changed)?;
+        }
+        if let (None, Some(global)) = (function.ret, global) {
+            let ret = function.body.type_of(function.body.root());
+            let signature = function.signature(cx, ret);
+            module.set_signature(global, signature);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the dimension that a symbol stands for, and notes the symbol if there is none.
+fn look_up(map: &FxHashMap<SymbolId, DimId>, left: &mut FxHashSet<SymbolId>, symbol: SymbolId) -> Option<DimId> {
+    let by = map.get(&symbol).copied();
+    if by.is_none() {
+        left.insert(symbol);
+    }
+    by
+}
+
+/// A substitution in one body.
+struct BodySubstitution<'a> {
+    cx: &'a mut Context,
+    body: &'a mut Body,
+    by: &'a mut SymbolSubstitution,
+    /// What has another type than before.
+    changed: IdSet<ExprId>,
+}
+
+impl BodySubstitution<'_> {
+    fn run(mut self) -> Result<(), RetypeError> {
+        self.body.note_stop(None);
+        for i in 0..self.body.params().len() {
+            let param = self.body.params()[i];
+            self.node_type(param.expr());
+        }
+        let mut cursor = Cursor::new(self.body);
+        while let Some(step) = cursor.next(self.body) {
+            match step {
+                Step::EnterBlock(_, BlockKind::Lambda(id)) => self.enter_lambda(id),
+                Step::Let(id) => {
+                    if let Expr::Let { var, value, .. } = self.body.expr(id)
+                        && let Expr::Lambda { .. } = self.body.expr(value)
+                    {
+                        self.node_type(var.expr());
+                    }
+                }
+                Step::Bound(id) => {
+                    if let Expr::Let { var, value, .. } = self.body.expr(id) {
+                        self.bound(var, value);
+                    }
+                }
+                Step::Flat(id) | Step::Exit(id) => {
+                    if let Err(error) = self.node(id) {
+                        self.body.note_stop(cursor.binding().or(Some(id)));
+                        return Err(RetypeError { at: id, error });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn set_type(&mut self, id: ExprId, ty: TypeId) {
+        if ty != self.body.ty(id) {
+            self.body.set_type(id, ty);
+            self.changed.insert(id);
+        }
+    }
+
+    fn node_type(&mut self, id: ExprId) {
+        let ty = self.by.ty(self.cx, self.body.ty(id));
+        self.set_type(id, ty);
+    }
+
+    fn enter_lambda(&mut self, id: ExprId) {
+        let Expr::Lambda { lambda, .. } = self.body.expr(id) else { return };
+        let params: Vec<VarId> = self.body.lambda_params(lambda).collect();
+        for param in params {
+            self.node_type(param.expr());
+        }
+        let mut data = self.body.lambda(lambda);
+        data.ret = data.ret.map(|ty| self.by.ty(self.cx, ty));
+        data.attrs = self.by.attrs(self.cx, data.attrs);
+        self.body.set_lambda(lambda, data);
+        let own = self.body.lambda_symbols(lambda);
+        if own.iter().any(|&s| self.by.get(s).is_some()) {
+            let left = own.iter().copied().filter(|&s| self.by.get(s).is_none()).collect();
+            self.body.set_lambda_symbols(lambda, left);
+        }
+    }
+
+    fn bound(&mut self, var: VarId, value: ExprId) {
+        let tail = self.body.tail(value);
+        if self.changed.contains(tail) {
+            self.set_type(var.expr(), self.body.ty(tail));
+        } else {
+            self.node_type(var.expr());
+        }
+    }
+
+    fn node(&mut self, id: ExprId) -> Result<(), TypeError> {
+        self.node_type(id);
+        let mut affected = self.affects(id);
+        match self.body.expr(id) {
+            Expr::CallOp { op, operands, attrs } => {
+                let new = self.by.attrs(self.cx, attrs);
+                if new != attrs {
+                    // A shape may have become one that is the default.
+                    let new = self.cx.check_op_attrs(op, new).map_err(|(error, _)| error)?;
+                    self.body.set_expr(id, Expr::CallOp { op, operands, attrs: new });
+                    affected = true;
+                }
+            }
+            Expr::Call { operands, attrs } => {
+                let attrs = self.by.attrs(self.cx, attrs);
+                self.body.set_expr(id, Expr::Call { operands, attrs });
+            }
+            _ => {}
+        }
+        if affected {
+            let ty = infer_expr(self.cx, self.body, id)?;
+            self.set_type(id, ty);
+        }
+        Ok(())
+    }
+
+    /// Whether a part of a node that its type follows from changed.
+    fn affects(&self, id: ExprId) -> bool {
+        let changed = |part: ExprId| self.changed.contains(self.body.tail(part));
+        match self.body.expr(id) {
+            Expr::Proj { tuple, .. } => changed(tuple),
+            Expr::If { then_block, else_block, .. } => changed(then_block) || changed(else_block),
+            Expr::Lambda { lambda, body: block } => {
+                changed(block) || self.body.lambda_params(lambda).any(|p| self.changed.contains(p.expr()))
+            }
+            _ => self.body.operands_of(id).iter().any(|&o| changed(o)),
+        }
+    }
+}

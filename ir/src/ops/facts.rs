@@ -1,0 +1,86 @@
+//! The properties of an operator that walks ask for at every call, in two bytes.
+
+use crate::ops::op_def::{FusionPattern, OpDef, OpPurity};
+
+const IMPURE: u8 = 1;
+const MATCH_CAST: u8 = 2;
+const COMMUTATIVE: u8 = 4;
+const FORWARDS: u8 = 8;
+const KERNEL: u8 = 16;
+const KNOWN_BY_TYPE: u8 = 32;
+
+/// The properties of an operator, worked out when its row is registered: see [`OpTable::facts`](crate::OpTable::facts).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct OpFacts {
+    flags: u8,
+    fusion: Option<FusionPattern>,
+}
+
+impl OpFacts {
+    pub(crate) fn of(row: &OpDef) -> OpFacts {
+        let pure = row.purity == OpPurity::Pure;
+        let fusion = match row.fusion_rule.is_some() || !row.shape_operands.is_empty() {
+            true => None,
+            false if pure => Some(row.fusion),
+            false => Some(FusionPattern::Opaque),
+        };
+        let flags = [
+            (!pure, IMPURE),
+            (row.name == "match_cast", MATCH_CAST),
+            (row.commutative, COMMUTATIVE),
+            (!row.forwards.is_empty(), FORWARDS),
+            (row.kernel.is_some(), KERNEL),
+            (row.known_by_type.is_some() && pure, KNOWN_BY_TYPE),
+        ];
+        let flags = flags.iter().filter(|(holds, _)| *holds).fold(0, |flags, (_, flag)| flags | flag);
+        OpFacts { flags, fusion }
+    }
+
+    /// Returns true if a call can be observed whatever its attributes are.
+    #[inline]
+    pub fn is_impure(self) -> bool {
+        self.flags & IMPURE != 0
+    }
+
+    /// Returns true for `match_cast`.
+    #[inline]
+    pub fn is_match_cast(self) -> bool {
+        self.flags & MATCH_CAST != 0
+    }
+
+    /// Returns true if a call stays although nothing uses its result: it is impure, or it is a `match_cast`, which checks its operand.
+    #[inline]
+    pub fn stays_unused(self) -> bool {
+        self.flags & (IMPURE | MATCH_CAST) != 0
+    }
+
+    /// Returns true if the operands may be exchanged without changing a bit of the result.
+    #[inline]
+    pub fn is_commutative(self) -> bool {
+        self.flags & COMMUTATIVE != 0
+    }
+
+    /// Returns true if a result of a call is one of its operands.
+    #[inline]
+    pub fn forwards(self) -> bool {
+        self.flags & FORWARDS != 0
+    }
+
+    /// Returns true if a call on constants may be replaced by what its kernel computes: it has a kernel, and is pure.
+    #[inline]
+    pub fn is_foldable(self) -> bool {
+        self.flags & (KERNEL | IMPURE) == KERNEL
+    }
+
+    /// Returns true if the operator is pure and the types of operands may tell the results of a call.
+    #[inline]
+    pub fn is_known_by_type(self) -> bool {
+        self.flags & KNOWN_BY_TYPE != 0
+    }
+
+    /// Returns the fusion pattern of every call; `None` if it depends on the call, as [`OpDef::fusion_of`] says.
+    #[inline]
+    pub fn fusion(self) -> Option<FusionPattern> {
+        self.fusion
+    }
+}

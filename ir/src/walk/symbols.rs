@@ -1,0 +1,171 @@
+//! The symbolic dimensions that types, attributes and expressions name.
+
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, DimId, ExprId, SymbolId, TypeId};
+use crate::core::expr::Expr;
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+use crate::tables::types::{SeenParts, Type, Types};
+use crate::walk::attr_walk::AttrWalk;
+
+/// A walk over the free symbols of types and attributes that looks at each part once.
+///
+/// Symbols come in order of first appearance, possibly more than once, but not again for parts that were met before: all
+/// walks of one `SymbolWalk` together are linear in the distinct parts.
+///
+/// ```
+/// use anfora_ir::{Source, SymbolWalk, parse_module};
+///
+/// let text = "def @f(%x: Tensor[(n, m), float32]) -> Tensor[(m,), float32] { sum(%x, axis=[0]) }";
+/// let module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let (_, function) = module.functions().next().expect("there is one");
+/// let mut walk = SymbolWalk::new();
+/// let mut count = 0;
+/// for &param in function.body.params() {
+///     walk.in_type(&module.cx, function.body.ty(param.expr()), |_| count += 1);
+/// }
+/// assert_eq!(count, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default, Debug)]
+pub struct SymbolWalk {
+    parts: SeenParts,
+    attrs: AttrWalk,
+}
+
+impl SymbolWalk {
+    /// A walk that has met nothing.
+    pub fn new() -> SymbolWalk {
+        SymbolWalk::default()
+    }
+
+    /// Calls `each` with the symbols of a type.
+    pub fn in_type(&mut self, cx: &Context, ty: TypeId, mut each: impl FnMut(SymbolId)) {
+        let types = &cx.types;
+        types.for_each_new_symbol(ty, &mut self.parts, |dim| symbol_of(types, dim).into_iter().for_each(&mut each));
+    }
+
+    /// Calls `each` with the symbols that attributes name, in types and shapes. Functions that are values have symbols of their own.
+    pub fn in_attrs(&mut self, cx: &Context, attrs: AttrsId, mut each: impl FnMut(SymbolId)) {
+        self.attrs.add(&cx.attrs, attrs);
+        while let Some((_, value)) = self.attrs.next(&cx.attrs) {
+            match value {
+                Attr::Type(ty) => self.in_type(cx, *ty, &mut each),
+                Attr::Shape(dims) => {
+                    for &dim in dims {
+                        cx.types.dims.for_each_new_symbol(dim, self.parts.dims_mut(), |leaf| {
+                            symbol_of(&cx.types, leaf).into_iter().for_each(&mut each);
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls `each` with the symbols that a node itself names: by its type, its attributes, and the parameters and stated result of a lambda.
+    pub fn in_node(&mut self, cx: &Context, body: &Body, id: ExprId, mut each: impl FnMut(SymbolId)) {
+        self.in_type(cx, body.ty(id), &mut each);
+        match body.expr(id) {
+            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.in_attrs(cx, attrs, each),
+            Expr::Lambda { lambda, .. } => {
+                let data = body.lambda(lambda);
+                let params = body.lambda_params(lambda).map(|p| body.ty(p.expr()));
+                params.chain(data.ret).for_each(|ty| self.in_type(cx, ty, &mut each));
+                self.in_attrs(cx, data.attrs, each);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn symbol_of(types: &Types, dim: DimId) -> Option<SymbolId> {
+    match *types.dims.get(dim) {
+        Dim::Symbol(symbol) => Some(symbol),
+        _ => None,
+    }
+}
+
+/// The free symbols of each type that was asked for, and of its parts.
+///
+/// A part is looked at once, however many types it is in, so that questions about types that are parts of each other take linear time
+/// together, for a constant number of symbols each.
+#[derive(Clone, Default, Debug)]
+pub struct FreeSymbols {
+    types: FxHashMap<TypeId, Rc<[SymbolId]>>,
+    dims: FxHashMap<DimId, Rc<[SymbolId]>>,
+}
+
+impl FreeSymbols {
+    /// Nothing is known yet.
+    pub fn new() -> FreeSymbols {
+        FreeSymbols::default()
+    }
+
+    /// Returns the free symbols of a type, each once, in order of first appearance.
+    pub fn of(&mut self, types: &Types, ty: TypeId) -> Rc<[SymbolId]> {
+        if !types.is_symbolic(ty) {
+            return Rc::default();
+        }
+        let mut stack = vec![ty];
+        while let Some(&top) = stack.last() {
+            let height = stack.len();
+            let mut parts: Vec<TypeId> = Vec::new();
+            match types.get(top) {
+                Type::Tuple(fields) => parts.extend(fields.iter()),
+                Type::Function(f) => parts.extend(f.params.iter().chain([&f.ret])),
+                _ => {}
+            }
+            if !self.types.contains_key(&top) {
+                let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
+                stack.extend(parts.iter().filter(is_open));
+            }
+            if stack.len() > height {
+                continue;
+            }
+            stack.pop();
+            if self.types.contains_key(&top) {
+                continue;
+            }
+            let found = match types.get(top) {
+                Type::Tensor(tensor) => {
+                    let dims: Vec<Rc<[SymbolId]>> = tensor.dims().map(|&d| self.of_dim(types, d)).collect();
+                    union(dims.iter())
+                }
+                _ => union(parts.iter().filter_map(|part| self.types.get(part))),
+            };
+            self.types.insert(top, found);
+        }
+        self.types[&ty].clone()
+    }
+
+    fn of_dim(&mut self, types: &Types, dim: DimId) -> Rc<[SymbolId]> {
+        if let Some(found) = self.dims.get(&dim) {
+            return found.clone();
+        }
+        let mut list = Vec::new();
+        let mut seen = FxHashSet::default();
+        types.dims.for_each_symbol(dim, |leaf| list.extend(symbol_of(types, leaf).filter(|&s| seen.insert(s))));
+        let found: Rc<[SymbolId]> = list.into();
+        self.dims.insert(dim, found.clone());
+        found
+    }
+}
+
+/// Returns the symbols of several lists, each once. One list that has all of them is shared.
+fn union<'a>(lists: impl Iterator<Item = &'a Rc<[SymbolId]>>) -> Rc<[SymbolId]> {
+    let mut lists = lists.filter(|list| !list.is_empty());
+    let Some(first) = lists.next() else { return Rc::default() };
+    let mut more: Vec<SymbolId> = Vec::new();
+    let mut seen: Option<FxHashSet<SymbolId>> = None;
+    for list in lists.filter(|list| !Rc::ptr_eq(first, list)) {
+        let seen = seen.get_or_insert_with(|| first.iter().copied().collect());
+        more.extend(list.iter().filter(|&&symbol| seen.insert(symbol)));
+    }
+    if more.is_empty() { first.clone() } else { first.iter().chain(&more).copied().collect() }
+}

@@ -1,0 +1,134 @@
+//! Symbols of which casts say only what was known before.
+
+use anfora_ir::{
+    Attr, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, FreeSymbols, LambdaId, OpId, Step, SymbolId,
+    SymbolSubstitution, SymbolWalk, Type, TypeId,
+};
+use rustc_hash::FxHashSet;
+
+/// The symbols that `match_cast`s bind to what the types of their operands say already, and what that is. In A-normal form.
+pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
+    let Some(match_cast) = cx.ops.find("match_cast") else { return SymbolSubstitution::default() };
+    let is_cast = |e: Expr| matches!(e, Expr::CallOp { op, .. } if op == match_cast);
+    let binds = |cx: &Context, e: Expr| cast_type(cx, match_cast, e).is_some_and(|to| cx.types.is_symbolic(to));
+    if !body.exprs().any(|(_, e)| is_cast(e) && binds(cx, e)) {
+        return SymbolSubstitution::default();
+    }
+    let mut known = Known::default();
+    for &param in body.params() {
+        known.note(cx, body.ty(param.expr()));
+    }
+    // What was found out in the blocks that are open, and where that of each begins.
+    let (mut found, mut marks): (Vec<SymbolId>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut cursor = Cursor::new(body);
+    while let Some(step) = cursor.next(body) {
+        match step {
+            Step::EnterBlock(_, kind) => {
+                marks.push(found.len());
+                if let BlockKind::Lambda(id) = kind
+                    && let Expr::Lambda { lambda, .. } = body.expr(id)
+                {
+                    known.lambda(cx, body, lambda);
+                }
+            }
+            Step::ExitBlock(..) => {
+                let mark = marks.pop().expect("a block is left after it is entered");
+                known.closed.extend(found.drain(mark..));
+            }
+            Step::Flat(id) => {
+                let expr = body.expr(id);
+                let Some(to) = cast_type(cx, match_cast, expr) else { continue };
+                let Some(&operand) = body.operands_of(id).first() else { continue };
+                if !known.cast(cx, body.ty(operand), to, &mut found) {
+                    return SymbolSubstitution::default();
+                }
+            }
+            _ => {}
+        }
+    }
+    known.by
+}
+
+/// The type that a `match_cast` casts to.
+fn cast_type(cx: &Context, match_cast: OpId, expr: Expr) -> Option<TypeId> {
+    let Expr::CallOp { op, attrs, .. } = expr else { return None };
+    if op != match_cast {
+        return None;
+    }
+    match *cx.attrs.get(cx.find_attr(attrs, "to")?) {
+        Attr::Type(to) => Some(to),
+        _ => None,
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    by: SymbolSubstitution,
+    /// The symbols that were bound so far.
+    bound: FxHashSet<SymbolId>,
+    /// Those that stand for something in a block that was left.
+    closed: FxHashSet<SymbolId>,
+    walk: SymbolWalk,
+    free: FreeSymbols,
+    /// The pairs of types that were compared.
+    compared: FxHashSet<(TypeId, TypeId)>,
+}
+
+impl Known {
+    fn note(&mut self, cx: &Context, ty: TypeId) {
+        self.walk.in_type(cx, ty, |symbol| {
+            self.bound.insert(symbol);
+        });
+    }
+
+    fn lambda(&mut self, cx: &Context, body: &Body, lambda: LambdaId) {
+        for param in body.lambda_params(lambda) {
+            self.note(cx, body.ty(param.expr()));
+        }
+    }
+
+    /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block binds to something.
+    fn cast(&mut self, cx: &mut Context, from: TypeId, to: TypeId, found: &mut Vec<SymbolId>) -> bool {
+        if !cx.types.is_symbolic(to) {
+            return true;
+        }
+        if !self.closed.is_empty() && self.free.of(&cx.types, to).iter().any(|symbol| self.closed.contains(symbol)) {
+            return false;
+        }
+        let from = self.by.ty(cx, from);
+        let mut stack = vec![(from, to)];
+        while let Some((f, t)) = stack.pop() {
+            if !cx.types.is_symbolic(t) || !self.compared.insert((f, t)) {
+                continue;
+            }
+            match (cx.types.get(f), cx.types.get(t)) {
+                (Type::Tensor(a), Type::Tensor(b)) => {
+                    let (Some(x), Some(y)) = (&a.shape, &b.shape) else { continue };
+                    if x.len() != y.len() {
+                        continue;
+                    }
+                    let dims = &cx.types.dims;
+                    let new: Vec<(SymbolId, DimId)> = a
+                        .dims_beside(b)
+                        .filter_map(|(&d, &e)| match *dims.get(e) {
+                            Dim::Symbol(s) if d != dims.unknown() => Some((s, d)),
+                            _ => None,
+                        })
+                        .collect();
+                    for (symbol, dim) in new {
+                        if self.bound.insert(symbol) {
+                            self.by.set(symbol, dim);
+                            found.push(symbol);
+                        }
+                    }
+                }
+                (Type::Tuple(a), Type::Tuple(b)) => {
+                    stack.extend(a.iter().copied().zip(b.iter().copied()).rev());
+                }
+                _ => {}
+            }
+        }
+        self.note(cx, to);
+        true
+    }
+}
