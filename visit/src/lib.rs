@@ -193,8 +193,8 @@ mod region_outputs;
 mod spliced;
 
 pub use analysis::{
-    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, LastUse, Liveness, Mention, MentionKind, Parents,
-    PostDominators, for_each_link, link_counts,
+    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, Mention,
+    MentionKind, Parents, PostDominatorTree, PostDominators, for_each_link, link_counts,
 };
 pub use chain::{
     insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, splice_value, tail_link,
