@@ -16,7 +16,8 @@ pub struct FlowEdge {
     pub label: u8,
 }
 
-/// A graph of vertices `0..len`, each edge of which leads to a later vertex.
+/// A graph of vertices `0..len`. Each edge leads to a later vertex, or to the exit, which is number
+/// `len`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowGraph {
     /// By vertex: where its edges begin; one more at the end.
@@ -47,16 +48,6 @@ impl FlowGraph {
         FlowGraph { starts, edges: sorted }
     }
 
-    /// Returns how many vertices there are.
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Returns true if there are no vertices.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the edges that leave a vertex.
     ///
     /// # Panics
@@ -69,7 +60,7 @@ impl FlowGraph {
 
 /// The post-dominator tree of a [`FlowGraph`].
 ///
-/// A vertex without edges goes to the exit. One vertex post-dominates another if every path from
+/// A vertex without edges leads to the exit. One vertex post-dominates another if every path from
 /// that one to the exit goes through it. The exit is the root of the tree and no vertex; methods
 /// return `None` for it. All methods panic if there is no such vertex.
 ///
@@ -111,13 +102,14 @@ impl PostDominatorTree {
     /// Returns the tree of a graph.
     ///
     /// # Panics
-    /// If an edge does not lead to a later vertex of the graph.
+    /// If an edge leads neither to a later vertex nor to the exit.
     pub fn new(graph: &FlowGraph) -> PostDominatorTree {
-        let len = graph.len() as u32;
+        let nodes = graph.starts.len();
+        let len = nodes as u32 - 1;
         let mut result = PostDominatorTree {
-            tree: AncestorTree::with_capacity(graph.len() + 1),
-            labels: Vec::with_capacity(graph.len() + 1),
-            heights: Vec::with_capacity(graph.len() + 1),
+            tree: AncestorTree::with_capacity(nodes),
+            labels: Vec::with_capacity(nodes),
+            heights: Vec::with_capacity(nodes),
         };
         result.labels.push(PathLabels::default());
         result.heights.push(0);
@@ -125,7 +117,6 @@ impl PostDominatorTree {
             let edges = graph.edges(vertex);
             let (mut parent, mut label, mut height) = (EXIT, 0, 0);
             if let Some((last, others)) = edges.split_last() {
-                // A vertex that is not later has no height yet.
                 (parent, label) = (len - last.to, last.label);
                 height = result.heights[parent as usize];
                 for edge in others.iter().rev() {

@@ -1,9 +1,8 @@
 //! Which values everything that is computed from a value goes through.
 
-use anfora_ir::{Body, Expr, ExprId, SideTable};
+use anfora_ir::{Body, Expr, ExprId, IdSet, SideTable};
 
-use crate::analysis::blocks::Blocks;
-use crate::analysis::links::link_counts;
+use crate::analysis::blocks::{Blocks, OrderedBlocks};
 use crate::analysis::post_dominator_tree::{FlowEdge, FlowGraph, PostDominatorTree};
 use crate::link::Binding;
 
@@ -22,8 +21,8 @@ use crate::link::Binding;
 ///
 /// Where a method takes an expression, a binding may be named by its Let, its variable or its value.
 ///
-/// To be made takes one walk down and one pass back up, and for each further use of a value time logarithmic
-/// in how far it is from the use before; memory is linear.
+/// Making it takes a walk down and two passes over the values. For each further use of a
+/// value it takes time logarithmic in how far the uses are apart. Memory is linear.
 ///
 /// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see
 /// [`PostDominators::check`].
@@ -71,15 +70,15 @@ impl PostDominators {
     }
 
     /// The same, with a label on each edge: `label(operand, user)`, where `user` is the node that has the operand (the Let, where a binding's value
-    /// is an atom). [`PostDominators::path_label`] then says the greatest label on the paths from a value to its immediate post-dominator:
+    /// is an atom or shared). [`PostDominators::path_label`] then says the greatest label on the paths from a value to its immediate post-dominator:
     /// with fusion patterns for labels, whether what lies between can be fused.
     pub fn with_labels(body: &Body, label: impl Fn(ExprId, ExprId) -> u8) -> PostDominators {
-        let (blocks, order) = Blocks::with_order(body);
+        let OrderedBlocks { blocks, order, shared } = Blocks::with_order(body);
         let mut flow = Flow {
             body,
             blocks,
             label,
-            links: link_counts(body),
+            shared,
             values: Vec::with_capacity(order.len()),
             vertex: body.side_table(NONE),
             edges: Vec::with_capacity(body.operand_count()),
@@ -148,7 +147,7 @@ struct Flow<'b, L> {
     body: &'b Body,
     blocks: Blocks,
     label: L,
-    links: SideTable<ExprId, u32>,
+    shared: IdSet<ExprId>,
     values: Vec<ExprId>,
     vertex: SideTable<ExprId, u32>,
     edges: Vec<(u32, FlowEdge)>,
@@ -196,7 +195,7 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
     #[inline]
     fn binding(&mut self, Binding { id, var, value, rest, flags }: Binding) {
         let value_vertex = self.vertex[value];
-        let is_own = self.links[value] == 1 && !self.body.expr(value).is_atom();
+        let is_own = !self.shared.contains(value) && !self.body.expr(value).is_atom();
         if is_own && value_vertex != NONE && Binding::of(self.body, value).is_none() {
             self.values[value_vertex as usize] = id;
             self.vertex.set(id, value_vertex);
