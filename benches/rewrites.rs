@@ -1,10 +1,15 @@
 //! One visit and one rewrite by the tools of `visit`, on programs in which the rewrite has something to do.
 
+use std::convert::Infallible;
+
 use anfora::ir::{
     AttrsId, Body, DType, Editor, Expr, ExprId, FunctionBuilder, FunctionKey, Literal, LiteralId, Module, OpId,
     OperandList, SideTable, VarId,
 };
-use anfora::visit::{Binding, ExprFunctor, HoldsBody, Link, Memo, Mutator, Rewrite, RewriteError, Site, chain, mutate};
+use anfora::visit::{
+    Binding, ExprFunctor, HoldsBody, Link, Memo, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, chain, mutate,
+    walk,
+};
 
 use crate::programs::CHAIN;
 
@@ -112,6 +117,25 @@ pub fn recurse_uses(body: &Body) -> SideTable<ExprId, u32> {
     let mut uses = Uses(body, body.side_table(0));
     uses.recurse(body.root());
     uses.1
+}
+
+struct WalkedUses(SideTable<ExprId, u32>);
+
+impl Visitor for WalkedUses {
+    type Break = Infallible;
+
+    #[inline(always)]
+    fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<Infallible> {
+        *self.0.get_mut(var.expr()) += 1;
+        Visit::Continue
+    }
+}
+
+/// Counts the uses of variables by a visitor.
+pub fn walk_uses(body: &Body) -> SideTable<ExprId, u32> {
+    let mut uses = WalkedUses(body.side_table(0));
+    let _ = walk(body, &mut uses);
+    uses.0
 }
 
 struct MultiplyByOne {

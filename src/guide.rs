@@ -102,25 +102,20 @@ macro_rules! pages {
             /// [`Kept`]: crate::onnx::Kept
             /// [`chain`]: crate::visit::chain
             /// [`bindings`]: crate::visit::bindings
-            /// [`pre_order`]: crate::visit::pre_order
             /// [`post_order`]: crate::visit::post_order
             /// [`program_order`]: crate::visit::program_order
-            /// [`reverse_order`]: crate::visit::reverse_order
             /// [`for_each_expr`]: crate::visit::for_each_expr
-            /// [`find_expr`]: crate::visit::find_expr
-            /// [`fold`]: crate::visit::fold
-            /// [`try_fold`]: crate::visit::try_fold
             /// [`Visitor`]: crate::visit::Visitor
             /// [`Visit`]: crate::visit::Visit
             /// [`walk`]: crate::visit::walk
-            /// [`use_counts`]: crate::visit::use_counts
             /// [`free_variables`]: crate::visit::free_variables
             /// [`bound_variables`]: crate::visit::bound_variables
             /// [`DefUse`]: crate::visit::DefUse
-            /// [`Parents`]: crate::visit::Parents
             /// [`link_counts`]: crate::visit::link_counts
             /// [`Blocks`]: crate::visit::Blocks
             /// [`PostDominators`]: crate::visit::PostDominators
+            /// [`PostDominatorTree`]: crate::visit::PostDominatorTree
+            /// [`FlowGraph`]: crate::visit::FlowGraph
             /// [`Liveness`]: crate::visit::Liveness
             /// [`CallGraph`]: crate::visit::CallGraph
             /// [`Mutator`]: crate::visit::Mutator
@@ -132,8 +127,6 @@ macro_rules! pages {
             /// [`copy_fresh`]: crate::visit::copy_fresh
             /// [`Copier`]: crate::visit::Copier
             /// [`splice_before`]: crate::visit::splice_before
-            /// [`hoist`]: crate::visit::hoist
-            /// [`Hoister`]: crate::visit::Hoister
             /// [`ExprFunctor`]: crate::visit::ExprFunctor
             /// [`Memo`]: crate::visit::Memo
             /// [`expand_a_normal_form`]: crate::visit::expand_a_normal_form

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anfora::ir::{Body, Module, Purity, Source, parse_module};
 use anfora::manager::{Analyses, FunctionPass, ModulePass, Pass, PassContext, PassError, Sequential};
-use anfora::visit::{Blocks, CallGraph, DefUse, Liveness, Parents, PostDominators};
+use anfora::visit::{Blocks, CallGraph, DefUse, Liveness, PostDominators};
 
 const TEXT: &str = "
 def @twice(%x: Tensor[(8,), float32]) -> Tensor[(8,), float32] {
@@ -35,7 +35,6 @@ fn analyses_of_bodies_and_of_the_module_are_kept() {
         let body = &func.function.body;
         right(*analyses.get(func, Liveness::of) == Liveness::of(body))?;
         right(*analyses.get(func, Blocks::of) == Blocks::of(body))?;
-        right(*analyses.get(func, Parents::of) == Parents::of(body))?;
         right(*analyses.get(func, PostDominators::of) == PostDominators::of(body))?;
         right(analyses.get(func, DefUse::new).use_count(body.root()) == DefUse::new(body).use_count(body.root()))?;
         right(Arc::ptr_eq(&analyses.get(func, Liveness::of), &analyses.get(func, Liveness::of)))

@@ -3,12 +3,14 @@
 //! documentation states a cost that does not depend on how deep a program is: a line such as
 //! `Cost: one entry.`, with one of the costs in [`BOUNDED`].
 
+mod sources;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use anfora::stress::Operation;
 use syn::visit::Visit;
+
+use sources::{Names, folder, is_conditional, is_public, read_sources};
 
 const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
 
@@ -60,35 +62,6 @@ const BOUNDED: [(&str, &str); 8] = [
     ("that of the author's code", "is written by an author, and called by functions that operations run"),
 ];
 
-/// The names in a type, a bound, a path or a block.
-#[derive(Default)]
-struct Names(BTreeSet<String>);
-
-impl<'a> Visit<'a> for Names {
-    fn visit_path_segment(&mut self, segment: &'a syn::PathSegment) {
-        self.0.insert(segment.ident.to_string());
-        syn::visit::visit_path_segment(self, segment);
-    }
-
-    fn visit_type_slice(&mut self, slice: &'a syn::TypeSlice) {
-        if matches!(&*slice.elem, syn::Type::Path(p) if p.path.is_ident("u8")) {
-            self.0.insert("bytes".to_string());
-        }
-        syn::visit::visit_type_slice(self, slice);
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        self.0.insert(call.method.to_string());
-        syn::visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_macro(&mut self, call: &'a syn::Macro) {
-        for word in call.tokens.to_string().split(|c: char| !c.is_alphanumeric() && c != '_') {
-            self.0.insert(word.to_string());
-        }
-    }
-}
-
 /// For each function of some sources, public or not, by its last name: the names in its block.
 #[derive(Default)]
 struct Calls(BTreeMap<String, BTreeSet<String>>);
@@ -136,10 +109,6 @@ impl<'a> Visit<'a> for Calls {
     }
 }
 
-fn is_conditional(module: &syn::ItemMod) -> bool {
-    module.attrs.iter().any(|a| a.path().is_ident("cfg"))
-}
-
 /// The public functions of a crate that take a subject.
 struct EntryPoints {
     krate: &'static str,
@@ -163,7 +132,7 @@ fn stated_cost(attrs: &[syn::Attribute]) -> Option<String> {
 
 impl EntryPoints {
     fn function(&mut self, attrs: &[syn::Attribute], visibility: &syn::Visibility, signature: &syn::Signature) {
-        if !matches!(visibility, syn::Visibility::Public(_)) {
+        if !is_public(visibility) {
             return;
         }
         let mut names = Names::default();
@@ -179,23 +148,6 @@ impl EntryPoints {
             self.found.insert(format!("{}::{owner}{}", self.krate, signature.ident), stated_cost(attrs));
         }
     }
-}
-
-/// Reads all sources of a folder.
-fn read_sources(folder: &Path, visitor: &mut impl for<'a> Visit<'a>) {
-    for entry in fs::read_dir(folder).expect("the sources are there") {
-        let path = entry.expect("the sources can be listed").path();
-        if path.is_dir() {
-            read_sources(&path, visitor);
-        } else {
-            let text = fs::read_to_string(&path).expect("a source is text");
-            visitor.visit_file(&syn::parse_file(&text).expect("a source is Rust"));
-        }
-    }
-}
-
-fn folder(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 impl<'a> Visit<'a> for EntryPoints {
@@ -226,7 +178,7 @@ impl<'a> Visit<'a> for EntryPoints {
     }
 
     fn visit_item_trait(&mut self, item: &'a syn::ItemTrait) {
-        if !matches!(item.vis, syn::Visibility::Public(_)) || CALLBACKS.iter().any(|name| item.ident == name) {
+        if !is_public(&item.vis) || CALLBACKS.iter().any(|name| item.ident == name) {
             return;
         }
         self.owner = Some(item.ident.to_string());
@@ -246,7 +198,7 @@ fn entry_points() -> BTreeMap<String, Option<String>> {
     let mut all = BTreeMap::new();
     for krate in CRATES {
         let mut found = EntryPoints { krate, owner: None, found: BTreeMap::new() };
-        read_sources(&folder(krate).join("src"), &mut found);
+        read_sources(&folder(krate).join("src"), &|_| true, &mut found);
         all.append(&mut found.found);
     }
     all
@@ -257,10 +209,10 @@ fn run_by_operations() -> BTreeSet<String> {
     let mut calls = Calls::default();
     let mut operations = Calls::default();
     for krate in CRATES {
-        read_sources(&folder(krate).join("src"), &mut calls);
+        read_sources(&folder(krate).join("src"), &|_| true, &mut calls);
     }
     for part in ["src/stress", "src/programs"] {
-        read_sources(&folder(part), &mut operations);
+        read_sources(&folder(part), &|_| true, &mut operations);
     }
     calls.reachable(operations.0.into_values().flatten())
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anfora::ir::{ExprId, SideTable};
-use anfora::visit::use_counts;
 use anfora_benches::boxed_tree::Program;
-use anfora_benches::rewrites::{Subject, mutate_products, recurse_products, recurse_uses};
+use anfora_benches::rewrites::{Subject, mutate_products, recurse_products, recurse_uses, walk_uses};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -27,10 +26,10 @@ fn uses(c: &mut Criterion) {
             let (body, tree) = (subject.body(), Program::of(subject.body()));
             let id = |how: &str| BenchmarkId::new(format!("{name}/{how}"), n);
             let by = |table: SideTable<ExprId, u32>| body.exprs().map(|(id, _)| table[id]).collect::<Vec<u32>>();
-            assert_eq!(by(use_counts(body)), tree.uses(body.len()));
+            assert_eq!(by(walk_uses(body)), tree.uses(body.len()));
             assert_eq!(by(recurse_uses(body)), tree.uses(body.len()));
             group.bench_function(id("boxed-tree"), |b| b.iter(|| tree.uses(body.len())));
-            group.bench_function(id("walk"), |b| b.iter(|| use_counts(body)));
+            group.bench_function(id("walk"), |b| b.iter(|| walk_uses(body)));
             group.bench_function(id("functor"), |b| b.iter(|| recurse_uses(body)));
         }
     }

@@ -1,11 +1,9 @@
-//! The entry points of `anfora-visit` that find things out and keep them: orders, searches, analyses.
-
-use std::ops::ControlFlow;
+//! The entry points of `anfora-visit` that find things out and keep them: orders and analyses.
 
 use anfora_ir::{Body, Expr, ExprId, Module, SideTable};
 use anfora_visit::{
-    Blocks, CallGraph, DefUse, Link, Liveness, Parents, PostDominators, bindings, bound_variables, find_expr, fold,
-    for_each_expr, for_each_link, link_counts, post_order, pre_order, program_order, reverse_order, try_fold,
+    Blocks, CallGraph, DefUse, Link, Liveness, PostDominators, bindings, bound_variables, for_each_expr, post_order,
+    program_order,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -13,32 +11,8 @@ use super::{Done, Kind, Row, ensure};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "orders",
-        covers: &[
-            "visit::pre_order",
-            "visit::post_order",
-            "visit::program_order",
-            "visit::reverse_order",
-            "visit::bindings",
-        ],
+        covers: &["visit::post_order", "visit::program_order", "visit::bindings", "visit::for_each_expr"],
         kind: Kind::Module(orders),
-    },
-    Row {
-        name: "searches",
-        covers: &["visit::for_each_expr", "visit::find_expr", "visit::fold", "visit::try_fold"],
-        kind: Kind::Module(searches),
-    },
-    Row {
-        name: "parents",
-        covers: &[
-            "visit::Parents::of",
-            "visit::Parents::links",
-            "visit::Parents::only",
-            "visit::Parents::is_reachable",
-            "visit::Parents::check",
-            "visit::for_each_link",
-            "visit::link_counts",
-        ],
-        kind: Kind::Module(parents),
     },
     Row {
         name: "blocks",
@@ -58,7 +32,6 @@ pub(super) const ROWS: &[Row] = &[
             "visit::DefUse::users",
             "visit::DefUse::set",
             "visit::DefUse::sync",
-            "visit::DefUse::refresh",
             "visit::DefUse::check",
         ],
         kind: Kind::Module(def_use),
@@ -100,49 +73,12 @@ fn orders(module: Module) -> Done {
     each_body(&module, |body| {
         let root = body.root();
         let nodes = program_order(body, root).count();
-        ensure(pre_order(body, root).count() == nodes, "pre-order has each node once")?;
         ensure(post_order(body, root).count() == nodes, "post-order has each node once")?;
-        let back = reverse_order(body, root);
-        ensure(back.rev().eq(program_order(body, root)), "reverse order is program order from its end")?;
-        let lets = program_order(body, root).filter(|&id| matches!(body.expr(id), Expr::Let { .. }));
-        ensure(lets.eq(bindings(body, root).map(|b| b.id)), "program order has the bindings in their order")
-    })
-}
-
-fn searches(module: Module) -> Done {
-    each_body(&module, |body| {
-        let root = body.root();
         let mut last = None;
         for_each_expr(body, root, |id| last = Some(id));
-        let nodes = fold(body, root, 0usize, |n, _| n + 1);
-        ensure(find_expr(body, root, |id| Some(id) == last) == last, "the last node is found")?;
-        let tried = try_fold(body, root, 0usize, |n, _| ControlFlow::<(), usize>::Continue(n + 1));
-        ensure(tried == ControlFlow::Continue(nodes), "folding that may fail and does not is folding")
-    })
-}
-
-fn parents(module: Module) -> Done {
-    each_body(&module, |body| {
-        let parents = Parents::of(body);
-        parents.check(body);
-        let counts = link_counts(body);
-        let mut links = 0;
-        let mut wrong = 0;
-        for_each_link(body, body.root(), |link, target| {
-            links += 1;
-            wrong += usize::from(link.target(body) != target || !parents.is_reachable(target));
-        });
-        ensure(wrong == 0, "what hangs at a link is its target")?;
-        let mut hanging = 0;
-        for (id, expr) in body.exprs() {
-            let several = parents.links(id).len();
-            hanging += several;
-            ensure(several == counts[id] as usize, "an expression has as many links as are counted")?;
-            if parents.is_reachable(id) && expr.binds() {
-                ensure(parents.only(id).is_some(), "what binds has one parent")?;
-            }
-        }
-        ensure(hanging >= links, "every link leads to something")
+        ensure(program_order(body, root).last() == last, "each node comes in program order")?;
+        let lets = program_order(body, root).filter(|&id| matches!(body.expr(id), Expr::Let { .. }));
+        ensure(lets.eq(bindings(body, root).map(|b| b.id)), "program order has the bindings in their order")
     })
 }
 
@@ -188,7 +124,6 @@ fn def_use(mut module: Module) -> Done {
             link.set(body, param.expr());
             def_use.sync(body, link);
         }
-        def_use.refresh(body, body.root());
         ensure(def_use.use_count(param.expr()) == before.len(), "what was put back is used as before")?;
     }
     Ok(())

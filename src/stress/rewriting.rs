@@ -1,14 +1,13 @@
-//! The entry points of `anfora-visit` that rewrite by patterns, move bindings, and recurse on a guarded stack.
+//! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a guarded stack.
 
-use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, VarId};
+use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity};
 use anfora_passes::to_a_normal_form;
 use anfora_visit::pattern::{
     Matcher, Outcome, PatternOptions, Rule, any, any_literal, any_of, call, capture, global, literal, op, op_in,
     op_where, proj, rewrite_patterns, tuple,
 };
 use anfora_visit::{
-    BackwardSweep, Binding, Copier, ExprFunctor, HoistError, Hoister, HoldsBody, Link, Memo, bindings, copy_function,
-    free_variables, hoist, splice_value, sweep_back,
+    BackwardSweep, Binding, Copier, ExprFunctor, HoldsBody, Memo, copy_function, free_variables, sweep_back,
 };
 
 use super::visiting::{each_function, verified};
@@ -65,13 +64,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(deep_patterns),
     },
-    Row {
-        name: "hoist",
-        covers: &["visit::hoist", "visit::Hoister::new", "visit::Hoister::hoist", "visit::Hoister::hoist_from_region"],
-        kind: Kind::Module(hoist_everything),
-    },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
-    Row { name: "splice-values", covers: &["visit::splice_value"], kind: Kind::Module(splice_values) },
     Row {
         name: "copy-function",
         covers: &[
@@ -174,45 +167,6 @@ fn sweep_everything(mut module: Module) -> Done {
     each_function(&mut module, |editor| {
         to_a_normal_form(editor.cx, editor.body);
         sweep_back(editor.cx, editor.body, &mut sweep).map(drop).map_err(|e| e.to_string())
-    })?;
-    verified(&module)
-}
-
-/// Moves each binding one block, and out of its region, where that is legal. To move a block takes as long as it is large, so those stay.
-fn hoist_everything(mut module: Module) -> Done {
-    let purity = Purity::of_module(&module);
-    each_function(&mut module, |editor| {
-        let flat = bindings(editor.body, editor.body.root()).filter(|b| !editor.body.expr(b.value).binds());
-        let vars: Vec<VarId> = flat.map(|b| b.var).collect();
-        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
-        for &var in &vars {
-            // A refusal leaves the program as it is.
-            let _: Result<(), HoistError> = hoister.hoist(editor, var);
-        }
-        let mut hoister = Hoister::new(editor.cx, editor.body, &purity);
-        for &var in &vars {
-            let _: Result<(), HoistError> = hoister.hoist_from_region(editor, var);
-        }
-        if let Some(&var) = vars.first() {
-            let _: Result<(), HoistError> = hoist(editor, &purity, var);
-        }
-        Ok(())
-    })?;
-    verified(&module)
-}
-
-/// Puts blocks that are values into the chain around them, from the outside in.
-fn splice_values(mut module: Module) -> Done {
-    each_function(&mut module, |editor| {
-        let mut link = Link::Root;
-        while let Some(binding) = Binding::of(editor.body, link.target(editor.body)) {
-            if Binding::of(editor.body, binding.value).is_some() {
-                splice_value(editor.body, link);
-            } else {
-                link = Link::Rest(binding.id);
-            }
-        }
-        Ok(())
     })?;
     verified(&module)
 }

@@ -9,8 +9,8 @@ use anfora_ir::{
 use anfora_visit::{
     Binding, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
     Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
-    insert_after, insert_before, mutate, mutate_at, post_order_rewrite, replace_value, splice_before, substitute,
-    tail_link, unlink_let, use_counts, walk, walk_from,
+    insert_before, link_counts, mutate, mutate_at, post_order_rewrite, splice_before, substitute, tail_link,
+    unlink_let, walk, walk_from,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "walk", covers: &["visit::walk", "visit::walk_from"], kind: Kind::Module(walks) },
     Row {
         name: "variables",
-        covers: &["visit::use_counts", "visit::free_variables", "visit::bound_variables"],
+        covers: &["visit::free_variables", "visit::bound_variables", "visit::link_counts"],
         kind: Kind::Module(variables),
     },
     Row {
@@ -52,9 +52,7 @@ pub(super) const ROWS: &[Row] = &[
         covers: &[
             "visit::unlink_let",
             "visit::insert_before",
-            "visit::insert_after",
             "visit::splice_before",
-            "visit::replace_value",
             "visit::tail_link",
             "visit::set_let_flags",
             "visit::set_var_flags",
@@ -146,7 +144,7 @@ fn variables(module: Module) -> Done {
         let body = &function.body;
         let free = free_variables(body, body.root());
         ensure(free.iter().all(|v| body.params().contains(v)), "only parameters are free in a body")?;
-        let uses = use_counts(body);
+        let uses = link_counts(body);
         ensure(free.iter().all(|v| uses[v.expr()] > 0), "what is free is used")?;
         let bound = bound_variables(body, body.root());
         ensure(bound.len() < body.len(), "each variable is bound once")?;
@@ -296,18 +294,14 @@ fn edit_chains(mut module: Module) -> Done {
     each_function(&mut module, |editor| {
         let nothing = editor.tuple(&[]);
         let unit = editor.body.ty(nothing);
-        // One in front and one behind each binding of the outermost chain, and out again.
+        // One in front of each binding of the outermost chain, and out again.
         let lets: Vec<Binding> = chain(editor.body, editor.body.root()).collect();
         let mut link = Link::Root;
         for binding in &lets {
-            let (before, after) =
-                (editor.var(None, Default::default(), unit), editor.var(None, Default::default(), unit));
-            let at = insert_before(editor, link, &[(before, nothing)]);
+            let var = editor.var(None, Default::default(), unit);
+            let at = insert_before(editor, link, &[(var, nothing)]);
             ensure(at.target(editor.body) == binding.id, "what is put before a binding is before it")?;
-            insert_after(editor, binding.id, &[(after, nothing)]);
             unlink_let(editor.body, link);
-            unlink_let(editor.body, Link::Rest(binding.id));
-            replace_value(editor, binding.id, binding.value).map_err(|e| e.to_string())?;
             link = Link::Rest(binding.id);
         }
         ensure(tail_link(editor.body, Link::Root) == link, "the tail hangs at the last binding")?;

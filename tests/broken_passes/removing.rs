@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anfora::ir::{Expr, ExprId, Function, GlobalId, Module, Visibility};
 use anfora::manager::{FunctionPass, ModulePass, Pass, PassError};
-use anfora::visit::{Mutator, RewriteError, Site, Slot, Verdict, mutate, pre_order, use_counts};
+use anfora::visit::{Mutator, RewriteError, Site, Slot, Verdict, link_counts, mutate, program_order};
 
 use super::{Broken, is_call_of};
 use crate::random_programs::checking::Why;
@@ -70,7 +70,7 @@ impl Mutator for Drop {
 fn drops(ops: &'static [&'static str]) -> Arc<dyn Pass> {
     Arc::new(FunctionPass::new(OF, 1, move |function, _, _| {
         let body = &function.function.body;
-        let uses = use_counts(body);
+        let uses = link_counts(body);
         let unused = body.exprs().map(|(id, _)| id).filter(|&id| uses[id] == 0).collect();
         mutate(&mut function.editor(), &mut Drop { ops, unused }).map_err(|e| PassError::new(e.to_string()))
     }))
@@ -87,7 +87,7 @@ fn used(module: &Module, counts: Counts) -> HashSet<GlobalId> {
     let mut used = HashSet::new();
     for (_, function) in module.functions() {
         let body = &function.body;
-        for id in pre_order(body, body.root()) {
+        for id in program_order(body, body.root()) {
             let named = match body.expr(id) {
                 Expr::Call { .. } => body.operands_of(id)[0],
                 _ if counts == Counts::Callees => continue,

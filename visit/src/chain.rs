@@ -1,11 +1,10 @@
-//! Edits of Let chains that passes share: taking a Let out, putting bindings in, splicing a block, replacing a value.
+//! Edits of Let chains that passes share: taking a Let out, putting bindings in, splicing a block.
 //!
 //! All of them keep the flags of dataflow regions right, and all go through the body's journal, so that they can be taken back. None is
 //! longer than the chain that it puts in. They do not look at uses: who takes a Let out has replaced or dropped the uses of its variable.
 
 use anfora_ir::{Body, Editor, Expr, ExprId, LetFlags, VarFlags, VarId};
 
-use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link, chain};
 
 /// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a dataflow region started with it, the region starts with
@@ -32,9 +31,9 @@ pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
 /// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that hangs now. In front of a Let of a dataflow region, they
 /// become part of the region (of its beginning, if it started there), with their variables visible as the author made them; elsewhere the variables
 /// become plain.
-pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, ExprId)]) -> Link {
+pub fn insert_before(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)]) -> Link {
     let next = link.target(editor.body);
-    let flags = match Binding::of(editor.body, next) {
+    let mut flags = match Binding::of(editor.body, next) {
         Some(b) if !bindings.is_empty() && b.flags.starts_region() => {
             set_let_flags(editor.body, next, LetFlags::DATAFLOW);
             LetFlags::REGION_START
@@ -42,23 +41,6 @@ pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, Ex
         Some(b) => b.flags,
         None => LetFlags::PLAIN,
     };
-    insert(editor, link, bindings, flags)
-}
-
-/// Puts bindings after a Let, into the dataflow region that it is in, if any, and returns the link where the rest of the chain hangs now.
-///
-/// # Panics
-/// If it is not a Let.
-pub fn insert_after(editor: &mut Editor<'_>, id: ExprId, bindings: &[(VarId, ExprId)]) -> Link {
-    let flags = match Binding::of(editor.body, id) {
-        Some(b) if b.flags.is_dataflow() => LetFlags::DATAFLOW,
-        Some(_) => LetFlags::PLAIN,
-        None => panic!("{id:?} is not a Let"),
-    };
-    insert(editor, Link::Rest(id), bindings, flags)
-}
-
-fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)], mut flags: LetFlags) -> Link {
     for &(var, value) in bindings {
         if !flags.is_dataflow() {
             set_var_flags(editor.body, var, VarFlags::PLAIN);
@@ -111,58 +93,6 @@ pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Lin
     }
     body.set_let_body(at.id, next);
     (at.rest, Link::Rest(at.id))
-}
-
-/// Moves the bindings of the block that is the value of the Let that hangs at `link` in front of that Let, whose value becomes the block's tail; returns the link where it
-/// hangs now. Regions are kept right as by [`splice_before`]. Where the value is no block, nothing is done.
-///
-/// # Panics
-/// If no Let hangs there.
-///
-/// ```
-/// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
-/// # use std::sync::Arc;
-/// use anfora_visit::{Link, chain, splice_value};
-///
-/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
-/// # let mut f = FunctionBuilder::new(&mut module, "main");
-/// # f.open_block();
-/// # let pair = f.tuple(&[]);
-/// # let inner = f.bind("inner", pair);
-/// # let block = f.close_block(inner).unwrap();
-/// # let outer = f.bind("outer", block);
-/// # let key = f.finish(outer).unwrap();
-/// // let %outer = { let %inner = (); %inner }; %outer
-/// let body = &mut module.get_mut(key).unwrap().0.body;
-/// let link = splice_value(body, Link::Root);
-/// // let %inner = (); let %outer = %inner; %outer
-/// assert_eq!(chain(body, body.root()).count(), 2);
-/// assert_eq!(chain(body, link.target(body)).count(), 1);
-/// ```
-pub fn splice_value(body: &mut Body, link: Link) -> Link {
-    let Some(binding) = Binding::of(body, link.target(body)) else {
-        panic!("no Let hangs at {link:?}");
-    };
-    let (tail, link) = splice_before(body, link, binding.value);
-    Link::Value(binding.id).set(body, tail);
-    link
-}
-
-/// Gives a Let another value. The variable takes its type; whether that is another than before. The users of the variable then have types that are
-/// right, but may be more general than need be; a [`Mutator`](crate::Mutator) infers them again as it goes.
-///
-/// # Errors
-/// If the new value's type is not one that the variable's accepts.
-///
-/// # Panics
-/// If it is not a Let.
-pub fn replace_value(editor: &mut Editor<'_>, id: ExprId, value: ExprId) -> Result<bool, RewriteError> {
-    let Some(b) = Binding::of(editor.body, id) else { panic!("{id:?} is not a Let") };
-    let (wanted, found) = (editor.body.ty(b.var.expr()), editor.body.type_of(value));
-    check_type(editor.cx, wanted, found)?;
-    Link::Value(id).set(editor.body, value);
-    editor.body.set_type(b.var.expr(), found);
-    Ok(wanted != found)
 }
 
 /// The link at which the tail of the chain that hangs at `link` hangs. Walks the chain.

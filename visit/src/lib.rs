@@ -6,21 +6,20 @@
 //! | for | there is |
 //! |---|---|
 //! | looking at a program, with callbacks | [`Visitor`] and [`walk`] |
-//! | looking at a program, as an iterator | [`pre_order`], [`post_order`], [`program_order`], [`reverse_order`]; [`bindings`] |
-//! | looking at every node | [`for_each_expr`], [`find_expr`], [`fold`], [`try_fold`]; [`for_each_link`] |
+//! | looking at a program, as an iterator | [`post_order`], [`program_order`]; [`bindings`] |
+//! | looking at every node | [`for_each_expr`] |
 //! | one chain, down and back up | [`expand_a_normal_form`], [`expand_every_chain`]; [`chain`] to iterate |
 //! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
-//! | single edits of a chain | [`unlink_let`], [`insert_before`], [`insert_after`], [`splice_before`], [`splice_value`], [`replace_value`], at a [`Link`] |
-//! | moving bindings out of blocks and regions, where that is legal | [`hoist`], [`Hoister`] |
+//! | single edits of a chain | [`unlink_let`], [`insert_before`], [`splice_before`], at a [`Link`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
 //! | patterns, and rewriting by rules to a fixpoint | [`pattern`]: [`rewrite_patterns`], [`Rule`](pattern::Rule) |
 //! | definitions and uses, kept up to date | [`DefUse`] |
 //! | recursion, an expression at a time, that cannot overflow either | [`ExprFunctor`] |
-//! | variables | [`use_counts`], [`free_variables`], [`bound_variables`], [`substitute`] |
-//! | where things are | [`Parents`], [`Blocks`], [`link_counts`] |
-//! | what is computed from what, and how long it is needed | [`PostDominators`], [`Liveness`] |
+//! | variables | [`free_variables`], [`bound_variables`], [`substitute`] |
+//! | where things are | [`Blocks`], [`link_counts`] |
+//! | what is computed from what, and how long it is needed | [`PostDominators`], [`PostDominatorTree`] of any graph, [`Liveness`] |
 //! | what can be observed when it is evaluated | [`Purity`](anfora_ir::Purity), [`BodyPurity`](anfora_ir::BodyPurity) |
 //! | the functions of a module | [`CallGraph`] |
 //! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`Copier`] |
@@ -186,33 +185,27 @@ mod substitute;
 
 mod copy;
 
-mod hoist;
-
 mod error;
 
 pub use analysis::{
-    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, LastUse, Liveness, Mention, MentionKind, Parents,
-    PostDominators, for_each_link, link_counts,
+    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, Mention,
+    MentionKind, PostDominatorTree, PostDominators, link_counts,
 };
-pub use chain::{
-    insert_after, insert_before, replace_value, set_let_flags, set_var_flags, splice_before, splice_value, tail_link,
-    unlink_let,
-};
+pub use chain::{insert_before, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let};
 pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
 pub use functor::ExprFunctor;
-pub use hoist::{HoistError, Hoister, hoist};
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
 pub use memo::Memo;
 pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict, mutate, mutate_at, mutate_function};
-pub use order::{bindings, post_order, pre_order, program_order, reverse_order};
+pub use order::{bindings, post_order, program_order};
 pub use pattern::rewrite_patterns;
 pub use rewriter::{ExprRewriter, post_order_rewrite};
-pub use search::{find_expr, fold, for_each_expr, try_fold};
+pub use search::for_each_expr;
 pub use site::Site;
 pub use substitute::substitute;
 pub use sweep_back::{BackwardSweep, sweep_back};
-pub use variables::{bound_variables, free_variables, use_counts};
+pub use variables::{bound_variables, free_variables};
 pub use visitor::{Branch, Visit, Visitor, walk, walk_from};

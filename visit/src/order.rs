@@ -4,34 +4,6 @@ use anfora_ir::{Body, Cursor, ExprId, Step};
 
 use crate::link::Binding;
 
-/// Every node under `start`, before what is in it: a Let, its value, then the rest of its chain.
-///
-/// ```
-/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
-/// # use std::sync::Arc;
-/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
-/// # let mut f = FunctionBuilder::new(&mut module, "main");
-/// # let one = f.literal(Literal::scalar(1i32));
-/// # let pair = f.tuple(&[one, one]);
-/// # let x = f.bind("x", pair);
-/// # let first = f.proj(x, 0).unwrap();
-/// # let key = f.finish(first).unwrap();
-/// // let %x = (1, 1); %x.0
-/// let body = &module.get(key).unwrap().body;
-/// let kinds: Vec<Expr> = anfora_visit::pre_order(body, body.root()).map(|id| body.expr(id)).collect();
-/// assert!(matches!(kinds[..], [Expr::Let { .. }, Expr::Tuple(_), Expr::Proj { .. }]));
-/// ```
-pub fn pre_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + '_ {
-    let mut cursor = Cursor::at(body, start);
-    std::iter::from_fn(move || {
-        loop {
-            if let Step::Let(id) | Step::Flat(id) | Step::Enter(id) = cursor.next(body)? {
-                return Some(id);
-            }
-        }
-    })
-}
-
 /// Every node under `start`, after all that is in it: the Lets of a chain come after its tail, the last one first.
 ///
 /// ```
@@ -79,12 +51,10 @@ pub fn post_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId> + 
 ///
 /// | iterator | a Let comes | any other node comes |
 /// |---|---|---|
-/// | [`pre_order`] | before its value and the rest of its chain | before its operands and blocks |
 /// | [`post_order`] | after its value and the rest of its chain | after its operands and blocks |
 /// | [`program_order`] | after its value, before the rest of its chain | after its operands and blocks |
-/// | [`reverse_order`] | before its value, after the rest of its chain | before its operands and blocks, the last one first |
 ///
-/// All four yield the Lets, calls, tuples, projections, Ifs and Lambdas that can be reached from `start`, each once: a node that several others
+/// Both yield the Lets, calls, tuples, projections, Ifs and Lambdas that can be reached from `start`, each once: a node that several others
 /// refer to comes where it is met first, going through the parts of a node in the order in which they are evaluated (in reverse order, the reverse of that).
 /// Atoms are not yielded: they are read off the nodes that hold them ([`Body::operands_of`]), and [`Visitor`](crate::Visitor) has callbacks for
 /// them.
@@ -125,31 +95,6 @@ pub fn program_order(body: &Body, start: ExprId) -> impl Iterator<Item = ExprId>
             }
         }
     })
-}
-
-/// Every node under `start` in the reverse of [`program_order`]: what uses a value comes before the value. It holds the ids, four bytes each, and
-/// can be iterated from both ends.
-///
-/// ```
-/// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};
-/// # use std::sync::Arc;
-/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
-/// # let mut f = FunctionBuilder::new(&mut module, "main");
-/// # let one = f.literal(Literal::scalar(1i32));
-/// # let pair = f.tuple(&[one, one]);
-/// # let x = f.bind("x", pair);
-/// # let first = f.proj(x, 0).unwrap();
-/// # let key = f.finish(first).unwrap();
-/// // let %x = (1, 1); %x.0
-/// let body = &module.get(key).unwrap().body;
-/// let kinds: Vec<Expr> = anfora_visit::reverse_order(body, body.root()).map(|id| body.expr(id)).collect();
-/// assert!(matches!(kinds[..], [Expr::Proj { .. }, Expr::Let { .. }, Expr::Tuple(_)]));
-/// ```
-pub fn reverse_order(
-    body: &Body,
-    start: ExprId,
-) -> impl DoubleEndedIterator<Item = ExprId> + ExactSizeIterator + '_ + use<'_> {
-    program_order(body, start).collect::<Vec<_>>().into_iter().rev()
 }
 
 /// The bindings of every chain under `start`, those in values, branches, lambdas and operands too, in program order: each where its variable comes into

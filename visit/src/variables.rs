@@ -2,46 +2,9 @@
 
 use std::convert::Infallible;
 
-use anfora_ir::{Body, ExprId, PartSet, SideTable, VarId};
+use anfora_ir::{Body, ExprId, PartSet, VarId};
 
-use crate::visitor::{Visit, Visitor, walk, walk_from};
-
-/// Counts uses of each node, see [`use_counts`].
-struct Uses(SideTable<ExprId, u32>);
-
-impl Visitor for Uses {
-    type Break = Infallible;
-
-    #[inline(always)]
-    fn visit_use(&mut self, _: &Body, var: VarId) -> Visit<Infallible> {
-        *self.0.get_mut(var.expr()) += 1;
-        Visit::Continue
-    }
-}
-
-/// How often each variable of a function is used, by its id: as an operand, condition, value or tail of what can be reached from the body's root.
-/// The operands of a shared node count once. One walk.
-///
-/// ```
-/// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
-/// # use std::sync::Arc;
-/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
-/// # let unit = module.cx.types.unit();
-/// # let mut f = FunctionBuilder::new(&mut module, "main");
-/// # let a = f.param("a", unit);
-/// # let pair = f.tuple(&[a, a]);
-/// # let x = f.bind("x", pair);
-/// # let key = f.finish(x).unwrap();
-/// // %a -> let %x = (%a, %a); %x
-/// let body = &module.get(key).unwrap().body;
-/// let uses = anfora_visit::use_counts(body);
-/// assert_eq!(uses[body.params()[0].expr()], 2);
-/// ```
-pub fn use_counts(body: &Body) -> SideTable<ExprId, u32> {
-    let mut uses = Uses(body.side_table(0));
-    let _ = walk(body, &mut uses);
-    uses.0
-}
+use crate::visitor::{Visit, Visitor, walk_from};
 
 /// Definitions and uses in program order, each variable once.
 struct Variables {

@@ -8,9 +8,9 @@ use std::ops::ControlFlow;
 use anfora_ir::{Body, Editor, Expr, ExprId, Module};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Scope, Site, Visit, Visitor,
-    bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, mutate,
-    post_order_rewrite, splice_before, substitute, tail_link, unlink_let, use_counts, walk,
+    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, bound_variables,
+    chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, link_counts, mutate,
+    post_order_rewrite, splice_before, substitute, tail_link, unlink_let, walk,
 };
 
 mod programs;
@@ -195,7 +195,7 @@ fn variables_and_copies() {
         let free = free_variables(body(module), root);
         assert!(free.contains(&x));
         let bound = bound_variables(body(module), root).len();
-        assert!(use_counts(body(module))[x.expr()] > 0);
+        assert!(link_counts(body(module))[x.expr()] > 0);
         let source = body(module).clone();
         edit(module, |editor| {
             let copy = copy_fresh(editor, root);

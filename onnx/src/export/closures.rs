@@ -24,12 +24,11 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
     call_known_closures(&mut module);
     let nodes: usize = module.functions().map(|(_, function)| function.body.len()).sum();
     let max_growth = nodes.saturating_mul(MAX_GROWTH).max(LEAST_GROWTH);
-    let inlined =
-        inline_functions(&mut module, &names, Some(max_growth)).map_err(|(function, failure)| ExportError {
-            function: function.unwrap_or_else(|| entry.to_owned()),
-            binding: None,
-            problem: ExportProblem::Unsupported(format!("functions as values: {failure}")),
-        })?;
+    let inlined = inline_functions(&mut module, &names, Some(max_growth)).map_err(|error| ExportError {
+        function: error.function().unwrap_or(entry).to_owned(),
+        binding: None,
+        problem: ExportProblem::Unsupported(format!("functions as values: {}", error.message())),
+    })?;
     if inlined.is_limited
         && let Some(function) = functions_as_values(&module).into_iter().next()
     {

@@ -3,7 +3,7 @@
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, Step, SymbolId, TypeId,
 };
-use anfora_visit::{Binding, Link};
+use anfora_visit::{Binding, FlowEdge, FlowGraph, Link};
 use rustc_hash::FxHashMap;
 
 /// Kinds of nodes and labels of edges: [`FusionPattern`] as a number.
@@ -19,15 +19,6 @@ pub(super) const OPAQUE: u8 = FusionPattern::Opaque as u8;
 #[inline]
 fn pattern_of(cx: &Context, body: &Body, op: OpId, call: ExprId) -> u8 {
     cx.ops.facts(op).fusion().unwrap_or_else(|| cx.ops.get(op).fusion_of(cx, body, call)) as u8
-}
-
-/// A use of a node's value.
-#[derive(Copy, Clone)]
-pub(super) struct Edge {
-    /// The node that uses it.
-    pub(super) to: u32,
-    /// How.
-    pub(super) label: u8,
 }
 
 /// A run of Lets.
@@ -60,9 +51,8 @@ pub(super) struct Graph {
     pub(super) kinds: Vec<u8>,
     pub(super) regions: Vec<Region>,
     escapes: Vec<bool>,
-    /// By node: where its edges begin; one more at the end.
-    starts: Vec<u32>,
-    edges: Vec<Edge>,
+    /// From each node to those that use its value.
+    pub(super) flow: FlowGraph,
     /// By expression: of a variable of a region, its node and one.
     node_of: Vec<u32>,
     binders: FxHashMap<SymbolId, Binder>,
@@ -81,47 +71,37 @@ impl Graph {
             kinds: Vec::new(),
             regions: found.regions,
             escapes: Vec::new(),
-            starts: Vec::new(),
-            edges: Vec::new(),
+            flow: FlowGraph::new(0, &[]),
             node_of: found.home,
             binders: found.binders,
         };
         graph.number(body, &found.escaping);
         let uses = graph.look_at_values(cx, body, &found.shared);
-        graph.sort(&uses);
+        graph.flow = FlowGraph::new(graph.len(), &uses);
         Some(graph)
     }
 
     /// A graph of nodes of these kinds that do not escape, with uses by user.
     #[cfg(test)]
-    pub(super) fn of_edges(kinds: Vec<u8>, uses: &[(u32, Edge)]) -> Graph {
-        let mut graph = Graph {
+    pub(super) fn of_edges(kinds: Vec<u8>, uses: &[(u32, FlowEdge)]) -> Graph {
+        Graph {
             lets: vec![ExprId::from_index(0); kinds.len()],
             escapes: vec![false; kinds.len()],
+            flow: FlowGraph::new(kinds.len(), uses),
             kinds,
             regions: Vec::new(),
-            starts: Vec::new(),
-            edges: Vec::new(),
             node_of: Vec::new(),
             binders: FxHashMap::default(),
-        };
-        graph.sort(uses);
-        graph
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.lets.len()
     }
 
-    /// The uses of a node, in program order.
-    #[inline]
-    pub(super) fn edges(&self, node: u32) -> &[Edge] {
-        &self.edges[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
-    }
-
     /// Whether a node's value is needed: by another node, or elsewhere.
     pub(super) fn is_used(&self, node: u32) -> bool {
-        self.escapes[node as usize] || !self.edges(node).is_empty()
+        self.escapes[node as usize] || !self.flow.edges(node).is_empty()
     }
 
     /// The node whose variable an expression is.
@@ -154,7 +134,7 @@ impl Graph {
     }
 
     /// Finds the kind of each node, and returns what it uses, by user.
-    fn look_at_values(&mut self, cx: &Context, body: &Body, shared: &IdSet<ExprId>) -> Vec<(u32, Edge)> {
+    fn look_at_values(&mut self, cx: &Context, body: &Body, shared: &IdSet<ExprId>) -> Vec<(u32, FlowEdge)> {
         let mut uses = Vec::with_capacity(self.lets.len() * 2);
         // By node: the user that it was an operand of last, and one. A node that a user has several times is used by it once.
         let mut latest: Vec<u32> = vec![0; self.lets.len()];
@@ -190,27 +170,10 @@ impl Graph {
                     TUPLE => OPAQUE,
                     kind => kind,
                 };
-                uses.push((used, Edge { to: i as u32, label }));
+                uses.push((used, FlowEdge { to: i as u32, label }));
             }
         }
         uses
-    }
-
-    fn sort(&mut self, uses: &[(u32, Edge)]) {
-        let mut starts = vec![0u32; self.lets.len() + 1];
-        uses.iter().for_each(|&(used, _)| starts[used as usize] += 1);
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        let mut edges = vec![Edge { to: 0, label: 0 }; uses.len()];
-        for &(used, edge) in uses.iter().rev() {
-            let start = &mut starts[used as usize];
-            *start -= 1;
-            edges[*start as usize] = edge;
-        }
-        (self.starts, self.edges) = (starts, edges);
     }
 }
 

@@ -14,15 +14,15 @@
 //! when there are more nodes than a group may have.
 
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, work};
+use anfora_visit::PostDominatorTree;
 
-use super::dominators::{Dominators, NONE};
 use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
 use super::{FusionLimits, is_large};
 
 /// The nodes of a function in groups.
 pub(super) struct Groups<'a> {
     graph: &'a Graph,
-    dominators: &'a Dominators,
+    dominators: &'a PostDominatorTree,
     limits: FusionLimits,
     /// By node: one closer to the last node of its group, or itself.
     parents: Vec<u32>,
@@ -57,7 +57,7 @@ impl<'a> Groups<'a> {
         cx: &'a Context,
         body: &'a Body,
         graph: &'a Graph,
-        dominators: &'a Dominators,
+        dominators: &'a PostDominatorTree,
         limits: FusionLimits,
     ) -> Groups<'a> {
         let n = graph.len();
@@ -108,11 +108,11 @@ impl<'a> Groups<'a> {
     #[inline]
     fn extend(&mut self, phase: u8, node: u32) {
         let kind = self.kinds[node as usize];
-        let end = self.dominators.immediate[node as usize];
-        if end == NONE || kind == OPAQUE {
+        if kind == OPAQUE || self.parents[node as usize] != node {
             return;
         }
-        let label = self.dominators.labels[node as usize];
+        let Some(end) = self.dominators.immediate(node) else { return };
+        let label = self.dominators.path_label(node);
         // The greatest kind of what is in between, and of the group at the end.
         let (between, at_end) = match (phase, kind) {
             (2, ELEM_WISE..=INJECTIVE) if self.kinds[end as usize] == TUPLE => (INJECTIVE, INJECTIVE),
@@ -124,11 +124,11 @@ impl<'a> Groups<'a> {
             _ => return,
         };
         let last = self.last(end);
-        if self.parents[node as usize] != node || self.kinds[last as usize] > at_end {
+        if self.kinds[last as usize] > at_end {
             return;
         }
         // As many nodes as the longest of the paths has at least.
-        let longest = self.dominators.heights[node as usize] - self.dominators.heights[end as usize];
+        let longest = self.dominators.height(node) - self.dominators.height(end);
         if self.sizes[node as usize].saturating_add(longest) > self.limits.max_depth
             || !self.walk(node, end, between)
             || !self.arguments_fit(node, last)
@@ -152,7 +152,7 @@ impl<'a> Groups<'a> {
         }
         let graph = self.graph;
         while let Some(at) = self.stack.pop() {
-            for edge in graph.edges(at) {
+            for edge in graph.flow.edges(at) {
                 work::tick();
                 let next = self.last(edge.to);
                 if next == last {

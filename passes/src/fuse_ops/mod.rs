@@ -48,7 +48,6 @@
 //! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it,
 //! up to the order of bindings: those of a group then stand where the last of them stood.
 
-mod dominators;
 mod graph;
 mod groups;
 mod outline;
@@ -57,10 +56,9 @@ mod tests;
 
 use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module};
 use anfora_manager::{ConfigDef, register_pass};
-use anfora_visit::{Binding, Link, set_let_flags};
+use anfora_visit::{Binding, Link, PostDominatorTree, set_let_flags};
 use smallvec::SmallVec;
 
-use self::dominators::Dominators;
 use self::graph::Graph;
 use self::groups::Groups;
 use self::outline::Outliner;
@@ -142,7 +140,7 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
         let Some(graph) = Graph::new(&module.cx, body) else { continue };
-        let dominators = Dominators::new(&graph);
+        let dominators = PostDominatorTree::new(&graph.flow);
         let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits);
         if !groups.merged {
             continue;

@@ -6,7 +6,7 @@ use anfora_manager::{
     parse_pipeline,
 };
 use anfora_visit::pattern::{PatternOptions, Rule, capture, op, rewrite_patterns};
-use anfora_visit::{Mutator, Rewrite, RewriteError, Site, bindings, copy_function, hoist, mutate};
+use anfora_visit::{Mutator, Rewrite, RewriteError, Site, copy_function, mutate};
 
 const PROGRAM: &str = "def @side(%x: float32) { exp(%x) }
 def @main(%a: Tensor[(2, 3), float32], %b: Tensor[(3,), float32], %c: bool) {
@@ -116,16 +116,6 @@ fn every_error_of_the_toolkit_is_one_of_a_pass() {
                 Ok(())
             },
             "`@main` is defined already",
-        ),
-        (
-            |module| {
-                let purity = anfora_ir::Purity::of_module(module);
-                let (function, cx) = module.get_mut(module.find("main").unwrap()).unwrap();
-                let x = bindings(&function.body, function.body.root()).next().unwrap().var;
-                hoist(&mut anfora_ir::Editor::new(cx, &mut function.body), &purity, x)?;
-                Ok(())
-            },
-            "%x is bound in the function's own block",
         ),
         (
             |module| {

@@ -32,7 +32,14 @@ pub struct AncestorTree {
 impl AncestorTree {
     /// The root alone.
     pub fn new() -> AncestorTree {
-        AncestorTree { nodes: vec![Node { parent: 0, jump: 0, depth: 0 }] }
+        AncestorTree::with_capacity(1)
+    }
+
+    /// The root alone, with room for this many nodes.
+    pub(crate) fn with_capacity(nodes: usize) -> AncestorTree {
+        let mut tree = AncestorTree { nodes: Vec::with_capacity(nodes) };
+        tree.nodes.push(Node { parent: 0, jump: 0, depth: 0 });
+        tree
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Which block everything is in, and how blocks are nested.
 
-use anfora_ir::{Body, Cursor, Expr, ExprId, SideTable, Step};
+use anfora_ir::{Body, Cursor, Expr, ExprId, IdSet, SideTable, Step};
 
 use crate::analysis::ancestors::AncestorTree;
 use crate::link::{Binding, Link};
@@ -71,19 +71,30 @@ pub struct Blocks {
 
 const NOWHERE: u32 = u32::MAX;
 
+/// The blocks of a body, and what else the walk that finds them sees.
+pub(crate) struct OrderedBlocks {
+    pub(crate) blocks: Blocks,
+    /// The nodes in [`program_order`](crate::program_order).
+    pub(crate) order: Vec<ExprId>,
+    /// The nodes that several others refer to.
+    pub(crate) shared: IdSet<ExprId>,
+}
+
 impl Blocks {
     /// The blocks of everything that can be reached from a body's root.
     pub fn of(body: &Body) -> Blocks {
-        Blocks::with_order(body).0
+        Blocks::with_order(body).blocks
     }
 
-    /// The blocks, and what [`program_order`](crate::program_order) yields.
-    pub(crate) fn with_order(body: &Body) -> (Blocks, Vec<ExprId>) {
+    pub(crate) fn with_order(body: &Body) -> OrderedBlocks {
         let mut order = Vec::with_capacity(body.len());
+        let mut shared = IdSet::with_capacity(0);
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
-            if let Step::Bound(id) | Step::Flat(id) | Step::Exit(id) = step {
-                order.push(id);
+            match step {
+                Step::Bound(id) | Step::Flat(id) | Step::Exit(id) => order.push(id),
+                Step::Seen(id) => _ = shared.insert(id),
+                _ => {}
             }
         }
         let blocks = Blocks { tree: AncestorTree::new(), links: vec![Link::Root], block: body.side_table(NOWHERE) };
@@ -97,7 +108,7 @@ impl Blocks {
         for &id in order.iter().rev() {
             builder.node(id);
         }
-        (builder.blocks, order)
+        OrderedBlocks { blocks: builder.blocks, order, shared }
     }
 
     /// The block that an expression is in.

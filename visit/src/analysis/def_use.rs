@@ -47,10 +47,8 @@ const UNKNOWN: Node = Node { first: NONE, head: NONE, tail: NONE, uses: 0 };
 /// the program no more, and neither are its own links: the counts are those of a fresh look at the body at any time.
 ///
 /// Lists of uses are threaded through two dense vectors (16 bytes a link, 16 bytes a node). Making it takes one walk; a change costs what
-/// it changes: see [`DefUse::set`], [`DefUse::sync`] and [`DefUse::refresh`]. Who overwrites links in another way tells by one of the latter two; a body that was compacted needs
-/// a new one ([`DefUse::check`]).
-///
-/// To look at a body as it is, without changing links, [`Parents`](crate::Parents) says the same of the uses in half the memory.
+/// it changes. Links are overwritten by [`DefUse::set`], or each is reported afterwards by [`DefUse::sync`]. A body that was compacted
+/// needs a new one ([`DefUse::check`]).
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -251,27 +249,6 @@ impl DefUse {
         let lost = self.unthread(slot);
         self.hang(body, slot, target);
         self.release(body, lost);
-    }
-
-    /// Says that a node was overwritten in the body: looks at its links again. One that is not part of the program is of no consequence.
-    pub fn refresh(&mut self, body: &Body, id: ExprId) {
-        let Some(&Node { first, .. }) = self.nodes.get(id.index()) else { return };
-        if first == NONE || body.as_var(id).is_some() {
-            return;
-        }
-        let owner = id.index() as u32;
-        let mut lost: Vec<ExprId> = Vec::new();
-        let mut slot = first;
-        while self.slots.get(slot as usize).is_some_and(|s| s.owner == owner) {
-            lost.extend(self.unthread(slot));
-            self.slots[slot as usize].owner = NONE;
-            slot += 1;
-        }
-        self.node(id).first = NONE;
-        self.register(body, id);
-        for old in lost {
-            self.release(body, Some(old));
-        }
     }
 
     /// From here on, notes what loses uses; see [`DefUse::take_losses`].

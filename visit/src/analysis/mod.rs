@@ -6,14 +6,14 @@ mod call_graph;
 mod def_use;
 mod links;
 mod liveness;
-mod parents;
+mod post_dominator_tree;
 mod post_dominators;
 
 pub use ancestors::AncestorTree;
 pub use blocks::{BlockId, Blocks};
 pub use call_graph::{CallGraph, Mention, MentionKind};
 pub use def_use::{DefUse, Definition};
-pub use links::{for_each_link, link_counts};
+pub use links::link_counts;
 pub use liveness::{LastUse, Liveness};
-pub use parents::Parents;
+pub use post_dominator_tree::{FlowEdge, FlowGraph, PostDominatorTree};
 pub use post_dominators::PostDominators;

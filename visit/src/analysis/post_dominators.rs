@@ -1,13 +1,9 @@
 //! Which values everything that is computed from a value goes through.
-//!
-//! The graph has an edge from each value to each value that is computed from it. It has no cycles, so the immediate post-dominator of a value is the
-//! nearest common post-dominator of its users, and going up from the end finds it at once (K. D. Cooper, T. J. Harvey, K. Kennedy, "A
-//! simple, fast dominance algorithm", 2001, of which an acyclic graph needs one round). Common ancestors come from [`AncestorTree`].
 
-use anfora_ir::{Body, Expr, ExprId, SideTable, VarId};
+use anfora_ir::{Body, Expr, ExprId, IdSet, SideTable};
 
-use crate::analysis::ancestors::AncestorTree;
-use crate::analysis::blocks::Blocks;
+use crate::analysis::blocks::{Blocks, OrderedBlocks};
+use crate::analysis::post_dominator_tree::{FlowEdge, FlowGraph, PostDominatorTree};
 use crate::link::Binding;
 
 /// The post-dominator tree of the values of a body: the graph that operator fusion looks at.
@@ -25,8 +21,8 @@ use crate::link::Binding;
 ///
 /// Where a method takes an expression, a binding may be named by its Let, its variable or its value.
 ///
-/// To be made takes one walk down and one pass back up, and for each further use of a value time logarithmic
-/// in how far it is from the use before; memory is linear.
+/// Making it takes a walk down and two passes over the values. For each further use of a
+/// value it takes time logarithmic in how far the uses are apart. Memory is linear.
 ///
 /// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see
 /// [`PostDominators::check`].
@@ -58,25 +54,14 @@ use crate::link::Binding;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct PostDominators {
-    /// The exit is its root.
-    tree: AncestorTree,
-    /// The value of each vertex but the exit.
+    tree: PostDominatorTree,
+    /// The value of each vertex.
     values: Vec<ExprId>,
-    labels: Vec<Labels>,
     /// The vertex of an expression.
     vertex: SideTable<ExprId, u32>,
 }
 
-#[derive(Copy, Clone, PartialEq, Debug, Default)]
-struct Labels {
-    /// The greatest label on the paths to the parent.
-    path: u8,
-    /// The greatest label on the paths to the jump of the tree.
-    jump: u8,
-}
-
-const EXIT: u32 = 0;
-const UNUSED: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 impl PostDominators {
     /// The post-dominator tree of everything that can be reached from a body's root.
@@ -85,41 +70,38 @@ impl PostDominators {
     }
 
     /// The same, with a label on each edge: `label(operand, user)`, where `user` is the node that has the operand (the Let, where a binding's value
-    /// is an atom). [`PostDominators::path_label`] then says the greatest label on the paths from a value to its immediate post-dominator:
+    /// is an atom or shared). [`PostDominators::path_label`] then says the greatest label on the paths from a value to its immediate post-dominator:
     /// with fusion patterns for labels, whether what lies between can be fused.
     pub fn with_labels(body: &Body, label: impl Fn(ExprId, ExprId) -> u8) -> PostDominators {
-        let (blocks, order) = Blocks::with_order(body);
-        let mut builder = Builder {
+        let OrderedBlocks { blocks, order, shared } = Blocks::with_order(body);
+        let mut flow = Flow {
             body,
             blocks,
             label,
-            result: PostDominators {
-                tree: AncestorTree::new(),
-                values: Vec::new(),
-                labels: vec![Labels::default()],
-                vertex: body.side_table(UNUSED),
-            },
-            pending: body.side_table(Pending { last_user: EXIT, path: 0 }),
+            shared,
+            values: Vec::with_capacity(order.len()),
+            vertex: body.side_table(NONE),
+            edges: Vec::with_capacity(body.operand_count()),
+            leaving: Vec::new(),
+            tails: Vec::new(),
         };
-        body.params().iter().for_each(|&param| builder.is_no_value(param));
-        // In reverse, what is computed from a value comes before it.
-        for &id in order.iter().rev() {
-            builder.value(id);
+        for id in order {
+            flow.value(id);
         }
-        builder.result
+        flow.tree()
     }
 
     fn vertex(&self, id: ExprId) -> Option<u32> {
-        Some(self.vertex[id]).filter(|&v| v != UNUSED && v != EXIT)
+        Some(self.vertex[id]).filter(|&v| v != NONE)
     }
 
-    fn value(&self, vertex: u32) -> Option<ExprId> {
-        Some(self.values[vertex.checked_sub(1)? as usize])
+    fn value(&self, vertex: u32) -> ExprId {
+        self.values[vertex as usize]
     }
 
     /// The first value that everything computed from a value goes through; `None` if that is the exit, or it is no value.
     pub fn immediate(&self, id: ExprId) -> Option<ExprId> {
-        self.value(self.tree.parent(self.vertex(id)?))
+        self.tree.immediate(self.vertex(id)?).map(|v| self.value(v))
     }
 
     /// The immediate post-dominator of a value, that of this one, and so on to the exit.
@@ -135,20 +117,20 @@ impl PostDominators {
     /// The first value that everything computed from either goes through, which may be one of them; `None` if that is the exit, or one is
     /// no value. Logarithmic.
     pub fn common(&self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        self.value(self.tree.common(self.vertex(a)?, self.vertex(b)?))
+        self.tree.common(self.vertex(a)?, self.vertex(b)?).map(|v| self.value(v))
     }
 
     /// Whether everything computed from `id` goes through `by`, as it does if they are the same. Logarithmic.
     pub fn is_post_dominated(&self, id: ExprId, by: ExprId) -> bool {
         match (self.vertex(id), self.vertex(by)) {
-            (Some(id), Some(by)) => self.tree.is_under(id, by),
+            (Some(id), Some(by)) => self.tree.is_post_dominated(id, by),
             _ => false,
         }
     }
 
     /// The greatest label of an edge on the paths from a value to its immediate post-dominator; 0 if that is the exit, or without labels.
     pub fn path_label(&self, id: ExprId) -> u8 {
-        self.vertex(id).map_or(0, |v| self.labels[v as usize].path)
+        self.vertex(id).map_or(0, |v| self.tree.path_label(v))
     }
 
     /// Asserts that this belongs to the present generation of the body.
@@ -158,69 +140,32 @@ impl PostDominators {
     pub fn check(&self, body: &Body) {
         body.check_table(&self.vertex);
     }
-
-    /// The greatest label on the paths from a vertex to one that post-dominates it.
-    fn climb(&self, mut at: u32, to: u32) -> u8 {
-        let (depth, mut greatest) = (self.tree.depth(to), 0);
-        while self.tree.depth(at) > depth {
-            let labels = self.labels[at as usize];
-            let jump = self.tree.jump(at);
-            if self.tree.depth(jump) >= depth {
-                (at, greatest) = (jump, greatest.max(labels.jump));
-            } else {
-                (at, greatest) = (self.tree.parent(at), greatest.max(labels.path));
-            }
-        }
-        greatest
-    }
-
-    fn add(&mut self, parent: u32, path: u8, value: ExprId) -> u32 {
-        let path = if parent == EXIT { 0 } else { path };
-        let jump = if self.tree.jumps_further(parent) {
-            let far = self.tree.jump(parent);
-            path.max(self.labels[parent as usize].jump).max(self.labels[far as usize].jump)
-        } else {
-            path
-        };
-        self.labels.push(Labels { path, jump });
-        self.values.push(value);
-        self.tree.add(parent)
-    }
 }
 
-/// What is known of an expression whose turn has not come.
-#[derive(Copy, Clone)]
-struct Pending {
-    /// The user that was met last.
-    last_user: u32,
-    /// The greatest label on the paths to the common post-dominator of the users that were met.
-    path: u8,
-}
-
-struct Builder<'b, L> {
+/// Makes the graph of a body, in program order.
+struct Flow<'b, L> {
     body: &'b Body,
     blocks: Blocks,
     label: L,
-    /// In it, `vertex` of an expression whose turn has not come is the common post-dominator of those of its users that were met.
-    result: PostDominators,
-    pending: SideTable<ExprId, Pending>,
+    shared: IdSet<ExprId>,
+    values: Vec<ExprId>,
+    vertex: SideTable<ExprId, u32>,
+    edges: Vec<(u32, FlowEdge)>,
+    /// By vertex: true if the value flows out of its block, so that its edges do not matter.
+    leaving: Vec<bool>,
+    /// Tails that had no vertex yet when the last Let of their chain was visited.
+    tails: Vec<ExprId>,
 }
 
-impl<L: Fn(ExprId, ExprId) -> u8> Builder<'_, L> {
-    /// Gives a node its vertex and says so to what it is computed from.
+impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
+    /// Gives a node its vertex, and an edge to it to each of its operands. A parameter has no
+    /// vertex, nor has a recursive function where its own block uses it.
     #[inline]
     fn value(&mut self, id: ExprId) {
         if let Some(binding) = Binding::of(self.body, id) {
             return self.binding(binding);
         }
-        let found = match self.result.vertex[id] {
-            UNUSED => EXIT,
-            v => v,
-        };
-        let is_bound =
-            self.result.value(found).and_then(|user| Binding::of(self.body, user)).is_some_and(|b| b.value == id);
-        let vertex = if is_bound { found } else { self.result.add(found, self.pending[id].path, id) };
-        self.result.vertex.set(id, vertex);
+        let vertex = self.add(id);
         match self.body.expr(id) {
             Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
                 for &operand in self.body.operands(operands) {
@@ -233,81 +178,72 @@ impl<L: Fn(ExprId, ExprId) -> u8> Builder<'_, L> {
                 self.leaves(then_block);
                 self.leaves(else_block);
             }
-            Expr::Lambda { lambda, body: block } => {
-                self.leaves(block);
-                self.body.lambda_params(lambda).for_each(|param| self.is_no_value(param));
-            }
+            Expr::Lambda { body: block, .. } => self.leaves(block),
             _ => {}
         }
     }
 
-    #[inline]
-    fn binding(&mut self, binding: Binding) {
-        let Binding { id, var, value, rest, flags } = binding;
-        self.leaves(rest);
-        let found = match self.result.vertex[var.expr()] {
-            UNUSED => EXIT,
-            _ if flags.is_dataflow() && !self.body.is_dataflow_var(var) => EXIT,
-            v => v,
-        };
-        let vertex = self.result.add(found, self.pending[var.expr()].path, id);
-        self.result.vertex.set(id, vertex);
-        self.result.vertex.set(var.expr(), vertex);
-        self.flows(value, vertex, id);
+    fn add(&mut self, id: ExprId) -> u32 {
+        let vertex = self.values.len() as u32;
+        self.values.push(id);
+        self.leaving.push(false);
+        self.vertex.set(id, vertex);
+        vertex
     }
 
-    /// A parameter has no vertex: where it flows does not matter.
-    fn is_no_value(&mut self, param: VarId) {
-        self.result.vertex.set(param.expr(), EXIT);
+    /// A Let and a value that nothing else refers to share a vertex.
+    #[inline]
+    fn binding(&mut self, Binding { id, var, value, rest, flags }: Binding) {
+        let value_vertex = self.vertex[value];
+        let is_own = !self.shared.contains(value) && !self.body.expr(value).is_atom();
+        if is_own && value_vertex != NONE && Binding::of(self.body, value).is_none() {
+            self.values[value_vertex as usize] = id;
+            self.vertex.set(id, value_vertex);
+        } else {
+            let vertex = self.add(id);
+            self.flows(value, vertex, id);
+        }
+        self.vertex.set(var.expr(), self.vertex[id]);
+        if flags.is_dataflow() && !self.body.is_dataflow_var(var) {
+            self.leaves(var.expr());
+        }
+        if self.body.expr(rest).is_atom() {
+            self.leaves(rest);
+        } else if Binding::of(self.body, rest).is_none() {
+            self.tails.push(rest);
+        }
     }
 
     /// An operand flows into a value by a node of it.
     #[inline]
     fn flows(&mut self, operand: ExprId, to: u32, user: ExprId) {
-        match self.body.expr(operand) {
-            Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None | Expr::Let { .. } => return,
-            _ => {}
+        let from = self.vertex[operand];
+        if from == NONE || Binding::of(self.body, operand).is_some() {
+            return;
         }
         if self.blocks.block(operand) != self.blocks.block(user) {
-            return self.leaves(operand);
+            self.leaving[from as usize] = true;
+        } else {
+            self.edges.push((from, FlowEdge { to, label: (self.label)(operand, user) }));
         }
-        let found = self.result.vertex[operand];
-        if found == EXIT {
-            return;
-        }
-        let label = (self.label)(operand, user);
-        let pending = self.pending.get_mut(operand);
-        let before = std::mem::replace(&mut pending.last_user, to);
-        pending.path = label.max(pending.path);
-        if found == UNUSED || before == to {
-            if found == UNUSED {
-                self.result.vertex.set(operand, to);
-            }
-            return;
-        }
-        // From the user before, the way to this one is shorter than from what both go through. What lies between the user before and that is
-        // in the greatest label already.
-        let common = self.result.tree.common(before, to);
-        let mut path = pending.path.max(self.result.climb(to, common));
-        if self.result.tree.depth(common) < self.result.tree.depth(found) {
-            path = path.max(self.result.climb(found, common));
-            self.result.vertex.set(operand, common);
-        }
-        pending.path = path;
     }
 
     /// An expression flows out of its block.
     #[inline]
     fn leaves(&mut self, id: ExprId) {
-        match self.body.expr(id) {
-            Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None | Expr::Let { .. } => return,
-            _ => {}
+        let vertex = self.vertex[id];
+        if vertex != NONE && Binding::of(self.body, id).is_none() {
+            self.leaving[vertex as usize] = true;
         }
-        // One that has its vertex keeps it: the tail, which comes last, and the name of a recursive function.
-        let found = self.result.vertex[id];
-        let is_done = |value| value == id || Binding::of(self.body, value).is_some_and(|b| b.var.expr() == id);
-        if found == UNUSED || !self.result.value(found).is_some_and(is_done) {
-            self.result.vertex.set(id, EXIT);
+    }
+
+    fn tree(mut self) -> PostDominators {
+        for tail in std::mem::take(&mut self.tails) {
+            self.leaves(tail);
         }
+        let Flow { values, vertex, mut edges, leaving, .. } = self;
+        edges.retain(|&(from, _)| !leaving[from as usize]);
+        let tree = PostDominatorTree::new(&FlowGraph::new(values.len(), &edges));
+        PostDominators { tree, values, vertex }
     }
 }

@@ -191,9 +191,8 @@ fn deep_bodies() {
             let ty = cx.globals.get(global).signature.unwrap();
             let other = function.body.global(global, ty);
             // Instead of the operands of the innermost `negative`.
-            let call = anfora_visit::find_expr(&function.body, function.body.root(), |id| {
-                function.body.operands_of(id).len() == 1
-            });
+            let call = anfora_visit::program_order(&function.body, function.body.root())
+                .find(|&id| function.body.operands_of(id).len() == 1);
             let list = function.body.expr(call.unwrap()).operand_list().unwrap();
             function.body.set_operand(list, 0, other);
             let graph = CallGraph::of(&module);

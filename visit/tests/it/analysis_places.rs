@@ -1,68 +1,28 @@
-//! Where things are: parents and blocks, against their definitions.
+//! Blocks and counts of links, against their definitions.
 
 use std::collections::HashMap;
 
 use anfora_ir::{Body, Expr, ExprId, compact_body};
 use anfora_testing::{depth, on_small_stack};
-use anfora_visit::{
-    AncestorTree, Binding, BlockId, Blocks, Link, Parents, bindings, chain, for_each_link, link_counts,
-};
+use anfora_visit::{AncestorTree, Binding, BlockId, Blocks, Link, bindings, link_counts};
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, parse};
-
-/// All links of a body with what hangs there, the body's own first.
-fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
-    let mut links = vec![(Link::Root, body.root())];
-    for_each_link(body, body.root(), |link, target| links.push((link, target)));
-    links
-}
+use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse};
 
 #[test]
-fn what_binds_hangs_at_one_link() {
-    let module = parse(
-        "def @main(%x: float32, %c: bool) {
-            %shared = negative(%x);
-            let %a = if (%c) { %shared } else { let %b = add(%x, %x); add(%b, %shared) };
-            %a
-        }",
-    );
-    let body = body(&module);
-    let parents = Parents::of(body);
-    let a = Binding::of(body, body.root()).unwrap();
-    let Expr::If { then_block: shared, else_block: b, .. } = body.expr(a.value) else { panic!() };
-    let b = Binding::of(body, b).unwrap();
-    let [x, c] = [body.params()[0].expr(), body.params()[1].expr()];
-    assert_eq!(parents.only(a.id), Some(Link::Root));
-    assert_eq!(parents.only(a.value), Some(Link::Value(a.id)));
-    assert_eq!(parents.only(b.id), Some(Link::Else(a.value)));
-    assert_eq!(parents.only(c), Some(Link::Cond(a.value)));
-    assert_eq!(parents.only(a.var.expr()), Some(Link::Rest(a.id)));
-    assert_eq!(parents.links(shared).collect::<Vec<_>>(), [Link::Then(a.value), Link::Operand(b.rest, 1)]);
-    assert_eq!(parents.only(shared), None);
-    assert_eq!(
-        parents.links(x).collect::<Vec<_>>(),
-        [Link::Operand(shared, 0), Link::Operand(b.value, 0), Link::Operand(b.value, 1)]
-    );
-}
-
-#[test]
-fn what_is_unlinked_or_appended_hangs_nowhere() {
+fn what_is_unlinked_or_appended_is_in_no_block() {
     let mut module = parse("def @main(%x: float32) { let %a = add(%x, %x); %x }");
     let key = first(&module);
     let (function, _) = module.get_mut(key).unwrap();
     let body = &mut function.body;
     let a = Binding::of(body, body.root()).unwrap();
     Link::Root.set(body, a.rest);
-    let parents = Parents::of(body);
     let blocks = Blocks::of(body);
-    assert!(!parents.is_reachable(a.id) && !parents.is_reachable(a.value));
     assert_eq!((blocks.block(a.id), blocks.block(a.var.expr())), (None, None));
     let ty = body.ty(a.value);
     for _ in 0..3 {
         let late = body.push(Expr::Proj { tuple: a.rest, index: 0 }, ty, None);
-        assert!(!parents.is_reachable(late) && parents.only(late).is_none());
         assert_eq!(blocks.block(late), None);
     }
 }
@@ -108,14 +68,12 @@ fn blocks_of_every_kind() {
 fn a_compacted_body_is_refused() {
     let mut module = parse("def @main(%x: float32) { let %a = add(%x, %x); %a }");
     let key = first(&module);
-    let (parents, blocks) = (Parents::of(body(&module)), Blocks::of(body(&module)));
-    parents.check(body(&module));
+    let blocks = Blocks::of(body(&module));
     blocks.check(body(&module));
     let (function, _) = module.get_mut(key).unwrap();
     compact_body(&mut function.body).unwrap();
-    let refused = |check: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).is_err();
-    assert!(refused(&|| parents.check(body(&module))));
-    assert!(refused(&|| blocks.check(body(&module))));
+    let check = std::panic::AssertUnwindSafe(|| blocks.check(body(&module)));
+    assert!(std::panic::catch_unwind(check).is_err());
 }
 
 #[test]
@@ -187,18 +145,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn parents_are_the_links_turned_round(choices in choices()) {
+    fn links_are_counted(choices in choices()) {
         let module = program(&choices);
         let body = body(&module);
         let links = all_links(body);
-        let parents = Parents::of(body);
         let counts = link_counts(body);
         for (id, _) in body.exprs() {
-            let expected: Vec<Link> = links.iter().filter(|l| l.1 == id).map(|l| l.0).collect();
-            prop_assert_eq!(parents.is_reachable(id), !expected.is_empty());
-            prop_assert_eq!(counts[id] as usize, expected.len());
-            prop_assert_eq!(parents.only(id), if let [link] = expected[..] { Some(link) } else { None });
-            prop_assert_eq!(parents.links(id).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(counts[id] as usize, links.iter().filter(|l| l.1 == id).count());
         }
     }
 
@@ -238,12 +191,7 @@ fn deep_programs() {
         on_small_stack(move || {
             let module = deep(shape, n);
             let body = body(&module);
-            let parents = Parents::of(body);
-            assert_eq!(parents.only(body.root()), Some(Link::Root));
-            let last = chain(body, body.root()).last();
-            let tail = last.map_or(Link::Root, |b| Link::Rest(b.id));
-            assert!(parents.links(body.tail(body.root())).any(|l| l == tail), "{shape:?}");
-
+            assert_eq!(link_counts(body)[body.root()], 1, "{shape:?}");
             let blocks = Blocks::of(body);
             let expected = match shape {
                 Shape::Chain | Shape::NestedCall | Shape::Diamonds => 1,

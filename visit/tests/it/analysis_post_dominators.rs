@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anfora_ir::{Body, Expr, ExprId, Module, compact_body};
 use anfora_testing::{depth, on_small_stack};
-use anfora_visit::{Binding, Blocks, Link, Parents, PostDominators, bindings, chain, for_each_link};
+use anfora_visit::{Binding, Blocks, DefUse, Link, PostDominators, bindings, chain};
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};
-use crate::programs::{SHAPES, Shape, body, deep, first, parse};
+use crate::programs::{SHAPES, Shape, all_links, body, deep, first, parse};
 
 fn name(module: &Module, id: ExprId) -> String {
     let body = body(module);
@@ -170,16 +170,16 @@ fn label(operand: ExprId, user: ExprId) -> u8 {
 /// The graph by its definition: for each value where it flows to (`None`: the exit), with labels.
 fn graph(body: &Body) -> BTreeMap<usize, Vec<(Option<usize>, u8)>> {
     use anfora_ir::EntityId;
-    let (blocks, parents) = (Blocks::of(body), Parents::of(body));
+    let (blocks, uses) = (Blocks::of(body), DefUse::new(body));
     // The Let of a value or variable that has one.
-    let named = |id: ExprId| match parents.only(id) {
+    let named = |id: ExprId| match uses.only_use(body, id) {
         Some(Link::Value(l)) if !body.expr(id).is_atom() && Binding::of(body, id).is_none() => Some(l),
         _ => bindings(body, body.root()).find(|b| b.var.expr() == id).map(|b| b.id),
     };
     let value = |id: ExprId| named(id).unwrap_or(id);
     let mut graph: BTreeMap<usize, Vec<(Option<usize>, u8)>> = BTreeMap::new();
     for (id, expr) in body.exprs() {
-        if parents.is_reachable(id) && !expr.is_atom() && value(id) == id {
+        if uses.use_count(id) > 0 && !expr.is_atom() && value(id) == id {
             graph.insert(id.index(), Vec::new());
         }
     }
@@ -188,27 +188,24 @@ fn graph(body: &Body) -> BTreeMap<usize, Vec<(Option<usize>, u8)>> {
             edges.push((to.map(|t| value(t).index()), label));
         }
     };
-    for_each_link(body, body.root(), |link, target| {
+    for (link, target) in all_links(body) {
         let (Link::Value(user) | Link::Cond(user) | Link::Operand(user, _)) = link else {
             // A Let is the value of a binding, which does not flow to where its chain hangs.
             if Binding::of(body, target).is_none() {
                 edge(target, None, 0);
             }
-            return;
+            continue;
         };
         if Binding::of(body, target).is_some()
-            || named(target) == Some(user) && parents.only(target) == Some(link) && !body.expr(target).is_atom()
+            || named(target) == Some(user) && uses.only_use(body, target) == Some(link) && !body.expr(target).is_atom()
         {
-            return;
+            continue;
         }
         if blocks.block(target) == blocks.block(user) {
             edge(target, Some(user), label(target, user));
         } else {
             edge(target, None, 0);
         }
-    });
-    if Binding::of(body, body.root()).is_none() {
-        edge(body.root(), None, 0);
     }
     for b in bindings(body, body.root()) {
         if b.flags.is_dataflow() && !body.is_dataflow_var(b.var) {

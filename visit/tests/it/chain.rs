@@ -1,12 +1,10 @@
 //! Edits of chains, and lists of bindings.
 
 use anfora_ir::{Editor, ExprId, VarFlags};
-use anfora_visit::{
-    Binding, LetList, Link, chain, insert_after, insert_before, replace_value, splice_before, tail_link, unlink_let,
-};
+use anfora_visit::{Binding, LetList, Link, chain, insert_before, splice_before, tail_link, unlink_let};
 use expect_test::{Expect, expect};
 
-use crate::programs::{edited, float, var};
+use crate::programs::{edited, float};
 
 const REGION: &str = "def @main(%x: float32) {
     dataflow {
@@ -98,28 +96,6 @@ fn bindings_are_inserted_into_the_region_that_is_there() {
     check(
         REGION,
         |editor| {
-            let (one, two) = (value(editor, "one"), value(editor, "two"));
-            let (first, third) = (nth(editor, 0), nth(editor, 2));
-            insert_after(editor, first, &[one]);
-            insert_after(editor, third, &[two]);
-        },
-        expect![[r#"
-            def @main(%x: float32) -> float32 {
-              dataflow {
-                let %a = negative(%x);
-                let %one = add(%x, %x);
-                let %b = negative(%x);
-                output(%b);
-              }
-              let %c = negative(%x);
-              let %two = add(%x, %x);
-              %b
-            }
-        "#]],
-    );
-    check(
-        REGION,
-        |editor| {
             let one = value(editor, "one");
             let link = tail_link(editor.body, Link::Root);
             insert_before(editor, link, &[one]);
@@ -151,7 +127,7 @@ fn a_block_is_spliced_in_front() {
             let block = Binding::of(editor.body, id).unwrap().value;
             let (tail, link) = splice_before(editor.body, Link::Root, block);
             assert_eq!(link.target(editor.body), id);
-            assert!(!replace_value(editor, id, tail).unwrap());
+            Link::Value(id).set(editor.body, tail);
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -174,7 +150,7 @@ fn a_block_is_spliced_in_front() {
             let id = editor.body.root();
             let block = Binding::of(editor.body, id).unwrap().value;
             let (tail, _) = splice_before(editor.body, Link::Root, block);
-            replace_value(editor, id, tail).unwrap();
+            Link::Value(id).set(editor.body, tail);
         },
         expect![[r#"
             def @main(%x: float32) -> float32 {
@@ -188,18 +164,6 @@ fn a_block_is_spliced_in_front() {
             }
         "#]],
     );
-}
-
-#[test]
-fn a_value_is_replaced_by_one_that_is_as_specific() {
-    let text = "def @main(%x: Tensor[?, float32], %y: Tensor[(8,), float32]) { let %a = negative(%x); let %b = negative(%y); %b }";
-    edited(text, |editor| {
-        let (first, second) = (nth(editor, 0), nth(editor, 1));
-        let &[x, y] = editor.body.params() else { panic!() };
-        assert!(replace_value(editor, first, y.expr()).unwrap());
-        assert_eq!(editor.body.ty(var(editor, "a").expr()), editor.body.ty(y.expr()));
-        assert!(replace_value(editor, second, x.expr()).is_err());
-    });
 }
 
 #[test]

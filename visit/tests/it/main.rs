@@ -8,7 +8,6 @@ mod chain;
 mod copy;
 mod def_use;
 mod expand;
-mod hoist;
 mod mutator;
 mod order;
 mod pattern;

@@ -674,7 +674,7 @@ fn a_walk_of_what_was_made_during_the_walk_may_rewrite_it() {
         let two = editor.literal(Literal::scalar(2f32));
         let x = editor.body.params()[0];
         mutate(editor, &mut CopyLambdas(x, two)).unwrap();
-        let uses = anfora_visit::use_counts(editor.body);
+        let uses = anfora_visit::link_counts(editor.body);
         assert_eq!(uses[x.expr()], 1, "only the argument is left");
     });
 }

@@ -2,7 +2,7 @@
 
 use anfora_ir::{Editor, EntityId, ExprId, VarId};
 use anfora_visit::{
-    Binding, Copier, Link, RewriteError, bound_variables, chain, copy_fresh, free_variables, substitute, use_counts,
+    Binding, Copier, Link, RewriteError, bound_variables, chain, copy_fresh, free_variables, link_counts, substitute,
 };
 use expect_test::expect;
 
@@ -35,7 +35,7 @@ fn free_and_bound_variables_in_order() {
 fn uses_are_counted_once_for_a_shared_node() {
     let module = parse("def @main(%x: float32) { %g = add(%x, %x); let %a = (%g, %g); let %b = %a; %b }");
     let body = body(&module);
-    let uses = use_counts(body);
+    let uses = link_counts(body);
     assert_eq!(uses[body.params()[0].expr()], 2);
     for b in chain(body, body.root()) {
         assert_eq!(uses[b.var.expr()], 1);

@@ -7,9 +7,10 @@ pub(crate) mod random;
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, Body, DType, Editor, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef,
+    Arity, Body, DType, Editor, Expr, ExprId, FunctionBuilder, FunctionKey, FusionPattern, Literal, Module, OpDef,
     OpRegistry, Source, TypeRule, VarId, parse_module, verify_module,
 };
+use anfora_visit::{Link, program_order};
 
 fn row(name: &'static str, operands: usize, infer: TypeRule) -> OpDef {
     OpDef::new(name, "For tests.", Arity::exactly(operands), infer).fusion(FusionPattern::ElemWise)
@@ -39,6 +40,24 @@ pub(crate) fn first(module: &Module) -> FunctionKey {
 /// The body of the first function.
 pub(crate) fn body(module: &Module) -> &Body {
     &module.get(first(module)).unwrap().body
+}
+
+/// The links of a node, in the order in which their targets are evaluated.
+pub(crate) fn links_of(body: &Body, id: ExprId) -> Vec<Link> {
+    match body.expr(id) {
+        Expr::Let { .. } => vec![Link::Value(id), Link::Rest(id)],
+        Expr::If { .. } => vec![Link::Cond(id), Link::Then(id), Link::Else(id)],
+        Expr::Lambda { .. } => vec![Link::Lambda(id)],
+        Expr::Proj { .. } => vec![Link::Operand(id, 0)],
+        _ => (0..body.operands_of(id).len() as u32).map(|i| Link::Operand(id, i)).collect(),
+    }
+}
+
+/// All links of a body with their targets, the body's own first.
+pub(crate) fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
+    let nodes = program_order(body, body.root());
+    let links = std::iter::once(Link::Root).chain(nodes.flat_map(|id| links_of(body, id)));
+    links.map(|link| (link, link.target(body))).collect()
 }
 
 /// Edits the first function of a text, and prints the module. Says "unchanged" if nothing was written.
