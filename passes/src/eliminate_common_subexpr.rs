@@ -258,9 +258,6 @@ impl Mutator for Pass {
 
     #[inline]
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
-        if slot.var.is_none() && s.editor.body.expr(value).is_atom() {
-            return Ok(Verdict::Keep);
-        }
         let Some(hash) = self.hash(s, value) else { return Ok(Verdict::Keep) };
         let Pass { order, seen, values, scopes, here, lambda, merged, .. } = self;
         let is_same = |&i: &u32| {

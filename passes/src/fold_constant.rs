@@ -245,7 +245,7 @@ impl Mutator for Pass {
                 }
                 None => Verdict::Keep,
             },
-            expr if expr.is_atom() && slot.var.is_some() => {
+            expr if expr.is_atom() => {
                 self.result.folded += 1;
                 Verdict::Var(value)
             }

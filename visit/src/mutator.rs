@@ -151,8 +151,8 @@ pub trait Mutator {
         Ok(Rewrite::Keep)
     }
 
-    /// The value of a Let, or a tail, as it is after the rewrite: `value` is not written to the Let
-    /// yet. Atoms are values too.
+    /// The value of a Let, or a tail that is no atom, as it is after the rewrite: `value` is not
+    /// written to the Let yet. Atoms are values of Lets too.
     ///
     /// # Errors
     /// The author's.

@@ -60,7 +60,8 @@ pub struct Site<'e> {
     /// The editor of the body.
     pub editor: Editor<'e>,
     pub(crate) original: ExprId,
-    pub(crate) watch: LinkWatch,
+    /// The links that the walk itself has overwritten.
+    pub(crate) heard: LinkWatch,
 
     // ---- The stacks ----
     /// The innermost open block, and those around it.
@@ -102,11 +103,10 @@ pub struct Site<'e> {
 impl<'e> Site<'e> {
     pub(crate) fn new(editor: Editor<'e>, start: ExprId) -> Site<'e> {
         let is_whole = start == editor.body.root();
-        let watch = editor.body.new_watch();
         Site {
             editor,
             original: start,
-            watch,
+            heard: LinkWatch::default(),
             block: Block::new(start, BlockKind::Root, 0, 0),
             blocks: Vec::new(),
             nodes: Vec::new(),
@@ -259,10 +259,18 @@ impl<'e> Site<'e> {
 
     /// Lets the engine overwrite links, as it does between callbacks.
     fn unwatched<T>(&mut self, edit: impl FnOnce(&mut Self) -> T) -> T {
-        let watch = self.editor.body.watch_links(LinkWatch::default());
+        let has_heard = self.editor.body.has_heard();
         let result = edit(self);
-        self.editor.body.end_watch(watch);
+        if !has_heard {
+            self.forget_heard();
+        }
         result
+    }
+
+    /// The links that were overwritten since the last call were overwritten by the walk.
+    #[cold]
+    pub(crate) fn forget_heard(&mut self) {
+        self.editor.body.forget_heard(&mut self.heard);
     }
 
     // ---- What the walk asks and does ----

@@ -840,15 +840,31 @@ impl Body {
         std::mem::replace(&mut self.watch, watch)
     }
 
-    /// Ends a watch, and says whether a link was overwritten during it. The one before it goes on, and hears of what it is over as well.
+    /// Returns true if a link was overwritten since the watch began, or since
+    /// [`Body::forget_heard`].
     ///
     /// Cost: one node.
     #[inline(always)]
-    pub fn end_watch(&mut self, mut outer: LinkWatch) -> bool {
-        let inner = self.watch;
-        outer.hear_of(&inner);
+    pub fn has_heard(&self) -> bool {
+        self.watch.has_seen()
+    }
+
+    /// The links that were overwritten until now were meant to be; `by` remembers them.
+    ///
+    /// Cost: one node.
+    pub fn forget_heard(&mut self, by: &mut LinkWatch) {
+        by.hear_of(&self.watch);
+        self.watch = self.watch.unseen();
+    }
+
+    /// Ends a watch. The one before it goes on, and hears of what the watch has heard, and of what
+    /// was meant to be overwritten during it.
+    ///
+    /// Cost: one node.
+    pub fn end_watch(&mut self, mut outer: LinkWatch, meant: &LinkWatch) {
+        outer.take_up(&self.watch);
+        outer.take_up(meant);
         self.watch = outer;
-        inner.has_seen()
     }
 
     // ---- For the parser ----

@@ -29,7 +29,6 @@ impl LinkWatch {
     /// Returns a watch over the same nodes that has seen nothing.
     ///
     /// Cost: one entry.
-    #[inline(always)]
     pub fn unseen(&self) -> LinkWatch {
         LinkWatch { exprs: self.exprs, operands: self.operands, ..LinkWatch::default() }
     }
@@ -56,10 +55,15 @@ impl LinkWatch {
         self.first_expr != u32::MAX || self.first_operand != u32::MAX
     }
 
-    /// Notes what a watch inside of it has seen.
-    #[inline(always)]
-    pub(crate) fn hear_of(&mut self, inner: &LinkWatch) {
+    /// Notes what a watch inside of it has seen, as far as it is over that.
+    pub(crate) fn take_up(&mut self, inner: &LinkWatch) {
         self.expr(inner.first_expr as usize);
         self.operand(inner.first_operand as usize);
+    }
+
+    /// Notes all that another watch has seen.
+    pub(crate) fn hear_of(&mut self, other: &LinkWatch) {
+        self.first_expr = self.first_expr.min(other.first_expr);
+        self.first_operand = self.first_operand.min(other.first_operand);
     }
 }

@@ -194,7 +194,6 @@ impl Mutator for Pass {
     fn rewrite_value(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let wanted = match slot.var {
             Some(var) => s.editor.body.ty(var.expr()),
-            None if s.editor.body.expr(value).is_atom() => return Ok(Verdict::Keep),
             None => s.editor.body.ty(value),
         };
         let Some(atom) = self.atom(s, slot, value) else { return Ok(Verdict::Keep) };

@@ -53,13 +53,13 @@ pub(crate) fn ask<'e, M: Mutator, T>(
     call: impl FnOnce(&mut Site<'e>) -> Result<T, M::Error>,
 ) -> Result<T, M::Error> {
     s.original = id;
-    let watch = s.watch.unseen();
-    let outer = s.editor.body.watch_links(watch);
+    if s.editor.body.has_heard() {
+        s.forget_heard();
+    }
     let meant = s.editor.body.shared_edits(SharedEdits::Noted);
     let answer = call(s);
     s.editor.body.shared_edits(meant);
-    let trespassed = s.editor.body.end_watch(outer);
-    if trespassed {
+    if s.editor.body.has_heard() {
         answer?;
         return Err(RewriteError::OverwrittenLink.into());
     }
@@ -77,10 +77,14 @@ pub(crate) fn run<M: Mutator>(
     s.prepare(M::EDITS, start);
     s.editor.body.note_stop(None);
     let before = s.editor.body.shared_edits(SharedEdits::Meant);
+    let watch = s.editor.body.new_watch();
+    let outer = s.editor.body.watch_links(watch);
     let mut result = walk(s, m, start);
     if let Ok(root) = result {
         result = types::finish_result(s, m, root, ret);
     }
+    s.forget_heard();
+    s.editor.body.end_watch(outer, &s.heard);
     s.editor.body.shared_edits(before);
     match result {
         Ok(result) => {
@@ -449,7 +453,12 @@ fn replace<M: Mutator>(
 }
 
 fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
-    types::note_tail(s, pre, value);
+    if s.editor.body.expr(value).is_atom() {
+        types::note_tail(s, pre, value);
+        s.note_kept();
+        s.set_tail(value);
+        return Ok(());
+    }
     let old = s.editor.body.type_of(value);
     let slot = Slot { at: s.block.at, var: None };
     let tail = match ask::<M, _>(s, slot.at, |s| m.rewrite_value(s, slot, value))? {
