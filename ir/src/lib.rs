@@ -55,7 +55,7 @@ mod text;
 mod report;
 pub mod work;
 
-pub use crate::core::body::{Body, BodyRoom, SharedEdits, Span};
+pub use crate::core::body::{Body, BodyRoom, Parts, SharedEdits, Span};
 pub use crate::core::builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use crate::core::context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
 pub use crate::core::entity::{

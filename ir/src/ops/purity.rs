@@ -231,14 +231,8 @@ impl BodyPurity {
                     }
                 }
                 Step::Exit(id) => {
-                    let inside = match body.expr(id) {
-                        Expr::If { cond, then_block, else_block } => {
-                            [cond, then_block, else_block].iter().any(|&c| self.impure.contains(c))
-                        }
-                        Expr::Lambda { .. } => false,
-                        Expr::Proj { tuple, .. } => self.impure.contains(tuple),
-                        _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
-                    };
+                    let is_lambda = matches!(body.expr(id), Expr::Lambda { .. });
+                    let inside = !is_lambda && body.parts(id).any(|part| self.impure.contains(part));
                     if inside || self.calls.contains(id) {
                         self.impure.insert(id);
                     }

@@ -1,7 +1,6 @@
 //! Rules 2 to 8, and the others where they speak of one node: one walk of a body.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
 use super::symbols::{SymbolError, Symbols};
 use super::types::TypeChecker;
@@ -171,15 +170,8 @@ impl Walk<'_> {
                 Step::Bound(id) => self.leave_link(id),
                 Step::Atom(id) => self.atom(id),
                 Step::Flat(id) => {
-                    match body.expr(id) {
-                        Expr::Proj { tuple, .. } => self.atom(tuple),
-                        expr => {
-                            if let Some(list) = expr.operand_list() {
-                                for &o in body.operands(list) {
-                                    self.atom(o);
-                                }
-                            }
-                        }
+                    for &o in body.inputs(id) {
+                        self.atom(o);
                     }
                     self.node(id);
                 }
@@ -512,7 +504,7 @@ impl Walk<'_> {
                 continue;
             }
             let height = stack.len();
-            for part in parts(self.body, top) {
+            for &part in self.body.inputs(top) {
                 let expr = self.body.expr(part);
                 plain &= !expr.binds();
                 if !expr.is_atom() && !self.latest.contains_key(&part) {
@@ -526,7 +518,7 @@ impl Walk<'_> {
                 continue;
             }
             let mut latest = Latest::default();
-            for part in parts(self.body, top) {
+            for &part in self.body.inputs(top) {
                 match self.body.expr(part) {
                     Expr::Var { .. } => self.raise(&mut latest, part),
                     other if other.is_atom() => {}
@@ -556,20 +548,14 @@ impl Walk<'_> {
         while let Some(at) = stack.pop() {
             match self.body.expr(at) {
                 Expr::Var { .. } => used.push(at),
-                Expr::Let { var, value, body: rest, .. } => {
+                Expr::Let { var, .. } => {
                     bound.insert(var.expr());
-                    stack.extend([rest, value]);
                 }
-                Expr::If { cond, then_block, else_block } => stack.extend([else_block, then_block, cond]),
-                Expr::Lambda { lambda, body: block } => {
-                    bound.extend(self.body.lambda_params(lambda).map(VarId::expr));
-                    stack.push(block);
-                }
-                _ => {
-                    if seen.insert(at) {
-                        stack.extend(parts(self.body, at));
-                    }
-                }
+                Expr::Lambda { lambda, .. } => bound.extend(self.body.lambda_params(lambda).map(VarId::expr)),
+                _ => {}
+            }
+            if seen.insert(at) {
+                stack.extend(self.body.parts(at));
             }
         }
         let mut latest = Latest::default();
@@ -590,13 +576,5 @@ impl Walk<'_> {
         if flags.is_dataflow() && later(latest.dataflow) {
             latest.dataflow = Some(var);
         }
-    }
-}
-
-/// The operands of a call, tuple or projection.
-fn parts(body: &Body, id: ExprId) -> SmallVec<[ExprId; 4]> {
-    match body.expr(id) {
-        Expr::Proj { tuple, .. } => smallvec::smallvec![tuple],
-        _ => body.operands_of(id).into(),
     }
 }
