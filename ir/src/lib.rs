@@ -68,6 +68,7 @@ pub use crate::core::invariant::{GLOBAL_SYMBOL, Invariant};
 pub use crate::core::module::{FunctionKey, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
+pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
@@ -105,9 +106,10 @@ pub use crate::tables::types::{
 pub use crate::tables::value::{AttrValue, Number};
 pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;
-pub use crate::walk::cursor::{BlockKind, Cursor, Step};
+pub use crate::walk::cursor::{BlockKind, Cursor, RegionSteps, Step};
 pub use crate::walk::link_watch::LinkWatch;
 pub use crate::walk::part_set::PartSet;
+pub use crate::walk::per_block::PerBlock;
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
     first_difference_with, module_hash,

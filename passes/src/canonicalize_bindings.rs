@@ -26,12 +26,12 @@
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags, VarId};
 use anfora_manager::register_pass;
+use anfora_visit::hide_unused_outputs;
 
 use crate::support::definitions::Definitions;
 use crate::support::effects::OpFlags;
 use crate::support::failure::{Failure, binding_name};
 use crate::support::primitive::is_primitive;
-use crate::support::regions::hide_outputs;
 use crate::support::sweep::{Outcome, Rewrite, Scope, Site, Sweep, sweep};
 use crate::support::symbols::{known_symbols, substitute_symbols};
 
@@ -78,7 +78,7 @@ pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Resul
     let mut pass =
         Pass { flags: OpFlags::new(cx), definitions: Definitions::new(&function.body), regions: 0, replaced: 0 };
     sweep(cx, function, &mut pass)?;
-    let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
+    let hidden = if pass.regions > 0 { hide_unused_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
         Ok(resolved) => (resolved, None),
         Err(contradiction) => (0, Some(*contradiction)),

@@ -661,13 +661,7 @@ fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
         if links[id.index()] > 1 {
             continue;
         }
-        match body.expr(id) {
-            Expr::Let { value, body: rest, .. } => left.extend([value, rest]),
-            Expr::If { cond, then_block, else_block } => left.extend([cond, then_block, else_block]),
-            Expr::Lambda { body: block, .. } => left.push(block),
-            Expr::Proj { tuple, .. } => left.push(tuple),
-            _ => left.extend(body.operands_of(id)),
-        }
+        left.extend(body.parts(id));
     }
     let shared = |id: &ExprId| links[id.index()] > 1 && !body.operands_of(*id).is_empty();
     body.exprs().map(|(id, _)| id).filter(shared).map(|id| (id, links[id.index()])).collect()

@@ -12,6 +12,7 @@
 //! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
+//! | dataflow regions that were made or merged | [`hide_unused_outputs`] |
 //! | single edits of a chain | [`unlink_let`], [`insert_before`], [`insert_after`], [`splice_before`], [`splice_value`], [`replace_value`], at a [`Link`] |
 //! | moving bindings out of blocks and regions, where that is legal | [`hoist`], [`Hoister`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
@@ -172,6 +173,8 @@ mod rewriter;
 
 mod let_list;
 
+mod hide_outputs;
+
 mod chain;
 
 mod memo;
@@ -204,6 +207,7 @@ pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
 pub use functor::ExprFunctor;
+pub use hide_outputs::hide_unused_outputs;
 pub use hoist::{HoistError, Hoister, hoist};
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
@@ -217,4 +221,4 @@ pub use site::Site;
 pub use substitute::substitute;
 pub use sweep_back::{BackwardSweep, sweep_back};
 pub use variables::{bound_variables, free_variables, use_counts};
-pub use visitor::{Branch, Visit, Visitor, walk, walk_from};
+pub use visitor::{Branch, Place, Visit, Visitor, walk, walk_from};

@@ -56,8 +56,6 @@ struct Block {
     region: Option<usize>,
     /// Whether it is evaluated as part of a region around it.
     inherited: bool,
-    /// Whether the Let whose value is being walked is in a region.
-    in_region: bool,
 }
 
 pub(super) struct Walk<'a> {
@@ -159,9 +157,11 @@ impl Walk<'_> {
     /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of itself.
     fn run(&mut self) -> bool {
         let body = self.body;
-        let mut cursor = Cursor::new(body);
+        let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             match step {
+                Step::EnterRegion(id) => self.enter_region(id),
+                Step::ExitRegion(_) => self.close_region(),
                 Step::Let(id) => {
                     if !self.enter_link(id) {
                         return false;
@@ -209,7 +209,6 @@ impl Walk<'_> {
             symbols,
             region: None,
             inherited: executes && !matches!(kind, BlockKind::Lambda(_)),
-            in_region: false,
         });
         let BlockKind::Lambda(id) = kind else { return };
         let body = self.body;
@@ -229,7 +228,6 @@ impl Walk<'_> {
     }
 
     fn exit_block(&mut self) {
-        self.close_region();
         let Some(block) = self.blocks.pop() else { return };
         for v in self.bound.drain(block.bound..) {
             self.states[v.index()] &= !1;
@@ -245,7 +243,18 @@ impl Walk<'_> {
     /// Whether what is being walked is evaluated in a region.
     #[inline]
     fn executes_in_region(&self) -> bool {
-        self.blocks.last().is_some_and(|b| b.inherited || b.in_region)
+        self.blocks.last().is_some_and(|b| b.inherited || b.region.is_some())
+    }
+
+    fn enter_region(&mut self, first: ExprId) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.region = Some(self.bound.len());
+        }
+        if let Expr::Let { flags: LetFlags::DATAFLOW, .. } = self.body.expr(first) {
+            self.links.push(first);
+            self.problem(first, "a let of a dataflow region follows none that starts the region");
+            self.links.pop();
+        }
     }
 
     fn close_region(&mut self) {
@@ -267,21 +276,7 @@ impl Walk<'_> {
             return false;
         }
         let Expr::Let { var, value, flags, .. } = self.body.expr(id) else { return true };
-        let bound = self.bound.len();
-        if flags == LetFlags::REGION_START {
-            self.close_region();
-        }
-        let block = self.blocks.last_mut().expect("a let is in a block");
-        block.in_region = flags.is_dataflow();
-        if flags.is_dataflow() {
-            let starts = flags.starts_region();
-            if starts || block.region.is_none() {
-                block.region = Some(bound);
-                if !starts {
-                    self.problem(id, "a let of a dataflow region follows none that starts the region");
-                }
-            }
-        } else if self.body.is_dataflow_var(var) {
+        if !flags.is_dataflow() && self.body.is_dataflow_var(var) {
             let name = self.name(var.expr());
             self.problem(id, format!("{name} is visible only in a dataflow region, but bound outside"));
         }
@@ -292,7 +287,7 @@ impl Walk<'_> {
     }
 
     fn leave_link(&mut self, id: ExprId) {
-        let Expr::Let { var, value, body: rest, .. } = self.body.expr(id) else { return };
+        let Expr::Let { var, value, .. } = self.body.expr(id) else { return };
         if !matches!(self.body.expr(value), Expr::Lambda { .. }) {
             self.bind(var.expr());
         }
@@ -303,12 +298,6 @@ impl Walk<'_> {
             self.problem(id, format!("{name} is of type {stated}, but its value is {found}"));
         }
         self.check_symbols(var.expr());
-        if let Some(block) = self.blocks.last_mut() {
-            block.in_region = false;
-        }
-        if !matches!(self.body.expr(rest), Expr::Let { flags: LetFlags::DATAFLOW, .. }) {
-            self.close_region();
-        }
         self.links.pop();
     }
 

@@ -9,7 +9,6 @@ pub(crate) mod named_symbols;
 pub(crate) mod names;
 pub(crate) mod npy;
 pub(crate) mod primitive;
-pub(crate) mod regions;
 pub(crate) mod specialize;
 pub(crate) mod sweep;
 pub(crate) mod symbols;

@@ -253,14 +253,9 @@ impl Pass<'_> {
     /// Whether a part of a node that its type follows from changed.
     fn affects(&self, id: ExprId) -> bool {
         let changed = |part: ExprId| self.changed.contains(self.body.tail(part));
-        match self.body.expr(id) {
-            Expr::Proj { tuple, .. } => changed(tuple),
-            Expr::If { then_block, else_block, .. } => changed(then_block) || changed(else_block),
-            Expr::Lambda { lambda, body: block } => {
-                changed(block) || self.body.lambda_params(lambda).any(|p| self.changed.contains(p.expr()))
-            }
-            _ => self.body.operands_of(id).iter().any(|&o| changed(o)),
-        }
+        self.body.parts(id).any(changed)
+            || matches!(self.body.expr(id), Expr::Lambda { lambda, .. }
+                if self.body.lambda_params(lambda).any(|p| self.changed.contains(p.expr())))
     }
 }
 

@@ -44,13 +44,11 @@ pub fn for_each_link(body: &Body, start: ExprId, mut f: impl FnMut(Link, ExprId)
                 f(Link::Else(id), else_block);
             }
             Expr::Lambda { body: block, .. } => f(Link::Lambda(id), block),
-            Expr::Proj { tuple, .. } => f(Link::Operand(id, 0), tuple),
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for (i, &operand) in body.operands(operands).iter().enumerate() {
-                    f(Link::Operand(id, i as u32), operand);
+            _ => {
+                for (i, &input) in body.inputs(id).iter().enumerate() {
+                    f(Link::Operand(id, i as u32), input);
                 }
             }
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
         }
     }
 }

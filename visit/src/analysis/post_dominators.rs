@@ -221,15 +221,11 @@ impl<L: Fn(ExprId, ExprId) -> u8> Builder<'_, L> {
             self.result.value(found).and_then(|user| Binding::of(self.body, user)).is_some_and(|b| b.value == id);
         let vertex = if is_bound { found } else { self.result.add(found, self.pending[id].path, id) };
         self.result.vertex.set(id, vertex);
+        for &input in self.body.inputs(id) {
+            self.flows(input, vertex, id);
+        }
         match self.body.expr(id) {
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for &operand in self.body.operands(operands) {
-                    self.flows(operand, vertex, id);
-                }
-            }
-            Expr::Proj { tuple, .. } => self.flows(tuple, vertex, id),
-            Expr::If { cond, then_block, else_block } => {
-                self.flows(cond, vertex, id);
+            Expr::If { then_block, else_block, .. } => {
                 self.leaves(then_block);
                 self.leaves(else_block);
             }
