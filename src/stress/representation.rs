@@ -109,7 +109,14 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "cursor",
-        covers: &["ir::Cursor::new", "ir::Cursor::at", "ir::Cursor::next", "ir::Cursor::enter"],
+        covers: &[
+            "ir::Cursor::new",
+            "ir::Cursor::at",
+            "ir::Cursor::with_regions",
+            "ir::Cursor::with_regions_at",
+            "ir::Cursor::next",
+            "ir::Cursor::enter",
+        ],
         kind: Kind::Module(cursor),
     },
     Row {
@@ -426,6 +433,15 @@ fn cursor(module: Module) -> Done {
         ensure(steps > 0 && open == 0, "what is entered is left")?;
         let again = Cursor::at(body, body.root()).next(body);
         ensure(again.is_some(), "a walk from the root comes to something")?;
+        let mut whole = Cursor::with_regions(body);
+        let mut from_root = Cursor::with_regions_at(body, body.root());
+        let (mut entered, mut left) = (0usize, 0usize);
+        while let Some(step) = whole.next(body) {
+            ensure(from_root.next(body) == Some(step), "a walk from the root is the whole walk")?;
+            entered += usize::from(matches!(step, Step::EnterRegion(_)));
+            left += usize::from(matches!(step, Step::ExitRegion(_)));
+        }
+        ensure(entered == left, "regions that are entered are left")?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::chain::set_var_flags;
 /// It is for passes that make regions larger or merge them: what was needed between two regions is
 /// then inside of one. A use in a branch or `fn` inside of the region counts as one outside.
 ///
-/// Cost: one walk of the body.
+/// It takes one walk of the body.
 ///
 /// ```
 /// # use anfora_ir::{Source, parse_module};

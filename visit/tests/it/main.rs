@@ -15,6 +15,7 @@ mod pattern;
 #[path = "../programs/mod.rs"]
 mod programs;
 mod properties;
+mod regions;
 mod region_outputs;
 mod rewrite_patterns;
 mod rewrite_scopes;
