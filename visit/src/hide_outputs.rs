@@ -21,7 +21,7 @@ use crate::chain::set_var_flags;
 ///     dataflow { let %a = (%x, %x); let %b = (%a, %a); output(%a, %b); }
 ///     %b
 /// }";
-/// let mut module = parse_module(&Source::new("text", text), ops).unwrap();
+/// let mut module = parse_module(Source::new("text", text), ops).unwrap();
 /// let key = module.find("main").unwrap();
 /// let body = &mut module.get_mut(key).unwrap().0.body;
 /// assert_eq!(hide_unused_outputs(body, |_| true), 1);

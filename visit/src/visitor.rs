@@ -56,7 +56,7 @@ pub enum Branch {
 ///
 /// # let ops = std::sync::Arc::new(anfora_ir::OpRegistry::new());
 /// let text = "def @main(%x: ()) { dataflow { let %a = (%x, %x); output(%a); } let %b = { let %c = (%a,); %c }; %b }";
-/// let module = parse_module(&Source::new("text", text), ops).unwrap();
+/// let module = parse_module(Source::new("text", text), ops).unwrap();
 /// let mut depths = Depths::default();
 /// let _ = walk(&module.functions().next().unwrap().1.body, &mut depths);
 /// assert_eq!(depths.found, [(1, true), (2, false)]);

@@ -158,7 +158,7 @@ enum InRegion {
 ///
 /// # let ops = std::sync::Arc::new(anfora_ir::OpRegistry::new());
 /// let text = "def @main(%x: ()) { dataflow { let %a = (%x, %x); let %b = (%a,); output(%b); } (%b, %b) }";
-/// let module = parse_module(&Source::new("text", text), ops).unwrap();
+/// let module = parse_module(Source::new("text", text), ops).unwrap();
 /// let body = &module.functions().next().unwrap().1.body;
 /// let (mut cursor, mut ends) = (Cursor::with_regions(body), Vec::new());
 /// while let Some(step) = cursor.next(body) {

@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 ///
 /// # let ops = std::sync::Arc::new(anfora_ir::OpRegistry::new());
 /// let text = "def @main(%x: ()) { let %a = { let %b = (%x,); %b }; let %c = (%a, %a); %c }";
-/// let module = parse_module(&Source::new("text", text), ops).unwrap();
+/// let module = parse_module(Source::new("text", text), ops).unwrap();
 /// let body = &module.functions().next().unwrap().1.body;
 ///
 /// // How many Lets each block has, inner blocks first.
