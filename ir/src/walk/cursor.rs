@@ -45,35 +45,40 @@ pub enum Step<R = Infallible> {
 }
 
 /// Whether a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or [`Infallible`].
-pub trait RegionSteps: Copy + sealed::Sealed {
-    #[doc(hidden)]
-    const YIELDED: bool;
+pub trait RegionSteps: sealed::Held {}
 
-    #[doc(hidden)]
-    fn of(id: ExprId) -> Option<Self>;
-}
+impl RegionSteps for Infallible {}
+impl RegionSteps for ExprId {}
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Infallible {}
-    impl Sealed for super::ExprId {}
-}
+    use super::{ExprId, Infallible};
 
-impl RegionSteps for Infallible {
-    const YIELDED: bool = false;
+    /// What the steps of regions hold.
+    pub trait Held: Copy {
+        const YIELDED: bool;
 
-    #[inline(always)]
-    fn of(_: ExprId) -> Option<Infallible> {
-        None
+        /// Returns what the steps of a Let hold, if they are yielded.
+        ///
+        /// Cost: one entry.
+        fn of(id: ExprId) -> Option<Self>;
     }
-}
 
-impl RegionSteps for ExprId {
-    const YIELDED: bool = true;
+    impl Held for Infallible {
+        const YIELDED: bool = false;
 
-    #[inline(always)]
-    fn of(id: ExprId) -> Option<ExprId> {
-        Some(id)
+        #[inline(always)]
+        fn of(_: ExprId) -> Option<Infallible> {
+            None
+        }
+    }
+
+    impl Held for ExprId {
+        const YIELDED: bool = true;
+
+        #[inline(always)]
+        fn of(id: ExprId) -> Option<ExprId> {
+            Some(id)
+        }
     }
 }
 
