@@ -63,16 +63,6 @@ fn count(counts: &mut BTreeMap<usize, usize>, id: ExprId) {
     *counts.entry(id.index()).or_default() += 1;
 }
 
-fn parts(body: &Body, id: ExprId) -> Vec<ExprId> {
-    match body.expr(id) {
-        Expr::Let { value, body: rest, .. } => vec![value, rest],
-        Expr::If { cond, then_block, else_block } => vec![cond, then_block, else_block],
-        Expr::Lambda { body: block, .. } => vec![block],
-        Expr::Proj { tuple, .. } => vec![tuple],
-        _ => body.operands_of(id).to_vec(),
-    }
-}
-
 fn census(body: &Body) -> Census {
     let mut census = Census::default();
     let mut seen = HashSet::new();
@@ -99,7 +89,7 @@ fn census(body: &Body) -> Census {
             }
             _ => count(&mut census.nodes, id),
         }
-        stack.extend(parts(body, id));
+        stack.extend(body.parts(id));
     }
     census
 }

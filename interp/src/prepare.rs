@@ -149,13 +149,8 @@ impl Walk<'_> {
 
     fn use_operands(&mut self, id: ExprId) {
         let body = self.body;
-        match body.expr(id) {
-            Expr::Proj { tuple, .. } => self.use_var(tuple, Some(id)),
-            _ => {
-                for &o in body.operands_of(id) {
-                    self.use_var(o, Some(id));
-                }
-            }
+        for &input in body.inputs(id) {
+            self.use_var(input, Some(id));
         }
     }
 
@@ -237,19 +232,11 @@ fn bound_within(body: &Body, nodes: &IdSet<ExprId>) -> Option<IdSet<ExprId>> {
             bound.get_or_insert_with(|| IdSet::with_capacity(body.len())).insert(var.expr());
         };
         match body.expr(id) {
-            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) => stack.extend(body.operands_of(id)),
-            Expr::Proj { tuple, .. } => stack.push(tuple),
-            Expr::Let { var, value, body: rest, .. } => {
-                bind(var);
-                stack.extend([value, rest]);
-            }
-            Expr::If { cond, then_block, else_block } => stack.extend([cond, then_block, else_block]),
-            Expr::Lambda { lambda, body: block } => {
-                body.lambda_params(lambda).for_each(bind);
-                stack.push(block);
-            }
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
+            Expr::Let { var, .. } => bind(var),
+            Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(bind),
+            _ => {}
         }
+        stack.extend(body.parts(id));
     }
     bound
 }

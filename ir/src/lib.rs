@@ -55,7 +55,7 @@ mod text;
 mod report;
 pub mod work;
 
-pub use crate::core::body::{Body, BodyRoom, SharedEdits, Span};
+pub use crate::core::body::{Body, BodyRoom, Parts, SharedEdits, Span};
 pub use crate::core::builder::{BuildError, FunctionBuilder, UnfinishedFunction};
 pub use crate::core::context::{Context, Global, GlobalTable, GlobalTarget, LiteralTable};
 pub use crate::core::entity::{
@@ -69,6 +69,7 @@ pub use crate::core::module::{FunctionKey, Functions, Module};
 pub use crate::core::phase::{PHASE, Phase, PhaseError, STANDARD_PHASES, StandardPhase};
 pub use crate::edit::editor::Editor;
 pub use crate::edit::name_supply::NameSupply;
+pub use crate::edit::region_writer::RegionWriter;
 pub use crate::edit::retype::{Retype, RetypeError, retype_from};
 pub use crate::edit::signature::{
     NewParameter, SignatureChange, SignatureError, calls_of, change_signature, change_signatures, update_signatures,
@@ -109,9 +110,10 @@ pub use crate::tables::value::{AttrValue, Number};
 pub use crate::walk::attr_walk::AttrWalk;
 pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;
-pub use crate::walk::cursor::{BlockKind, Cursor, Step};
+pub use crate::walk::cursor::{BlockKind, Cursor, RegionSteps, Step};
 pub use crate::walk::link_watch::LinkWatch;
 pub use crate::walk::part_set::PartSet;
+pub use crate::walk::per_block::PerBlock;
 pub use crate::walk::symbols::{FreeSymbols, SymbolWalk};
 pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,

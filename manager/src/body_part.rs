@@ -34,10 +34,7 @@ pub(crate) fn copy_lets(
             }
             Step::Atom(id) => copy_atom(from, id, to, names, &mut free)?,
             Step::Flat(id) => {
-                match from.expr(id) {
-                    Expr::Proj { tuple, .. } => copy_atom(from, tuple, to, names, &mut free)?,
-                    _ => from.operands_of(id).iter().try_for_each(|&o| copy_atom(from, o, to, names, &mut free))?,
-                }
+                from.inputs(id).iter().try_for_each(|&o| copy_atom(from, o, to, names, &mut free))?;
                 copy_node(from, id, to, names)?;
             }
             Step::Enter(id) => {

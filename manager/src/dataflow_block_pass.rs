@@ -1,7 +1,7 @@
 //! Passes over dataflow regions.
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, LetFlags, Module, Retype, Step, SymbolId,
+    Attr, Body, Context, Cursor, Diagnostic, Dim, Editor, Expr, ExprId, Module, RegionWriter, Retype, Step, SymbolId,
     TypeId, VarId,
 };
 use rustc_hash::FxHashSet;
@@ -388,12 +388,9 @@ fn put_back(
         })?;
     }
     let copies: Vec<ExprId> = chain.iter().filter_map(|id| names.get(id).copied()).collect();
-    for (i, &id) in copies.iter().enumerate() {
-        if let Expr::Let { var, value, body: rest, .. } = body.expr(id) {
-            let flags = if i == 0 { LetFlags::REGION_START } else { LetFlags::DATAFLOW };
-            body.set_expr(id, Expr::Let { var, value, body: rest, flags });
-        }
-    }
+    let mut writer = RegionWriter::default();
+    writer.begin();
+    copies.iter().for_each(|&id| writer.write(body, id));
     // What became of the variables themselves: names, flags and types.
     for &(var, inside) in vars.iter().filter(|(_, inside)| bound.contains(&inside.expr())) {
         body.set_expr(var.expr(), new.expr(inside.expr()));

@@ -77,13 +77,8 @@ pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator
             }
             Step::Atom(id) | Step::Enter(id) => found(id, &lets),
             Step::Flat(id) => {
-                let mut operands: &[ExprId] = if atoms { body.operands_of(id) } else { &[] };
-                let tuple;
-                if let (true, Expr::Proj { tuple: of, .. }) = (atoms, body.expr(id)) {
-                    tuple = [of];
-                    operands = &tuple;
-                }
-                found(id, &lets) || operands.iter().any(|&o| found(o, &lets))
+                let inputs = if atoms { body.inputs(id) } else { &[] };
+                found(id, &lets) || inputs.iter().any(|&o| found(o, &lets))
             }
             Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Exit(_) | Step::Seen(_) => false,
         };

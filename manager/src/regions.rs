@@ -1,6 +1,6 @@
 //! The dataflow regions of a body, and putting others in their places.
 
-use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step};
+use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step};
 use rustc_hash::FxHashMap;
 
 /// A dataflow region: Lets of one chain.
@@ -12,54 +12,41 @@ pub(crate) struct Region {
     pub(crate) last: ExprId,
 }
 
+#[derive(Default)]
 struct Block {
     /// What links to the next Let.
     parent: Option<ExprId>,
-    open: Option<Region>,
+    /// What links to the first Let of the open region, and that Let.
+    open: Option<(Option<ExprId>, ExprId)>,
 }
 
 /// The regions of a body in program order. One that stands in a branch or a function value inside of another is a part of that, and no other. Linear.
 pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: PerBlock<Block> = PerBlock::default();
     let mut inside = false;
-    let mut cursor = Cursor::new(body);
+    let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
         match step {
-            Step::EnterBlock(_, kind) => blocks.push(Block { parent: owner(kind), open: None }),
-            Step::Let(id) => {
-                let (Expr::Let { flags, .. }, Some(block)) = (body.expr(id), blocks.last_mut()) else { continue };
-                if flags.is_dataflow() && !inside {
-                    inside = true;
-                    block.open = Some(Region { parent: block.parent, first: id, last: id });
-                }
+            Step::EnterBlock(_, kind) => blocks.enter_with(Block { parent: owner(kind), open: None }),
+            Step::EnterRegion(first) if !inside => {
+                inside = true;
+                blocks.open = Some((blocks.parent, first));
             }
-            Step::Bound(id) => {
-                let Some(block) = blocks.last_mut() else { continue };
-                block.parent = Some(id);
-                if let Some(region) = &mut block.open {
-                    region.last = id;
-                }
-                if !goes_on(body, id)
-                    && let Some(region) = block.open.take()
-                {
-                    regions.push(region);
+            Step::Bound(id) => blocks.parent = Some(id),
+            Step::ExitRegion(last) => {
+                if let Some((parent, first)) = blocks.open.take() {
+                    regions.push(Region { parent, first, last });
                     inside = false;
                 }
             }
             Step::ExitBlock(..) => {
-                blocks.pop();
+                blocks.exit();
             }
-            Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+            _ => {}
         }
     }
     regions
-}
-
-/// Whether the Let after this one is in its region.
-fn goes_on(body: &Body, id: ExprId) -> bool {
-    let Expr::Let { body: rest, .. } = body.expr(id) else { return false };
-    matches!(body.expr(rest), Expr::Let { flags, .. } if flags.is_dataflow() && !flags.starts_region())
 }
 
 fn owner(kind: BlockKind) -> Option<ExprId> {

@@ -25,11 +25,11 @@
 
 use std::num::NonZeroUsize;
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, LetFlags, Purity, Step};
+use anfora_ir::{
+    BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, PerBlock, Purity, RegionWriter, Step,
+};
 use anfora_manager::register_pass;
-use anfora_visit::{Binding, RewriteError, set_let_flags};
-
-use crate::support::regions::hide_outputs;
+use anfora_visit::{Binding, RewriteError, hide_unused_outputs};
 
 register_pass! {
     /// Groups runs of pure bindings into dataflow regions
@@ -77,25 +77,21 @@ pub fn convert_to_dataflow(
         touched: IdSet::with_capacity(0),
         result: Converted::default(),
     };
-    // The runs of the blocks that are open around the present one.
-    let mut outer: Vec<Run> = Vec::new();
-    let mut run = Run::Nothing;
+    let mut blocks: PerBlock<Block> = PerBlock::default();
     // The Let or tail that the walk is at.
     let mut at = body.root();
-    let mut cursor = Cursor::new(body);
+    let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
         match step {
             Step::EnterBlock(_, BlockKind::Value(_) | BlockKind::Operand(_)) | Step::Seen(_) => {
                 return Err(RewriteError::not_a_normal_form(cx, body, at));
             }
-            Step::EnterBlock(..) => outer.push(std::mem::replace(&mut run, Run::Nothing)),
-            Step::ExitBlock(..) => {
-                pass.end(body, run);
-                run = outer.pop().expect("a block is left after it is entered");
-            }
+            Step::EnterBlock(..) => blocks.enter(),
+            Step::ExitBlock(..) => pass.end(body, &mut blocks.exit()),
+            Step::EnterRegion(first) => pass.region(body, &mut blocks, first),
             Step::Let(id) => {
                 at = id;
-                run = pass.binding(body, run, id);
+                pass.binding(body, &mut blocks, id);
             }
             Step::Bound(id) => at = Binding::of(body, id).map_or(id, |b| b.rest),
             Step::Enter(id) => {
@@ -108,27 +104,26 @@ pub fn convert_to_dataflow(
                     return Err(RewriteError::not_a_normal_form(cx, body, at));
                 }
             }
-            Step::Exit(_) | Step::Flat(_) | Step::Atom(_) => {}
+            Step::ExitRegion(_) | Step::Exit(_) | Step::Flat(_) | Step::Atom(_) => {}
         }
     }
     let Pass { touched, result, .. } = pass;
     if result.grouped > 0 {
-        hide_outputs(body, |start| touched.contains(start));
+        hide_unused_outputs(body, |start| touched.contains(start));
     }
     Ok(result)
 }
 
 /// What comes right before a binding in its block.
-#[derive(Copy, Clone)]
-enum Run {
-    /// Nothing that could be in a region with it.
-    Nothing,
-    /// Bindings for a region.
-    Loose { first: ExprId, count: usize },
-    /// A region that starts with this Let.
-    Region { start: ExprId },
-    /// One that starts with this Let and was joined by the binding before.
-    Joined { start: ExprId },
+#[derive(Copy, Clone, Default)]
+struct Block {
+    /// The first Let of the region that goes on with the binding, if that may be in it.
+    region: Option<ExprId>,
+    /// Whether bindings joined that region since the last one that was in it.
+    is_joined: bool,
+    writer: RegionWriter,
+    /// Otherwise, the first of the bindings that may become a region, and how many they are.
+    loose: Option<(ExprId, usize)>,
 }
 
 struct Pass<'a> {
@@ -141,58 +136,50 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// What comes before the binding after this one.
-    fn binding(&mut self, body: &mut Body, run: Run, id: ExprId) -> Run {
-        let Some(Binding { value, flags, .. }) = Binding::of(body, id) else { return run };
+    /// Comes to a region, which what is right before it joins.
+    fn region(&mut self, body: &mut Body, block: &mut Block, first: ExprId) {
+        self.group(body, block);
+        if !std::mem::take(&mut block.is_joined) {
+            block.region = Some(first);
+            block.writer.begin();
+        }
+    }
+
+    fn binding(&mut self, body: &mut Body, block: &mut Block, id: ExprId) {
+        let Some(Binding { value, flags, .. }) = Binding::of(body, id) else { return };
         if flags.is_dataflow() {
-            return match run {
-                Run::Loose { first, count } => {
-                    self.group(body, first, count);
-                    set_let_flags(body, id, LetFlags::DATAFLOW);
-                    Run::Region { start: first }
-                }
-                Run::Joined { start } => {
-                    set_let_flags(body, id, LetFlags::DATAFLOW);
-                    Run::Region { start }
-                }
-                Run::Region { .. } if !flags.starts_region() => run,
-                Run::Region { .. } | Run::Nothing => Run::Region { start: id },
-            };
-        }
-        if !self.fits(body, value) {
-            self.end(body, run);
-            return Run::Nothing;
-        }
-        match run {
-            Run::Nothing => Run::Loose { first: id, count: 1 },
-            Run::Loose { first, count } => Run::Loose { first, count: count + 1 },
-            Run::Region { start } | Run::Joined { start } => {
-                set_let_flags(body, id, LetFlags::DATAFLOW);
-                self.touched.insert(start);
-                self.result.grouped += 1;
-                Run::Joined { start }
-            }
+            block.writer.write(body, id);
+        } else if !self.fits(body, value) {
+            self.end(body, block);
+        } else if let Some(start) = block.region {
+            block.writer.write(body, id);
+            block.is_joined = true;
+            self.touched.insert(start);
+            self.result.grouped += 1;
+        } else {
+            block.loose.get_or_insert((id, 0)).1 += 1;
         }
     }
 
     /// A run ends, and no region follows.
-    fn end(&mut self, body: &mut Body, run: Run) {
-        if let Run::Loose { first, count } = run
-            && count >= self.min_size
-        {
-            self.group(body, first, count);
+    fn end(&mut self, body: &mut Body, block: &mut Block) {
+        if block.loose.is_some_and(|(_, count)| count >= self.min_size) {
+            self.group(body, block);
             self.result.regions += 1;
         }
+        *block = Block::default();
     }
 
-    /// Makes bindings the beginning of a region.
-    fn group(&mut self, body: &mut Body, first: ExprId, count: usize) {
-        let (mut at, mut flags) = (first, LetFlags::REGION_START);
+    /// Makes loose bindings the beginning of a region.
+    fn group(&mut self, body: &mut Body, block: &mut Block) {
+        let Some((first, count)) = block.loose.take() else { return };
+        block.writer.begin();
+        let mut at = first;
         for _ in 0..count {
-            set_let_flags(body, at, flags);
-            flags = LetFlags::DATAFLOW;
+            block.writer.write(body, at);
             at = Binding::of(body, at).expect("a run is made of Lets").rest;
         }
+        (block.region, block.is_joined) = (Some(first), true);
         self.touched.insert(first);
         self.result.grouped += count;
     }

@@ -59,7 +59,6 @@ mod inline_functions;
 mod lambda_lifting;
 mod normalize;
 mod npy;
-mod support;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;

@@ -22,11 +22,12 @@
 //!            }
 //! ```
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, Step, VarFlags};
+use anfora_ir::{
+    BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LetFlags, PerBlock, RegionWriter, Step, VarFlags,
+};
 use anfora_manager::register_pass;
-use anfora_visit::{Binding, Link, set_let_flags};
+use anfora_visit::{Binding, Link, hide_unused_outputs};
 
-use crate::support::regions::hide_outputs;
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
@@ -54,49 +55,59 @@ pub struct Normalized {
 /// Brings a function into A-normal form in which no block ends in a call, projection, If or lambda, and no region follows another at once.
 pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
     let mut done = Normalized { bound: to_a_normal_form(cx, body), merged: 0 };
-    let mut blocks: Vec<Place> = Vec::new();
-    let mut here = Place::default();
+    let mut blocks: PerBlock<Block> = PerBlock::default();
     // The first Lets of the regions that took others in.
     let mut grown: IdSet<ExprId> = IdSet::with_capacity(0);
-    let mut cursor = Cursor::new(body);
+    let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
         match step {
-            Step::EnterBlock(..) => blocks.push(std::mem::take(&mut here)),
+            Step::EnterBlock(..) => blocks.enter(),
+            Step::EnterRegion(first) => match blocks.region {
+                Some(before) => {
+                    grown.insert(before);
+                    done.merged += 1;
+                }
+                None => {
+                    blocks.region = Some(first);
+                    blocks.writer.begin();
+                }
+            },
             Step::Let(id) => {
                 let Some(Binding { flags, .. }) = Binding::of(body, id) else { continue };
-                here.last = Some(id);
-                here.region = match here.region.filter(|_| flags.is_dataflow()) {
-                    Some(start) => {
-                        if flags.starts_region() {
-                            set_let_flags(body, id, LetFlags::DATAFLOW);
-                            grown.insert(start);
-                            done.merged += 1;
-                        }
-                        Some(start)
-                    }
-                    None => flags.is_dataflow().then_some(id),
-                };
+                blocks.last = Some(id);
+                if flags.is_dataflow() {
+                    blocks.writer.write(body, id);
+                } else {
+                    blocks.region = None;
+                }
             }
             Step::ExitBlock(start, kind) => {
-                done.bound += usize::from(bind_tail(cx, body, here.last, start, kind));
-                here = blocks.pop().expect("a block is left after it is entered");
+                let last = blocks.exit().last;
+                done.bound += usize::from(bind_tail(cx, body, last, start, kind));
             }
-            Step::Bound(_) | Step::Atom(_) | Step::Flat(_) | Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
+            Step::ExitRegion(_)
+            | Step::Bound(_)
+            | Step::Atom(_)
+            | Step::Flat(_)
+            | Step::Enter(_)
+            | Step::Exit(_)
+            | Step::Seen(_) => {}
         }
     }
     if done.merged > 0 {
-        hide_outputs(body, |start| grown.contains(start));
+        hide_unused_outputs(body, |start| grown.contains(start));
     }
     done
 }
 
-/// Where a walk is, in one block.
+/// What is known about an open block.
 #[derive(Copy, Clone, Default)]
-struct Place {
+struct Block {
     /// The last Let that was met.
     last: Option<ExprId>,
     /// The first Let of the region that it is in.
     region: Option<ExprId>,
+    writer: RegionWriter,
 }
 
 /// Binds the tail of a block, unless it is an atom or a tuple of atoms; whether it did.

@@ -21,9 +21,9 @@
 //!                                                       }
 //! ```
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Step, VarFlags, VarId};
+use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, RegionWriter, Step, VarFlags, VarId};
 use anfora_manager::register_pass;
-use anfora_visit::{AncestorTree, Link, set_let_flags, set_var_flags};
+use anfora_visit::{AncestorTree, Link, set_var_flags};
 
 register_pass! {
     /// Binds every call, tuple and projection that is an operand, once
@@ -40,8 +40,7 @@ pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
         return 0;
     }
     let blocks = Blocks::assign(body);
-    let states =
-        (0..blocks.tree.len()).map(|_| BlockState { last: Link::Root, in_region: false, start: false }).collect();
+    let states = (0..blocks.tree.len()).map(|_| BlockState::at(Link::Root)).collect();
     let mut pass = Emitter { cx, atoms: vec![None; body.len()], blocks, states, frames: Vec::new(), made: 0, body };
     pass.run();
     pass.made
@@ -93,19 +92,15 @@ impl Blocks {
         blocks.use_in(body, body.root(), 0);
         for &id in users_last(body).iter().rev() {
             let home = blocks.home[id.index()];
+            for &input in body.inputs(id) {
+                blocks.use_in(body, input, home);
+            }
             match body.expr(id) {
-                Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                    for &o in body.operands(operands) {
-                        blocks.use_in(body, o, home);
-                    }
-                }
-                Expr::Proj { tuple, .. } => blocks.use_in(body, tuple, home),
                 Expr::Let { value, body: rest, .. } => {
                     blocks.use_in(body, value, home);
                     blocks.use_in(body, rest, home);
                 }
-                Expr::If { cond, then_block, else_block } => {
-                    blocks.use_in(body, cond, home);
+                Expr::If { then_block, else_block, .. } => {
                     let (first, second) = (blocks.tree.add(home), blocks.tree.add(home));
                     blocks.inner[id.index()] = first;
                     blocks.use_in(body, then_block, first);
@@ -145,19 +140,7 @@ fn users_last(body: &Body) -> Vec<ExprId> {
     while let Some((id, child)) = stack.last_mut() {
         let (id, i) = (*id, *child as usize);
         *child += 1;
-        let next = match (body.expr(id), i) {
-            (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
-                (i < operands.len()).then(|| body.operand(operands, i))
-            }
-            (Expr::Proj { tuple: only, .. } | Expr::Lambda { body: only, .. }, 0) => Some(only),
-            (Expr::Let { value, .. }, 0) => Some(value),
-            (Expr::Let { body: rest, .. }, 1) => Some(rest),
-            (Expr::If { cond, .. }, 0) => Some(cond),
-            (Expr::If { then_block, .. }, 1) => Some(then_block),
-            (Expr::If { else_block, .. }, 2) => Some(else_block),
-            _ => None,
-        };
-        match next {
+        match body.parts(id).nth(i) {
             Some(next) => {
                 if !body.expr(next).is_atom() && seen.insert(next) {
                     stack.push((next, 0));
@@ -178,9 +161,13 @@ struct BlockState {
     /// Where the next Let, or the tail, hangs.
     last: Link,
     /// Whether what is bound now is in a dataflow region.
-    in_region: bool,
-    /// Whether the next Let starts the region.
-    start: bool,
+    regions: RegionWriter,
+}
+
+impl BlockState {
+    fn at(last: Link) -> BlockState {
+        BlockState { last, regions: RegionWriter::default() }
+    }
 }
 
 /// What an expression is evaluated for.
@@ -246,18 +233,13 @@ impl Emitter<'_> {
         let state = &mut self.states[block as usize];
         let Expr::Let { var, value, body: rest, flags } = self.body.expr(at) else {
             if region == ChainRegion::Own {
-                (state.in_region, state.start) = (false, false);
+                state.regions.end();
             }
             self.evaluate(at, block, to);
             return;
         };
         match region {
-            ChainRegion::Own => {
-                if flags.starts_region() || !flags.is_dataflow() {
-                    state.start = flags.starts_region();
-                }
-                state.in_region = flags.is_dataflow();
-            }
+            ChainRegion::Own => state.regions.follow(flags),
             ChainRegion::Enclosing => set_var_flags(self.body, var, VarFlags::DATAFLOW),
         }
         self.frames.push(Frame::Chain { at: rest, block, to, region });
@@ -270,7 +252,8 @@ impl Emitter<'_> {
             return;
         }
         if let Expr::Let { .. } = self.body.expr(id) {
-            let region = if self.states[block as usize].in_region { ChainRegion::Enclosing } else { ChainRegion::Own };
+            let is_inside = self.states[block as usize].regions.is_open();
+            let region = if is_inside { ChainRegion::Enclosing } else { ChainRegion::Own };
             self.frames.push(Frame::Chain { at: id, block, to, region });
             return;
         }
@@ -314,7 +297,7 @@ impl Emitter<'_> {
         self.frames.push(Frame::Node { id, child: child + 1, block, to });
         match kind {
             Some((place, block)) => {
-                self.states[block as usize] = BlockState { last: place, in_region: false, start: false };
+                self.states[block as usize] = BlockState::at(place);
                 let (to, region) = (Destination::Tail, ChainRegion::Own);
                 self.frames.push(Frame::Chain { at: next, block, to, region });
             }
@@ -377,8 +360,7 @@ impl Emitter<'_> {
                         set_var_flags(self.body, var, VarFlags::PLAIN);
                     }
                 }
-                let flags = self.next_flags(block);
-                set_let_flags(self.body, at, flags);
+                self.states[block as usize].regions.write(self.body, at);
                 self.hang(block, at);
                 self.states[block as usize].last = Link::Rest(at);
             }
@@ -393,26 +375,16 @@ impl Emitter<'_> {
         self.states[block as usize].last.set(self.body, id);
     }
 
-    fn next_flags(&mut self, block: u32) -> LetFlags {
-        let state = &mut self.states[block as usize];
-        match (state.in_region, std::mem::take(&mut state.start)) {
-            (false, _) => LetFlags::PLAIN,
-            (true, true) => LetFlags::REGION_START,
-            (true, false) => LetFlags::DATAFLOW,
-        }
-    }
-
     /// Binds a node to a new variable at the present end of its block. In a region, what is used more than once may be used outside, and
     /// becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
         let block = self.blocks.home[id.index()];
-        let in_region = self.states[block as usize].in_region;
-        let hidden = in_region && !self.blocks.shared.contains(id);
-        let var_flags = if hidden { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
+        let regions = &mut self.states[block as usize].regions;
+        let var_flags = if self.blocks.shared.contains(id) { VarFlags::PLAIN } else { regions.var_flags() };
+        let flags = regions.next_flags();
         let span = self.body.span(id);
         let ty = self.body.ty(id);
         let var: VarId = self.body.push_var(None, var_flags, ty, span);
-        let flags = self.next_flags(block);
         // What comes next takes the place of the variable as the rest.
         let link = self.body.push(Expr::Let { var, value: id, body: var.expr(), flags }, self.cx.types.unit(), span);
         self.hang(block, link);

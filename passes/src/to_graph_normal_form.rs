@@ -67,9 +67,9 @@ pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> u
 
 fn has_blocks_as_values(body: &Body) -> bool {
     let is_block = |id: ExprId| matches!(body.expr(id), Expr::Let { .. });
-    body.exprs().any(|(_, expr)| match expr {
-        Expr::Let { value: part, .. } | Expr::If { cond: part, .. } => is_block(part),
-        _ => operands_of(body, &expr).iter().any(|&o| is_block(o)),
+    body.exprs().any(|(id, expr)| match expr {
+        Expr::Let { value, .. } => is_block(value),
+        _ => body.inputs(id).iter().any(|&o| is_block(o)),
     })
 }
 
@@ -111,15 +111,14 @@ impl Program {
                     program.steps.push(Visited::Node(id));
                     let mut checked = false;
                     match body.expr(id) {
-                        Expr::If { cond, then_block, else_block } => {
-                            checked = [cond, then_block, else_block].iter().any(|&c| program.checked.contains(c));
+                        Expr::If { .. } | Expr::Lambda { .. } => {
+                            checked = body.parts(id).any(|part| program.checked.contains(part));
                         }
-                        Expr::Lambda { body: block, .. } => checked = program.checked.contains(block),
                         expr => {
                             if let Expr::CallOp { op, .. } = expr {
                                 checked = cx.ops.facts(op).is_match_cast();
                             }
-                            for &operand in operands_of(body, &expr) {
+                            for &operand in body.inputs(id) {
                                 used.insert(operand);
                                 checked |= program.checked.contains(operand);
                                 if body.expr(operand).binds() || program.owners.contains(operand) {
@@ -154,14 +153,6 @@ impl Program {
             }
         }
         program
-    }
-}
-
-/// The operands of a call or tuple, or of a projection.
-fn operands_of<'a>(body: &'a Body, expr: &'a Expr) -> &'a [ExprId] {
-    match expr {
-        Expr::Proj { tuple, .. } => std::slice::from_ref(tuple),
-        _ => expr.operand_list().map_or(&[], |list| body.operands(list)),
     }
 }
 
@@ -277,8 +268,8 @@ impl Uses {
                 self.callable.push(inner);
                 self.use_block(body, block, inner);
             }
-            expr => {
-                for &operand in operands_of(body, &expr) {
+            _ => {
+                for &operand in body.inputs(id) {
                     self.use_in(operand, home, 1, holder);
                 }
             }

@@ -20,9 +20,8 @@
 //!
 //! Its inverse is [`convert_to_dataflow`](crate::convert_to_dataflow).
 
-use anfora_ir::{Body, Cursor, Expr, LetFlags, Step, VarFlags};
+use anfora_ir::{Body, Cursor, Expr, RegionWriter, Step};
 use anfora_manager::register_pass;
-use anfora_visit::{set_let_flags, set_var_flags};
 
 register_pass! {
     /// Dissolves dataflow regions
@@ -39,16 +38,13 @@ pub fn to_non_dataflow(body: &mut Body) -> usize {
     if !body.exprs().any(|(_, e)| in_region(e)) {
         return 0;
     }
-    let mut regions = 0;
-    let mut cursor = Cursor::new(body);
+    let (mut regions, mut none) = (0, RegionWriter::default());
+    let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
-        if let Step::Let(id) = step
-            && let Expr::Let { var, flags, .. } = body.expr(id)
-            && flags.is_dataflow()
-        {
-            regions += usize::from(flags.starts_region());
-            set_let_flags(body, id, LetFlags::PLAIN);
-            set_var_flags(body, var, VarFlags::PLAIN);
+        match step {
+            Step::EnterRegion(_) => regions += 1,
+            Step::Let(id) => none.write(body, id),
+            _ => {}
         }
     }
     regions

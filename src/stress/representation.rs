@@ -112,7 +112,14 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "cursor",
-        covers: &["ir::Cursor::new", "ir::Cursor::at", "ir::Cursor::next", "ir::Cursor::enter"],
+        covers: &[
+            "ir::Cursor::new",
+            "ir::Cursor::at",
+            "ir::Cursor::with_regions",
+            "ir::Cursor::with_regions_at",
+            "ir::Cursor::next",
+            "ir::Cursor::enter",
+        ],
         kind: Kind::Module(cursor),
     },
     Row {
@@ -449,6 +456,15 @@ fn cursor(module: Module) -> Done {
         ensure(steps > 0 && open == 0, "what is entered is left")?;
         let again = Cursor::at(body, body.root()).next(body);
         ensure(again.is_some(), "a walk from the root comes to something")?;
+        let mut whole = Cursor::with_regions(body);
+        let mut from_root = Cursor::with_regions_at(body, body.root());
+        let (mut entered, mut left) = (0usize, 0usize);
+        while let Some(step) = whole.next(body) {
+            ensure(from_root.next(body) == Some(step), "a walk from the root is the whole walk")?;
+            entered += usize::from(matches!(step, Step::EnterRegion(_)));
+            left += usize::from(matches!(step, Step::ExitRegion(_)));
+        }
+        ensure(entered == left, "regions that are entered are left")?;
     }
     Ok(())
 }
@@ -712,13 +728,7 @@ fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
         if links[id.index()] > 1 {
             continue;
         }
-        match body.expr(id) {
-            Expr::Let { value, body: rest, .. } => left.extend([value, rest]),
-            Expr::If { cond, then_block, else_block } => left.extend([cond, then_block, else_block]),
-            Expr::Lambda { body: block, .. } => left.push(block),
-            Expr::Proj { tuple, .. } => left.push(tuple),
-            _ => left.extend(body.operands_of(id)),
-        }
+        left.extend(body.parts(id));
     }
     let shared = |id: &ExprId| links[id.index()] > 1 && !body.operands_of(*id).is_empty();
     body.exprs().map(|(id, _)| id).filter(shared).map(|id| (id, links[id.index()])).collect()

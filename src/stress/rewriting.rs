@@ -7,7 +7,8 @@ use anfora_visit::pattern::{
     op_where, proj, rewrite_patterns, tuple,
 };
 use anfora_visit::{
-    BackwardSweep, Binding, Copier, ExprFunctor, HoldsBody, Memo, copy_function, free_variables, sweep_back,
+    BackwardSweep, Binding, Copier, ExprFunctor, HoldsBody, Memo, copy_function, free_variables, hide_unused_outputs,
+    sweep_back,
 };
 
 use super::visiting::{each_function, verified};
@@ -65,6 +66,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Module(deep_patterns),
     },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
+    Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },
     Row {
         name: "copy-function",
         covers: &[
@@ -152,6 +154,15 @@ fn deep_patterns(mut module: Module) -> Done {
     let mut rules = [Rule::replace("deep", pattern, literal(15))];
     let outcomes = rewritten(&mut module, &mut rules)?;
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
+}
+
+/// Hides what nothing outside of its region uses, in every region.
+fn hide_outputs(mut module: Module) -> Done {
+    each_function(&mut module, |editor| {
+        hide_unused_outputs(editor.body, |_| true);
+        ensure(hide_unused_outputs(editor.body, |_| true) == 0, "what is hidden is no output")
+    })?;
+    verified(&module)
 }
 
 /// Takes out all bindings that no tail needs, those with effects too, but for casts, which bind

@@ -92,9 +92,7 @@ fn exchange(body: &mut Body, first: &Binding, second: &Binding) {
 
 /// Whether a flat value mentions a variable.
 fn mentions(body: &Body, value: ExprId, var: VarId) -> bool {
-    value == var.expr()
-        || body.operands_of(value).contains(&var.expr())
-        || matches!(body.expr(value), Expr::Proj { tuple, .. } if tuple == var.expr())
+    value == var.expr() || body.inputs(value).contains(&var.expr())
 }
 
 /// The Lets that follow each other.

@@ -3,7 +3,7 @@
 //! All of them keep the flags of dataflow regions right, and all go through the body's journal, so that they can be taken back. None is
 //! longer than the chain that it puts in. They do not look at uses: who takes a Let out has replaced or dropped the uses of its variable.
 
-use anfora_ir::{Body, Editor, Expr, ExprId, LetFlags, VarFlags, VarId};
+use anfora_ir::{Body, Editor, ExprId, LetFlags, RegionWriter, VarFlags, VarId};
 
 use crate::link::{Binding, Link, chain};
 
@@ -18,12 +18,7 @@ pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     let Some(gone) = Binding::of(body, link.target(body)) else {
         panic!("no Let hangs at {link:?}");
     };
-    if gone.flags.starts_region()
-        && let Some(next) = Binding::of(body, gone.rest)
-        && next.flags == LetFlags::DATAFLOW
-    {
-        set_let_flags(body, next.id, LetFlags::REGION_START);
-    }
+    RegionWriter::take_out(body, gone.flags, gone.rest);
     link.set(body, gone.rest);
     gone.rest
 }
@@ -31,17 +26,20 @@ pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
 /// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that hangs now. In front of a Let of a dataflow region, they
 /// become part of the region (of its beginning, if it started there), with their variables visible as the author made them; elsewhere the variables
 /// become plain.
-pub fn insert_before(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)]) -> Link {
+pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, ExprId)]) -> Link {
     let next = link.target(editor.body);
-    let mut flags = match Binding::of(editor.body, next) {
-        Some(b) if !bindings.is_empty() && b.flags.starts_region() => {
-            set_let_flags(editor.body, next, LetFlags::DATAFLOW);
-            LetFlags::REGION_START
-        }
-        Some(b) => b.flags,
-        None => LetFlags::PLAIN,
+    let Some(next) = Binding::of(editor.body, next) else {
+        return insert(editor, link, bindings, &mut RegionWriter::default());
     };
+    let mut regions = RegionWriter::before(next.flags);
+    let link = insert(editor, link, bindings, &mut regions);
+    regions.write(editor.body, next.id);
+    link
+}
+
+fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)], regions: &mut RegionWriter) -> Link {
     for &(var, value) in bindings {
+        let flags = regions.next_flags();
         if !flags.is_dataflow() {
             set_var_flags(editor.body, var, VarFlags::PLAIN);
         }
@@ -49,9 +47,6 @@ pub fn insert_before(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId
         let id = editor.let_(var, value, rest, flags);
         link.set(editor.body, id);
         link = Link::Rest(id);
-        if flags.starts_region() {
-            flags = LetFlags::DATAFLOW;
-        }
     }
     link
 }
@@ -70,26 +65,20 @@ pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Lin
     // Looked at before anything is linked: afterwards the chain would go round.
     let is_its_own = chain(body, block).any(|b| Some(b.id) == link.holder() || b.id == next);
     assert!(!is_its_own, "a block cannot be spliced into its own chain; splice a copy: `copy_fresh`");
-    let mut region = match Binding::of(body, next) {
-        Some(b) if b.flags.is_dataflow() => {
-            if b.flags.starts_region() {
-                set_let_flags(body, next, LetFlags::DATAFLOW);
-            }
-            Some(b.flags)
-        }
-        _ => None,
-    };
+    let mut regions = RegionWriter::before(Binding::of(body, next).map_or(LetFlags::PLAIN, |b| b.flags));
     link.set(body, block);
     loop {
-        if let Some(flags) = region {
-            set_let_flags(body, at.id, flags);
+        if regions.is_open() {
+            regions.write(body, at.id);
             set_var_flags(body, at.var, VarFlags::DATAFLOW);
-            region = Some(LetFlags::DATAFLOW);
         }
         match Binding::of(body, at.rest) {
             Some(b) => at = b,
             None => break,
         }
+    }
+    if regions.is_open() {
+        regions.write(body, next);
     }
     body.set_let_body(at.id, next);
     (at.rest, Link::Rest(at.id))
@@ -109,15 +98,11 @@ pub fn tail_link(body: &Body, mut link: Link) -> Link {
 /// If it is not a Let.
 #[inline]
 pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
-    match body.expr(id) {
-        Expr::Let { var, value, body: rest, .. } => body.set_expr(id, Expr::Let { var, value, body: rest, flags }),
-        other => panic!("{id:?} is {other:?}, not a Let"),
-    }
+    body.set_let_flags(id, flags);
 }
 
 /// Overwrites the flags of a variable: makes it an output of its dataflow region ([`VarFlags::PLAIN`]), or visible only in it.
 #[inline]
 pub fn set_var_flags(body: &mut Body, var: VarId, flags: VarFlags) {
-    let name = body.var_name(var);
-    body.set_expr(var.expr(), Expr::Var { name, flags });
+    body.set_var_flags(var, flags);
 }

@@ -286,11 +286,8 @@ impl Copier {
                     results.push(atom);
                 }
                 Step::Flat(id) => {
-                    let operands: SmallVec<[ExprId; 8]> = match from.expr(id) {
-                        Expr::Proj { tuple, .. } => SmallVec::from_slice(&[tuple]),
-                        _ => SmallVec::from_slice(from.operands_of(id)),
-                    };
-                    for operand in operands {
+                    let inputs: SmallVec<[ExprId; 8]> = SmallVec::from_slice(from.inputs(id));
+                    for operand in inputs {
                         let atom = self.copy_atom(editor, source, operand);
                         results.push(atom);
                     }

@@ -98,29 +98,11 @@ pub trait ExprFunctor: HoldsBody + Sized {
     /// Goes into all parts of an expression in program order, and gives their values to `each`: the operands of a call (of a function value: it first) or tuple, the
     /// tuple of a projection, condition and branches of an If, the block of a Lambda, value and rest of a Let.
     fn recurse_parts(&mut self, id: ExprId, mut each: impl FnMut(&mut Self, Self::Output)) {
-        let mut part = |functor: &mut Self, part: ExprId| {
-            let value = functor.recurse(part);
-            each(functor, value);
-        };
-        match self.body().expr(id) {
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {}
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for i in 0..operands.len() {
-                    let operand = self.body().operand(operands, i);
-                    part(self, operand);
-                }
-            }
-            Expr::Proj { tuple, .. } => part(self, tuple),
-            Expr::Let { value, body: rest, .. } => {
-                part(self, value);
-                part(self, rest);
-            }
-            Expr::If { cond, then_block, else_block } => {
-                part(self, cond);
-                part(self, then_block);
-                part(self, else_block);
-            }
-            Expr::Lambda { body: block, .. } => part(self, block),
+        for i in 0..self.body().parts(id).len() {
+            // The functor may edit what it goes into.
+            let Some(part) = self.body().parts(id).nth(i) else { break };
+            let value = self.recurse(part);
+            each(self, value);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Lists of bindings that become a block.
 
-use anfora_ir::{Body, Editor, ExprId, LetFlags, NameId, VarFlags, VarId};
+use anfora_ir::{Body, Editor, ExprId, NameId, RegionWriter, VarFlags, VarId};
 
-use crate::chain::{set_let_flags, set_var_flags};
+use crate::chain::set_var_flags;
 use crate::error::{RewriteError, name_for_error};
 use crate::link::{Binding, Link, chain};
 
@@ -35,15 +35,7 @@ use crate::link::{Binding, Link, chain};
 pub struct LetList {
     ends: Option<(ExprId, ExprId)>,
     len: usize,
-    region: Region,
-}
-
-#[derive(Copy, Clone, PartialEq, Debug, Default)]
-enum Region {
-    #[default]
-    Outside,
-    AtStart,
-    Inside,
+    regions: RegionWriter,
 }
 
 impl LetList {
@@ -66,15 +58,14 @@ impl LetList {
     /// in the region, unless [`LetList::end_region`] names it.
     pub fn bind(&mut self, editor: &mut Editor<'_>, name: Option<NameId>, value: ExprId) -> ExprId {
         let ty = editor.body.type_of(value);
-        let flags = if self.region == Region::Outside { VarFlags::PLAIN } else { VarFlags::DATAFLOW };
-        let var = editor.var(name, flags, ty);
+        let var = editor.var(name, self.regions.var_flags(), ty);
         self.push(editor, var, value);
         var.expr()
     }
 
     /// Binds a value to a variable that was made before and is bound by nothing. Outside a dataflow region the variable becomes plain.
     pub fn push(&mut self, editor: &mut Editor<'_>, var: VarId, value: ExprId) {
-        let flags = self.next_flags();
+        let flags = self.regions.next_flags();
         if !flags.is_dataflow() {
             set_var_flags(editor.body, var, VarFlags::PLAIN);
         }
@@ -89,25 +80,8 @@ impl LetList {
     /// # Panics
     /// If it is not a Let.
     pub fn push_let(&mut self, body: &mut Body, id: ExprId) {
-        let flags = self.next_flags();
-        set_let_flags(body, id, flags);
-        if !flags.is_dataflow()
-            && let Some(binding) = Binding::of(body, id)
-        {
-            set_var_flags(body, binding.var, VarFlags::PLAIN);
-        }
+        self.regions.write(body, id);
         self.link(body, id);
-    }
-
-    fn next_flags(&mut self) -> LetFlags {
-        match self.region {
-            Region::Outside => LetFlags::PLAIN,
-            Region::AtStart => {
-                self.region = Region::Inside;
-                LetFlags::REGION_START
-            }
-            Region::Inside => LetFlags::DATAFLOW,
-        }
     }
 
     fn link(&mut self, body: &mut Body, id: ExprId) {
@@ -138,9 +112,8 @@ impl LetList {
         self.link(body, first.id);
         let mut at = first;
         loop {
-            if self.region != Region::Outside {
-                let flags = self.next_flags();
-                set_let_flags(body, at.id, flags);
+            if self.regions.is_open() {
+                self.regions.write(body, at.id);
                 set_var_flags(body, at.var, VarFlags::DATAFLOW);
             }
             match Binding::of(body, at.rest) {
@@ -157,12 +130,12 @@ impl LetList {
 
     /// Begins a dataflow region: what comes next is in it, until the next call of this or [`LetList::end_region`].
     pub fn begin_region(&mut self) {
-        self.region = Region::AtStart;
+        self.regions.begin();
     }
 
     /// Ends the dataflow region; `outputs` are visible after it.
     pub fn end_region(&mut self, body: &mut Body, outputs: &[VarId]) {
-        self.region = Region::Outside;
+        self.regions.end();
         for &var in outputs {
             set_var_flags(body, var, VarFlags::PLAIN);
         }

@@ -12,6 +12,7 @@
 //! | rewriting bindings and nodes, types and regions kept right | [`Mutator`] and [`mutate`] |
 //! | rewriting node by node, with the node before and after | [`post_order_rewrite`] |
 //! | building a block | [`LetList`] |
+//! | dataflow regions that were made or merged | [`hide_unused_outputs`] |
 //! | single edits of a chain | [`unlink_let`], [`insert_before`], [`splice_before`], at a [`Link`] |
 //! | results by expression, undone at the end of a scope | [`Memo`] |
 //! | patterns, and rewriting by rules to a fixpoint | [`pattern`]: [`rewrite_patterns`], [`Rule`](pattern::Rule) |
@@ -171,6 +172,8 @@ mod rewriter;
 
 mod let_list;
 
+mod hide_outputs;
+
 mod chain;
 
 mod memo;
@@ -196,6 +199,7 @@ pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
 pub use functor::ExprFunctor;
+pub use hide_outputs::hide_unused_outputs;
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
 pub use memo::Memo;
@@ -208,4 +212,4 @@ pub use site::Site;
 pub use substitute::substitute;
 pub use sweep_back::{BackwardSweep, sweep_back};
 pub use variables::{bound_variables, free_variables};
-pub use visitor::{Branch, Visit, Visitor, walk, walk_from};
+pub use visitor::{Branch, Place, Visit, Visitor, walk, walk_from};

@@ -1,8 +1,7 @@
 //! Backward sweeps: taking bindings out of their chains, users before what they use.
 
-use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, LetFlags};
+use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, RegionWriter};
 
-use crate::chain::set_let_flags;
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 
@@ -150,11 +149,7 @@ impl<S: BackwardSweep> SweepState<'_, S> {
             let Binding { id, var, value, rest, flags } = binding;
             if !self.used.contains(var.expr()) && !self.sweep.is_kept(self.body, binding) {
                 self.removed += 1;
-                if flags.starts_region()
-                    && let Expr::Let { flags: LetFlags::DATAFLOW, .. } = self.body.expr(block.next)
-                {
-                    set_let_flags(self.body, block.next, LetFlags::REGION_START);
-                }
+                RegionWriter::take_out(self.body, flags, block.next);
                 continue;
             }
             if rest != block.next {
@@ -179,15 +174,12 @@ impl<S: BackwardSweep> SweepState<'_, S> {
     #[inline]
     fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {
         self.sweep.live_value(self.body, value);
+        for i in 0..self.body.inputs(value).len() {
+            self.mark(self.body.inputs(value)[i], at)?;
+        }
         match self.body.expr(value) {
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for i in 0..operands.len() {
-                    self.mark(self.body.operand(operands, i), at)?;
-                }
-            }
-            Expr::Proj { tuple, .. } => self.mark(tuple, at)?,
-            Expr::If { cond, .. } => {
-                self.mark(cond, at)?;
+            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. } => {}
+            Expr::If { .. } => {
                 self.tasks.push(Task::Open(Link::Else(value)));
                 self.tasks.push(Task::Open(Link::Then(value)));
             }

@@ -226,34 +226,20 @@ impl<P: Pairing> Walk<'_, '_, P> {
         if a.is_atom() && b.is_atom() {
             return self.atoms(l, r).map(|()| true);
         }
-        let flat = match (a, b) {
-            (Expr::Proj { tuple, .. }, Expr::Proj { tuple: other, .. }) => {
-                self.left.expr(tuple).is_atom() && self.right.expr(other).is_atom()
-            }
-            _ => match (a.operand_list(), b.operand_list()) {
-                (Some(x), Some(y)) => {
-                    x.len() == y.len()
-                        && self.left.operands(x).iter().all(|&o| self.left.expr(o).is_atom())
-                        && self.right.operands(y).iter().all(|&o| self.right.expr(o).is_atom())
-                }
-                _ => false,
-            },
-        };
-        if !flat {
+        let (x, y) = (self.left.inputs(l), self.right.inputs(r));
+        let is_flat = std::mem::discriminant(&a) == std::mem::discriminant(&b)
+            && !a.binds()
+            && x.len() == y.len()
+            && x.iter().all(|&o| self.left.expr(o).is_atom())
+            && y.iter().all(|&o| self.right.expr(o).is_atom());
+        if !is_flat {
             return Ok(false);
         }
         if !self.enter(l, r)? {
             return Ok(true);
         }
-        match (a, b) {
-            (Expr::Proj { tuple, .. }, Expr::Proj { tuple: other, .. }) => self.atoms(tuple, other)?,
-            _ => {
-                if let (Some(x), Some(y)) = (a.operand_list(), b.operand_list()) {
-                    for i in 0..x.len() {
-                        self.atoms(self.left.operand(x, i), self.right.operand(y, i))?;
-                    }
-                }
-            }
+        for (&x, &y) in x.iter().zip(y) {
+            self.atoms(x, y)?;
         }
         Ok(true)
     }
@@ -296,15 +282,8 @@ impl<P: Pairing> Walk<'_, '_, P> {
                 if !self.enter(l, r)? {
                     return Ok(());
                 }
-                match (self.left.expr(l), self.right.expr(r)) {
-                    (Expr::Proj { tuple, .. }, Expr::Proj { tuple: other, .. }) => {
-                        self.tasks.push(Task::Compare(tuple, other, depth));
-                    }
-                    _ => {
-                        let (x, y) = (self.left.operands_of(l), self.right.operands_of(r));
-                        self.tasks.extend(x.iter().zip(y).rev().map(|(&a, &b)| Task::Compare(a, b, depth)));
-                    }
-                }
+                let (x, y) = (self.left.inputs(l), self.right.inputs(r));
+                self.tasks.extend(x.iter().zip(y).rev().map(|(&a, &b)| Task::Compare(a, b, depth)));
                 Ok(())
             }
         }

@@ -138,13 +138,8 @@ impl<'a> ModuleHasher<'a> {
                     h = mix(h, self.head(body, id));
                     numbers.give(id);
                     if let Step::Flat(_) = step {
-                        match body.expr(id) {
-                            Expr::Proj { tuple, .. } => h = mix(h, self.atom(body, tuple, numbers)),
-                            _ => {
-                                for &o in body.operands_of(id) {
-                                    h = mix(h, self.atom(body, o, numbers));
-                                }
-                            }
+                        for &o in body.inputs(id) {
+                            h = mix(h, self.atom(body, o, numbers));
                         }
                     } else if let Expr::Lambda { lambda, body: block } = body.expr(id) {
                         for p in body.lambda_params(lambda) {

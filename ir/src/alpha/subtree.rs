@@ -183,34 +183,26 @@ impl AlphaHasher {
                 }
                 self.tasks.push(Task::Chain { first, tail });
                 // In program order, so that the last result is that of the last part.
-                if !is_flat(body, tail) {
+                if !body.is_flat(tail) {
                     self.tasks.push(Task::Eval(tail));
                 }
                 for &link in self.links[first..].iter().rev() {
                     if let Expr::Let { value, .. } = body.expr(link)
-                        && !is_flat(body, value)
+                        && !body.is_flat(value)
                     {
                         self.tasks.push(Task::Eval(value));
                     }
                 }
             }
-            Expr::If { cond, then_block, else_block } => {
+            Expr::If { .. } | Expr::Lambda { .. } => {
                 if let Some(known) = self.summaries.remove(&id) {
                     self.results.push(known);
                     return;
                 }
                 self.tasks.push(Task::Node(id));
-                self.tasks.extend([else_block, then_block, cond].map(Task::Eval));
+                self.tasks.extend(body.parts(id).rev().map(Task::Eval));
             }
-            Expr::Lambda { body: block, .. } => {
-                if let Some(known) = self.summaries.remove(&id) {
-                    self.results.push(known);
-                    return;
-                }
-                self.tasks.push(Task::Node(id));
-                self.tasks.push(Task::Eval(block));
-            }
-            _ if is_flat(body, id) => {
+            _ if body.is_flat(id) => {
                 let mut summary = Summary::default();
                 summary.structure = self.flat(cx, body, id, |var, position| {
                     summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
@@ -220,13 +212,9 @@ impl AlphaHasher {
             _ if !self.seen.insert(id) => {
                 self.results.push(Summary { structure: 3, free: VarMap::default() });
             }
-            Expr::Proj { tuple, .. } => {
-                self.tasks.push(Task::Node(id));
-                self.tasks.push(Task::Eval(tuple));
-            }
             _ => {
                 self.tasks.push(Task::Node(id));
-                self.tasks.extend(body.operands_of(id).iter().rev().map(|&o| Task::Eval(o)));
+                self.tasks.extend(body.inputs(id).iter().rev().map(|&o| Task::Eval(o)));
             }
         }
     }
@@ -238,13 +226,8 @@ impl AlphaHasher {
             return atom(body, id, 1, &mut occurs);
         }
         let mut h = self.head(cx, body, id);
-        match body.expr(id) {
-            Expr::Proj { tuple, .. } => h = mix(h, atom(body, tuple, 1, &mut occurs)),
-            _ => {
-                for (i, &o) in body.operands_of(id).iter().enumerate() {
-                    h = mix(h, atom(body, o, i as u64 + 1, &mut occurs));
-                }
-            }
+        for (i, &o) in body.inputs(id).iter().enumerate() {
+            h = mix(h, atom(body, o, i as u64 + 1, &mut occurs));
         }
         h
     }
@@ -277,13 +260,8 @@ impl AlphaHasher {
     }
 
     fn node(&mut self, cx: &Context, body: &Body, id: ExprId) {
-        let parts = match body.expr(id) {
-            Expr::If { .. } => 3,
-            Expr::Lambda { .. } | Expr::Proj { .. } => 1,
-            _ => body.operands_of(id).len(),
-        };
         let head = self.head(cx, body, id);
-        let from = self.results.len() - parts;
+        let from = self.results.len() - body.parts(id).len();
         if let Expr::Lambda { lambda, .. } = body.expr(id) {
             let summary = self.results.last_mut().expect("a Lambda has a block");
             let mut structure = mix(head, summary.structure);
@@ -314,7 +292,7 @@ impl AlphaHasher {
 
     /// From the tail backwards: each link takes its variable out of the rest and joins its value.
     fn chain(&mut self, cx: &Context, body: &Body, first: usize, tail: ExprId) {
-        let mut summary = if is_flat(body, tail) {
+        let mut summary = if body.is_flat(tail) {
             let mut summary = Summary::default();
             summary.structure = self.flat(cx, body, tail, |var, position| {
                 summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
@@ -330,7 +308,7 @@ impl AlphaHasher {
                 flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2 + body.is_dataflow_var(var) as u64 * 4;
             let bound = summary.free.remove(var.expr()).unwrap_or(0);
             let structure = mix(mix(mix(4 + flags, bound), summary.structure), 5);
-            if is_flat(body, value) {
+            if body.is_flat(value) {
                 occurrences.clear();
                 let value = self.flat(cx, body, value, |var, position| occurrences.push((var, position)));
                 let structure = mix(structure, value);
@@ -398,16 +376,4 @@ fn atom(body: &Body, id: ExprId, position: u64, occurs: &mut impl FnMut(ExprId, 
 /// Types whose symbols may have to be renamed do not count.
 fn type_hash(cx: &Context, ty: TypeId) -> u64 {
     if cx.types.is_symbolic(ty) { 9 } else { mix(10, ty.index() as u64) }
-}
-
-#[inline]
-fn is_flat(body: &Body, id: ExprId) -> bool {
-    match body.expr(id) {
-        Expr::Let { .. } | Expr::If { .. } | Expr::Lambda { .. } => false,
-        Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
-        other => match other.operand_list() {
-            Some(list) => body.operands(list).iter().all(|&o| body.expr(o).is_atom()),
-            None => true,
-        },
-    }
 }

@@ -158,13 +158,8 @@ fn trace(body: &Body) -> Trace {
         match step {
             Step::Atom(id) => trace.assign_atom(body, id),
             Step::Flat(id) => {
-                match body.expr(id) {
-                    Expr::Proj { tuple, .. } => trace.assign_atom(body, tuple),
-                    _ => {
-                        for &o in body.operands_of(id) {
-                            trace.assign_atom(body, o);
-                        }
-                    }
+                for &o in body.inputs(id) {
+                    trace.assign_atom(body, o);
                 }
                 trace.assign(id);
             }

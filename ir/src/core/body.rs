@@ -2,10 +2,12 @@
 
 mod copies;
 mod ids;
+mod parts;
 mod shared_edits;
 mod taking_back;
 mod translate;
 
+pub use parts::Parts;
 pub(crate) use shared_edits::EditedByHand;
 pub use shared_edits::SharedEdits;
 

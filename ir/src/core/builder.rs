@@ -3,10 +3,11 @@
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, LambdaId, SymbolId, TypeId};
-use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
+use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, Visibility};
 use crate::core::module::{FunctionKey, Module};
 use crate::edit::editor::Editor;
+use crate::edit::region_writer::RegionWriter;
 use crate::ops::op::TypeError;
 use crate::tables::dim::Dim;
 use crate::tables::literal::Literal;
@@ -31,20 +32,13 @@ pub struct UnfinishedFunction {
 struct OpenBlock {
     first: Option<ExprId>,
     last: Option<ExprId>,
-    region: Region,
+    regions: RegionWriter,
     lambda: Option<(LambdaId, Vec<SymbolId>)>,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum Region {
-    Outside,
-    AtStart,
-    Inside,
 }
 
 impl OpenBlock {
     fn new() -> OpenBlock {
-        OpenBlock { first: None, last: None, region: Region::Outside, lambda: None }
+        OpenBlock { first: None, last: None, regions: RegionWriter::default(), lambda: None }
     }
 }
 
@@ -218,9 +212,8 @@ impl<'m> FunctionBuilder<'m> {
 
     /// Binds a value to a new variable in the innermost open block. An empty name leaves it unnamed.
     pub fn bind(&mut self, name: &str, value: ExprId) -> ExprId {
-        let dataflow = self.open().region != Region::Outside;
         let ty = self.function.body.type_of(value);
-        let var = self.new_var(name, if dataflow { VarFlags::DATAFLOW } else { VarFlags::PLAIN }, ty);
+        let var = self.declare_var(name, ty);
         self.bind_var(var, value, None);
         var.expr()
     }
@@ -231,14 +224,7 @@ impl<'m> FunctionBuilder<'m> {
     pub fn bind_var(&mut self, var: VarId, value: ExprId, span: Span) {
         let unit = self.module.cx.types.unit();
         let block = self.blocks.last_mut().expect("the function's own block is open until it is finished");
-        let flags = match block.region {
-            Region::Outside => LetFlags::PLAIN,
-            Region::AtStart => LetFlags::REGION_START,
-            Region::Inside => LetFlags::DATAFLOW,
-        };
-        if block.region == Region::AtStart {
-            block.region = Region::Inside;
-        }
+        let flags = block.regions.next_flags();
         let body = &mut self.function.body;
         // Until the block goes on or is closed, the new Let's body is a placeholder: its own variable.
         let link = body.push(Expr::Let { var, value, body: var.expr(), flags }, unit, span);
@@ -252,23 +238,23 @@ impl<'m> FunctionBuilder<'m> {
     ///
     /// Cost: one node.
     pub fn declare_var(&mut self, name: &str, ty: TypeId) -> VarId {
-        let dataflow = self.open().region != Region::Outside;
-        self.new_var(name, if dataflow { VarFlags::DATAFLOW } else { VarFlags::PLAIN }, ty)
+        let flags = self.open().regions.var_flags();
+        self.new_var(name, flags, ty)
     }
 
     /// Begins a dataflow region in the innermost open block.
     ///
     /// Cost: one node.
     pub fn begin_dataflow(&mut self) {
-        self.open().region = Region::AtStart;
+        self.open().regions.begin();
     }
 
     /// Ends the dataflow region; `outputs` are the variables that are visible after it.
     pub fn end_dataflow(&mut self, outputs: &[ExprId]) {
-        self.open().region = Region::Outside;
+        self.open().regions.end();
         for &o in outputs {
-            if let Expr::Var { name, .. } = self.function.body.expr(o) {
-                self.function.body.set_expr(o, Expr::Var { name, flags: VarFlags::PLAIN });
+            if let Some(var) = self.function.body.as_var(o) {
+                self.function.body.set_var_flags(var, VarFlags::PLAIN);
             }
         }
     }

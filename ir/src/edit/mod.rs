@@ -3,6 +3,7 @@
 
 pub(crate) mod editor;
 pub(crate) mod journal;
+pub(crate) mod region_writer;
 pub(crate) mod stamp;
 pub(crate) mod retype;
 pub(crate) mod signature;

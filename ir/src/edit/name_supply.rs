@@ -72,13 +72,8 @@ impl NameSupply {
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
             let (Step::Atom(id) | Step::Flat(id)) = step else { continue };
-            let operands = match body.expr(id) {
-                Expr::Proj { tuple, .. } => vec![tuple],
-                Expr::Global(_) => vec![id],
-                _ => body.operands_of(id).to_vec(),
-            };
-            for operand in operands {
-                if let Expr::Global(global) = body.expr(operand) {
+            for &atom in body.inputs(id).iter().chain([&id]) {
+                if let Expr::Global(global) = body.expr(atom) {
                     self.taken.insert(global);
                 }
             }

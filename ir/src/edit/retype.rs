@@ -107,17 +107,9 @@ impl Retype {
     /// Whether a part of an expression that its type follows from changed.
     fn affects(&self, body: &Body, id: ExprId) -> bool {
         let tail_changed = |block: ExprId| self.changed.contains(body.tail(block));
-        match body.expr(id) {
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                body.operands(operands).iter().any(|&o| tail_changed(o))
-            }
-            Expr::Proj { tuple, .. } => tail_changed(tuple),
-            Expr::If { then_block, else_block, .. } => tail_changed(then_block) || tail_changed(else_block),
-            Expr::Lambda { lambda, body: block } => {
-                tail_changed(block) || body.lambda_params(lambda).any(|p| self.changed.contains(p.expr()))
-            }
-            _ => false,
-        }
+        body.parts(id).any(tail_changed)
+            || matches!(body.expr(id), Expr::Lambda { lambda, .. }
+                if body.lambda_params(lambda).any(|p| self.changed.contains(p.expr())))
     }
 }
 

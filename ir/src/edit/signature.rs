@@ -394,10 +394,7 @@ fn first_use(body: &Body, vars: &FxHashSet<VarId>) -> Option<(VarId, Option<Expr
     while let Some(step) = cursor.next(body) {
         let found = match step {
             Step::Atom(id) => used(id),
-            Step::Flat(id) => match body.expr(id) {
-                Expr::Proj { tuple, .. } => used(tuple),
-                _ => body.operands_of(id).iter().find_map(|&o| used(o)),
-            },
+            Step::Flat(id) => body.inputs(id).iter().find_map(|&o| used(o)),
             _ => None,
         };
         // Asked once: it takes time in the depth.

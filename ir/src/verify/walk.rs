@@ -1,7 +1,6 @@
 //! Rules 2 to 8, and the others where they speak of one node: one walk of a body.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
 use super::symbols::{SymbolError, Symbols};
 use super::types::TypeChecker;
@@ -56,8 +55,6 @@ struct Block {
     region: Option<usize>,
     /// Whether it is evaluated as part of a region around it.
     inherited: bool,
-    /// Whether the Let whose value is being walked is in a region.
-    in_region: bool,
 }
 
 pub(super) struct Walk<'a> {
@@ -159,9 +156,11 @@ impl Walk<'_> {
     /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of itself.
     fn run(&mut self) -> bool {
         let body = self.body;
-        let mut cursor = Cursor::new(body);
+        let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             match step {
+                Step::EnterRegion(id) => self.enter_region(id),
+                Step::ExitRegion(_) => self.close_region(),
                 Step::Let(id) => {
                     if !self.enter_link(id) {
                         return false;
@@ -170,15 +169,8 @@ impl Walk<'_> {
                 Step::Bound(id) => self.leave_link(id),
                 Step::Atom(id) => self.atom(id),
                 Step::Flat(id) => {
-                    match body.expr(id) {
-                        Expr::Proj { tuple, .. } => self.atom(tuple),
-                        expr => {
-                            if let Some(list) = expr.operand_list() {
-                                for &o in body.operands(list) {
-                                    self.atom(o);
-                                }
-                            }
-                        }
+                    for &o in body.inputs(id) {
+                        self.atom(o);
                     }
                     self.node(id);
                 }
@@ -216,7 +208,6 @@ impl Walk<'_> {
             symbols,
             region: None,
             inherited: executes && !matches!(kind, BlockKind::Lambda(_)),
-            in_region: false,
         });
         let BlockKind::Lambda(id) = kind else { return };
         let body = self.body;
@@ -236,7 +227,6 @@ impl Walk<'_> {
     }
 
     fn exit_block(&mut self) {
-        self.close_region();
         let Some(block) = self.blocks.pop() else { return };
         for v in self.bound.drain(block.bound..) {
             self.states[v.index()] &= !1;
@@ -252,7 +242,18 @@ impl Walk<'_> {
     /// Whether what is being walked is evaluated in a region.
     #[inline]
     fn executes_in_region(&self) -> bool {
-        self.blocks.last().is_some_and(|b| b.inherited || b.in_region)
+        self.blocks.last().is_some_and(|b| b.inherited || b.region.is_some())
+    }
+
+    fn enter_region(&mut self, first: ExprId) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.region = Some(self.bound.len());
+        }
+        if let Expr::Let { flags: LetFlags::DATAFLOW, .. } = self.body.expr(first) {
+            self.links.push(first);
+            self.problem(first, "a let of a dataflow region follows none that starts the region");
+            self.links.pop();
+        }
     }
 
     fn close_region(&mut self) {
@@ -274,21 +275,7 @@ impl Walk<'_> {
             return false;
         }
         let Expr::Let { var, value, flags, .. } = self.body.expr(id) else { return true };
-        let bound = self.bound.len();
-        if flags == LetFlags::REGION_START {
-            self.close_region();
-        }
-        let block = self.blocks.last_mut().expect("a let is in a block");
-        block.in_region = flags.is_dataflow();
-        if flags.is_dataflow() {
-            let starts = flags.starts_region();
-            if starts || block.region.is_none() {
-                block.region = Some(bound);
-                if !starts {
-                    self.problem(id, "a let of a dataflow region follows none that starts the region");
-                }
-            }
-        } else if self.body.is_dataflow_var(var) {
+        if !flags.is_dataflow() && self.body.is_dataflow_var(var) {
             let name = self.name(var.expr());
             self.problem(id, format!("{name} is visible only in a dataflow region, but bound outside"));
         }
@@ -299,7 +286,7 @@ impl Walk<'_> {
     }
 
     fn leave_link(&mut self, id: ExprId) {
-        let Expr::Let { var, value, body: rest, .. } = self.body.expr(id) else { return };
+        let Expr::Let { var, value, .. } = self.body.expr(id) else { return };
         if !matches!(self.body.expr(value), Expr::Lambda { .. }) {
             self.bind(var.expr());
         }
@@ -310,12 +297,6 @@ impl Walk<'_> {
             self.problem(id, format!("{name} is of type {stated}, but its value is {found}"));
         }
         self.check_symbols(var.expr());
-        if let Some(block) = self.blocks.last_mut() {
-            block.in_region = false;
-        }
-        if !matches!(self.body.expr(rest), Expr::Let { flags: LetFlags::DATAFLOW, .. }) {
-            self.close_region();
-        }
         self.links.pop();
     }
 
@@ -510,7 +491,7 @@ impl Walk<'_> {
                 continue;
             }
             let height = stack.len();
-            for part in parts(self.body, top) {
+            for &part in self.body.inputs(top) {
                 let expr = self.body.expr(part);
                 plain &= !expr.binds();
                 if !expr.is_atom() && !self.latest.contains_key(&part) {
@@ -524,7 +505,7 @@ impl Walk<'_> {
                 continue;
             }
             let mut latest = Latest::default();
-            for part in parts(self.body, top) {
+            for &part in self.body.inputs(top) {
                 match self.body.expr(part) {
                     Expr::Var { .. } => self.raise(&mut latest, part),
                     other if other.is_atom() => {}
@@ -554,20 +535,14 @@ impl Walk<'_> {
         while let Some(at) = stack.pop() {
             match self.body.expr(at) {
                 Expr::Var { .. } => used.push(at),
-                Expr::Let { var, value, body: rest, .. } => {
+                Expr::Let { var, .. } => {
                     bound.insert(var.expr());
-                    stack.extend([rest, value]);
                 }
-                Expr::If { cond, then_block, else_block } => stack.extend([else_block, then_block, cond]),
-                Expr::Lambda { lambda, body: block } => {
-                    bound.extend(self.body.lambda_params(lambda).map(VarId::expr));
-                    stack.push(block);
-                }
-                _ => {
-                    if seen.insert(at) {
-                        stack.extend(parts(self.body, at));
-                    }
-                }
+                Expr::Lambda { lambda, .. } => bound.extend(self.body.lambda_params(lambda).map(VarId::expr)),
+                _ => {}
+            }
+            if seen.insert(at) {
+                stack.extend(self.body.parts(at));
             }
         }
         let mut latest = Latest::default();
@@ -588,13 +563,5 @@ impl Walk<'_> {
         if flags.is_dataflow() && later(latest.dataflow) {
             latest.dataflow = Some(var);
         }
-    }
-}
-
-/// The operands of a call, tuple or projection.
-fn parts(body: &Body, id: ExprId) -> SmallVec<[ExprId; 4]> {
-    match body.expr(id) {
-        Expr::Proj { tuple, .. } => smallvec::smallvec![tuple],
-        _ => body.operands_of(id).into(),
     }
 }

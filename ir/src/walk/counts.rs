@@ -49,7 +49,7 @@ impl Counts {
     }
 
     fn add_body(&mut self, body: &Body) {
-        let mut cursor = Cursor::new(body);
+        let mut cursor = Cursor::with_regions(body);
         let mut depth = 0;
         while let Some(step) = cursor.next(body) {
             match step {
@@ -58,19 +58,15 @@ impl Counts {
                     self.depth = self.depth.max(depth);
                 }
                 Step::ExitBlock(..) => depth -= 1,
-                Step::Let(id) => {
-                    self.bindings += 1;
-                    if let Expr::Let { flags, .. } = body.expr(id) {
-                        self.regions += usize::from(flags.starts_region());
-                    }
-                }
+                Step::EnterRegion(_) => self.regions += 1,
+                Step::Let(_) => self.bindings += 1,
                 Step::Flat(id) | Step::Enter(id) => match body.expr(id) {
                     Expr::CallOp { .. } | Expr::Call { .. } => self.calls += 1,
                     Expr::If { .. } => self.ifs += 1,
                     Expr::Lambda { .. } => self.lambdas += 1,
                     _ => {}
                 },
-                Step::Bound(_) | Step::Atom(_) | Step::Seen(_) | Step::Exit(_) => {}
+                Step::ExitRegion(_) | Step::Bound(_) | Step::Atom(_) | Step::Seen(_) | Step::Exit(_) => {}
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod part_set;
+pub(crate) mod per_block;
 pub(crate) mod link_watch;
 pub(crate) mod components;
 pub(crate) mod call_graph;

@@ -301,12 +301,12 @@ impl<'m> Slots<'m> {
         };
         self.of_tail.values().for_each(|&tail| mark(tail));
         for (id, expr) in self.body.exprs() {
-            let atoms = match expr {
+            let atoms = match &expr {
                 Expr::Proj { .. } => continue,
-                Expr::Let { value: atom, .. } | Expr::If { cond: atom, .. } => vec![atom],
-                _ => self.body.operands_of(id).to_vec(),
+                Expr::Let { value, .. } => std::slice::from_ref(value),
+                _ => self.body.inputs(id),
             };
-            let variables = atoms.into_iter().filter(|&a| self.body.as_var(a).is_some());
+            let variables = atoms.iter().copied().filter(|&a| self.body.as_var(a).is_some());
             variables.filter_map(|a| self.of_atom(a).ok()).for_each(&mut mark);
         }
         consumed

@@ -28,10 +28,9 @@ mod known_symbols;
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags};
 use anfora_manager::register_pass;
-use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
+use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, hide_unused_outputs, mutate_function};
 
 use self::known_symbols::known_symbols;
-use crate::support::regions::hide_outputs;
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
@@ -75,7 +74,7 @@ pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Resul
     let resolved = resolve_symbols(cx, function);
     let mut pass = Pass { regions: 0, replaced: 0 };
     mutate_function(cx, function, &mut pass)?;
-    let hidden = if pass.regions > 0 { hide_outputs(&mut function.body, |_| true) } else { 0 };
+    let hidden = if pass.regions > 0 { hide_unused_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
         Ok(resolved) => (resolved, None),
         Err(contradiction) => (0, Some(*contradiction)),

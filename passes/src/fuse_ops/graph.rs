@@ -1,9 +1,10 @@
 //! What is computed from what in the dataflow regions of a function.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, Step, SymbolId, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, PerBlock, Step,
+    SymbolId, TypeId,
 };
-use anfora_visit::{Binding, FlowEdge, FlowGraph, Link};
+use anfora_visit::{Binding, FlowEdge, FlowGraph, Link, chain};
 use rustc_hash::FxHashMap;
 
 /// Kinds of nodes and labels of edges: [`FusionPattern`] as a number.
@@ -27,7 +28,7 @@ pub(super) struct Region {
     /// Where its first Let hangs.
     pub(super) link: Link,
     first: ExprId,
-    /// Its nodes.
+    /// Its nodes; before they are numbered, from 0.
     pub(super) start: u32,
     pub(super) end: u32,
 }
@@ -119,15 +120,10 @@ impl Graph {
     fn number(&mut self, body: &Body, escaping: &IdSet<ExprId>) {
         for region in &mut self.regions {
             region.start = self.lets.len() as u32;
-            let mut at = region.first;
-            while let Some(Binding { id, var, rest, flags, .. }) = Binding::of(body, at)
-                && flags.is_dataflow()
-                && (id == region.first || !flags.starts_region())
-            {
+            for Binding { id, var, .. } in chain(body, region.first).take(region.end as usize) {
                 self.lets.push(id);
                 self.escapes.push(!body.is_dataflow_var(var) || escaping.contains(var.expr()));
                 self.node_of[var.index()] = self.lets.len() as u32;
-                at = rest;
             }
             region.end = self.lets.len() as u32;
         }
@@ -141,16 +137,12 @@ impl Graph {
         for i in 0..self.lets.len() {
             let Expr::Let { value, .. } = body.expr(self.lets[i]) else { unreachable!("a node is a Let") };
             let expr = body.expr(value);
-            let single = [match expr {
-                Expr::Proj { tuple, .. } => tuple,
-                _ => value,
-            }];
             let (mut kind, operands): (u8, &[ExprId]) = match expr {
-                Expr::CallOp { op, operands, .. } => (pattern_of(cx, body, op, value), body.operands(operands)),
-                Expr::Tuple(fields) => (TUPLE, body.operands(fields)),
-                Expr::Proj { .. } => (INJECTIVE, &single),
-                Expr::Call { operands, .. } => (OPAQUE, body.operands(operands)),
-                Expr::Var { .. } => (OPAQUE, &single),
+                Expr::CallOp { op, .. } => (pattern_of(cx, body, op, value), body.inputs(value)),
+                Expr::Tuple(_) => (TUPLE, body.inputs(value)),
+                Expr::Proj { .. } => (INJECTIVE, body.inputs(value)),
+                Expr::Call { .. } => (OPAQUE, body.inputs(value)),
+                Expr::Var { .. } => (OPAQUE, std::slice::from_ref(&value)),
                 _ => (OPAQUE, &[]),
             };
             // A value that is needed elsewhere too, or needs one that is no binding's, stays where it is.
@@ -200,12 +192,11 @@ struct Regions {
 }
 
 /// Where the walk is, in one block.
+#[derive(Default)]
 struct Place {
     /// Where the next Let hangs; `None` at the beginning of a block that is an operand.
     link: Option<Link>,
-    /// The region that the next Let may go on with, by its number and one.
-    last: u32,
-    /// The region of the Let whose value is being walked.
+    /// The region that the walk is in, by its number and one.
     region: u32,
     value: Option<ExprId>,
 }
@@ -222,8 +213,8 @@ impl Regions {
         for &param in body.params() {
             found.binds(cx, body, param.expr(), 0);
         }
-        let mut places: Vec<Place> = Vec::new();
-        let mut cursor = Cursor::new(body);
+        let mut here: PerBlock<Place> = PerBlock::default();
+        let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             match step {
                 Step::EnterBlock(_, kind) => {
@@ -235,7 +226,7 @@ impl Regions {
                         BlockKind::Value(id) => Some(Link::Value(id)),
                         BlockKind::Operand(_) => None,
                     };
-                    places.push(Place { link, last: 0, region: 0, value: None });
+                    here.enter_with(Place { link, ..Place::default() });
                     if let BlockKind::Lambda(id) = kind
                         && let Expr::Lambda { lambda, .. } = body.expr(id)
                         && !body.lambda_symbols(lambda).is_empty()
@@ -244,34 +235,38 @@ impl Regions {
                     }
                 }
                 Step::ExitBlock(..) => {
-                    places.pop();
+                    here.exit();
                 }
                 Step::Let(id) => {
-                    let place = places.last_mut().expect("a Let is in a block");
-                    found.enter(body, id, place);
+                    let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
+                    (here.value, here.link) = (Some(value), Some(Link::Rest(id)));
+                    found.home[var.index()] = here.region;
+                    if let Some(region) = found.regions.get_mut((here.region as usize).wrapping_sub(1)) {
+                        region.end += 1;
+                    }
+                }
+                Step::EnterRegion(first) => {
+                    // In a block that is an operand there is no link to hang another first Let at: its first region stays as it is.
+                    if let Some(link) = here.link {
+                        found.regions.push(Region { link, first, start: 0, end: 0 });
+                        here.region = found.regions.len() as u32;
+                    }
                 }
                 Step::Bound(id) => {
-                    let place = places.last_mut().expect("a Let is in a block");
-                    place.value = None;
+                    here.value = None;
                     if let Some(Binding { var, value, .. }) = Binding::of(body, id)
                         && let Expr::CallOp { op, .. } = body.expr(value)
                         && cx.ops.facts(op).is_match_cast()
                     {
-                        let region = if body.is_dataflow_var(var) { place.region } else { 0 };
+                        let region = if body.is_dataflow_var(var) { here.region } else { 0 };
                         found.binds(cx, body, var.expr(), region);
                     }
                 }
-                Step::Atom(id) => found.uses(&places, id, id),
-                Step::Flat(id) => match body.expr(id) {
-                    Expr::Proj { tuple, .. } => found.uses(&places, id, tuple),
-                    _ => body.operands_of(id).iter().for_each(|&o| found.uses(&places, id, o)),
-                },
+                Step::ExitRegion(_) => here.region = 0,
+                Step::Atom(id) => found.uses(&here, id, id),
+                Step::Flat(id) => body.inputs(id).iter().for_each(|&o| found.uses(&here, id, o)),
                 Step::Seen(id) if found.shared.insert(id) => {
-                    let single = match body.expr(id) {
-                        Expr::Proj { tuple, .. } => Some(tuple),
-                        _ => None,
-                    };
-                    for &operand in body.operands_of(id).iter().chain(&single) {
+                    for &operand in body.inputs(id) {
                         if found.home[operand.index()] != 0 {
                             found.escaping.insert(operand);
                         }
@@ -283,31 +278,11 @@ impl Regions {
         found
     }
 
-    /// Comes to a Let.
-    #[inline]
-    fn enter(&mut self, body: &Body, id: ExprId, place: &mut Place) {
-        let Some(Binding { var, value, flags, .. }) = Binding::of(body, id) else { return };
-        if !flags.is_dataflow() {
-            place.last = 0;
-        } else if flags.starts_region() || place.last == 0 {
-            // In a block that is an operand there is no link to hang another first Let at: its first region stays as it is.
-            place.last = match place.link {
-                Some(link) => {
-                    self.regions.push(Region { link, first: id, start: 0, end: 0 });
-                    self.regions.len() as u32
-                }
-                None => 0,
-            };
-        }
-        (place.region, place.value, place.link) = (place.last, Some(value), Some(Link::Rest(id)));
-        self.home[var.index()] = place.region;
-    }
-
     /// Comes to a use by `user`, which is the atom itself where it is no operand.
     #[inline]
-    fn uses(&mut self, places: &[Place], user: ExprId, operand: ExprId) {
+    fn uses(&mut self, here: &Place, user: ExprId, operand: ExprId) {
         let home = self.home[operand.index()];
-        if home != 0 && !places.last().is_some_and(|p| p.value == Some(user) && p.region == home) {
+        if home != 0 && (here.value != Some(user) || here.region != home) {
             self.escaping.insert(operand);
         }
     }

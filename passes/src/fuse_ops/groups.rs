@@ -237,12 +237,8 @@ impl Arguments<'_> {
         of[node as usize].get_or_insert_with(|| {
             *count += 1;
             let Expr::Let { value, .. } = body.expr(graph.lets[node as usize]) else { unreachable!("a node is a Let") };
-            let single = match body.expr(value) {
-                Expr::Proj { tuple, .. } => Some(tuple),
-                _ => None,
-            };
             let mut list = Vec::new();
-            for &operand in body.operands_of(value).iter().chain(&single) {
+            for &operand in body.inputs(value) {
                 let counts = match body.expr(operand) {
                     Expr::Var { .. } => true,
                     Expr::Literal(literal) => is_large(cx.literals.get(literal)),

@@ -127,13 +127,8 @@ impl Outliner {
         let members: Vec<Binding> = chain(body, body.root()).collect();
         let is_flat = |b: &Binding| {
             b.flags == LetFlags::PLAIN
-                && match body.expr(b.value) {
-                    Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
-                    Expr::CallOp { .. } | Expr::Tuple(_) => {
-                        body.operands_of(b.value).iter().all(|&o| body.expr(o).is_atom())
-                    }
-                    _ => false,
-                }
+                && matches!(body.expr(b.value), Expr::CallOp { .. } | Expr::Tuple(_) | Expr::Proj { .. })
+                && body.is_flat(b.value)
         };
         let Some(last) = members.last() else { return };
         if last.rest != last.var.expr()
@@ -403,12 +398,8 @@ impl Outliner {
         for member in members {
             let expr = from.expr(member.value);
             operands.clear();
-            let single = match expr {
-                Expr::Proj { tuple, .. } => Some(tuple),
-                _ => None,
-            };
             let lifts = lifts_literals(editor.cx, from, member.value);
-            for &operand in from.operands_of(member.value).iter().chain(&single) {
+            for &operand in from.inputs(member.value) {
                 operands.push(match (self.slots[operand.index()], from.expr(operand)) {
                     // One literal may be passed for one call and be part of another.
                     (_, Expr::Literal(literal)) if !(lifts && is_large(editor.cx.literals.get(literal))) => {

@@ -189,12 +189,11 @@ impl Builder<'_> {
     fn node(&mut self, id: ExprId) {
         let block = self.blocks.block[id];
         match self.body.expr(id) {
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for (i, &operand) in self.body.operands(operands).iter().enumerate() {
-                    self.used(Link::Operand(id, i as u32), operand, block);
+            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. } => {
+                for (i, &input) in self.body.inputs(id).iter().enumerate() {
+                    self.used(Link::Operand(id, i as u32), input, block);
                 }
             }
-            Expr::Proj { tuple, .. } => self.used(Link::Operand(id, 0), tuple, block),
             Expr::If { cond, then_block, else_block } => {
                 self.used(Link::Cond(id), cond, block);
                 self.enter(Link::Then(id), then_block, block);

@@ -283,16 +283,13 @@ impl<'m> Collector<'m> {
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
             match step {
-                Step::Flat(id) => match body.expr(id) {
-                    Expr::Proj { tuple, .. } => self.atom(body, tuple, MentionKind::Value),
-                    expr => {
-                        for (i, &operand) in body.operands_of(id).iter().enumerate() {
-                            let is_callee = i == 0 && matches!(expr, Expr::Call { .. });
-                            self.atom(body, operand, if is_callee { MentionKind::Call } else { MentionKind::Value });
-                        }
-                        self.attrs_of(body, id);
+                Step::Flat(id) => {
+                    for (i, &input) in body.inputs(id).iter().enumerate() {
+                        let is_callee = i == 0 && matches!(body.expr(id), Expr::Call { .. });
+                        self.atom(body, input, if is_callee { MentionKind::Call } else { MentionKind::Value });
                     }
-                },
+                    self.attrs_of(body, id);
+                }
                 Step::Enter(id) => {
                     if let Expr::Call { operands, .. } = body.expr(id)
                         && let Some(&callee) = body.operands(operands).first()

@@ -338,7 +338,7 @@ impl DefUse {
                 frame.next += 1;
             }
             let first = self.nodes[id.index()].first;
-            let target = target(body, id, next as usize);
+            let Some(target) = body.parts(id).nth(next as usize) else { continue };
             if self.thread(body, first + next, target) {
                 let frame = self.open(body, target);
                 stack.push(frame);
@@ -349,7 +349,7 @@ impl DefUse {
 
     /// Makes slots for the links of a node, and says what it binds.
     fn open(&mut self, body: &Body, id: ExprId) -> Frame {
-        let len = link_count(body, id) as u32;
+        let len = body.parts(id).len() as u32;
         let first = self.slots.len() as u32;
         self.node(id).first = first;
         let owner = id.index() as u32;
@@ -408,33 +408,5 @@ impl std::fmt::Debug for DefUse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let links = self.slots.iter().filter(|s| s.target != NONE).count();
         write!(f, "DefUse({links} links)")
-    }
-}
-
-/// How many links a node has.
-fn link_count(body: &Body, id: ExprId) -> usize {
-    match body.expr(id) {
-        Expr::Let { .. } => 2,
-        Expr::If { .. } => 3,
-        Expr::Lambda { .. } | Expr::Proj { .. } => 1,
-        expr => expr.operand_list().map_or(0, |list| list.len()),
-    }
-}
-
-/// What hangs at the link of a number.
-#[inline]
-fn target(body: &Body, id: ExprId, number: usize) -> ExprId {
-    match (body.expr(id), number) {
-        (Expr::Let { value, .. }, 0) => value,
-        (Expr::Let { body: rest, .. }, _) => rest,
-        (Expr::If { cond, .. }, 0) => cond,
-        (Expr::If { then_block, .. }, 1) => then_block,
-        (Expr::If { else_block, .. }, _) => else_block,
-        (Expr::Lambda { body: block, .. }, _) => block,
-        (Expr::Proj { tuple, .. }, _) => tuple,
-        (expr, i) => match expr.operand_list() {
-            Some(list) => body.operand(list, i),
-            None => id,
-        },
     }
 }

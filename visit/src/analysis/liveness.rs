@@ -220,10 +220,7 @@ impl Walk<'_> {
                     }
                 }
                 Step::Atom(id) => self.uses(id),
-                Step::Flat(id) => match self.body.expr(id) {
-                    Expr::Proj { tuple, .. } => self.uses(tuple),
-                    _ => self.body.operands_of(id).iter().for_each(|&operand| self.uses(operand)),
-                },
+                Step::Flat(id) => self.body.inputs(id).iter().for_each(|&input| self.uses(input)),
                 Step::ExitBlock(_, kind) => self.exit(kind),
                 Step::Enter(_) | Step::Exit(_) | Step::Seen(_) => {}
             }

@@ -166,15 +166,11 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
             return self.binding(binding);
         }
         let vertex = self.add(id);
+        for &input in self.body.inputs(id) {
+            self.flows(input, vertex, id);
+        }
         match self.body.expr(id) {
-            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
-                for &operand in self.body.operands(operands) {
-                    self.flows(operand, vertex, id);
-                }
-            }
-            Expr::Proj { tuple, .. } => self.flows(tuple, vertex, id),
-            Expr::If { cond, then_block, else_block } => {
-                self.flows(cond, vertex, id);
+            Expr::If { then_block, else_block, .. } => {
                 self.leaves(then_block);
                 self.leaves(else_block);
             }

@@ -526,12 +526,7 @@ impl Driver {
         for i in mark..body.len() {
             let id = ExprId::from_index(i);
             if !body.expr(id).is_atom() {
-                match body.expr(id) {
-                    Expr::Proj { tuple, .. } => look(&self.facts, tuple),
-                    Expr::Lambda { body: block, .. } => look(&self.facts, block),
-                    Expr::Let { body: rest, .. } => look(&self.facts, rest),
-                    _ => body.operands_of(id).iter().for_each(|&o| look(&self.facts, o)),
-                }
+                body.parts(id).for_each(|part| look(&self.facts, part));
             }
         }
         for var in foreign {
@@ -716,10 +711,9 @@ fn check_parts(
         if in_region && id.index() >= mark && facts.call_is_barred(cx, body, id) {
             return Err(IllegalEdit::Impure);
         }
-        match expr {
-            Expr::Proj { tuple, .. } => stack.push(tuple),
-            Expr::Lambda { body: block, .. } => stack.push(block),
-            _ => stack.extend(body.operands_of(id)),
+        stack.extend(body.inputs(id));
+        if let Expr::Lambda { body: block, .. } = expr {
+            stack.push(block);
         }
     }
     Ok(())

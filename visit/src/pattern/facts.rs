@@ -77,8 +77,7 @@ impl Facts {
     fn walk(&mut self, cx: &Context, body: &Body, known: Option<&BodyPurity>) {
         struct Open {
             block: u32,
-            running: u32,
-            current: u32,
+            region: u32,
             /// The label of the last Let.
             last: u64,
             /// The label of the Let whose value comes now.
@@ -89,7 +88,7 @@ impl Facts {
         let mut order: Vec<ExprId> = Vec::new();
         let mut open: Vec<Open> = Vec::new();
         let mut primitive = 0u32;
-        let mut cursor = Cursor::new(body);
+        let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             match step {
                 Step::EnterBlock(_, kind) => {
@@ -105,7 +104,7 @@ impl Facts {
                     if let BlockKind::Lambda(id) = kind {
                         self.scopes.set_block_of(id, block);
                     }
-                    open.push(Open { block, running: 0, current: 0, last: 0, now: END });
+                    open.push(Open { block, region: 0, last: 0, now: END });
                     self.is_anf &= !matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
                 }
                 Step::ExitBlock(_, kind) => {
@@ -116,28 +115,30 @@ impl Facts {
                 }
                 Step::Let(id) => {
                     let Some(top) = open.last_mut() else { continue };
-                    if let Expr::Let { var, value, flags, .. } = body.expr(id) {
+                    if let Expr::Let { var, value, .. } = body.expr(id) {
                         if body.expr(value).is_atom() {
                             self.set_alias(var, value);
                         }
-                        if flags.starts_region() || flags.is_dataflow() && top.running == 0 {
-                            regions += 1;
-                            top.running = regions;
-                        } else if !flags.is_dataflow() {
-                            top.running = 0;
-                        }
-                        top.current = top.running;
                         top.last += GAP;
                         top.now = top.last;
                         self.scopes.set_label(id, top.now);
-                        self.places[id.index()] = Place { block: top.block, region: top.current };
+                        self.places[id.index()] = Place { block: top.block, region: top.region };
                     }
                 }
                 Step::Bound(_) => {
                     if let Some(top) = open.last_mut() {
-                        // What comes next is a Let, which says so itself, or the tail, which is in no region.
-                        top.current = 0;
                         top.now = END;
+                    }
+                }
+                Step::EnterRegion(_) => {
+                    regions += 1;
+                    if let Some(top) = open.last_mut() {
+                        top.region = regions;
+                    }
+                }
+                Step::ExitRegion(_) => {
+                    if let Some(top) = open.last_mut() {
+                        top.region = 0;
                     }
                 }
                 Step::Flat(id) | Step::Enter(id) => {
@@ -146,7 +147,7 @@ impl Facts {
                         self.closed.insert(id);
                     }
                     if let Some(top) = open.last() {
-                        self.places[id.index()] = Place { block: top.block, region: top.current };
+                        self.places[id.index()] = Place { block: top.block, region: top.region };
                         self.scopes.set_label(id, top.now);
                     }
                     match step {
@@ -164,7 +165,7 @@ impl Facts {
                 Step::Seen(id) => {
                     self.is_anf = false;
                     if let Some(top) = open.last() {
-                        self.meet(id, Place { block: top.block, region: top.current }, top.now);
+                        self.meet(id, Place { block: top.block, region: top.region }, top.now);
                     }
                 }
                 Step::Atom(_) => {}
@@ -201,11 +202,9 @@ impl Facts {
 
     fn parts_are_impure(&self, body: &Body, id: ExprId) -> bool {
         match body.expr(id) {
-            Expr::Proj { tuple, .. } => self.impure.contains(tuple),
-            Expr::Lambda { .. } => false,
             // What is in blocks is not looked at.
             Expr::If { .. } | Expr::Let { .. } => true,
-            _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
+            _ => body.inputs(id).iter().any(|&o| self.impure.contains(o)),
         }
     }
 
@@ -273,11 +272,7 @@ impl Facts {
                 self.meet(part, place, label);
             }
         };
-        match body.expr(id) {
-            Expr::Proj { tuple, .. } => look(tuple),
-            Expr::If { cond, .. } => look(cond),
-            _ => body.operands_of(id).iter().for_each(|&o| look(o)),
-        }
+        body.inputs(id).iter().for_each(|&o| look(o));
     }
 
     /// Whether all variables that are visible where `id` is evaluated are visible where `at` is.
@@ -303,9 +298,8 @@ impl Facts {
                 }
             }
             match body.expr(id) {
-                Expr::Proj { tuple, .. } => stack.push(tuple),
                 Expr::Lambda { body: block, .. } if id.index() >= mark => stack.push(block),
-                _ => stack.extend(body.operands_of(id)),
+                _ => stack.extend(body.inputs(id)),
             }
         }
     }
@@ -403,10 +397,7 @@ impl Facts {
                 }
                 self.set_place(id, inner);
                 self.scopes.set_label(id, label);
-                match body.expr(id) {
-                    Expr::Proj { tuple, .. } => stack.push((tuple, label)),
-                    _ => stack.extend(body.operands_of(id).iter().map(|&o| (o, label))),
-                }
+                stack.extend(body.inputs(id).iter().map(|&o| (o, label)));
             }
         }
     }

@@ -351,14 +351,7 @@ impl Nested {
         self.stack.clear();
         self.stack.push((top, 0));
         while let Some(&(id, next)) = self.stack.last() {
-            let operand = match editor.body.expr(id) {
-                Expr::Proj { tuple, .. } => (next == 0).then_some(tuple),
-                expr => expr
-                    .operand_list()
-                    .filter(|list| (next as usize) < list.len())
-                    .map(|list| editor.body.operand(list, next as usize)),
-            };
-            let Some(operand) = operand else {
+            let Some(&operand) = editor.body.inputs(id).get(next as usize) else {
                 self.stack.pop();
                 if !self.stack.is_empty() {
                     let name = self.bind(editor, facts, id, new.root);

@@ -14,6 +14,7 @@ mod pattern;
 #[path = "../programs/mod.rs"]
 mod programs;
 mod properties;
+mod regions;
 mod region_outputs;
 mod retype;
 mod rewrite_patterns;

@@ -107,15 +107,7 @@ impl Body {
         let mut cursor = Cursor::new(self);
         while let Some(step) = cursor.next(self) {
             let (Step::Let(id) | Step::Flat(id) | Step::Enter(id)) = step else { continue };
-            match self.expr(id) {
-                Expr::Let { value, body: rest, .. } => [value, rest].into_iter().for_each(&mut count),
-                Expr::If { cond, then_block, else_block } => {
-                    [cond, then_block, else_block].into_iter().for_each(&mut count);
-                }
-                Expr::Lambda { body: block, .. } => count(block),
-                Expr::Proj { tuple, .. } => count(tuple),
-                _ => self.operands_of(id).iter().copied().for_each(&mut count),
-            }
+            self.parts(id).for_each(&mut count);
         }
         found.into_iter().map(|id| (id, links[&id])).collect()
     }

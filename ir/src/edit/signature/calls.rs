@@ -159,23 +159,18 @@ fn calls_in(body: &Body, leaves: &FxHashSet<ExprId>) -> Result<Vec<ExprId>, Valu
                 return Err(Value { leaf: id, at: cursor.binding() });
             }
             Step::Flat(id) | Step::Enter(id) => {
-                let operands = body.operands_of(id);
+                let inputs = body.inputs(id);
                 let calls_one = matches!(body.expr(id), Expr::Call { .. })
-                    && operands.first().is_some_and(|callee| leaves.contains(callee));
+                    && inputs.first().is_some_and(|callee| leaves.contains(callee));
                 if calls_one {
                     calls.push(id);
                 }
                 callee = calls_one && matches!(step, Step::Enter(_));
-                if let Step::Flat(_) = step {
-                    let mut others = operands.iter().skip(usize::from(calls_one)).copied();
-                    let projected = match body.expr(id) {
-                        Expr::Proj { tuple, .. } => Some(tuple),
-                        _ => None,
-                    };
-                    if let Some(leaf) = others.find(|o| leaves.contains(o)).or(projected.filter(|o| leaves.contains(o)))
-                    {
-                        return Err(Value { leaf, at: cursor.binding() });
-                    }
+                let mut others = inputs.iter().skip(usize::from(calls_one));
+                if let Step::Flat(_) = step
+                    && let Some(&leaf) = others.find(|o| leaves.contains(o))
+                {
+                    return Err(Value { leaf, at: cursor.binding() });
                 }
             }
             _ => {}

@@ -272,9 +272,8 @@ impl Placement<'_> {
             _ => self.needs[o.index()],
         };
         match self.body.expr(id) {
-            Expr::Proj { tuple, .. } => need(tuple),
             Expr::If { .. } | Expr::Lambda { .. } => u32::MAX,
-            _ => self.body.operands_of(id).iter().map(|&o| need(o)).max().unwrap_or(0),
+            _ => self.body.inputs(id).iter().map(|&o| need(o)).max().unwrap_or(0),
         }
     }
 
@@ -409,9 +408,8 @@ pub(super) fn glance(body: &Body, mut name: impl FnMut(ExprId)) -> Glance {
                 glance.has_shared |= body.meta(id).is_some();
                 match body.expr(id) {
                     Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(|p| name(p.expr())),
-                    Expr::Proj { tuple, .. } if open_count > 0 => uses(tuple, &open, &mut glance.recursive),
-                    _ if open_count > 0 => {
-                        for &o in body.operands_of(id) {
+                    _ if open_count > 0 && matches!(step, Step::Flat(_)) => {
+                        for &o in body.inputs(id) {
                             uses(o, &open, &mut glance.recursive);
                         }
                     }

@@ -1,3 +1,0 @@
-//! Parts that several passes share.
-
-pub(crate) mod regions;
