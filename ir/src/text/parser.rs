@@ -16,6 +16,7 @@ mod literals;
 mod recovery;
 mod scope;
 mod signatures;
+mod sketches;
 mod statements;
 mod types;
 
@@ -43,6 +44,8 @@ use literals::SplatType;
 use scope::{NewSymbol, Scopes, UnknownSymbols};
 use signatures::Head;
 use types::TypeFrame;
+
+pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
 
 /// The most errors that are reported of one text.
 pub const MAX_ERRORS: usize = 20;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use anfora_ir::{AttrReader, AttrValue, Body, Context, DType, ExprId, Literal, Number, OpDef, Type, TypeId, Types};
 
+use crate::pattern::guard::{Guard, Match};
+
 /// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
 ///
 /// Its nodes stand in one flat list, so that patterns of any depth are built, used and dropped without recursion. Put into another pattern, the
@@ -101,12 +103,37 @@ pub(crate) enum OpNames {
     Where(OpTest),
 }
 
+impl OpNames {
+    /// The names, where they are listed.
+    pub(crate) fn listed(&self) -> &[Arc<str>] {
+        match self {
+            OpNames::One(name) => std::slice::from_ref(name),
+            OpNames::Several(names) => names,
+            OpNames::Where(_) => &[],
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) enum LiteralCondition {
     Any,
     Number(Number),
     Is(Literal),
     Where(LiteralTest),
+    /// A scalar or splat of a whole number, of any element type; 0 of integers only.
+    Whole(i64),
+    /// A scalar or splat of the one element of this scalar.
+    Splat(Literal),
+}
+
+/// The value of an attribute.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    Is(AttrValue),
+    /// It is left out.
+    Absent,
+    /// Whatever it is, named.
+    Named(Arc<str>),
 }
 
 #[derive(Clone)]
@@ -114,8 +141,10 @@ pub(crate) enum Condition {
     UsedOnce,
     Attr {
         name: Arc<str>,
-        value: AttrValue,
+        value: Wanted,
     },
+    /// A test of the whole match.
+    Guard(Guard),
     AttrsWhere(AttrTest),
     DType(DType),
     Rank(usize),
@@ -237,7 +266,21 @@ impl Pattern {
     /// Only calls of an operator with this value of an attribute; one that is left out has its default.
     #[must_use]
     pub fn attr(self, name: &str, value: impl Into<AttrValue>) -> Pattern {
-        self.filtered(Condition::Attr { name: name.into(), value: value.into() })
+        self.filtered(Condition::Attr { name: name.into(), value: Wanted::Is(value.into()) })
+    }
+
+    /// Names the value of an attribute. Where one name stands twice, both have the same value. On the right side of a rule it is the value that was
+    /// named on the left.
+    #[must_use]
+    pub fn attr_as(self, name: &str, capture: &str) -> Pattern {
+        self.filtered(Condition::Attr { name: name.into(), value: Wanted::Named(capture.into()) })
+    }
+
+    /// Only matches that pass a test of all that is captured. It is asked when the rest of the pattern matches, and where it says no, the other ways
+    /// to match are tried.
+    #[must_use]
+    pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
+        self.filtered(Condition::Guard(Arc::new(test)))
     }
 
     /// Only calls of an operator whose attributes pass a test.

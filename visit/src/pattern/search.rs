@@ -1,12 +1,13 @@
 //! Matching: an explicit stack of goals, and of choices to come back to.
 
 use anfora_ir::work::tick;
-use anfora_ir::{AttrReader, Body, Context, Expr, ExprId};
+use anfora_ir::{AttrId, AttrReader, Body, Context, Expr, ExprId, Literal, Number};
 
 use crate::pattern::build::{Candidate, Children};
 use crate::pattern::captures::{Captures, Found};
 use crate::pattern::compile::{Compiled, Operands, Rest, Step, Test};
 use crate::pattern::facts::Facts;
+use crate::pattern::guard::Match;
 
 /// A program as matching sees it.
 #[derive(Copy, Clone)]
@@ -43,6 +44,12 @@ impl Sight<'_> {
                 _ => return true,
             }
         }
+    }
+
+    /// Whether a literal does not have a say in the extents of a match at `root`, but for what the types say: it is a scalar, or these extents are
+    /// known. Of an operand of unknown extents it is not known what a tensor of several elements makes.
+    fn keeps_extents(&self, literal: &Literal, root: ExprId) -> bool {
+        literal.shape().is_empty() || self.cx.types.has_known_extents(self.body.type_of(root))
     }
 
     fn root_is_used_once(&self, root: ExprId) -> bool {
@@ -97,6 +104,8 @@ enum Bound {
     One(ExprId),
     /// The operands of a node from a number on.
     Tail(ExprId, u32),
+    /// The value of an attribute; `None` is its default.
+    Attr(Option<AttrId>),
 }
 
 /// Room for attempts, which take none of their own once it is large enough.
@@ -132,8 +141,8 @@ impl Search {
         loop {
             let after = match next {
                 END => {
+                    self.keep();
                     if self.deferred.iter().all(|&(test, expr)| self.passes_deferred(sight, pattern, test, expr)) {
-                        self.keep();
                         return Attempt::Matched;
                     }
                     None
@@ -164,6 +173,7 @@ impl Search {
             Bound::Nothing => Found::Nothing,
             Bound::One(id) => Found::One(id),
             Bound::Tail(id, from) => Found::Tail(id, from),
+            Bound::Attr(value) => Found::Attr(value),
         }));
     }
 
@@ -253,6 +263,12 @@ impl Search {
                         Test::Number(number) => number.is_splat_of(literal),
                         Test::Is(wanted) => wanted == literal,
                         Test::LiteralWhere(test) => test(literal),
+                        Test::Whole(value) => is_whole(literal, *value) && sight.keeps_extents(literal, root),
+                        Test::Splat(scalar) => {
+                            scalar.dtype() == literal.dtype()
+                                && scalar.as_splat().is_some_and(|bits| literal.as_splat() == Some(bits))
+                                && sight.keeps_extents(literal, root)
+                        }
                         _ => false,
                     };
                     return passes.then_some(next);
@@ -361,6 +377,7 @@ impl Search {
                 self.trail.push(slot);
                 Some(())
             }
+            (Bound::Attr(old), Bound::Attr(new)) => (old == new).then_some(()),
             (Bound::One(old), Bound::One(new)) => {
                 (old == new || sight.facts.atom(old) == sight.facts.atom(new)).then_some(())
             }
@@ -393,6 +410,14 @@ impl Search {
         let passes = match &pattern.tests[test as usize] {
             Test::UsedOnce => sight.is_used_once(expr, root, budget),
             Test::Attr { name, value } => value.is_value_of(&attrs()?, name),
+            Test::AttrAbsent(name) => {
+                let attrs = attrs()?;
+                cx.find_attr(attrs.attrs, name).is_none()
+            }
+            Test::AttrInto { name, slot } => {
+                let value = cx.find_attr(attrs()?.attrs, name);
+                return self.bind(sight, *slot, Bound::Attr(value), budget);
+            }
             Test::AttrsWhere(test) => test(&attrs()?),
             Test::DType(dtype) => types.as_tensor(ty())?.dtype == *dtype,
             Test::Rank(rank) => types.as_tensor(ty())?.shape.as_ref()?.len() == *rank,
@@ -404,24 +429,37 @@ impl Search {
                     })
             }
             Test::StaticShape => types.static_shape(ty()).is_some(),
-            Test::SameTypeAs(_) => {
+            Test::SameTypeAs(_) | Test::Guard(_) => {
                 self.deferred.push((test, expr));
                 true
             }
             Test::TypeWhere(test) => test(types, ty()),
             Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.facts.value(sight.body, expr) }),
-            Test::AnyLiteral | Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) => false,
+            Test::AnyLiteral
+            | Test::Number(_)
+            | Test::Is(_)
+            | Test::LiteralWhere(_)
+            | Test::Whole(_)
+            | Test::Splat(_) => false,
         };
         passes.then_some(())
     }
 
     fn passes_deferred(&self, sight: Sight<'_>, pattern: &Compiled, test: u32, expr: ExprId) -> bool {
-        let Test::SameTypeAs(slot) = pattern.tests[test as usize] else { return true };
-        match self.bound[slot as usize] {
-            Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
-            _ => false,
+        match &pattern.tests[test as usize] {
+            Test::SameTypeAs(slot) => match self.bound[*slot as usize] {
+                Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
+                _ => false,
+            },
+            Test::Guard(guard) => guard(&Match { sight, captures: self.captures(pattern) }),
+            _ => true,
         }
     }
+}
+
+/// Whether all elements are a whole number, of whatever type; 0 is none of floats, which have two zeros.
+fn is_whole(literal: &Literal, value: i64) -> bool {
+    Number::Int(value).is_splat_of(literal) || value != 0 && Number::Float(value as f64).is_splat_of(literal)
 }
 
 /// The patterns for the operands of a call that has so many: `none` at the end is met by an operand that is not there.

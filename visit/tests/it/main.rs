@@ -19,6 +19,7 @@ mod region_outputs;
 mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;
+mod rule_text;
 mod splicing;
 mod sweep_back;
 mod variables;
