@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{AttrReader, AttrValue, Body, Context, DType, ExprId, Literal, Number, OpDef, Type, TypeId, Types};
+use anfora_ir::{
+    AttrReader, AttrValue, Body, Context, DType, DimId, ExprId, Literal, Number, OpDef, Type, TypeId, Types,
+};
 
 use crate::pattern::guard::{Guard, Match};
 
@@ -116,7 +118,6 @@ impl OpNames {
 
 #[derive(Clone)]
 pub(crate) enum LiteralCondition {
-    Any,
     Number(Number),
     Is(Literal),
     Where(LiteralTest),
@@ -146,10 +147,6 @@ pub(crate) enum Condition {
     /// A test of the whole match.
     Guard(Guard),
     AttrsWhere(AttrTest),
-    DType(DType),
-    Rank(usize),
-    Shape(Arc<[Option<usize>]>),
-    StaticShape,
     SameTypeAs(Arc<str>),
     TypeWhere(TypeTest),
     Where(SiteTest),
@@ -292,25 +289,32 @@ impl Pattern {
     /// Only tensors of an element type.
     #[must_use]
     pub fn dtype(self, dtype: DType) -> Pattern {
-        self.filtered(Condition::DType(dtype))
+        self.type_where(move |types, ty| types.as_tensor(ty).is_some_and(|tensor| tensor.dtype == dtype))
     }
 
     /// Only tensors of a rank.
     #[must_use]
     pub fn rank(self, rank: usize) -> Pattern {
-        self.filtered(Condition::Rank(rank))
+        self.type_where(move |types, ty| shape_of(types, ty).is_some_and(|shape| shape.len() == rank))
     }
 
     /// Only tensors of these constant extents; `None` is any extent.
     #[must_use]
     pub fn shape(self, extents: &[Option<usize>]) -> Pattern {
-        self.filtered(Condition::Shape(extents.into()))
+        let wanted: Box<[Option<usize>]> = extents.into();
+        self.type_where(move |types, ty| {
+            let extent = |dim| types.dims.as_constant(dim).and_then(|extent| usize::try_from(extent).ok());
+            shape_of(types, ty).is_some_and(|found| {
+                found.len() == wanted.len()
+                    && found.iter().zip(&wanted).all(|(&dim, wanted)| wanted.is_none() || extent(dim) == *wanted)
+            })
+        })
     }
 
     /// Only tensors of which all extents are constants.
     #[must_use]
     pub fn static_shape(self) -> Pattern {
-        self.filtered(Condition::StaticShape)
+        self.type_where(|types, ty| types.static_shape(ty).is_some())
     }
 
     /// Only what has the same type as the capture of a name, which may stand anywhere in the pattern.
@@ -359,6 +363,11 @@ impl Pattern {
             }
         }
     }
+}
+
+/// The extents of a tensor of known rank.
+fn shape_of(types: &Types, ty: TypeId) -> Option<&[DimId]> {
+    Some(types.as_tensor(ty)?.shape.as_ref()?)
 }
 
 /// Anything: a wildcard.
@@ -436,7 +445,7 @@ pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
 
 /// A tensor literal.
 pub fn any_literal() -> Pattern {
-    Pattern::leaf(Node::Literal(LiteralCondition::Any))
+    literal_where(|_| true)
 }
 
 /// A tensor literal that passes a test.

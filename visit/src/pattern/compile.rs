@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrDefault, AttrKind, AttrValue, Context, DType, EntityId, ExprId, GlobalId, Literal, Number, OpId,
-    PartSet, did_you_mean,
+    Arity, AttrDefault, AttrKind, AttrValue, Context, EntityId, ExprId, GlobalId, Literal, Number, OpId, PartSet,
+    did_you_mean,
 };
 use rustc_hash::FxHashMap;
 
@@ -116,7 +116,6 @@ pub(crate) enum Step {
 
 #[derive(Clone)]
 pub(crate) enum Test {
-    AnyLiteral,
     Number(Number),
     Is(Literal),
     LiteralWhere(LiteralTest),
@@ -128,10 +127,6 @@ pub(crate) enum Test {
     AttrInto { name: Arc<str>, slot: u32 },
     Guard(Guard),
     AttrsWhere(AttrTest),
-    DType(DType),
-    Rank(usize),
-    Shape(Arc<[Option<usize>]>),
-    StaticShape,
     SameTypeAs(u32),
     TypeWhere(TypeTest),
     Where(SiteTest),
@@ -256,7 +251,6 @@ impl Compiled {
             Node::Hole(_) => return Err(PatternError::Hole),
             Node::Literal(condition) => {
                 let test = match condition {
-                    LiteralCondition::Any => Test::AnyLiteral,
                     LiteralCondition::Number(number) => Test::Number(*number),
                     LiteralCondition::Is(literal) => Test::Is(literal.clone()),
                     LiteralCondition::Where(test) => Test::LiteralWhere(Arc::clone(test)),
@@ -322,10 +316,6 @@ impl Compiled {
                         operators(pattern, inner, |_| Ok(()), "attributes")?;
                         Test::AttrsWhere(Arc::clone(test))
                     }
-                    Condition::DType(dtype) => Test::DType(*dtype),
-                    Condition::Rank(rank) => Test::Rank(*rank),
-                    Condition::Shape(shape) => Test::Shape(Arc::clone(shape)),
-                    Condition::StaticShape => Test::StaticShape,
                     Condition::SameTypeAs(name) => Test::SameTypeAs(self.known_slot(name)?),
                     Condition::TypeWhere(test) => Test::TypeWhere(Arc::clone(test)),
                     Condition::Where(test) => Test::Where(Arc::clone(test)),

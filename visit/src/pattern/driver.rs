@@ -16,6 +16,7 @@ use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
 use crate::pattern::error::{Refused, Side};
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::glance::Glance;
 use crate::pattern::outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
 use crate::pattern::rule::{Build, Right, Rule, SharedBuild};
@@ -379,9 +380,15 @@ impl Driver {
         steps: Option<u64>,
         node: ExprId,
     ) -> Result<Verdict, PatternRewriteError> {
-        let candidates = self.dispatch.rules(editor.body, node).len();
-        for i in 0..candidates {
-            let number = self.dispatch.rules(editor.body, node)[i] as usize;
+        let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
+        let mut candidates: SmallVec<[u32; 8]> = SmallVec::from_slice(self.dispatch.rules(editor.body, node));
+        if candidates.len() > 1
+            && let Some(glance) = Glance::of(sight, node)
+        {
+            candidates.retain(|number| glance.may_match(&ready[*number as usize].pattern));
+        }
+        for number in candidates {
+            let number = number as usize;
             let Ready { name, pattern, right } = &mut ready[number];
             let (name, pattern) = (*name, &*pattern);
             let budget = steps.unwrap_or_else(|| default_budget(pattern));

@@ -39,6 +39,7 @@ mod dispatch;
 mod driver;
 mod error;
 mod facts;
+mod glance;
 mod guard;
 mod matcher;
 mod outcome;

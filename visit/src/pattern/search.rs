@@ -1,12 +1,13 @@
 //! Matching: an explicit stack of goals, and of choices to come back to.
 
 use anfora_ir::work::tick;
-use anfora_ir::{AttrId, AttrReader, Body, Context, Expr, ExprId, Literal, Number};
+use anfora_ir::{AttrId, AttrReader, Body, Context, Expr, ExprId, Literal};
 
 use crate::pattern::build::{Candidate, Children};
 use crate::pattern::captures::{Captures, Found};
 use crate::pattern::compile::{Compiled, Operands, Rest, Step, Test};
 use crate::pattern::facts::Facts;
+use crate::pattern::glance::Seen;
 use crate::pattern::guard::Match;
 
 /// A program as matching sees it.
@@ -258,19 +259,9 @@ impl Search {
                 Step::Literal(test) => {
                     let literal = body.as_literal(sight.facts.atom(expr))?;
                     let literal = sight.cx.literals.get(literal);
-                    let passes = match &pattern.tests[test as usize] {
-                        Test::AnyLiteral => true,
-                        Test::Number(number) => number.is_splat_of(literal),
-                        Test::Is(wanted) => wanted == literal,
-                        Test::LiteralWhere(test) => test(literal),
-                        Test::Whole(value) => is_whole(literal, *value) && sight.keeps_extents(literal, root),
-                        Test::Splat(scalar) => {
-                            scalar.dtype() == literal.dtype()
-                                && scalar.as_splat().is_some_and(|bits| literal.as_splat() == Some(bits))
-                                && sight.keeps_extents(literal, root)
-                        }
-                        _ => false,
-                    };
+                    let test = &pattern.tests[test as usize];
+                    let passes = test.holds_for(literal)
+                        && (!matches!(test, Test::Whole(_) | Test::Splat(_)) || sight.keeps_extents(literal, root));
                     return passes.then_some(next);
                 }
                 Step::Global(wanted) => {
@@ -355,9 +346,10 @@ impl Search {
     ) -> Option<u32> {
         let start = operands.start as usize;
         let (first, second) = (pattern.children[start], pattern.children[start + 1]);
-        let fits = |step, expr| may_match(sight, pattern, step, expr);
-        let straight = fits(first, a) && fits(second, b);
-        let swapped = a != b && fits(first, b) && fits(second, a);
+        let (sees_a, sees_b) = (Seen::of(sight, a), Seen::of(sight, b));
+        let fits = |step, seen: Seen<'_>| seen.may_meet(pattern, step);
+        let straight = fits(first, sees_a) && fits(second, sees_b);
+        let swapped = a != b && fits(first, sees_b) && fits(second, sees_a);
         match (straight, swapped) {
             (false, false) => None,
             (false, true) => Some(self.push_operands(pattern, operands, &[b, a], next)),
@@ -401,8 +393,6 @@ impl Search {
         budget: &mut u64,
     ) -> Option<()> {
         let Sight { cx, body, .. } = sight;
-        let types = &cx.types;
-        let ty = || body.type_of(expr);
         let attrs = || match body.expr(sight.facts.value(sight.body, expr)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
             _ => None,
@@ -419,28 +409,13 @@ impl Search {
                 return self.bind(sight, *slot, Bound::Attr(value), budget);
             }
             Test::AttrsWhere(test) => test(&attrs()?),
-            Test::DType(dtype) => types.as_tensor(ty())?.dtype == *dtype,
-            Test::Rank(rank) => types.as_tensor(ty())?.shape.as_ref()?.len() == *rank,
-            Test::Shape(wanted) => {
-                let found = types.as_tensor(ty())?.shape.as_ref()?;
-                found.len() == wanted.len()
-                    && found.iter().zip(wanted.iter()).all(|(&dim, wanted)| {
-                        wanted.is_none_or(|w| types.dims.as_constant(dim).is_some_and(|c| usize::try_from(c) == Ok(w)))
-                    })
-            }
-            Test::StaticShape => types.static_shape(ty()).is_some(),
             Test::SameTypeAs(_) | Test::Guard(_) => {
                 self.deferred.push((test, expr));
                 true
             }
-            Test::TypeWhere(test) => test(types, ty()),
+            Test::TypeWhere(test) => test(&cx.types, body.type_of(expr)),
             Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.facts.value(sight.body, expr) }),
-            Test::AnyLiteral
-            | Test::Number(_)
-            | Test::Is(_)
-            | Test::LiteralWhere(_)
-            | Test::Whole(_)
-            | Test::Splat(_) => false,
+            Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) | Test::Whole(_) | Test::Splat(_) => false,
         };
         passes.then_some(())
     }
@@ -457,11 +432,6 @@ impl Search {
     }
 }
 
-/// Whether all elements are a whole number, of whatever type; 0 is none of floats, which have two zeros.
-fn is_whole(literal: &Literal, value: i64) -> bool {
-    Number::Int(value).is_splat_of(literal) || value != 0 && Number::Float(value as f64).is_splat_of(literal)
-}
-
 /// The patterns for the operands of a call that has so many: `none` at the end is met by an operand that is not there.
 fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
     while operands.len as usize > count && operands.rest == Rest::None {
@@ -476,22 +446,4 @@ fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
 
 pub(crate) fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {
     body.operands_of(id).get(from as usize..).unwrap_or(&[])
-}
-
-/// A quick look at whether a step may be met at all: false only if it cannot.
-fn may_match(sight: Sight<'_>, pattern: &Compiled, mut step: u32, expr: ExprId) -> bool {
-    // What stands behind more names and conditions than this is looked at properly.
-    for _ in 0..8 {
-        match pattern.nodes[step as usize] {
-            Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
-            Step::Literal(_) => return matches!(sight.body.expr(sight.facts.atom(expr)), Expr::Literal(_)),
-            Step::Op { ops, .. } => {
-                return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::CallOp { op, .. } if pattern.contains(ops, op));
-            }
-            Step::Tuple(_) => return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::Tuple(_)),
-            Step::Nothing => return false,
-            _ => return true,
-        }
-    }
-    true
 }

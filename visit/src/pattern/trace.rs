@@ -37,7 +37,7 @@ pub(crate) fn node_text(cx: &Context, body: &Body, id: ExprId) -> String {
 
 fn atom_text(cx: &Context, body: &Body, id: ExprId) -> String {
     match body.expr(id) {
-        Expr::Var { .. } => format!("%{}", body.binding_name(cx, id).unwrap_or("")),
+        Expr::Var { .. } => body.binding_name(cx, id).map_or("…".to_string(), |name| format!("%{name}")),
         Expr::Global(global) => format!("@{}", cx.global_name(global)),
         Expr::Literal(literal) => match cx.literals.get(literal) {
             tensor if tensor.as_splat().is_some() => format!("constant {}", cx.type_text(body.ty(id))),
