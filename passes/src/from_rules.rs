@@ -11,9 +11,10 @@ pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made o
 
 /// A pass that is made of rules.
 ///
-/// It counts how often each rule applied (`PassContext::count`, under the name of the rule), and says in remarks which rules still applied when
-/// the work was given up, in which case all of it is taken back, and which did not fit by type. With the setting `Rules.trace` it says in
-/// remarks, too, what each rule changed.
+/// It counts how often each rule applied (`PassContext::count`, under the name of the rule), and
+/// says in remarks which rules still applied when the work was given up, in which case all of it is
+/// taken back, and which did not fit by type. With the setting `Rules.trace` it says in remarks,
+/// too, what each rule changed.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -33,7 +34,8 @@ pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made o
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromRules: Sized {
-    /// A pass of this name that runs from this level. A mistake in the rules is found when it first runs, which fails then.
+    /// A pass of this name that runs from this level. A mistake in the rules is found when it first
+    /// runs, which fails then.
     fn from_rules(name: impl Into<String>, opt_level: u8, rules: RuleSet) -> Self;
 }
 

@@ -1,27 +1,38 @@
 //! # SimplifyExpr
 //!
 //! ```text
-//! Notation   x, y, c any values; 1 the one of every element type, scalar or splat; 0 the zero of integers, and of floats the zero that is neutral.
+//! Notation   x, y, c any values; 1 the one of every element type, scalar or splat; 0 the zero of
+//!            integers, and of floats the zero that is neutral; f, g operators.
 //! Needs      Nothing: any form.
-//! Effect     x + 0, x - 0, x * 1, x / 1, x | 0, x ^ 0, x << 0, x >> 0, x & -1, x and true, x or false, x xor false   =>   x
-//!            max(x, x), min(x, x), x and x, x or x, x & x, x | x, where(c, x, x)                                     =>   x
-//!            f(f(x))   =>   x       for negative, logical_not, bitwise_not, and the two transpositions that are inverse
-//!            f(f(x))   =>   f(x)    for abs, sign, floor, ceil, round, trunc, relu, and a reshape of a reshape, a bitcast of a bitcast
-//!            x - (-y)  =>   x + y   and what else signs and negations cancel in: x + (-y), (-x) * (-y), |-x|, (-x)^2, not x = y
-//!            Casts, reshapes, broadcasts, transpositions and the like that give what they are given   =>   that
-//! Never      What does not compute the same, bit for bit, for every element type, with NaN, infinities, both zeros and integers that wrap. A NaN with
-//!            a payload counts as any NaN. Nothing whose extents are not known to stay, such as a product of `?` extents with a splat.
-//! Not done   What needs reassociation or distribution, which round otherwise.
-//! Cost       One walk, a look at the rules for its operator at each node, and as much as is changed. Idempotent.
+//! Neutral    x + 0, x - 0, x * 1, x / 1, x | 0, x ^ 0, x << 0, x >> 0, x & -1   =>   x
+//!            x and true, x or false, x xor false, where(true, x, y)             =>   x
+//! Repeated   max(x, x), min(x, x), x and x, x or x, x & x, x | x, where(c, x, x)   =>   x
+//!            f(f(x))   =>   x       f: negative, logical_not, bitwise_not
+//!            f(f(x))   =>   f(x)    f: abs, sign, floor, ceil, round, trunc, nn.relu
+//! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
+//!            |-x|       =>   |x|           (-x)^2, |x|^2   =>   x^2
+//!            not x = y  =>   x != y        not x != y      =>   x = y
+//! Shapes     f(x)       =>   x             f: a cast, reshape, broadcast or transposition to what x is
+//!            g(f(x))    =>   x             f, g: transpositions or changes of axes, each other's inverse
+//!            g(f(x))    =>   g(x)          f, g: reshapes; bitcasts
+//! Never      What does not compute the same, bit for bit, for every element type: with infinities,
+//!            both zeros, integers that wrap, and NaN: since arithmetic makes every NaN the canonical
+//!            one, a float x stays in its place only where it is itself a result of arithmetic.
+//!            What has another shape, or may have one where extents are unknown (`?`).
+//! Not done   Nothing is reassociated or distributed, which would round otherwise.
+//! Cost       One walk, a look at the rules for its operator at each node, and as much as is
+//!            changed. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {        after   def @f(%x: Tensor[(8,), float32]) {
-//!              let %a = multiply(%x, 1f);                          tanh(%x)
+//!              let %e = exp(%x);                                   let %e = exp(%x);
+//!              let %a = multiply(%e, 1f);                          tanh(%e)
 //!              let %b = negative(negative(%a));                  }
 //!              tanh(%b)
 //!            }
 //! ```
 //!
-//! A rule that applied is counted under its text, and with the setting `Rules.trace` each change is a remark.
+//! A rule that applied is counted under its text, and with the setting `Rules.trace` each change is
+//! a remark.
 
 use std::sync::LazyLock;
 
@@ -58,18 +69,18 @@ fn neutral() -> RuleSet {
     rules![
         "add(%x, 0)" => "%x",
         // -0 + 0 is 0: of floats, only -0 is neutral.
-        "add(%x, -0f)" => "%x",
-        "add(%x, -0f16)" => "%x",
-        "add(%x, -0bf16)" => "%x",
-        "add(%x, -0f64)" => "%x",
+        "add(%x, -0f)" => "%x", if keeps_nans,
+        "add(%x, -0f16)" => "%x", if keeps_nans,
+        "add(%x, -0bf16)" => "%x", if keeps_nans,
+        "add(%x, -0f64)" => "%x", if keeps_nans,
         "subtract(%x, 0)" => "%x",
         // -0 - 0 is -0.
-        "subtract(%x, 0f)" => "%x",
-        "subtract(%x, 0f16)" => "%x",
-        "subtract(%x, 0bf16)" => "%x",
-        "subtract(%x, 0f64)" => "%x",
-        "multiply(%x, 1)" => "%x",
-        "divide(%x, 1)" => "%x",
+        "subtract(%x, 0f)" => "%x", if keeps_nans,
+        "subtract(%x, 0f16)" => "%x", if keeps_nans,
+        "subtract(%x, 0bf16)" => "%x", if keeps_nans,
+        "subtract(%x, 0f64)" => "%x", if keeps_nans,
+        "multiply(%x, 1)" => "%x", if keeps_nans,
+        "divide(%x, 1)" => "%x", if keeps_nans,
         "floor_divide(%x, 1)" => "%x", if |m| m.is_integer("x"),
         "bitwise_or(%x, 0)" => "%x",
         "bitwise_xor(%x, 0)" => "%x",
@@ -81,10 +92,10 @@ fn neutral() -> RuleSet {
         "logical_xor(%x, false)" => "%x",
         "where(true, %x, %_)" => "%x", if |m| m.has_type_of_root("x"),
         "where(false, %_, %x)" => "%x", if |m| m.has_type_of_root("x"),
-        "add_n(%x)" => "%x",
-        "mean_n(%x)" => "%x",
-        "maximum_n(%x)" => "%x",
-        "minimum_n(%x)" => "%x",
+        "add_n(%x)" => "%x", if keeps_nans,
+        "mean_n(%x)" => "%x", if keeps_nans,
+        "maximum_n(%x)" => "%x", if keeps_nans,
+        "minimum_n(%x)" => "%x", if keeps_nans,
         "concat(%x)" => "%x",
         "nn.dropout(%x).0" => "%x",
         "nn.dropout(%x, %_).0" => "%x",
@@ -94,14 +105,14 @@ fn neutral() -> RuleSet {
 /// The same twice.
 fn repeated() -> RuleSet {
     rules![
-        "maximum(%x, %x)" => "%x",
-        "minimum(%x, %x)" => "%x",
+        "maximum(%x, %x)" => "%x", if keeps_nans,
+        "minimum(%x, %x)" => "%x", if keeps_nans,
         "logical_and(%x, %x)" => "%x",
         "logical_or(%x, %x)" => "%x",
         "bitwise_and(%x, %x)" => "%x",
         "bitwise_or(%x, %x)" => "%x",
         "where(%_, %x, %x)" => "%x", if |m| m.has_type_of_root("x"),
-        "negative(negative(%x))" => "%x",
+        "negative(negative(%x))" => "%x", if keeps_nans,
         "logical_not(logical_not(%x))" => "%x",
         "bitwise_not(bitwise_not(%x))" => "%x",
         "abs(abs(%x))" => "abs(%x)",
@@ -146,6 +157,37 @@ fn shapes() -> RuleSet {
     ]
 }
 
+/// Whether `x` has the bits that arithmetic on it gives: it is no float, or the result of an
+/// operator that computes, whose NaNs are the canonical one. Another NaN would change.
+fn keeps_nans(m: &Match<'_>) -> bool {
+    const COMPUTING: &[&str] = &[
+        "abs",
+        "add",
+        "ceil",
+        "cos",
+        "divide",
+        "erf",
+        "exp",
+        "floor",
+        "log",
+        "multiply",
+        "negative",
+        "nn.relu",
+        "reciprocal",
+        "round",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "sin",
+        "sqrt",
+        "square",
+        "subtract",
+        "tanh",
+        "trunc",
+    ];
+    !m.is_float("x") || m.op("x").is_some_and(|row| COMPUTING.contains(&&*row.name))
+}
+
 /// The axes of a transposition after another one.
 fn after(m: &Match<'_>, first: &str, second: &str) -> Option<Vec<i64>> {
     let (first, second) = (m.ints(first)?, m.ints(second)?);
@@ -162,9 +204,10 @@ fn is_identity(axes: Option<Vec<i64>>) -> bool {
     })
 }
 
-/// Whether the shape `s` of a reshape is known and none of its extents is that of the operand: 0 may say so.
+/// Whether the shape `s` of a reshape is known and none of its extents is that of the operand: 0
+/// may say so.
 fn copies_no_extent(m: &Match<'_>) -> bool {
-    /// No tensor of a program has more axes.
+    /// A shape of more axes is not looked at.
     const MOST_AXES: usize = 64;
     let shape = m.literal("s").filter(|shape| shape.shape().iter().all(|&axes| axes <= MOST_AXES));
     shape.and_then(|shape| shape.to_i64s()).is_some_and(|extents| !extents.contains(&0))

@@ -200,6 +200,8 @@ fn rewrite_by_rules(mut module: Module) -> Done {
         "sum(negative(%x), axis=%a)" => "negative(sum(%x, axis=%a))", if any_axes,
     ]
     .rule("tanh(%x)", "sigmoid(%x)")
+    .named("sin", "sin(%x)", "cos(%x)")
+    .named_if("cos", "cos(%x)", "cosh(%x)", |m| m.is_integer("x"))
     .rule_if("add(%x, %k)", "subtract(%x, %k)", |m| m.literal("k").is_some())
     .replace("exp", op("exp", [capture("x")]), op("log", [capture("x")]))
     .build("x - c", op("subtract", [capture("x"), any_literal()]), |_, _| Ok(None));

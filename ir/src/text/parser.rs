@@ -59,9 +59,10 @@ pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -
     read_module(source.into(), registry, None)
 }
 
-/// Reads what stands in the block of a function, as a module with that function, `@main`. `params` are parameters as in a signature
-/// (`%x: Tensor[(8,), float32], %y: int64`, or nothing); locals that nothing binds are further ones, each of type float32, in the order in which they
-/// are named first.
+/// Reads what stands in the block of a function, as a module with that function, `@main`. `params`
+/// are parameters as in a signature (`%x: Tensor[(8,), float32], %y: int64`, or nothing); locals
+/// that nothing binds are further ones, each of type float32, in the order in which they are named
+/// first.
 ///
 /// ```
 /// use anfora_ir::parse_fragment;

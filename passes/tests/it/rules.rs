@@ -99,14 +99,15 @@ fn mistakes_in_rules_fail_the_pass_with_their_places() {
         .iter()
         .map(|d| format!("{}; {}", d.message, d.help.as_deref().unwrap_or("")))
         .collect();
-    for (told, wanted) in said.iter().zip([
+    // The first says of which pass they are.
+    for (told, wanted) in said[1..].iter().zip([
         "unknown operator `multply`, at column 1 of the rule `multply(%x, 1) => %x`; did you mean `multiply`?",
         "`%vale` stands on the right, and nothing on the left binds it, at column 19 of the rule `add(%value, 0) => %vale`; did you mean `%value`?",
         "the rule `built`: unknown operator `lgo`; did you mean `log`?",
     ]) {
         assert!(told.contains(wanted), "{said:#?}");
     }
-    assert_eq!(said.len(), 3, "{said:#?}");
+    assert_eq!(said.len(), 4, "{said:#?}");
 }
 
 #[test]
@@ -116,15 +117,16 @@ fn the_rules_of_simplify_expr_are_right_and_keep_every_element_type() {
         let one = match ty {
             "float32" => "1f".to_string(),
             "float16" | "bfloat16" | "float64" => format!("1{}", ty.replace("loat", "")),
-            _ => format!("1{}", ty.replace("nt", "")),
+            _ => format!("1{}", ty.replace("uint", "u").replace("int", "i")),
         };
-        let text =
-            format!("def @main(%x: Tensor[(n,), {ty}]) {{ negative(negative(divide(multiply({one}, %x), {one}))) }}");
+        let text = format!(
+            "def @main(%x: Tensor[(n,), {ty}]) {{ let %a = abs(%x); let %b = multiply({one}, %a); let %c = divide(%b, {one}); let %d = negative(%c); negative(%d) }}"
+        );
         let mut module = parse(&text);
         let cx = PassContext::builder().registry(anfora_passes::registry()).opt_level(3).build().unwrap();
         let pass = anfora_passes::registry().make("SimplifyExpr").unwrap();
         pass.apply(&mut module, &cx).unwrap();
         let text = module.to_text();
-        assert!(text.contains("{\n  %x\n}"), "{text}");
+        assert!(text.contains("{\n  let %a = abs(%x);\n  %a\n}"), "{text}");
     }
 }

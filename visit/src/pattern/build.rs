@@ -266,15 +266,15 @@ impl Pattern {
         self.filtered(Condition::Attr { name: name.into(), value: Wanted::Is(value.into()) })
     }
 
-    /// Names the value of an attribute. Where one name stands twice, both have the same value. On the right side of a rule it is the value that was
-    /// named on the left.
+    /// Names the value of an attribute. Where one name stands twice, both have the same value. On
+    /// the right side of a rule it is the value that was named on the left.
     #[must_use]
     pub fn attr_as(self, name: &str, capture: &str) -> Pattern {
         self.filtered(Condition::Attr { name: name.into(), value: Wanted::Named(capture.into()) })
     }
 
-    /// Only matches that pass a test of all that is captured. It is asked when the rest of the pattern matches, and where it says no, the other ways
-    /// to match are tried.
+    /// Only matches that pass a test of all that is captured. It is asked when the rest of the
+    /// pattern matches, and where it says no, the other ways to match are tried.
     #[must_use]
     pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
         self.filtered(Condition::Guard(Arc::new(test)))

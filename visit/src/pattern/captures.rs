@@ -39,7 +39,8 @@ impl<'m> Captures<'m> {
         }
     }
 
-    /// The value of an attribute that was captured by a name; `None` where it was left out, so that it has its default, and of anything else.
+    /// The value of an attribute that was captured by a name; `None` where it was left out, so that
+    /// it has its default, and of anything else.
     pub fn attr(&self, name: &str) -> Option<AttrId> {
         match self.found(name)? {
             Found::Attr(value) => *value,

@@ -216,7 +216,8 @@ impl Compiled {
         Ok(())
     }
 
-    /// Notes that a capture is the value of an attribute of an operator. All such have one kind and one default.
+    /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
+    /// one default.
     pub(crate) fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
         let slot = self.known_slot(capture)? as usize;
         let Some(op_id) = cx.ops.find(op) else { return Ok(()) };

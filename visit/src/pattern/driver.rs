@@ -87,7 +87,8 @@ pub fn rewrite_patterns(
     run(editor, &mut ready, options)
 }
 
-/// Rewrites a body by rules that do not change from run to run, as [`rewrite_patterns`] does by others.
+/// Rewrites a body by rules that do not change from run to run, as [`rewrite_patterns`] does by
+/// others.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};

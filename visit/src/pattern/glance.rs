@@ -105,7 +105,8 @@ impl Test {
     }
 }
 
-/// Whether all elements are a whole number, of whatever type; 0 is none of floats, which have two zeros.
+/// Whether all elements are a whole number, of whatever type; 0 is none of floats, which have two
+/// zeros.
 fn is_whole(literal: &Literal, value: i64) -> bool {
     Number::Int(value).is_splat_of(literal) || value != 0 && Number::Float(value as f64).is_splat_of(literal)
 }

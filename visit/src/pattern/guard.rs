@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Attr, Body, Context, DTypeClass, ExprId, Literal, TypeId};
+use anfora_ir::{Attr, Body, Context, DTypeClass, Expr, ExprId, Literal, OpDef, TypeId};
 
 use crate::pattern::captures::Captures;
 use crate::pattern::search::Sight;
@@ -10,7 +10,8 @@ use crate::pattern::search::Sight;
 /// A test of a whole match.
 pub(crate) type Guard = Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>;
 
-/// A match, before anything is replaced: what is captured, and what is known of it. Of a name that captured nothing nothing is known.
+/// A match, before anything is replaced: what is captured, and what is known of it. Of a name that
+/// captured nothing nothing is known.
 #[derive(Copy, Clone)]
 pub struct Match<'m> {
     pub(crate) sight: Sight<'m>,
@@ -48,7 +49,8 @@ impl<'m> Match<'m> {
         self.class(name) == Some(DTypeClass::Float)
     }
 
-    /// Whether a capture and what is to be replaced are tensors of one type, all extents of which are known: they have one shape then.
+    /// Whether a capture and what is to be replaced are tensors of one type, all extents of which
+    /// are known: they have one shape then.
     pub fn has_type_of_root(&self, name: &str) -> bool {
         let root = self.sight.body.type_of(self.root());
         self.ty(name) == Some(root) && self.sight.cx.types.has_known_extents(root)
@@ -60,7 +62,19 @@ impl<'m> Match<'m> {
         Some(self.sight.cx.literals.get(self.sight.body.as_literal(value)?))
     }
 
-    /// The value of an attribute that was captured; `None` where it was left out, so that it has its default.
+    /// The row of the operator that a capture is a call of, looked through to its value.
+    ///
+    /// Cost: one entry.
+    pub fn op(&self, name: &str) -> Option<&'m OpDef> {
+        let value = self.sight.facts.value(self.sight.body, self.captures.get(name)?);
+        match self.sight.body.expr(value) {
+            Expr::CallOp { op, .. } => Some(self.sight.cx.ops.get(op)),
+            _ => None,
+        }
+    }
+
+    /// The value of an attribute that was captured; `None` where it was left out, so that it has
+    /// its default.
     pub fn attr(&self, name: &str) -> Option<&'m Attr> {
         Some(self.sight.cx.attrs.get(self.captures.attr(name)?))
     }

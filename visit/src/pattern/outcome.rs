@@ -55,7 +55,8 @@ pub struct Outcome {
     pub(crate) taken_back: bool,
     /// By rule, in the order in which they were given.
     pub rules: Vec<RuleCounts>,
-    /// What was changed, in order, if [`PatternOptions::trace`] asked for it. What was taken back is there too.
+    /// What was changed, in order, if [`PatternOptions::trace`] asked for it. What was taken back
+    /// is there too.
     pub trace: Vec<Applied>,
 }
 
@@ -177,7 +178,8 @@ pub enum PatternRewriteError {
         #[source]
         error: PatternError,
     },
-    /// There are mistakes in the texts of rules; nothing was rewritten. Their places are in [`RuleSet::text`](crate::pattern::RuleSet::text).
+    /// There are mistakes in the texts of rules; nothing was rewritten. Their places are in
+    /// [`RuleSet::text`](crate::pattern::RuleSet::text).
     #[error("{0}")]
     Rules(Diagnostics),
     /// A rule failed.

@@ -15,10 +15,12 @@ use crate::pattern::rewriter::Rewriter;
 use crate::pattern::rule::{Right, RuleError, SharedBuild};
 use crate::pattern::text::{Placed, parse_sides};
 
-/// Rules that do not change from run to run: a pass has one set, which its threads share. [`rules!`](crate::rules) makes one.
+/// Rules that do not change from run to run: a pass has one set, which its threads share.
+/// [`rules!`](crate::rules) makes one.
 ///
 /// # The text of rules
-/// Both sides are expressions of the text format in which locals are holes, such as `multiply(%x, 1)` and `%x`:
+/// Both sides are expressions of the text format in which locals are holes, such as
+/// `multiply(%x, 1)` and `%x`:
 ///
 /// | text | on the left, it matches | on the right, it makes |
 /// |---|---|---|
@@ -34,11 +36,11 @@ use crate::pattern::text::{Placed, parse_sides};
 /// | `dense<Tensor[(2,), int64]>[1, 2]`, `"text"` | this tensor | it |
 /// | `(%x, %y)`, `%t.0`, `@f(%x)`, `%f(%x)`, `none` | tuples, projections, calls, an operand that is left out | the same |
 ///
-/// A splat of several elements matches only where the extents of what is replaced are known: of an operand of unknown extents it is not
-/// known what shape a splat makes of it.
+/// A splat of several elements matches only where the extents of what is replaced are known: of an
+/// operand of unknown extents it is not known what shape a splat makes of it.
 ///
-/// A mistake in a text is found when the set is made, a wrong operator or attribute when it is used or [checked](RuleSet::check); both are
-/// reported with their places in [`text`](RuleSet::text).
+/// A mistake in a text is found when the set is made, a wrong operator or attribute when it is used
+/// or [checked](RuleSet::check); both are reported with their places in [`text`](RuleSet::text).
 #[derive(Default)]
 pub struct RuleSet {
     rules: Vec<SharedRule>,
@@ -103,7 +105,8 @@ impl RuleSet {
         self.written(name.into(), left, right, |pattern| pattern.guard(test))
     }
 
-    /// Adds a rule of patterns that are put together, as [`Rule::replace`](crate::pattern::Rule::replace).
+    /// Adds a rule of patterns that are put together, as
+    /// [`Rule::replace`](crate::pattern::Rule::replace).
     #[must_use]
     pub fn replace(mut self, name: &'static str, pattern: Pattern, by: Pattern) -> RuleSet {
         self.push(name.into(), pattern, SharedRight::Written(by));
@@ -253,7 +256,8 @@ fn moved(mut mistake: Diagnostic, by: usize) -> Diagnostic {
     mistake
 }
 
-/// Mistakes in rules, told where the source of the messages is that of a program: each names its rule and the column in it.
+/// Mistakes in rules, told where the source of the messages is that of a program: each names its
+/// rule and the column in it.
 pub(crate) fn without_source(mistakes: Diagnostics) -> Diagnostics {
     let source = mistakes.source().cloned();
     let text = source.as_ref().map_or("", |source| source.text());

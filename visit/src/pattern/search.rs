@@ -47,8 +47,9 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether a literal does not have a say in the extents of a match at `root`, but for what the types say: it is a scalar, or these extents are
-    /// known. Of an operand of unknown extents it is not known what a tensor of several elements makes.
+    /// Whether a literal does not have a say in the extents of a match at `root`, but for what the
+    /// types say: it is a scalar, or these extents are known. Of an operand of unknown extents it
+    /// is not known what a tensor of several elements makes.
     fn keeps_extents(&self, literal: &Literal, root: ExprId) -> bool {
         literal.shape().is_empty() || self.cx.types.has_known_extents(self.body.type_of(root))
     }

@@ -16,7 +16,8 @@ pub(crate) struct Placed {
 /// The hole that is any expression, and binds nothing.
 const ANY: &str = "_";
 
-/// Reads both sides of a rule. A mistake has its place in the text of its side, which the flag says to be the right one.
+/// Reads both sides of a rule. A mistake has its place in the text of its side, which the flag says
+/// to be the right one.
 pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
     let of_side = |is_right: bool| move |errors: Diagnostics| errors.into_iter().map(move |d| (is_right, d));
     let (left, right) = match (parse_sketch(left), parse_sketch(right)) {

@@ -7,7 +7,8 @@ use anfora_ir::{Body, Context, Expr, ExprId};
 pub struct Applied {
     /// The number of the rule.
     pub rule: usize,
-    /// An expression of the body as it was before: what was replaced, the binding of it, or if that was made by rules, the last such before.
+    /// An expression of the body as it was before: what was replaced, the binding of it, or if that
+    /// was made by rules, the last such before.
     pub at: ExprId,
     /// The binding whose value was replaced, without `%`, if it has a name.
     pub binding: Option<String>,

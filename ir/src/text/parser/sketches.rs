@@ -1,6 +1,7 @@
 //! Sketches: expressions with holes, in which rules are written.
 //!
-//! They are expressions of the text format, read by a machine with an explicit stack, in which locals are holes:
+//! They are expressions of the text format, read by a machine with an explicit stack, in which
+//! locals are holes:
 //!
 //! ```text
 //! TERM  = %NAME | NUMBER | true | false | "TEXT" | dense<TYPE>[…] | none | @NAME
@@ -96,7 +97,8 @@ pub enum SketchValue {
 }
 
 impl Sketch {
-    /// The nodes, the parts of each before it, each with its bytes of the text; the last one is the root.
+    /// The nodes, the parts of each before it, each with its bytes of the text; the last one is the
+    /// root.
     pub fn nodes(&self) -> impl Iterator<Item = (&SketchNode, Range<usize>)> {
         self.nodes.iter().map(|(node, place)| (node, place.range()))
     }
