@@ -12,12 +12,24 @@
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The macro of the same name takes what stands in the block of a function; locals that nothing
+//! binds are its parameters:
+//!
+//! ```
+//! use anfora::check::check_pass;
+//! use anfora::prelude::*;
+//!
+//! let pass = FunctionPass::from_rules("Simplify", 1, rules!["multiply(%x, 1)" => "%x"]);
+//! check_pass!(pass, "let %a = multiply(%x, 1f); tanh(%a)" => "tanh(%x)");
+//! check_pass!(pass, "%x: Tensor[(n, 4), int8]", "abs(multiply(%x, 1i8))" => "abs(%x)");
+//! ```
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{Module, OpRegistry, Source, parse_module};
+use anfora_ir::{Module, OpRegistry, Source, VarId, alpha_equal, parse_fragment, parse_module};
 use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach, unified_diff};
 
 /// Runs `pass` on `before` and compares the result with `after`, using the defaults of
@@ -31,6 +43,27 @@ pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
         panic!("{failure}");
     }
 }
+
+/// Runs a pass on what stands in the block of a function and compares the result with what is
+/// expected, up to the names of what is bound in it: `check_pass!(pass, "before" => "after")`.
+/// Locals that nothing binds are parameters of type float32, if not
+/// `check_pass!(pass, "%x: Tensor[(4,), int8], …", "before" => "after")` states their types.
+///
+/// # Panics
+/// As the function [`check_pass`](crate::check::check_pass).
+#[macro_export]
+macro_rules! check_pass {
+    ($pass:expr, $before:literal => $after:literal $(,)?) => {
+        $crate::check_pass!($pass, "", $before => $after)
+    };
+    ($pass:expr, $params:literal, $before:literal => $after:literal $(,)?) => {
+        if let Err(failure) = $crate::check::PassCheck::new(&$pass).check_block($params, $before, $after) {
+            panic!("{failure}");
+        }
+    };
+}
+#[doc(inline)]
+pub use crate::check_pass;
 
 /// A check of a pass on text.
 ///
@@ -105,13 +138,38 @@ impl<'p> PassCheck<'p> {
     /// If a text is no program, the pass fails or is skipped, or its result is not what is
     /// expected: with a diff.
     pub fn check(&self, before: &str, after: &str) -> Result<(), CheckFailure> {
-        let name = self.pass.info().name.clone();
-        let read = |name: &str, text: &str| -> Result<Module, CheckFailure> {
+        let read = |name: &str, text: &str| {
             parse_module(Source::new(name, text), self.operators.clone())
                 .map_err(|errors| CheckFailure(format!("the program is refused\n{errors}")))
         };
-        let mut module = read("before", before)?;
-        let wanted = read("after", after)?.to_text();
+        let (before, after) = (read("before", before)?, read("after", after)?);
+        self.compare(before, &after, |found, wanted| found.to_text() == wanted.to_text())
+    }
+
+    /// Runs the check on what stands in the block of a function, whose names do not count. `params`
+    /// are parameters as in a signature; locals that nothing binds are further ones, of type
+    /// float32.
+    ///
+    /// # Errors
+    /// As [`check`](PassCheck::check).
+    pub fn check_block(&self, params: &str, before: &str, after: &str) -> Result<(), CheckFailure> {
+        let read = |params: &str, text: &str| {
+            parse_fragment(params, text, self.operators.clone())
+                .map_err(|errors| CheckFailure(format!("the program is refused\n{errors}")))
+        };
+        let before = read(params, before)?;
+        // What is left may use fewer of the parameters.
+        let after = read(&params_of(&before), after)?;
+        self.compare(before, &after, alpha_equal)
+    }
+
+    fn compare(
+        &self,
+        mut module: Module,
+        wanted: &Module,
+        is_wanted: impl Fn(&Module, &Module) -> bool,
+    ) -> Result<(), CheckFailure> {
+        let name = self.pass.info().name.clone();
         let builder = match &self.context {
             Some(context) => context.derive(),
             None => PassContext::builder().registry(anfora_passes::registry()).opt_level(3),
@@ -124,7 +182,8 @@ impl<'p> PassCheck<'p> {
             .map_err(|error| CheckFailure(format!("no context can be made: {error}")))?;
         self.run(&mut module, &context)?;
         let found = module.to_text();
-        if found != wanted {
+        if !is_wanted(&module, wanted) {
+            let wanted = wanted.to_text();
             let diff = unified_diff(["expected", "found"], &wanted, &found);
             return Err(CheckFailure(format!("`{name}` makes something else than is expected\n{diff}\n{found}")));
         }
@@ -149,6 +208,17 @@ impl<'p> PassCheck<'p> {
             Outcome::Changed | Outcome::Unchanged => Ok(()),
         }
     }
+}
+
+/// The parameters of the function of a fragment, as its signature has them.
+fn params_of(module: &Module) -> String {
+    let Some((_, function)) = module.functions().next() else { return String::new() };
+    let (cx, body) = (&module.cx, &function.body);
+    let param = |var: &VarId| {
+        let name = body.var_name(*var).map_or("", |name| cx.names.get(name));
+        format!("%{name}: {}", cx.type_text(body.type_of(var.expr())))
+    };
+    body.params().iter().map(param).collect::<Vec<_>>().join(", ")
 }
 
 /// Compares meanings, if the pass keeps them and this build has the interpreter.
@@ -241,12 +311,31 @@ pub fn same_meaning(first: &Module, second: &Module) -> Result<(), CheckFailure>
 
 #[cfg(all(test, feature = "interp"))]
 mod tests {
+    use anfora_manager::FunctionPass;
+    use anfora_passes::FromRules;
+
     use super::*;
 
     const BEFORE: &str = "declare @far(%x: float32) -> float32;
         def @main(%x: float32) { let %unused = tanh(%x); @far(%x) }";
     const AFTER: &str = "declare @far(%x: float32) -> float32;
         def @main(%x: float32) { @far(%x) }";
+
+    #[test]
+    fn a_block_is_compared_up_to_names_and_a_difference_is_shown() {
+        let rules = anfora_visit::rules!["multiply(%x, 1)" => "%x"];
+        let pass = FunctionPass::from_rules("Simplify", 1, rules);
+        let check =
+            |after| PassCheck::new(&pass).check_block("%y: int8", "let %a = multiply(%x, 1f); exp(tanh(%a))", after);
+        check("let %z = tanh(%x); exp(%z)").expect_err("the tail is nested");
+        check("exp(tanh(%x))").expect("names do not count");
+        let failure = check("exp(sin(%x))").expect_err("it is another operator").to_string();
+        for part in ["`Simplify` makes something else", "-  exp(sin(%x))", "+  exp(tanh(%x))"] {
+            assert!(failure.contains(part), "{failure}");
+        }
+        let failure = check("exp(tanh(%x)").expect_err("it is not closed").to_string();
+        assert!(failure.contains("expected `,` or `)`"), "{failure}");
+    }
 
     #[test]
     fn a_change_of_which_nothing_can_be_told_fails() {

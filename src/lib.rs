@@ -79,9 +79,9 @@ pub mod prelude {
     pub use anfora_manager::{
         FunctionPass, Instrument, ModulePass, Pass, PassContext, PassError, PassRegistry, Sequential, parse_pipeline,
     };
-    pub use anfora_passes::{CheckedContext, CheckedContextBuilder, install_default_registry};
+    pub use anfora_passes::{CheckedContext, CheckedContextBuilder, FromRules, install_default_registry};
     pub use anfora_visit::{
         Binding, Edits, LetList, Link, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
-        Visitor, chain, expand_a_normal_form, mutate, mutate_function, post_order_rewrite, walk,
+        Visitor, chain, expand_a_normal_form, mutate, mutate_function, post_order_rewrite, rules, walk,
     };
 }

@@ -1,9 +1,10 @@
 //! The benchmark program is the one that every compared system gets, and passes leave of it what its specification predicts.
 
-use anfora::ir::{Counts, Expr, ExprId, Module};
+use anfora::ir::{Counts, Editor, Expr, ExprId, Module, work};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
 use anfora::programs::Shape;
-use anfora::visit::{Binding, chain};
+use anfora::visit::pattern::{PatternOptions, RuleSet, rewrite_rules};
+use anfora::visit::{Binding, chain, rules};
 
 fn program(n: usize) -> Module {
     let shape: Shape = "chain".parse().expect("a shape");
@@ -91,4 +92,35 @@ fn a_second_run_changes_nothing() {
     let mut module = program(10_000);
     assert!(passes.apply(&mut module, &context).expect("the passes succeed").is_changed());
     assert!(!passes.apply(&mut module, &context).expect("the passes succeed").is_changed());
+}
+
+/// The accesses that a look for rules takes on the program, which has no place for them.
+fn counted(rules: &RuleSet) -> u64 {
+    let mut module = program(10_000);
+    let key = module.find("main").expect("a main");
+    let (function, cx) = module.get_mut(key).expect("it is defined");
+    let before = work::count();
+    let outcome = rewrite_rules(&mut Editor::new(cx, &mut function.body), rules, &PatternOptions::default());
+    assert_eq!(outcome.expect("the rules are right").rewrites, 0);
+    work::count() - before
+}
+
+#[test]
+fn sixty_rules_cost_at_most_half_as_much_again_as_one() {
+    let one = rules!["multiply(%x, 7f64)" => "%x"];
+    // All begin at the operators of which the program consists.
+    let mut sixty = RuleSet::new();
+    for op in ["add", "multiply", "subtract"] {
+        for number in 0..5 {
+            sixty = sixty
+                .rule(&format!("{op}(%x, {number}f64)"), "%x")
+                .rule(&format!("{op}(%x, tanh(%y))"), "%x")
+                .rule(&format!("{op}(exp(%x), {number}i8)"), "%x")
+                .rule(&format!("{op}(negative(%x), {op}(%y, {number}f64))"), "%x");
+        }
+    }
+    assert_eq!(sixty.names().len(), 60);
+    let (few, many) = (counted(&one), counted(&sixty));
+    assert!(few > 10_000, "accesses are counted: {few}");
+    assert!(2 * many <= 3 * few, "{many} accesses for sixty rules, {few} for one");
 }

@@ -23,8 +23,9 @@ use random_programs::checking::{
 use random_programs::{check, config, meaning, parse, programs, run, same_meaning};
 
 /// Passes that take any form; the others need A-normal form.
-const ANY_FORM: [&str; 9] = [
+const ANY_FORM: [&str; 10] = [
     "PrintIR",
+    "SimplifyExpr",
     "ToANormalForm",
     "ToGraphNormalForm",
     "Normalize",

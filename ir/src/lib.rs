@@ -122,7 +122,8 @@ pub use alpha::{
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{
-    Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, expr_extent, parse_attr, parse_module,
-    parse_type, print_function, print_module, write_module,
+    Annotations, MAX_ERRORS, ModuleText, PrintLiterals, PrintOptions, Sketch, SketchAttr, SketchNode, SketchParts,
+    SketchValue, expr_extent, parse_attr, parse_fragment, parse_module, parse_sketch, parse_type, print_function,
+    print_module, write_module,
 };
 pub use verify::{Form, MAX_VERIFY_ERRORS, VerifyReport, verify_function, verify_functions, verify_module};

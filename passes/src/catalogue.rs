@@ -19,6 +19,7 @@ use crate::fuse_ops::FUSE_OPS;
 use crate::inline_functions::INLINE_FUNCTIONS;
 use crate::lambda_lifting::LAMBDA_LIFTING;
 use crate::normalize::NORMALIZE;
+use crate::simplify_expr::SIMPLIFY_EXPR;
 use crate::to_a_normal_form::TO_A_NORMAL_FORM;
 use crate::to_graph_normal_form::TO_GRAPH_NORMAL_FORM;
 use crate::to_non_dataflow::TO_NON_DATAFLOW;
@@ -105,6 +106,7 @@ pub fn register(registry: &mut PassRegistry) -> Result<(), RegistryError> {
         #[cfg(feature = "interp")]
         FOLD_CONSTANT,
         CANONICALIZE_BINDINGS,
+        SIMPLIFY_EXPR,
         ELIMINATE_COMMON_SUBEXPR,
         DEAD_CODE_ELIMINATION,
         LAMBDA_LIFTING,

@@ -4,7 +4,7 @@
 //! module and one function or over the module, and an entry of the registry under the name that pipelines use ([`register`]):
 //!
 //! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`fold_batch_norm`], [`to_a_normal_form`],
-//!   [`to_graph_normal_form`], [`normalize`], [`convert_to_dataflow`], [`to_non_dataflow`];
+//!   [`to_graph_normal_form`], [`normalize`], [`simplify_expr`], [`convert_to_dataflow`], [`to_non_dataflow`];
 //! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`],
 //!   [`bind_symbols`], [`attach_global_symbol`].
 //!
@@ -34,6 +34,8 @@
 //! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels come with the feature `interp`, which is
 //! on by default. Without it the pipelines are those without FoldConstant.
 //!
+//! [`simplify_expr`] is made of rules in text, as passes of users are ([`FromRules`]).
+//!
 //! The passes that rewrite bindings are [`Mutator`](anfora_visit::Mutator)s: the walk replaces
 //! variables by what stands for them, takes bindings out of their chains, keeps types and dataflow
 //! regions right as it goes, and enters branches and functions with an explicit stack. None of them
@@ -54,11 +56,13 @@ mod fold_batch_norm;
 #[cfg(feature = "interp")]
 mod fold_constant;
 mod fold_budget;
+mod from_rules;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
 mod normalize;
 mod npy;
+mod simplify_expr;
 mod to_a_normal_form;
 mod to_graph_normal_form;
 mod to_non_dataflow;
@@ -81,10 +85,12 @@ pub use eliminate_common_subexpr::{ELIMINATE_COMMON_SUBEXPR, OperandOrder, elimi
 pub use fold_batch_norm::{FOLD_BATCH_NORM, FoldedIntoWeights, fold_batch_norm};
 #[cfg(feature = "interp")]
 pub use fold_constant::{FOLD_CONSTANT, Folded, fold_constant};
+pub use from_rules::{FromRules, TRACE_RULES};
 pub use fuse_ops::{FUSE_OPS, Fused, FusionLimits, MAX_FUSION_ARGS, MAX_FUSION_DEPTH, fuse_ops};
 pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_functions};
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
+pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
 pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};

@@ -1,14 +1,14 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a guarded stack.
 
-use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity};
+use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, parse_fragment, parse_sketch};
 use anfora_passes::to_a_normal_form;
 use anfora_visit::pattern::{
-    Matcher, Outcome, PatternOptions, Rule, any, any_literal, any_of, call, capture, global, literal, op, op_in,
-    op_where, proj, rewrite_patterns, tuple,
+    Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, any, any_literal, any_of, call, capture, global, literal,
+    op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
 };
 use anfora_visit::{
     BackwardSweep, Binding, Copier, ExprFunctor, HoldsBody, Memo, copy_function, free_variables, hide_unused_outputs,
-    sweep_back,
+    rules, sweep_back,
 };
 
 use super::visiting::{each_function, verified};
@@ -50,10 +50,12 @@ pub(super) const ROWS: &[Row] = &[
             "visit::proj",
             "visit::tuple",
             "visit::Pattern::attr",
+            "visit::Pattern::attr_as",
             "visit::Pattern::attrs_where",
             "visit::Pattern::commutative",
             "visit::Pattern::dtype",
             "visit::Pattern::filter",
+            "visit::Pattern::guard",
             "visit::Pattern::optional",
             "visit::Pattern::ordered",
             "visit::Pattern::rank",
@@ -65,6 +67,29 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(deep_patterns),
     },
+    Row {
+        name: "rewrite-rules",
+        covers: &[
+            "visit::rewrite_rules",
+            "visit::RuleSet::rule",
+            "visit::RuleSet::rule_if",
+            "visit::RuleSet::named",
+            "visit::RuleSet::named_if",
+            "visit::RuleSet::replace",
+            "visit::RuleSet::build",
+            "visit::RuleSet::check",
+            "visit::Captures::attr",
+            "visit::Match::ty",
+            "visit::Match::is_integer",
+            "visit::Match::is_float",
+            "visit::Match::has_type_of_root",
+            "visit::Match::literal",
+            "visit::Match::attr",
+            "visit::Match::ints",
+        ],
+        kind: Kind::Module(rewrite_by_rules),
+    },
+    Row { name: "deep-rules", covers: &["ir::parse_sketch", "ir::parse_fragment"], kind: Kind::Module(deep_rules) },
     Row { name: "sweep-back", covers: &["visit::sweep_back"], kind: Kind::Module(sweep_everything) },
     Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },
     Row {
@@ -145,7 +170,7 @@ fn deep_patterns(mut module: Module) -> Done {
             4 => op_where(|row| row.commutative, [pattern, any()]).ordered(),
             5 => pattern.optional(|p| op("nn.relu", [p])),
             6 => any_of([pattern, literal(3)]),
-            7 => op("sum", [pattern]).attr("keepdims", true).attrs_where(|_| true),
+            7 => op("sum", [pattern]).attr("keepdims", true).attr_as("axis", "a").attrs_where(|_| true).guard(|_| true),
             8 => call(any(), [pattern]),
             _ => pattern.dtype(DType::Float32).rank(1).shape(&[Some(8)]).static_shape().filter(|_| true),
         };
@@ -163,6 +188,52 @@ fn hide_outputs(mut module: Module) -> Done {
         ensure(hide_unused_outputs(editor.body, |_| true) == 0, "what is hidden is no output")
     })?;
     verified(&module)
+}
+
+fn rewrite_by_rules(mut module: Module) -> Done {
+    let known = |m: &Match<'_>| {
+        m.ty("x").is_some()
+            && (m.is_integer("x") || m.is_float("x"))
+            && m.has_type_of_root("x")
+            && m.literal("x").is_none()
+    };
+    let any_axes = |m: &Match<'_>| m.attr("a").is_none() || m.ints("a").is_none() || m.captures().attr("a").is_some();
+    let rules = rules![
+        "multiply(%x, 1)" => "%x",
+        "maximum(%x, %x)" => "%x", if known,
+        "sum(negative(%x), axis=%a)" => "negative(sum(%x, axis=%a))", if any_axes,
+    ]
+    .rule("tanh(%x)", "sigmoid(%x)")
+    .named("sin", "sin(%x)", "cos(%x)")
+    .named_if("cos", "cos(%x)", "cosh(%x)", |m| m.is_integer("x"))
+    .rule_if("add(%x, %k)", "subtract(%x, %k)", |m| m.literal("k").is_some())
+    .replace("exp", op("exp", [capture("x")]), op("log", [capture("x")]))
+    .build("x - c", op("subtract", [capture("x"), any_literal()]), |_, _| Ok(None));
+    rules.check(&mut module.cx).map_err(|e| e.to_string())?;
+    let purity = Purity::of_module(&module);
+    let options = PatternOptions { purity: Some(&purity), trace: true, ..PatternOptions::default() };
+    each_function(&mut module, |editor| {
+        let outcome = rewrite_rules(editor, &rules, &options).map_err(|e| e.to_string())?;
+        ensure(outcome.trace.len() as u64 >= outcome.rewrites, "each rewrite is in the trace")?;
+        ensure(outcome.trace_remarks().count() == outcome.trace.len(), "each is a remark")
+    })?;
+    verified(&module)
+}
+
+/// A rule and a block as deep as the program is large, in text.
+fn deep_rules(mut module: Module) -> Done {
+    let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000);
+    let mut text = String::new();
+    (0..depth).for_each(|i| text.push_str(["tanh(", "add(1, ", "(("][i % 3]));
+    text.push_str("%x");
+    (0..depth).rev().for_each(|i| text.push_str([")", ")", "), %y)"][i % 3]));
+    let sketch = parse_sketch(&text).map_err(|e| e.to_string())?;
+    ensure(sketch.nodes().count() >= depth, "each call is a node")?;
+    RuleSet::new().rule(&format!("exp({text})"), "%x").check(&mut module.cx).map_err(|e| e.to_string())?;
+    let (open, close) = ("tanh(".repeat(depth), ")".repeat(depth));
+    let fragment =
+        parse_fragment("", &format!("{open}%x{close}"), anfora_ops::standard()).map_err(|e| e.to_string())?;
+    ensure(fragment.functions().all(|(_, f)| f.body.params().len() == 1), "what nothing binds is a parameter")
 }
 
 /// Takes out all bindings that no tail needs, those with effects too, but for casts, which bind

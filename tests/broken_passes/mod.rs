@@ -11,6 +11,7 @@ mod liars;
 mod merging;
 mod regions;
 mod removing;
+mod simplifying;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub(crate) fn all() -> Vec<Broken> {
         merging::BROKEN,
         regions::BROKEN,
         removing::BROKEN,
+        simplifying::BROKEN,
     ];
     lists.into_iter().flatten().map(|b| Broken { ..*b }).collect()
 }

@@ -16,6 +16,7 @@ mod literals;
 mod recovery;
 mod scope;
 mod signatures;
+mod sketches;
 mod statements;
 mod types;
 
@@ -44,6 +45,8 @@ use scope::{NewSymbol, Scopes, UnknownSymbols};
 use signatures::Head;
 use types::TypeFrame;
 
+pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, parse_sketch};
+
 /// The most errors that are reported of one text.
 pub const MAX_ERRORS: usize = 20;
 
@@ -53,15 +56,40 @@ pub const MAX_ERRORS: usize = 20;
 /// # Errors
 /// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where it can.
 pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
-    parse_source(source.into(), registry)
+    read_module(source.into(), registry, None)
 }
 
-fn parse_source(source: Arc<Source>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
+/// Reads what stands in the block of a function, as a module with that function, `@main`. `params`
+/// are parameters as in a signature (`%x: Tensor[(8,), float32], %y: int64`, or nothing); locals
+/// that nothing binds are further ones, each of type float32, in the order in which they are named
+/// first.
+///
+/// ```
+/// use anfora_ir::parse_fragment;
+///
+/// let module = parse_fragment("%x: Tensor[(4,), float32]", "let %a = multiply(%x, %y); tanh(%a)", anfora_ops::standard())?;
+/// assert!(module.to_text().starts_with("def @main(%x: Tensor[(4,), float32], %y: Tensor[(), float32])"));
+/// # Ok::<(), anfora_ir::Diagnostics>(())
+/// ```
+///
+/// # Errors
+/// Those of [`parse_module`]; their places are in the text of the whole module.
+pub fn parse_fragment(params: &str, text: &str, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
+    let text = format!("def @main({params}\n) {{\n{text}\n}}\n");
+    read_module(Arc::new(Source::new("fragment", text)), registry, Some(FxHashMap::default()))
+}
+
+fn read_module(
+    source: Arc<Source>,
+    registry: Arc<OpRegistry>,
+    free_locals: Option<FxHashMap<NameId, ExprId>>,
+) -> Result<Module, Diagnostics> {
     let mut module = Module::new(registry);
     let mut parser = match Parser::new(&mut module.cx, source.text()) {
         Ok(parser) => parser,
         Err(error) => return Err(Diagnostics::in_source(vec![*error], Some(source))),
     };
+    parser.free_locals = free_locals;
     let attrs = parser.module_items();
     let Parser { mut diagnostics, items, .. } = parser;
     module.set_attrs(attrs);
@@ -165,6 +193,8 @@ struct Parser<'s, 'c> {
     /// Whether every node of it so far has its type. From the first on that has not, the types are left to [`infer_module`].
     typed: bool,
     scopes: Scopes,
+    /// Locals that nothing binds, if they are parameters of the function.
+    free_locals: Option<FxHashMap<NameId, ExprId>>,
 
     // The machine.
     frames: Vec<Frame>,
@@ -235,6 +265,7 @@ impl<'s, 'c> Parser<'s, 'c> {
             body,
             typed: true,
             scopes,
+            free_locals: None,
             frames: Vec::new(),
             operands: Vec::new(),
             key_values: Vec::new(),

@@ -13,3 +13,4 @@ mod npy;
 mod operators;
 mod pass_errors;
 mod pass_manager;
+mod rules;

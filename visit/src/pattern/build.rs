@@ -3,7 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anfora_ir::{AttrReader, AttrValue, Body, Context, DType, ExprId, Literal, Number, OpDef, Type, TypeId, Types};
+use anfora_ir::{
+    AttrReader, AttrValue, Body, Context, DType, DimId, ExprId, Literal, Number, OpDef, Type, TypeId, Types,
+};
+
+use crate::pattern::guard::{Guard, Match};
 
 /// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
 ///
@@ -101,12 +105,36 @@ pub(crate) enum OpNames {
     Where(OpTest),
 }
 
+impl OpNames {
+    /// The names, where they are listed.
+    pub(crate) fn listed(&self) -> &[Arc<str>] {
+        match self {
+            OpNames::One(name) => std::slice::from_ref(name),
+            OpNames::Several(names) => names,
+            OpNames::Where(_) => &[],
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) enum LiteralCondition {
-    Any,
     Number(Number),
     Is(Literal),
     Where(LiteralTest),
+    /// A scalar or splat of a whole number, of any element type; 0 of integers only.
+    Whole(i64),
+    /// A scalar or splat of the one element of this scalar.
+    Splat(Literal),
+}
+
+/// The value of an attribute.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    Is(AttrValue),
+    /// It is left out.
+    Absent,
+    /// Whatever it is, named.
+    Named(Arc<str>),
 }
 
 #[derive(Clone)]
@@ -114,13 +142,11 @@ pub(crate) enum Condition {
     UsedOnce,
     Attr {
         name: Arc<str>,
-        value: AttrValue,
+        value: Wanted,
     },
+    /// A test of the whole match.
+    Guard(Guard),
     AttrsWhere(AttrTest),
-    DType(DType),
-    Rank(usize),
-    Shape(Arc<[Option<usize>]>),
-    StaticShape,
     SameTypeAs(Arc<str>),
     TypeWhere(TypeTest),
     Where(SiteTest),
@@ -237,7 +263,21 @@ impl Pattern {
     /// Only calls of an operator with this value of an attribute; one that is left out has its default.
     #[must_use]
     pub fn attr(self, name: &str, value: impl Into<AttrValue>) -> Pattern {
-        self.filtered(Condition::Attr { name: name.into(), value: value.into() })
+        self.filtered(Condition::Attr { name: name.into(), value: Wanted::Is(value.into()) })
+    }
+
+    /// Names the value of an attribute. Where one name stands twice, both have the same value. On
+    /// the right side of a rule it is the value that was named on the left.
+    #[must_use]
+    pub fn attr_as(self, name: &str, capture: &str) -> Pattern {
+        self.filtered(Condition::Attr { name: name.into(), value: Wanted::Named(capture.into()) })
+    }
+
+    /// Only matches that pass a test of all that is captured. It is asked when the rest of the
+    /// pattern matches, and where it says no, the other ways to match are tried.
+    #[must_use]
+    pub fn guard(self, test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static) -> Pattern {
+        self.filtered(Condition::Guard(Arc::new(test)))
     }
 
     /// Only calls of an operator whose attributes pass a test.
@@ -249,25 +289,32 @@ impl Pattern {
     /// Only tensors of an element type.
     #[must_use]
     pub fn dtype(self, dtype: DType) -> Pattern {
-        self.filtered(Condition::DType(dtype))
+        self.type_where(move |types, ty| types.as_tensor(ty).is_some_and(|tensor| tensor.dtype == dtype))
     }
 
     /// Only tensors of a rank.
     #[must_use]
     pub fn rank(self, rank: usize) -> Pattern {
-        self.filtered(Condition::Rank(rank))
+        self.type_where(move |types, ty| shape_of(types, ty).is_some_and(|shape| shape.len() == rank))
     }
 
     /// Only tensors of these constant extents; `None` is any extent.
     #[must_use]
     pub fn shape(self, extents: &[Option<usize>]) -> Pattern {
-        self.filtered(Condition::Shape(extents.into()))
+        let wanted: Box<[Option<usize>]> = extents.into();
+        self.type_where(move |types, ty| {
+            let extent = |dim| types.dims.as_constant(dim).and_then(|extent| usize::try_from(extent).ok());
+            shape_of(types, ty).is_some_and(|found| {
+                found.len() == wanted.len()
+                    && found.iter().zip(&wanted).all(|(&dim, wanted)| wanted.is_none() || extent(dim) == *wanted)
+            })
+        })
     }
 
     /// Only tensors of which all extents are constants.
     #[must_use]
     pub fn static_shape(self) -> Pattern {
-        self.filtered(Condition::StaticShape)
+        self.type_where(|types, ty| types.static_shape(ty).is_some())
     }
 
     /// Only what has the same type as the capture of a name, which may stand anywhere in the pattern.
@@ -316,6 +363,11 @@ impl Pattern {
             }
         }
     }
+}
+
+/// The extents of a tensor of known rank.
+fn shape_of(types: &Types, ty: TypeId) -> Option<&[DimId]> {
+    Some(types.as_tensor(ty)?.shape.as_ref()?)
 }
 
 /// Anything: a wildcard.
@@ -393,7 +445,7 @@ pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
 
 /// A tensor literal.
 pub fn any_literal() -> Pattern {
-    Pattern::leaf(Node::Literal(LiteralCondition::Any))
+    literal_where(|_| true)
 }
 
 /// A tensor literal that passes a test.

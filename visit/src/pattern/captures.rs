@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Body, ExprId};
+use anfora_ir::{AttrId, Body, ExprId};
 
 use crate::pattern::search::tail;
 
@@ -21,6 +21,8 @@ pub(crate) enum Found {
     One(ExprId),
     /// The operands of a node from a number on.
     Tail(ExprId, u32),
+    /// The value of an attribute; `None` is its default.
+    Attr(Option<AttrId>),
 }
 
 impl<'m> Captures<'m> {
@@ -33,6 +35,15 @@ impl<'m> Captures<'m> {
     pub fn get(&self, name: &str) -> Option<ExprId> {
         match self.found(name)? {
             Found::One(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The value of an attribute that was captured by a name; `None` where it was left out, so that
+    /// it has its default, and of anything else.
+    pub fn attr(&self, name: &str) -> Option<AttrId> {
+        match self.found(name)? {
+            Found::Attr(value) => *value,
             _ => None,
         }
     }

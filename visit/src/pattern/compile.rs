@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, AttrValue, Context, DType, EntityId, ExprId, GlobalId, Literal, Number, OpId, PartSet, did_you_mean,
+    Arity, AttrDefault, AttrKind, AttrValue, Context, EntityId, ExprId, GlobalId, Literal, Number, OpId, PartSet,
+    did_you_mean,
 };
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{
     AttrTest, Children, Condition, LiteralCondition, LiteralTest, Node, OpNames, Order, Pattern, SiteTest, TypeTest,
+    Wanted,
 };
-use crate::pattern::error::{PatternError, arity_text};
+use crate::pattern::error::{PatternError, Refused, arity_text};
+use crate::pattern::guard::Guard;
 
 /// A pattern that is ready to be looked for. Children have numbers in one list, as in [`Pattern`].
 #[derive(Clone)]
@@ -23,8 +26,9 @@ pub(crate) struct Compiled {
     pub(crate) root: u32,
     /// Names of captures, in the order in which they stand in the pattern.
     pub(crate) captures: Vec<Arc<str>>,
-    /// Whether each capture is a list.
     kinds: Vec<CaptureKind>,
+    /// What attributes each capture is the value of, once one is known.
+    attrs: Vec<Option<(AttrKind, AttrDefault)>>,
     pub(crate) roots: Roots,
     /// How many values deep it looks: how far from a change it may match anew.
     pub(crate) depth: u32,
@@ -112,17 +116,17 @@ pub(crate) enum Step {
 
 #[derive(Clone)]
 pub(crate) enum Test {
-    AnyLiteral,
     Number(Number),
     Is(Literal),
     LiteralWhere(LiteralTest),
+    Whole(i64),
+    Splat(Literal),
     UsedOnce,
     Attr { name: Arc<str>, value: AttrValue },
+    AttrAbsent(Arc<str>),
+    AttrInto { name: Arc<str>, slot: u32 },
+    Guard(Guard),
     AttrsWhere(AttrTest),
-    DType(DType),
-    Rank(usize),
-    Shape(Arc<[Option<usize>]>),
-    StaticShape,
     SameTypeAs(u32),
     TypeWhere(TypeTest),
     Where(SiteTest),
@@ -132,10 +136,12 @@ pub(crate) enum Test {
 pub(crate) enum CaptureKind {
     Expression,
     List,
+    Attribute,
 }
 
 impl Compiled {
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern) -> Result<Compiled, PatternError> {
+    /// Makes a pattern ready. What is refused is refused at a node of it.
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern) -> Result<Compiled, Refused> {
         let mut compiled = Compiled {
             nodes: vec![Step::Any; pattern.nodes.len()],
             children: Vec::with_capacity(pattern.children.len()),
@@ -145,21 +151,23 @@ impl Compiled {
             root: 0,
             captures: Vec::new(),
             kinds: Vec::new(),
+            attrs: Vec::new(),
             roots: Roots::default(),
             depth: 0,
             asks_for_uses: false,
         };
         compiled.root = through_links(pattern, pattern.root);
         if rest_of(pattern, compiled.root).is_some() {
-            return Err(PatternError::Rest);
+            return Err(PatternError::Rest.at(compiled.root));
         }
         compiled.name_captures(pattern)?;
         for (i, node) in pattern.nodes.iter().enumerate() {
-            compiled.nodes[i] = compiled.step(cx, pattern, node)?;
+            compiled.nodes[i] = compiled.step(cx, pattern, node).map_err(|error| error.at(i as u32))?;
         }
         let asks_for_none = compiled.find_roots();
         if compiled.roots == Roots::default() {
-            return Err(if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot });
+            let error = if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot };
+            return Err(error.at(compiled.root));
         }
         compiled.depth = compiled.find_depth();
         Ok(compiled)
@@ -179,7 +187,7 @@ impl Compiled {
     }
 
     /// Numbers the captures in the order of a walk from the root.
-    fn name_captures(&mut self, pattern: &Pattern) -> Result<(), PatternError> {
+    fn name_captures(&mut self, pattern: &Pattern) -> Result<(), Refused> {
         let mut seen = vec![false; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
         while let Some(at) = stack.pop() {
@@ -187,20 +195,17 @@ impl Compiled {
                 continue;
             }
             let node = &pattern.nodes[at as usize];
-            if let Node::Capture { name, inner } = node {
-                let kind = match pattern.nodes[*inner as usize] {
-                    Node::Rest => CaptureKind::List,
-                    _ => CaptureKind::Expression,
-                };
+            if let Some((name, kind)) = capture_of(pattern, node) {
                 match self.slots.get(name) {
                     Some(&i) if self.kinds[i as usize] != kind => {
-                        return Err(PatternError::MixedCapture(name.to_string()));
+                        return Err(PatternError::MixedCapture(name.to_string()).at(at));
                     }
                     Some(_) => {}
                     None => {
                         self.slots.insert(Arc::clone(name), self.kinds.len() as u32);
                         self.captures.push(Arc::clone(name));
                         self.kinds.push(kind);
+                        self.attrs.push(None);
                     }
                 }
             }
@@ -211,7 +216,26 @@ impl Compiled {
         Ok(())
     }
 
-    /// Whether a capture is a list.
+    /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
+    /// one default.
+    pub(crate) fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
+        let slot = self.known_slot(capture)? as usize;
+        let Some(op_id) = cx.ops.find(op) else { return Ok(()) };
+        let Some(def) = cx.ops.get(op_id).attrs.iter().find(|def| def.name == attr) else { return Ok(()) };
+        match &self.attrs[slot] {
+            Some(known) if *known != (def.kind, def.default) => Err(PatternError::MixedAttr {
+                capture: capture.to_string(),
+                op: op.to_string(),
+                attr: attr.to_string(),
+            }),
+            _ => {
+                self.attrs[slot] = Some((def.kind, def.default));
+                Ok(())
+            }
+        }
+    }
+
+    /// What a capture is.
     pub(crate) fn kind(&self, name: &str) -> Result<CaptureKind, PatternError> {
         Ok(self.kinds[self.known_slot(name)? as usize])
     }
@@ -228,10 +252,11 @@ impl Compiled {
             Node::Hole(_) => return Err(PatternError::Hole),
             Node::Literal(condition) => {
                 let test = match condition {
-                    LiteralCondition::Any => Test::AnyLiteral,
                     LiteralCondition::Number(number) => Test::Number(*number),
                     LiteralCondition::Is(literal) => Test::Is(literal.clone()),
                     LiteralCondition::Where(test) => Test::LiteralWhere(Arc::clone(test)),
+                    LiteralCondition::Whole(value) => Test::Whole(*value),
+                    LiteralCondition::Splat(scalar) => Test::Splat(scalar.clone()),
                 };
                 Step::Literal(self.add_test(test))
             }
@@ -279,17 +304,19 @@ impl Compiled {
                         Test::UsedOnce
                     }
                     Condition::Attr { name, value } => {
-                        check_attr(cx, pattern, inner, name, value)?;
-                        Test::Attr { name: Arc::clone(name), value: value.clone() }
+                        self.check_attr(cx, pattern, inner, name, value)?;
+                        let name = Arc::clone(name);
+                        match value {
+                            Wanted::Is(value) => Test::Attr { name, value: value.clone() },
+                            Wanted::Absent => Test::AttrAbsent(name),
+                            Wanted::Named(capture) => Test::AttrInto { name, slot: self.known_slot(capture)? },
+                        }
                     }
+                    Condition::Guard(guard) => Test::Guard(Arc::clone(guard)),
                     Condition::AttrsWhere(test) => {
                         operators(pattern, inner, |_| Ok(()), "attributes")?;
                         Test::AttrsWhere(Arc::clone(test))
                     }
-                    Condition::DType(dtype) => Test::DType(*dtype),
-                    Condition::Rank(rank) => Test::Rank(*rank),
-                    Condition::Shape(shape) => Test::Shape(Arc::clone(shape)),
-                    Condition::StaticShape => Test::StaticShape,
                     Condition::SameTypeAs(name) => Test::SameTypeAs(self.known_slot(name)?),
                     Condition::TypeWhere(test) => Test::TypeWhere(Arc::clone(test)),
                     Condition::Where(test) => Test::Where(Arc::clone(test)),
@@ -298,6 +325,27 @@ impl Compiled {
                 Step::Filter { test: self.add_test(test), inner }
             }
         })
+    }
+
+    /// Checks a condition on an attribute of the operators at a node.
+    fn check_attr(
+        &mut self,
+        cx: &mut Context,
+        pattern: &Pattern,
+        at: u32,
+        attr: &str,
+        value: &Wanted,
+    ) -> Result<(), PatternError> {
+        let check = |names: &OpNames| {
+            names.listed().iter().try_for_each(|name| {
+                check_attr_of(cx, name, attr, value)?;
+                match value {
+                    Wanted::Named(capture) => self.note_attr(cx, name, attr, capture),
+                    _ => Ok(()),
+                }
+            })
+        };
+        operators(pattern, at, check, "attributes")
     }
 
     fn add_test(&mut self, test: Test) -> u32 {
@@ -331,17 +379,14 @@ impl Compiled {
     }
 
     fn resolve(&mut self, cx: &mut Context, names: &OpNames, operands: Operands) -> Result<(Ops, bool), PatternError> {
-        let names: &[Arc<str>] = match names {
-            OpNames::One(name) => std::slice::from_ref(name),
-            OpNames::Several(names) => names,
-            OpNames::Where(test) => {
-                let fits = cx.ops.registry().rows().filter(|(_, row)| test(row) && arity_fits(row.arity, operands));
-                let (ops, commutative): (Vec<OpId>, Vec<bool>) = fits.map(|(op, row)| (op, row.commutative)).unzip();
-                let commutative = commutative.iter().all(|&c| c);
-                self.sets.push(OpSet::new(ops));
-                return Ok((Ops::Set(self.sets.len() as u32 - 1), commutative));
-            }
-        };
+        if let OpNames::Where(test) = names {
+            let fits = cx.ops.registry().rows().filter(|(_, row)| test(row) && arity_fits(row.arity, operands));
+            let (ops, commutative): (Vec<OpId>, Vec<bool>) = fits.map(|(op, row)| (op, row.commutative)).unzip();
+            let commutative = commutative.iter().all(|&c| c);
+            self.sets.push(OpSet::new(ops));
+            return Ok((Ops::Set(self.sets.len() as u32 - 1), commutative));
+        }
+        let names = names.listed();
         let mut ops: Vec<OpId> = Vec::with_capacity(names.len());
         for name in names {
             let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
@@ -471,6 +516,20 @@ pub(crate) fn rest_of(pattern: &Pattern, at: u32) -> Option<Option<&Arc<str>>> {
     }
 }
 
+/// The name by which a node captures something, and what that is.
+fn capture_of<'p>(pattern: &'p Pattern, node: &'p Node) -> Option<(&'p Arc<str>, CaptureKind)> {
+    match node {
+        Node::Capture { name, inner } => match pattern.nodes[*inner as usize] {
+            Node::Rest => Some((name, CaptureKind::List)),
+            _ => Some((name, CaptureKind::Expression)),
+        },
+        Node::Filter { condition: Condition::Attr { value: Wanted::Named(name), .. }, .. } => {
+            Some((name, CaptureKind::Attribute))
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn for_each_child(pattern: &Pattern, node: &Node, mut f: impl FnMut(u32)) {
     match node {
         Node::Op { children, .. } | Node::Call(children) | Node::Tuple(children) | Node::Either(children) => {
@@ -508,25 +567,8 @@ fn operators(
     Ok(())
 }
 
-fn check_attr(cx: &mut Context, pattern: &Pattern, at: u32, attr: &str, value: &AttrValue) -> Result<(), PatternError> {
-    let mut check = |names: &OpNames| {
-        let names: &[Arc<str>] = match names {
-            OpNames::One(name) => std::slice::from_ref(name),
-            OpNames::Several(names) => names,
-            OpNames::Where(_) => return Ok(()),
-        };
-        names.iter().try_for_each(|name| check_attr_of(cx, name, attr, Some(value)))
-    };
-    operators(pattern, at, &mut check, "attributes")
-}
-
 /// Checks that an operator has an attribute, and that it can have a value.
-pub(crate) fn check_attr_of(
-    cx: &mut Context,
-    name: &str,
-    attr: &str,
-    value: Option<&AttrValue>,
-) -> Result<(), PatternError> {
+pub(crate) fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Result<(), PatternError> {
     let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
     if cx.ops.is_opaque(op) {
         return Ok(());
@@ -542,7 +584,7 @@ pub(crate) fn check_attr_of(
         return Err(PatternError::UnknownAttr { op: name.to_string(), attr: attr.to_string(), help });
     };
     match value {
-        Some(value) if !value.fits(def.kind) => {
+        Wanted::Is(value) if !value.fits(def.kind) => {
             let (op, attr) = (name.to_string(), attr.to_string());
             Err(PatternError::AttrKind { op, attr, wanted: def.kind.describe() })
         }

@@ -11,14 +11,19 @@ use crate::analysis::Definition;
 use crate::chain::{insert_before, set_var_flags, unlink_let};
 use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
+use crate::pattern::build::Pattern;
 use crate::pattern::compile::Compiled;
 use crate::pattern::dispatch::Dispatch;
+use crate::pattern::error::{Refused, Side};
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::glance::Glance;
 use crate::pattern::outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
-use crate::pattern::rule::{RightSide, Rule};
+use crate::pattern::rule::{Build, Right, Rule, SharedBuild};
+use crate::pattern::rule_set::RuleSet;
 use crate::pattern::search::{Attempt, Search, Sight, default_budget};
 use crate::pattern::template::Template;
+use crate::pattern::trace::{Applied, node_text};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.
 ///
@@ -73,19 +78,53 @@ pub fn rewrite_patterns(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     let mut ready = Vec::with_capacity(rules.len());
-    for rule in rules.iter() {
-        let refused = |error| PatternRewriteError::Pattern { rule: rule.name.clone(), error };
-        let pattern = Compiled::new(editor.cx, &rule.pattern).map_err(refused)?;
-        let template = match &rule.right {
-            RightSide::Written(by) => Some(Template::new(editor.cx, by, &pattern).map_err(refused)?),
-            RightSide::Built(_) => None,
-        };
-        let budget = options.steps.unwrap_or_else(|| default_budget(&pattern));
-        ready.push(Ready { pattern, template, budget });
+    for rule in rules {
+        let name = rule.name.clone();
+        let Rule { name: of, pattern, right } = rule;
+        let made = Ready::new(editor.cx, of, pattern, right.as_right());
+        ready.push(made.map_err(|(refused, _)| PatternRewriteError::Pattern { rule: name, error: refused.error })?);
     }
+    run(editor, &mut ready, options)
+}
+
+/// Rewrites a body by rules that do not change from run to run, as [`rewrite_patterns`] does by
+/// others.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_visit::pattern::{PatternOptions, rewrite_rules};
+/// use anfora_visit::rules;
+///
+/// let rules = rules!["multiply(%x, 1)" => "%x", "add(%x, 0)" => "%x", "add(%x, -0f)" => "%x"];
+/// let text = "def @main(%x: Tensor[(8,), float32]) { let %a = multiply(1f, %x); let %b = add(%a, -0f); exp(%b) }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard()).unwrap();
+/// let key = module.find("main").unwrap();
+/// let (function, cx) = module.get_mut(key).unwrap();
+/// let mut editor = anfora_ir::Editor::new(cx, &mut function.body);
+/// let outcome = rewrite_rules(&mut editor, &rules, &PatternOptions::default())?;
+/// assert_eq!(outcome.rewrites, 2);
+/// # Ok::<(), anfora_visit::pattern::PatternRewriteError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`rewrite_patterns`], and with all mistakes in the texts of the rules.
+pub fn rewrite_rules(
+    editor: &mut Editor<'_>,
+    rules: &RuleSet,
+    options: &PatternOptions<'_>,
+) -> Result<Outcome, PatternRewriteError> {
+    let mut ready = rules.ready(editor.cx).map_err(PatternRewriteError::Rules)?;
+    run(editor, &mut ready, options)
+}
+
+fn run(
+    editor: &mut Editor<'_>,
+    ready: &mut [Ready<'_>],
+    options: &PatternOptions<'_>,
+) -> Result<Outcome, PatternRewriteError> {
     editor.body.begin_journal();
     editor.body.shared_edits(SharedEdits::Meant);
-    let result = rewrite(editor, rules, options, &ready);
+    let result = rewrite(editor, ready, options);
     match &result {
         Ok(outcome) if !outcome.taken_back => {
             editor.body.commit_journal();
@@ -106,9 +145,8 @@ pub fn rewrite_patterns(
 
 fn rewrite(
     editor: &mut Editor<'_>,
-    rules: &mut [Rule<'_>],
+    ready: &mut [Ready<'_>],
     options: &PatternOptions<'_>,
-    ready: &[Ready],
 ) -> Result<Outcome, PatternRewriteError> {
     let mut facts = Facts::new(editor.cx, editor.body, options.purity);
     facts.def_use.note_losses();
@@ -124,7 +162,8 @@ fn rewrite(
         nested: Nested::default(),
         retype: None,
         next: Vec::new(),
-        counts: rules.iter().map(|r| RuleCounts { name: r.name.clone(), ..RuleCounts::default() }).collect(),
+        counts: ready.iter().map(|r| RuleCounts { name: r.name.to_string(), ..RuleCounts::default() }).collect(),
+        trace: options.trace.then(Vec::new),
         erased: 0,
         last: VecDeque::with_capacity(LAST),
         start: editor.body.len(),
@@ -140,7 +179,7 @@ fn rewrite(
         let mut changed = false;
         let mut out_of_fuel = false;
         while let Some(node) = driver.take(editor) {
-            let verdict = driver.rewrite(editor, rules, ready, node);
+            let verdict = driver.rewrite(editor, ready, options.steps, node);
             if verdict.is_err() {
                 editor.body.note_stop(Some(driver.original(node)));
             }
@@ -202,6 +241,7 @@ fn rewrite(
         attempted,
         taken_back,
         rules: driver.counts,
+        trace: driver.trace.unwrap_or_default(),
     })
 }
 
@@ -211,10 +251,38 @@ const SWEEPS: u32 = 32;
 /// How many of the last rewrites of a sweep are remembered, to tell which rules go round.
 const LAST: usize = 64;
 
-struct Ready {
+/// A rule that is ready to be tried.
+pub(crate) struct Ready<'a> {
+    name: &'a str,
     pattern: Compiled,
-    template: Option<Template>,
-    budget: u64,
+    right: ReadyRight<'a>,
+}
+
+enum ReadyRight<'a> {
+    Template(Template),
+    Builder(&'a mut dyn Build),
+    Shared(&'a SharedBuild),
+}
+
+impl<'a> Ready<'a> {
+    /// Makes a rule ready. What is refused is refused on the left or on the right.
+    pub(crate) fn new(
+        cx: &mut Context,
+        name: &'a str,
+        pattern: &Pattern,
+        right: Right<'a>,
+    ) -> Result<Ready<'a>, (Refused, Side)> {
+        let mut pattern = Compiled::new(cx, pattern).map_err(|refused| (refused, Side::Left))?;
+        let right = match right {
+            Right::Written(by) => {
+                let template = Template::new(cx, by, &mut pattern).map_err(|refused| (refused, Side::Right))?;
+                ReadyRight::Template(template)
+            }
+            Right::Built(build) => ReadyRight::Builder(build),
+            Right::Shared(build) => ReadyRight::Shared(build),
+        };
+        Ok(Ready { name, pattern, right })
+    }
 }
 
 enum Verdict {
@@ -263,6 +331,8 @@ struct Driver {
     /// Nodes to put on the work list after a rewrite.
     next: Vec<ExprId>,
     counts: Vec<RuleCounts>,
+    /// What was replaced, if that is asked for.
+    trace: Option<Vec<Applied>>,
     erased: u64,
     /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says where.
     last: VecDeque<(usize, ExprId)>,
@@ -307,16 +377,24 @@ impl Driver {
     fn rewrite(
         &mut self,
         editor: &mut Editor<'_>,
-        rules: &mut [Rule<'_>],
-        ready: &[Ready],
+        ready: &mut [Ready<'_>],
+        steps: Option<u64>,
         node: ExprId,
     ) -> Result<Verdict, PatternRewriteError> {
-        let candidates = self.dispatch.rules(editor.body, node).len();
-        for i in 0..candidates {
-            let number = self.dispatch.rules(editor.body, node)[i] as usize;
-            let Ready { pattern, template, budget } = &ready[number];
+        let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
+        let mut candidates: SmallVec<[u32; 8]> = SmallVec::from_slice(self.dispatch.rules(editor.body, node));
+        if candidates.len() > 1
+            && let Some(glance) = Glance::of(sight, node)
+        {
+            candidates.retain(|number| glance.may_match(&ready[*number as usize].pattern));
+        }
+        for number in candidates {
+            let number = number as usize;
+            let Ready { name, pattern, right } = &mut ready[number];
+            let (name, pattern) = (*name, &*pattern);
+            let budget = steps.unwrap_or_else(|| default_budget(pattern));
             let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
-            match self.search.attempt(sight, pattern, node, *budget) {
+            match self.search.attempt(sight, pattern, node, budget) {
                 Attempt::Matched => {}
                 Attempt::Failed => continue,
                 Attempt::GaveUp => {
@@ -329,18 +407,17 @@ impl Driver {
             let mark = editor.body.len();
             let captures = self.search.captures(pattern);
             let mut rewriter = Rewriter::new(editor, &self.facts, node);
-            let rule = &mut rules[number];
-            let new = match (template, &mut rule.right) {
-                (Some(template), _) => match template.build(&mut rewriter, &captures) {
+            let failed = |error| PatternRewriteError::Rule { rule: name.to_string(), error };
+            let new = match right {
+                ReadyRight::Template(template) => match template.build(&mut rewriter, &captures) {
                     Ok(new) => new,
                     Err(error) => {
                         self.misfit(number, node, || error.to_string());
                         continue;
                     }
                 },
-                (None, RightSide::Built(build)) => build(&mut rewriter, &captures)
-                    .map_err(|error| PatternRewriteError::Rule { rule: rule.name.clone(), error })?,
-                (None, RightSide::Written(_)) => None,
+                ReadyRight::Builder(build) => build(&mut rewriter, &captures).map_err(failed)?,
+                ReadyRight::Shared(build) => build(&mut rewriter, &captures).map_err(failed)?,
             };
             let (closed, pure) = rewriter.finish();
             for range in closed {
@@ -360,6 +437,7 @@ impl Driver {
                 }
                 Ok(new) => {
                     self.remember(editor, number, node);
+                    self.note_trace(editor, number, node, new);
                     self.replace(editor, node, new, mark)
                 }
                 Err(refusal) => Err(refusal),
@@ -379,10 +457,10 @@ impl Driver {
                 }
                 Err(Refusal::Declined) => self.counts[number].declined += 1,
                 Err(Refusal::Illegal(error)) => {
-                    return Err(PatternRewriteError::Illegal { rule: rule.name.clone(), error });
+                    return Err(PatternRewriteError::Illegal { rule: name.to_string(), error });
                 }
                 Err(Refusal::Users(error)) => {
-                    return Err(PatternRewriteError::Users { rule: rule.name.clone(), error });
+                    return Err(PatternRewriteError::Users { rule: name.to_string(), error });
                 }
             }
         }
@@ -397,6 +475,18 @@ impl Driver {
         if counts.first_misfit.is_none() {
             counts.first_misfit = Some(Misfit { at, why: why() });
         }
+    }
+
+    /// Notes what a rule is about to replace, if that is asked for.
+    fn note_trace(&mut self, editor: &Editor<'_>, rule: usize, node: ExprId, new: ExprId) {
+        let Some(trace) = &mut self.trace else { return };
+        let Editor { cx, body } = editor;
+        let binding = match self.facts.def_use.only_use(body, node) {
+            Some(Link::Value(binding)) => body.binding_name(cx, binding).map(str::to_string),
+            _ => None,
+        };
+        let (before, after) = (node_text(cx, body, node), node_text(cx, body, new));
+        trace.push(Applied { rule, at: self.origin, binding, before, after });
     }
 
     /// Remembers where a rule applied last: something that is there also if all is taken back.

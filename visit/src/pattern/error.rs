@@ -53,9 +53,19 @@ pub enum PatternError {
         /// What may have been meant.
         help: Option<String>,
     },
-    /// One name stands for a list in one place and for an expression in another.
-    #[error("`{0}` is captured both as an expression and as a list")]
+    /// One name stands for different things in different places: an expression, a list or an attribute.
+    #[error("`{0}` is captured as two of these: an expression, a list, an attribute")]
     MixedCapture(String),
+    /// One name stands for values of attributes of different kinds or defaults.
+    #[error("`{capture}` stands for another attribute too, which has another kind or default than `{attr}` of `{op}`")]
+    MixedAttr {
+        /// The name.
+        capture: String,
+        /// The operator.
+        op: String,
+        /// Its attribute.
+        attr: String,
+    },
     /// `rest()` stands elsewhere than at the end of a list of operands, arguments or fields, or has a condition.
     #[error("`rest()` has to be the last operand, argument or field, without conditions")]
     Rest,
@@ -74,6 +84,37 @@ pub enum PatternError {
     /// The right side of a rule does not say what to build.
     #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
     NotBuildable(&'static str),
+}
+
+impl PatternError {
+    /// What is wrong, and what may have been meant.
+    pub(crate) fn message_and_help(mut self) -> (String, Option<String>) {
+        let help = match &mut self {
+            PatternError::UnknownOp(error) => error.help.take(),
+            PatternError::UnknownAttr { help, .. } | PatternError::UnknownCapture { help, .. } => help.take(),
+            _ => None,
+        };
+        (self.to_string(), help)
+    }
+
+    /// At a node of a pattern.
+    pub(crate) fn at(self, node: u32) -> Refused {
+        Refused { error: self, node }
+    }
+}
+
+/// A side of a rule.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// Why a pattern is refused, and at which of its nodes.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: PatternError,
+    pub(crate) node: u32,
 }
 
 impl IntoDiagnostics for PatternError {

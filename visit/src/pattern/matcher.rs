@@ -54,7 +54,7 @@ impl<'a> Matcher<'a> {
         pattern: &Pattern,
         purity: Option<&Purity>,
     ) -> Result<Matcher<'a>, PatternError> {
-        let pattern = Compiled::new(cx, pattern)?;
+        let pattern = Compiled::new(cx, pattern).map_err(|refused| refused.error)?;
         let cx = &*cx;
         let dispatch = Dispatch::new(cx, std::iter::once(&pattern.roots));
         let facts = Facts::new(cx, body, purity);

@@ -39,13 +39,18 @@ mod dispatch;
 mod driver;
 mod error;
 mod facts;
+mod glance;
+mod guard;
 mod matcher;
 mod outcome;
 mod rewriter;
 mod rule;
+mod rule_set;
 mod scopes;
 mod search;
 mod template;
+mod text;
+mod trace;
 
 pub use anfora_ir::{AttrValue, Number};
 pub use build::{
@@ -53,9 +58,12 @@ pub use build::{
     op, op_in, op_where, proj, rest, tuple,
 };
 pub use captures::Captures;
-pub use driver::rewrite_patterns;
+pub use driver::{rewrite_patterns, rewrite_rules};
 pub use error::PatternError;
+pub use guard::Match;
 pub use matcher::Matcher;
 pub use outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 pub use rewriter::{IllegalEdit, Rewriter};
 pub use rule::{Rule, RuleError};
+pub use rule_set::RuleSet;
+pub use trace::Applied;

@@ -6,6 +6,8 @@ use crate::error::RewriteError;
 use crate::pattern::error::PatternError;
 use crate::pattern::rewriter::IllegalEdit;
 use crate::pattern::rule::RuleError;
+use crate::pattern::rule_set::without_source;
+use crate::pattern::trace::Applied;
 
 /// Limits of [`rewrite_patterns`](crate::pattern::rewrite_patterns), and what it may take to be pure.
 #[derive(Copy, Clone, Debug, Default)]
@@ -20,6 +22,8 @@ pub struct PatternOptions<'a> {
     pub steps: Option<u64>,
     /// Which global functions are pure. Without it, calls of function values count as impure, and are not looked through.
     pub purity: Option<&'a Purity>,
+    /// Whether [`Outcome::trace`] says what each rewrite changed.
+    pub trace: bool,
 }
 
 /// Why rewriting stopped.
@@ -51,6 +55,9 @@ pub struct Outcome {
     pub(crate) taken_back: bool,
     /// By rule, in the order in which they were given.
     pub rules: Vec<RuleCounts>,
+    /// What was changed, in order, if [`PatternOptions::trace`] asked for it. What was taken back
+    /// is there too.
+    pub trace: Vec<Applied>,
 }
 
 impl Outcome {
@@ -109,6 +116,19 @@ impl Outcome {
         }
         remarks
     }
+
+    /// Returns the trace as remarks, each on the binding that was changed.
+    pub fn trace_remarks(&self) -> impl Iterator<Item = (ExprId, Diagnostic)> {
+        self.trace.iter().map(|applied| {
+            let Applied { rule, at, binding, before, after } = applied;
+            let name = self.rules.get(*rule).map_or("", |counts| &counts.name);
+            let remark = Diagnostic::remark(format!("{before} became {after} by the rule `{name}`"));
+            match binding {
+                Some(binding) => (*at, remark.on_binding(binding)),
+                None => (*at, remark),
+            }
+        })
+    }
 }
 
 fn count(n: u64, noun: &str) -> String {
@@ -158,6 +178,10 @@ pub enum PatternRewriteError {
         #[source]
         error: PatternError,
     },
+    /// There are mistakes in the texts of rules; nothing was rewritten. Their places are in
+    /// [`RuleSet::text`](crate::pattern::RuleSet::text).
+    #[error("{0}")]
+    Rules(Diagnostics),
     /// A rule failed.
     #[error("the rule `{rule}` failed: {error}")]
     Rule {
@@ -200,6 +224,9 @@ impl IntoDiagnostics for PatternRewriteError {
     const MAY_END_WALK: bool = true;
 
     fn into_diagnostics(self) -> Diagnostics {
+        if let PatternRewriteError::Rules(mistakes) = self {
+            return without_source(mistakes);
+        }
         let diagnostic = Diagnostic::from_error(&self);
         let behind = match self {
             PatternRewriteError::Users { error, .. } => error.into_diagnostics(),

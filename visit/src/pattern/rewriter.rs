@@ -205,6 +205,15 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         Some(self.editor.literal(literal))
     }
 
+    /// A whole number as the text of a rule says it: 0 is none of floats, which have two zeros.
+    pub(crate) fn whole_like(&mut self, value: i64, other: ExprId) -> Option<ExprId> {
+        let is_zero_of_floats = value == 0 && {
+            let types = &self.editor.cx.types;
+            types.as_tensor(self.ty(other)).is_some_and(|tensor| tensor.dtype.is_float())
+        };
+        if is_zero_of_floats { None } else { self.number_like(value, other) }
+    }
+
     /// The global function of a name, without `@`.
     ///
     /// Cost: one node.

@@ -9,13 +9,37 @@ use crate::pattern::rewriter::Rewriter;
 /// The error of a rule's author: `?` makes one of any error.
 pub type RuleError = Box<dyn std::error::Error + Send + Sync>;
 
-pub(crate) type Builder<'r> =
-    Box<dyn FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + 'r>;
+/// What a rule in Rust is given, and gives.
+pub(crate) trait Build:
+    FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError>
+{
+}
+impl<F: FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError>> Build for F {}
+
+/// The same, for all threads of a pass.
+pub(crate) type SharedBuild =
+    dyn Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + Send + Sync;
 
 /// What a matched expression becomes.
 pub(crate) enum RightSide<'r> {
-    Built(Builder<'r>),
+    Built(Box<dyn Build + 'r>),
     Written(Pattern),
+}
+
+/// The right side of a rule for a run.
+pub(crate) enum Right<'a> {
+    Built(&'a mut dyn Build),
+    Shared(&'a SharedBuild),
+    Written(&'a Pattern),
+}
+
+impl RightSide<'_> {
+    pub(crate) fn as_right(&mut self) -> Right<'_> {
+        match self {
+            RightSide::Built(build) => Right::Built(&mut **build),
+            RightSide::Written(by) => Right::Written(by),
+        }
+    }
 }
 
 /// A rewrite of what a pattern matches, for [`rewrite_patterns`](crate::pattern::rewrite_patterns).

@@ -1,12 +1,14 @@
 //! Matching: an explicit stack of goals, and of choices to come back to.
 
 use anfora_ir::work::tick;
-use anfora_ir::{AttrReader, Body, Context, Expr, ExprId};
+use anfora_ir::{AttrId, AttrReader, Body, Context, Expr, ExprId, Literal};
 
 use crate::pattern::build::{Candidate, Children};
 use crate::pattern::captures::{Captures, Found};
 use crate::pattern::compile::{Compiled, Operands, Rest, Step, Test};
 use crate::pattern::facts::Facts;
+use crate::pattern::glance::Seen;
+use crate::pattern::guard::Match;
 
 /// A program as matching sees it.
 #[derive(Copy, Clone)]
@@ -43,6 +45,13 @@ impl Sight<'_> {
                 _ => return true,
             }
         }
+    }
+
+    /// Whether a literal does not have a say in the extents of a match at `root`, but for what the
+    /// types say: it is a scalar, or these extents are known. Of an operand of unknown extents it
+    /// is not known what a tensor of several elements makes.
+    fn keeps_extents(&self, literal: &Literal, root: ExprId) -> bool {
+        literal.shape().is_empty() || self.cx.types.has_known_extents(self.body.type_of(root))
     }
 
     fn root_is_used_once(&self, root: ExprId) -> bool {
@@ -97,6 +106,8 @@ enum Bound {
     One(ExprId),
     /// The operands of a node from a number on.
     Tail(ExprId, u32),
+    /// The value of an attribute; `None` is its default.
+    Attr(Option<AttrId>),
 }
 
 /// Room for attempts, which take none of their own once it is large enough.
@@ -132,8 +143,8 @@ impl Search {
         loop {
             let after = match next {
                 END => {
+                    self.keep();
                     if self.deferred.iter().all(|&(test, expr)| self.passes_deferred(sight, pattern, test, expr)) {
-                        self.keep();
                         return Attempt::Matched;
                     }
                     None
@@ -164,6 +175,7 @@ impl Search {
             Bound::Nothing => Found::Nothing,
             Bound::One(id) => Found::One(id),
             Bound::Tail(id, from) => Found::Tail(id, from),
+            Bound::Attr(value) => Found::Attr(value),
         }));
     }
 
@@ -248,13 +260,9 @@ impl Search {
                 Step::Literal(test) => {
                     let literal = body.as_literal(sight.facts.atom(expr))?;
                     let literal = sight.cx.literals.get(literal);
-                    let passes = match &pattern.tests[test as usize] {
-                        Test::AnyLiteral => true,
-                        Test::Number(number) => number.is_splat_of(literal),
-                        Test::Is(wanted) => wanted == literal,
-                        Test::LiteralWhere(test) => test(literal),
-                        _ => false,
-                    };
+                    let test = &pattern.tests[test as usize];
+                    let passes = test.holds_for(literal)
+                        && (!matches!(test, Test::Whole(_) | Test::Splat(_)) || sight.keeps_extents(literal, root));
                     return passes.then_some(next);
                 }
                 Step::Global(wanted) => {
@@ -339,9 +347,10 @@ impl Search {
     ) -> Option<u32> {
         let start = operands.start as usize;
         let (first, second) = (pattern.children[start], pattern.children[start + 1]);
-        let fits = |step, expr| may_match(sight, pattern, step, expr);
-        let straight = fits(first, a) && fits(second, b);
-        let swapped = a != b && fits(first, b) && fits(second, a);
+        let (sees_a, sees_b) = (Seen::of(sight, a), Seen::of(sight, b));
+        let fits = |step, seen: Seen<'_>| seen.may_meet(pattern, step);
+        let straight = fits(first, sees_a) && fits(second, sees_b);
+        let swapped = a != b && fits(first, sees_b) && fits(second, sees_a);
         match (straight, swapped) {
             (false, false) => None,
             (false, true) => Some(self.push_operands(pattern, operands, &[b, a], next)),
@@ -361,6 +370,7 @@ impl Search {
                 self.trail.push(slot);
                 Some(())
             }
+            (Bound::Attr(old), Bound::Attr(new)) => (old == new).then_some(()),
             (Bound::One(old), Bound::One(new)) => {
                 (old == new || sight.facts.atom(old) == sight.facts.atom(new)).then_some(())
             }
@@ -384,8 +394,6 @@ impl Search {
         budget: &mut u64,
     ) -> Option<()> {
         let Sight { cx, body, .. } = sight;
-        let types = &cx.types;
-        let ty = || body.type_of(expr);
         let attrs = || match body.expr(sight.facts.value(sight.body, expr)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
             _ => None,
@@ -393,33 +401,34 @@ impl Search {
         let passes = match &pattern.tests[test as usize] {
             Test::UsedOnce => sight.is_used_once(expr, root, budget),
             Test::Attr { name, value } => value.is_value_of(&attrs()?, name),
-            Test::AttrsWhere(test) => test(&attrs()?),
-            Test::DType(dtype) => types.as_tensor(ty())?.dtype == *dtype,
-            Test::Rank(rank) => types.as_tensor(ty())?.shape.as_ref()?.len() == *rank,
-            Test::Shape(wanted) => {
-                let found = types.as_tensor(ty())?.shape.as_ref()?;
-                found.len() == wanted.len()
-                    && found.iter().zip(wanted.iter()).all(|(&dim, wanted)| {
-                        wanted.is_none_or(|w| types.dims.as_constant(dim).is_some_and(|c| usize::try_from(c) == Ok(w)))
-                    })
+            Test::AttrAbsent(name) => {
+                let attrs = attrs()?;
+                cx.find_attr(attrs.attrs, name).is_none()
             }
-            Test::StaticShape => types.static_shape(ty()).is_some(),
-            Test::SameTypeAs(_) => {
+            Test::AttrInto { name, slot } => {
+                let value = cx.find_attr(attrs()?.attrs, name);
+                return self.bind(sight, *slot, Bound::Attr(value), budget);
+            }
+            Test::AttrsWhere(test) => test(&attrs()?),
+            Test::SameTypeAs(_) | Test::Guard(_) => {
                 self.deferred.push((test, expr));
                 true
             }
-            Test::TypeWhere(test) => test(types, ty()),
+            Test::TypeWhere(test) => test(&cx.types, body.type_of(expr)),
             Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.facts.value(sight.body, expr) }),
-            Test::AnyLiteral | Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) => false,
+            Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) | Test::Whole(_) | Test::Splat(_) => false,
         };
         passes.then_some(())
     }
 
     fn passes_deferred(&self, sight: Sight<'_>, pattern: &Compiled, test: u32, expr: ExprId) -> bool {
-        let Test::SameTypeAs(slot) = pattern.tests[test as usize] else { return true };
-        match self.bound[slot as usize] {
-            Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
-            _ => false,
+        match &pattern.tests[test as usize] {
+            Test::SameTypeAs(slot) => match self.bound[*slot as usize] {
+                Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
+                _ => false,
+            },
+            Test::Guard(guard) => guard(&Match { sight, captures: self.captures(pattern) }),
+            _ => true,
         }
     }
 }
@@ -438,22 +447,4 @@ fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
 
 pub(crate) fn tail(body: &Body, id: ExprId, from: u32) -> &[ExprId] {
     body.operands_of(id).get(from as usize..).unwrap_or(&[])
-}
-
-/// A quick look at whether a step may be met at all: false only if it cannot.
-fn may_match(sight: Sight<'_>, pattern: &Compiled, mut step: u32, expr: ExprId) -> bool {
-    // What stands behind more names and conditions than this is looked at properly.
-    for _ in 0..8 {
-        match pattern.nodes[step as usize] {
-            Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
-            Step::Literal(_) => return matches!(sight.body.expr(sight.facts.atom(expr)), Expr::Literal(_)),
-            Step::Op { ops, .. } => {
-                return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::CallOp { op, .. } if pattern.contains(ops, op));
-            }
-            Step::Tuple(_) => return matches!(sight.body.expr(sight.facts.value(sight.body, expr)), Expr::Tuple(_)),
-            Step::Nothing => return false,
-            _ => return true,
-        }
-    }
-    true
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use anfora_ir::{AttrValue, Context, ExprId, Literal, Number, OpId, TypeError};
+use smallvec::SmallVec;
 
-use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern};
+use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
 use crate::pattern::captures::Captures;
 use crate::pattern::compile::{CaptureKind, Compiled, check_attr_of, for_each_child, rest_of, through_links};
-use crate::pattern::error::PatternError;
+use crate::pattern::error::{PatternError, Refused};
 use crate::pattern::rewriter::Rewriter;
 
 /// What to build, parts before what they are parts of.
@@ -21,6 +22,7 @@ enum Part {
     /// What a `rest()` captured: several operands of what it is a part of.
     List(Arc<str>),
     Number(Number),
+    Whole(i64),
     Literal(Literal),
     Global(Arc<str>),
     NoneValue,
@@ -28,7 +30,7 @@ enum Part {
         op: OpId,
         start: u32,
         len: u32,
-        attrs: Vec<(Arc<str>, AttrValue)>,
+        attrs: Vec<(Arc<str>, Wanted)>,
     },
     Call {
         start: u32,
@@ -46,7 +48,7 @@ enum Part {
 
 impl Template {
     /// Makes a right side ready.
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, left: &Compiled) -> Result<Template, PatternError> {
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, left: &mut Compiled) -> Result<Template, Refused> {
         let mut template = Template { parts: Vec::new(), operands: Vec::new() };
         let mut numbers: Vec<Option<u32>> = vec![None; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
@@ -67,12 +69,13 @@ impl Template {
                 stack[height..].reverse();
             }
             if stack.len() == height {
-                numbers[at as usize] = Some(template.part(cx, pattern, at, &numbers, left)?);
+                let part = template.part(cx, pattern, at, &numbers, left).map_err(|error| error.at(at))?;
+                numbers[at as usize] = Some(part);
                 stack.pop();
             }
         }
         match template.parts.last() {
-            Some(Part::List(_)) => Err(PatternError::Rest),
+            Some(Part::List(_)) => Err(PatternError::Rest.at(pattern.root)),
             _ => Ok(template),
         }
     }
@@ -83,7 +86,7 @@ impl Template {
         pattern: &Pattern,
         at: u32,
         numbers: &[Option<u32>],
-        left: &Compiled,
+        left: &mut Compiled,
     ) -> Result<u32, PatternError> {
         let number = |child: u32| numbers[child as usize].expect("parts are made before what they are parts of");
         let part = match &pattern.nodes[at as usize] {
@@ -97,7 +100,10 @@ impl Template {
             }
             Node::Link(inner) => return Ok(number(*inner)),
             Node::Literal(LiteralCondition::Number(value)) => Part::Number(*value),
-            Node::Literal(LiteralCondition::Is(literal)) => Part::Literal(literal.clone()),
+            Node::Literal(LiteralCondition::Whole(value)) => Part::Whole(*value),
+            Node::Literal(LiteralCondition::Is(literal) | LiteralCondition::Splat(literal)) => {
+                Part::Literal(literal.clone())
+            }
             Node::Global(name) => Part::Global(Arc::clone(name)),
             Node::NoneValue => Part::NoneValue,
             Node::Op { names: OpNames::One(name), children, .. } => {
@@ -122,7 +128,13 @@ impl Template {
                 match &mut self.parts[inner as usize] {
                     Part::Op { op, attrs, .. } => {
                         let op_name = cx.ops.get(*op).name.to_string();
-                        check_attr_of(cx, &op_name, name, Some(value))?;
+                        check_attr_of(cx, &op_name, name, value)?;
+                        if let Wanted::Named(capture) = value {
+                            if left.kind(capture)? != CaptureKind::Attribute {
+                                return Err(PatternError::MixedCapture(capture.to_string()));
+                            }
+                            left.note_attr(cx, &op_name, name, capture)?;
+                        }
                         attrs.push((Arc::clone(name), value.clone()));
                     }
                     _ => return Err(PatternError::NotAnOperator("attributes")),
@@ -179,12 +191,22 @@ impl Template {
                     Some(id) => id,
                     None => return Ok(None),
                 },
+                Part::Whole(value) => match rewriter.whole_like(*value, captures.root()) {
+                    Some(id) => id,
+                    None => return Ok(None),
+                },
                 Part::Literal(literal) => rewriter.literal(literal.clone()),
                 Part::Global(name) => rewriter.global(name),
                 Part::NoneValue => rewriter.none(),
                 Part::Op { op, start, len, attrs } => {
                     let list = gather(&built, *start, *len);
-                    let attrs = rewriter.intern_attrs(attrs.iter().map(|(name, value)| (&**name, value)));
+                    let given = attrs.iter().filter_map(|(name, value)| match value {
+                        Wanted::Is(value) => Some((&**name, value.clone())),
+                        Wanted::Absent => None,
+                        Wanted::Named(capture) => Some((&**name, AttrValue::Interned(captures.attr(capture)?))),
+                    });
+                    let given: SmallVec<[(&str, AttrValue); 4]> = given.collect();
+                    let attrs = rewriter.intern_attrs(given.iter().map(|(name, value)| (*name, value)));
                     rewriter.call_op(*op, &list, attrs)?
                 }
                 Part::Call { start, len } => match gather(&built, *start, *len).split_first() {

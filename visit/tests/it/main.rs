@@ -20,6 +20,7 @@ mod retype;
 mod rewrite_patterns;
 mod rewrite_scopes;
 mod rule_mistakes;
+mod rule_text;
 mod splicing;
 mod sweep_back;
 mod variables;

@@ -2,9 +2,10 @@
 
 use super::{Parser, Place};
 use crate::core::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
-use crate::core::expr::Expr;
+use crate::core::expr::{Expr, VarFlags};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
+use crate::tables::dtype::DType;
 
 /// What is known of a local besides its expression.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -226,7 +227,27 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// The parameter that a local is that nothing binds, where such are parameters.
+    fn free_local(&mut self, name: NameId, place: Place) -> Option<ExprId> {
+        /// The number of the function that a fragment is the block of.
+        const FRAGMENT: u32 = 1;
+        if self.scopes.owner != FRAGMENT {
+            return None;
+        }
+        if let Some(&known) = self.free_locals.as_ref()?.get(&name) {
+            return Some(known);
+        }
+        let ty = self.cx.types.scalar(DType::Float32);
+        let var = self.new_var(name, VarFlags::PLAIN, ty, place.start);
+        self.body.push_param(var);
+        self.free_locals.as_mut()?.insert(name, var.expr());
+        Some(var.expr())
+    }
+
     fn unknown_local(&mut self, name: NameId, place: Place) -> ExprId {
+        if let Some(free) = self.free_local(name, place) {
+            return free;
+        }
         let text = self.cx.names.get(name).to_string();
         let mut hidden = None;
         for id in (0..self.body.len()).rev().map(crate::core::entity::EntityId::from_index) {

@@ -1,0 +1,79 @@
+//! Passes that are made of rules.
+
+use anfora_ir::{Context, Function, Purity};
+use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassContext, PassError};
+use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
+
+
+/// The setting under which passes that are made of rules say in remarks what each rule changed.
+pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made of rules say what each rule changed");
+
+/// A pass that is made of rules.
+///
+/// It counts how often each rule applied (`PassContext::count`, under the name of the rule), and
+/// says in remarks which rules still applied when the work was given up, in which case all of it is
+/// taken back, and which did not fit by type. With the setting `Rules.trace` it says in remarks,
+/// too, what each rule changed.
+///
+/// ```
+/// use anfora_ir::{Source, parse_module};
+/// use anfora_manager::{FunctionPass, Pass, PassContext};
+/// use anfora_passes::FromRules;
+/// use anfora_visit::rules;
+///
+/// let pass = FunctionPass::from_rules("Simplify", 1, rules!["multiply(%x, 1)" => "%x"]);
+/// let text = "def @main(%x: float32) { let %a = multiply(%x, 1f); tanh(%a) }";
+/// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
+/// let cx = PassContext::builder().registry(anfora_passes::registry()).config("Rules.trace", true).build()?;
+/// pass.apply(&mut module, &cx)?;
+/// assert_eq!(cx.statistics().get("Simplify", "multiply(%x, 1) => %x"), 1);
+/// let said = &cx.take_remarks()[0].diagnostic;
+/// assert_eq!(said.binding.as_deref(), Some("a"));
+/// assert!(said.message.ends_with("became `%x` by the rule `multiply(%x, 1) => %x`"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait FromRules: Sized {
+    /// A pass of this name that runs from this level. A mistake in the rules is found when it first
+    /// runs, which fails then.
+    fn from_rules(name: impl Into<String>, opt_level: u8, rules: RuleSet) -> Self;
+}
+
+impl FromRules for FunctionPass {
+    fn from_rules(name: impl Into<String>, opt_level: u8, rules: RuleSet) -> FunctionPass {
+        FunctionPass::new(name, opt_level, move |edit, module, cx| run_rules(edit, module, cx, &rules))
+    }
+}
+
+/// What a pass that is made of rules does to a function.
+pub(crate) fn run_rules(
+    edit: &mut FunctionEdit<'_>,
+    module: &ModuleView<'_>,
+    cx: &PassContext,
+    rules: &RuleSet,
+) -> Result<(), PassError> {
+    if edit.function.is_primitive(edit.cx) {
+        return Ok(());
+    }
+    let trace = cx.config_of(&TRACE_RULES)?;
+    let outcome = simplify_by(edit.cx, edit.function, module.purity(), rules, trace)?;
+    if !outcome.was_taken_back() {
+        for (i, rule) in outcome.rules.iter().enumerate().filter(|(_, rule)| rule.rewrites > 0) {
+            cx.count(rules.static_name(i).unwrap_or("rules that were made when the pass was"), rule.rewrites);
+        }
+    }
+    edit.report_all(outcome.remarks());
+    edit.report_all(outcome.trace_remarks());
+    Ok(())
+}
+
+/// Rewrites a function by rules.
+pub(crate) fn simplify_by(
+    cx: &mut Context,
+    function: &mut Function,
+    purity: &Purity,
+    rules: &RuleSet,
+    trace: bool,
+) -> Result<Outcome, PatternRewriteError> {
+    let options = PatternOptions { purity: Some(purity), trace, ..PatternOptions::default() };
+    rewrite_rules(&mut anfora_ir::Editor::new(cx, &mut function.body), rules, &options)
+}

@@ -1,0 +1,92 @@
+//! What the condition of a rule looks at.
+
+use std::sync::Arc;
+
+use anfora_ir::{Attr, Body, Context, DTypeClass, Expr, ExprId, Literal, OpDef, TypeId};
+
+use crate::pattern::captures::Captures;
+use crate::pattern::search::Sight;
+
+/// A test of a whole match.
+pub(crate) type Guard = Arc<dyn Fn(&Match<'_>) -> bool + Send + Sync>;
+
+/// A match, before anything is replaced: what is captured, and what is known of it. Of a name that
+/// captured nothing nothing is known.
+#[derive(Copy, Clone)]
+pub struct Match<'m> {
+    pub(crate) sight: Sight<'m>,
+    pub(crate) captures: Captures<'m>,
+}
+
+impl<'m> Match<'m> {
+    /// The tables of the module and the body.
+    pub fn program(&self) -> (&'m Context, &'m Body) {
+        (self.sight.cx, self.sight.body)
+    }
+
+    /// The node that is to be replaced.
+    pub fn root(&self) -> ExprId {
+        self.captures.root()
+    }
+
+    /// What was captured.
+    pub fn captures(&self) -> Captures<'m> {
+        self.captures
+    }
+
+    /// The type of a capture.
+    pub fn ty(&self, name: &str) -> Option<TypeId> {
+        Some(self.sight.body.type_of(self.captures.get(name)?))
+    }
+
+    /// Whether a capture is a tensor of integers.
+    pub fn is_integer(&self, name: &str) -> bool {
+        matches!(self.class(name), Some(DTypeClass::Signed | DTypeClass::Unsigned))
+    }
+
+    /// Whether a capture is a tensor of floats.
+    pub fn is_float(&self, name: &str) -> bool {
+        self.class(name) == Some(DTypeClass::Float)
+    }
+
+    /// Whether a capture and what is to be replaced are tensors of one type, all extents of which
+    /// are known: they have one shape then.
+    pub fn has_type_of_root(&self, name: &str) -> bool {
+        let root = self.sight.body.type_of(self.root());
+        self.ty(name) == Some(root) && self.sight.cx.types.has_known_extents(root)
+    }
+
+    /// The constant that a capture is, looked through to its value.
+    pub fn literal(&self, name: &str) -> Option<&'m Literal> {
+        let value = self.sight.facts.value(self.sight.body, self.captures.get(name)?);
+        Some(self.sight.cx.literals.get(self.sight.body.as_literal(value)?))
+    }
+
+    /// The row of the operator that a capture is a call of, looked through to its value.
+    ///
+    /// Cost: one entry.
+    pub fn op(&self, name: &str) -> Option<&'m OpDef> {
+        let value = self.sight.facts.value(self.sight.body, self.captures.get(name)?);
+        match self.sight.body.expr(value) {
+            Expr::CallOp { op, .. } => Some(self.sight.cx.ops.get(op)),
+            _ => None,
+        }
+    }
+
+    /// The value of an attribute that was captured; `None` where it was left out, so that it has
+    /// its default.
+    pub fn attr(&self, name: &str) -> Option<&'m Attr> {
+        Some(self.sight.cx.attrs.get(self.captures.attr(name)?))
+    }
+
+    /// The list of integers that was captured as the value of an attribute.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.sight.cx.attr_ints(self.captures.attr(name)?)
+    }
+
+    fn class(&self, name: &str) -> Option<DTypeClass> {
+        Some(self.sight.cx.types.as_tensor(self.ty(name)?)?.dtype.class())
+    }
+}
+
+anfora_ir::brief_debug! { Match<'_>; }

@@ -1,0 +1,307 @@
+//! Rules that do not change from run to run, most of them written as text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use anfora_ir::{Context, Diagnostic, Diagnostics, ExprId, Source};
+
+use crate::pattern::build::Pattern;
+use crate::pattern::captures::Captures;
+use crate::pattern::driver::Ready;
+use crate::pattern::error::Side;
+use crate::pattern::guard::Match;
+use crate::pattern::rewriter::Rewriter;
+use crate::pattern::rule::{Right, RuleError, SharedBuild};
+use crate::pattern::text::{Placed, parse_sides};
+
+/// Rules that do not change from run to run: a pass has one set, which its threads share.
+/// [`rules!`](crate::rules) makes one.
+///
+/// # The text of rules
+/// Both sides are expressions of the text format in which locals are holes, such as
+/// `multiply(%x, 1)` and `%x`:
+///
+/// | text | on the left, it matches | on the right, it makes |
+/// |---|---|---|
+/// | `%x` | anything; the same name twice: the same expression | what the name stands for |
+/// | `%_` | anything | |
+/// | `add(%x, %y)` | a call, in either order where the operator commutes; an operand that is a variable is looked through to its value | the call |
+/// | `sum(%x, axis=[1])` | only with this value of the attribute; one that is not written may be any | the call with it; one that is not written has its default |
+/// | `sum(%x, axis=%a)` | with any value of the attribute, named; the same name twice: the same value | with the value of that name |
+/// | `sum(%x, axis=none)` | only where the attribute is left out, or has its default | |
+/// | `1`, `-2` | a scalar or splat of this number, of any element type | a scalar of the element type of what is replaced |
+/// | `0` | the zero of integers only: floats have two | likewise |
+/// | `1f`, `-0f16`, `true` | a scalar or splat of this element type and these bits | a scalar |
+/// | `dense<Tensor[(2,), int64]>[1, 2]`, `"text"` | this tensor | it |
+/// | `(%x, %y)`, `%t.0`, `@f(%x)`, `%f(%x)`, `none` | tuples, projections, calls, an operand that is left out | the same |
+///
+/// A splat of several elements matches only where the extents of what is replaced are known: of an
+/// operand of unknown extents it is not known what shape a splat makes of it.
+///
+/// A mistake in a text is found when the set is made, a wrong operator or attribute when it is used
+/// or [checked](RuleSet::check); both are reported with their places in [`text`](RuleSet::text).
+#[derive(Default)]
+pub struct RuleSet {
+    rules: Vec<SharedRule>,
+    /// The rules that are written as text, one after the other.
+    text: String,
+    mistakes: Vec<Diagnostic>,
+}
+
+struct SharedRule {
+    name: Cow<'static, str>,
+    pattern: Pattern,
+    right: SharedRight,
+    left_places: Vec<Range<usize>>,
+    right_places: Vec<Range<usize>>,
+}
+
+enum SharedRight {
+    Written(Pattern),
+    Built(Box<SharedBuild>),
+}
+
+impl RuleSet {
+    /// No rules.
+    pub fn new() -> RuleSet {
+        RuleSet::default()
+    }
+
+    /// Adds a rule in text: what `left` matches becomes `right`. Its name is `left => right`.
+    #[must_use]
+    pub fn rule(self, left: &str, right: &str) -> RuleSet {
+        self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern)
+    }
+
+    /// Adds a rule in text that applies only to matches that pass a test.
+    #[must_use]
+    pub fn rule_if(
+        self,
+        left: &str,
+        right: &str,
+        test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
+    ) -> RuleSet {
+        self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern.guard(test))
+    }
+
+    /// What [`rules!`](crate::rules) makes of a rule.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn named(self, name: &'static str, left: &str, right: &str) -> RuleSet {
+        self.written(name.into(), left, right, |pattern| pattern)
+    }
+
+    /// What [`rules!`](crate::rules) makes of a rule with a condition.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn named_if(
+        self,
+        name: &'static str,
+        left: &str,
+        right: &str,
+        test: impl Fn(&Match<'_>) -> bool + Send + Sync + 'static,
+    ) -> RuleSet {
+        self.written(name.into(), left, right, |pattern| pattern.guard(test))
+    }
+
+    /// Adds a rule of patterns that are put together, as
+    /// [`Rule::replace`](crate::pattern::Rule::replace).
+    #[must_use]
+    pub fn replace(mut self, name: &'static str, pattern: Pattern, by: Pattern) -> RuleSet {
+        self.push(name.into(), pattern, SharedRight::Written(by));
+        self
+    }
+
+    /// Adds a rule whose right side is made in Rust, as [`Rule::new`](crate::pattern::Rule::new).
+    #[must_use]
+    pub fn build(
+        mut self,
+        name: &'static str,
+        pattern: Pattern,
+        build: impl Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + Send + Sync + 'static,
+    ) -> RuleSet {
+        self.push(name.into(), pattern, SharedRight::Built(Box::new(build)));
+        self
+    }
+
+    /// Adds the rules of another set.
+    #[must_use]
+    pub fn and(mut self, other: RuleSet) -> RuleSet {
+        let offset = self.text.len();
+        self.text.push_str(&other.text);
+        self.mistakes.extend(other.mistakes.into_iter().map(|mistake| moved(mistake, offset)));
+        self.rules.extend(other.rules.into_iter().map(|mut rule| {
+            for place in rule.left_places.iter_mut().chain(&mut rule.right_places) {
+                *place = place.start + offset..place.end + offset;
+            }
+            rule
+        }));
+        self
+    }
+
+    /// The names of the rules, in their order. A rule with a mistake in its text has none.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.rules.iter().map(|rule| &*rule.name)
+    }
+
+    /// The name of a rule, unless it was made when the rule was: what a pass counts it under.
+    pub fn static_name(&self, rule: usize) -> Option<&'static str> {
+        match self.rules.get(rule)?.name {
+            Cow::Borrowed(name) => Some(name),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// The texts of the rules, a rule after the other, in which mistakes have their places.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Says whether all rules are right, against the operators of a module.
+    ///
+    /// # Errors
+    /// With all mistakes.
+    ///
+    /// ```
+    /// use anfora_ir::{Context, OpRegistry};
+    /// use anfora_visit::rules;
+    ///
+    /// let mut cx = Context::new(anfora_ops::standard());
+    /// let mistakes = rules!["multply(%x, 1)" => "%x", "add(%x, 0)" => "%y"].check(&mut cx).unwrap_err();
+    /// assert_eq!(mistakes[0].message, "unknown operator `multply`");
+    /// assert_eq!(mistakes[0].help.as_deref(), Some("did you mean `multiply`?"));
+    /// assert_eq!(mistakes[1].message, "`%y` stands on the right, and nothing on the left binds it");
+    /// assert!(mistakes.to_string().contains("rules:1:1"));
+    /// ```
+    pub fn check(&self, cx: &mut Context) -> Result<(), Diagnostics> {
+        self.ready(cx).map(drop)
+    }
+
+    /// Makes the rules ready for a run.
+    pub(crate) fn ready(&self, cx: &mut Context) -> Result<Vec<Ready<'_>>, Diagnostics> {
+        let mut mistakes = self.mistakes.clone();
+        let mut all = Vec::with_capacity(self.rules.len());
+        for rule in &self.rules {
+            let right = match &rule.right {
+                SharedRight::Written(by) => Right::Written(by),
+                SharedRight::Built(build) => Right::Shared(&**build),
+            };
+            match Ready::new(cx, &rule.name, &rule.pattern, right) {
+                Ok(ready) => all.push(ready),
+                Err((refused, side)) => {
+                    let places = if side == Side::Left { &rule.left_places } else { &rule.right_places };
+                    let (message, help) = refused.error.message_and_help();
+                    mistakes.push(match places.get(refused.node as usize) {
+                        Some(place) => Diagnostic { help, ..Diagnostic::error(message).at(place.clone()) },
+                        None => {
+                            Diagnostic { help, ..Diagnostic::error(format!("the rule `{}`: {message}", rule.name)) }
+                        }
+                    });
+                }
+            }
+        }
+        mistakes.sort_by_key(|mistake| mistake.span.as_ref().map_or(usize::MAX, |place| place.start));
+        match mistakes.is_empty() {
+            true => Ok(all),
+            false => Err(Diagnostics::in_source(mistakes, Some(Arc::new(Source::new("rules", &*self.text))))),
+        }
+    }
+
+    fn written(
+        mut self,
+        name: Cow<'static, str>,
+        left: &str,
+        right: &str,
+        guarded: impl FnOnce(Pattern) -> Pattern,
+    ) -> RuleSet {
+        let left_at = self.text.len();
+        let right_at = left_at + left.len() + " => ".len();
+        self.text.extend([left, " => ", right, "\n"]);
+        match parse_sides(left, right) {
+            Ok((left, right)) => {
+                let placed = |places: Vec<Range<usize>>, at: usize| {
+                    places.into_iter().map(|place| place.start + at..place.end + at).collect()
+                };
+                let Placed { pattern, places } = left;
+                self.rules.push(SharedRule {
+                    name,
+                    pattern: guarded(pattern),
+                    right: SharedRight::Written(right.pattern),
+                    left_places: placed(places, left_at),
+                    right_places: placed(right.places, right_at),
+                });
+            }
+            Err(mistakes) => self.mistakes.extend(
+                mistakes
+                    .into_iter()
+                    .map(|(is_right, mistake)| moved(mistake, if is_right { right_at } else { left_at })),
+            ),
+        }
+        self
+    }
+
+    fn push(&mut self, name: Cow<'static, str>, pattern: Pattern, right: SharedRight) {
+        self.rules.push(SharedRule { name, pattern, right, left_places: Vec::new(), right_places: Vec::new() });
+    }
+}
+
+/// A message whose places are so many bytes later.
+fn moved(mut mistake: Diagnostic, by: usize) -> Diagnostic {
+    let later = |place: Range<usize>| place.start + by..place.end + by;
+    mistake.span = mistake.span.map(later);
+    for (place, _) in &mut mistake.related {
+        *place = later(place.clone());
+    }
+    mistake
+}
+
+/// Mistakes in rules, told where the source of the messages is that of a program: each names its
+/// rule and the column in it.
+pub(crate) fn without_source(mistakes: Diagnostics) -> Diagnostics {
+    let source = mistakes.source().cloned();
+    let text = source.as_ref().map_or("", |source| source.text());
+    let told = mistakes.into_iter().map(|mut mistake| {
+        if let Some(place) = mistake.span.take()
+            && let (Some(before), Some(after)) = (text.get(..place.start), text.get(place.start..))
+        {
+            let start = before.rfind('\n').map_or(0, |at| at + 1);
+            let end = place.start + after.find('\n').unwrap_or(after.len());
+            let column = 1 + text[start..place.start].chars().count();
+            mistake.message = format!("{}, at column {column} of the rule `{}`", mistake.message, &text[start..end]);
+        }
+        mistake.related.clear();
+        mistake
+    });
+    told.collect()
+}
+
+impl std::fmt::Debug for RuleSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// Makes a [`RuleSet`] of rules in text, some of which have conditions:
+///
+/// ```
+/// use anfora_visit::rules;
+///
+/// let rules = rules![
+///     "multiply(%x, 1)" => "%x",
+///     "add(multiply(%x, %a), multiply(%x, %b))" => "multiply(%x, add(%a, %b))", if |m| m.is_integer("x"),
+/// ];
+/// assert_eq!(rules.names().next(), Some("multiply(%x, 1) => %x"));
+/// ```
+#[macro_export]
+macro_rules! rules {
+    (@one $left:literal => $right:literal) => {
+        $crate::pattern::RuleSet::new().named(concat!($left, " => ", $right), $left, $right)
+    };
+    (@one $left:literal => $right:literal, $test:expr) => {
+        $crate::pattern::RuleSet::new().named_if(concat!($left, " => ", $right), $left, $right, $test)
+    };
+    ($($left:literal => $right:literal $(, if $test:expr)?),* $(,)?) => {
+        $crate::pattern::RuleSet::new()$(.and($crate::rules!(@one $left => $right $(, $test)?)))*
+    };
+}

@@ -1,0 +1,131 @@
+//! Rules in text: sketches of expressions become patterns.
+
+use std::ops::Range;
+
+use anfora_ir::{Diagnostic, Diagnostics, Sketch, SketchNode, SketchValue, did_you_mean, parse_sketch};
+use rustc_hash::FxHashSet;
+
+use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Order, Pattern, Wanted};
+
+/// A pattern with the bytes of the text that each of its nodes is from.
+pub(crate) struct Placed {
+    pub(crate) pattern: Pattern,
+    pub(crate) places: Vec<Range<usize>>,
+}
+
+/// The hole that is any expression, and binds nothing.
+const ANY: &str = "_";
+
+/// Reads both sides of a rule. A mistake has its place in the text of its side, which the flag says
+/// to be the right one.
+pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), Vec<(bool, Diagnostic)>> {
+    let of_side = |is_right: bool| move |errors: Diagnostics| errors.into_iter().map(move |d| (is_right, d));
+    let (left, right) = match (parse_sketch(left), parse_sketch(right)) {
+        (Ok(left), Ok(right)) => (left, right),
+        (left, right) => {
+            let left = left.err().into_iter().flat_map(of_side(false));
+            return Err(left.chain(right.err().into_iter().flat_map(of_side(true))).collect());
+        }
+    };
+    let unbound = unbound_holes(&left, &right);
+    if unbound.is_empty() {
+        return Ok((pattern_of(left), pattern_of(right)));
+    }
+    Err(unbound.into_iter().map(|mistake| (true, mistake)).collect())
+}
+
+/// Finds the holes on the right that are not on the left.
+fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
+    let mut names: Vec<&str> = Vec::new();
+    for_each_hole(left, |name, _| names.push(name));
+    let bound: FxHashSet<&str> = names.iter().copied().filter(|&name| name != ANY).collect();
+    let mut mistakes = Vec::new();
+    for_each_hole(right, |name, place| {
+        if bound.contains(name) {
+            return;
+        }
+        let mistake = Diagnostic::error(format!("`%{name}` stands on the right, and nothing on the left binds it"));
+        let help = match did_you_mean(name, names.iter().copied()) {
+            _ if name == ANY => "`%_` matches anything, and binds nothing: give it a name".to_string(),
+            Some(near) => format!("did you mean `%{near}`?"),
+            None if names.is_empty() => "the left side has no holes".to_string(),
+            None => format!("the left side has `%{}`", names.join("`, `%")),
+        };
+        mistakes.push(mistake.at(place).with_help(help));
+    });
+    mistakes
+}
+
+fn for_each_hole<'s>(sketch: &'s Sketch, mut f: impl FnMut(&'s str, Range<usize>)) {
+    for (node, place) in sketch.nodes() {
+        match node {
+            SketchNode::Hole(name) => f(name, place),
+            SketchNode::Op { attrs, .. } => {
+                for attr in sketch.attrs(attrs) {
+                    if let SketchValue::Hole(name) = &attr.value {
+                        f(name, attr.place.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The pattern that a sketch describes. Its parts come before it, so that one loop makes it.
+fn pattern_of(sketch: Sketch) -> Placed {
+    let mut pattern = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
+    let mut places: Vec<Range<usize>> = Vec::new();
+    // The node of the pattern that stands for each of the sketch.
+    let mut tops: Vec<u32> = Vec::new();
+    for (node, place) in sketch.nodes() {
+        let Pattern { nodes, children, .. } = &mut pattern;
+        let mut list = |parts| {
+            let start = children.len() as u32;
+            children.extend(sketch.parts(parts).iter().map(|&part| tops[part as usize]));
+            Children { start, len: children.len() as u32 - start }
+        };
+        let made = match node {
+            SketchNode::Hole(_) => Node::Any,
+            SketchNode::Whole(value) => Node::Literal(LiteralCondition::Whole(*value)),
+            SketchNode::Scalar(literal) => Node::Literal(LiteralCondition::Splat(literal.clone())),
+            SketchNode::Tensor(literal) => Node::Literal(LiteralCondition::Is(literal.clone())),
+            SketchNode::Global(name) => Node::Global(name.as_str().into()),
+            SketchNode::Op { name, operands, .. } => {
+                let names = OpNames::One(name.as_str().into());
+                Node::Op { names, children: list(operands), order: Order::Row }
+            }
+            SketchNode::Call(operands) => Node::Call(list(operands)),
+            SketchNode::Tuple(fields) => Node::Tuple(list(fields)),
+            SketchNode::Proj { tuple, index } => Node::Proj { tuple: tops[*tuple as usize], index: Some(*index) },
+            _ => Node::NoneValue,
+        };
+        let mut push = |node, place: Range<usize>| {
+            nodes.push(node);
+            places.push(place);
+            nodes.len() as u32 - 1
+        };
+        let mut top = push(made, place.clone());
+        match node {
+            SketchNode::Hole(name) if name != ANY => {
+                top = push(Node::Capture { name: name.as_str().into(), inner: top }, place);
+            }
+            SketchNode::Op { attrs, .. } => {
+                for attr in sketch.attrs(attrs) {
+                    let value = match &attr.value {
+                        SketchValue::Is(value) => Wanted::Is(value.clone()),
+                        SketchValue::Hole(name) if name != ANY => Wanted::Named(name.as_str().into()),
+                        SketchValue::Hole(_) => continue,
+                        _ => Wanted::Absent,
+                    };
+                    let condition = Condition::Attr { name: attr.name.as_str().into(), value };
+                    top = push(Node::Filter { condition, inner: top }, attr.place.clone());
+                }
+            }
+            _ => {}
+        }
+        tops.push(top);
+        pattern.root = top;
+    }
+    Placed { pattern, places }
+}

@@ -1,0 +1,50 @@
+//! What rules changed, in words.
+
+use anfora_ir::{Body, Context, Expr, ExprId};
+
+/// A rewrite, as [`Outcome::trace`](crate::pattern::Outcome::trace) tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Applied {
+    /// The number of the rule.
+    pub rule: usize,
+    /// An expression of the body as it was before: what was replaced, the binding of it, or if that
+    /// was made by rules, the last such before.
+    pub at: ExprId,
+    /// The binding whose value was replaced, without `%`, if it has a name.
+    pub binding: Option<String>,
+    /// What was replaced: the node alone, with the names of its operands.
+    pub before: String,
+    /// What it became.
+    pub after: String,
+}
+
+/// The text of a node, in which `…` stands for operands that have no names.
+pub(crate) fn node_text(cx: &Context, body: &Body, id: ExprId) -> String {
+    let list = |ids: &[ExprId]| ids.iter().map(|&o| atom_text(cx, body, o)).collect::<Vec<_>>().join(", ");
+    let text = match body.expr(id) {
+        Expr::CallOp { op, operands, .. } => format!("{}({})", cx.ops.get(op).name, list(body.operands(operands))),
+        Expr::Call { operands, .. } => match body.operands(operands).split_first() {
+            Some((&function, arguments)) => format!("{}({})", atom_text(cx, body, function), list(arguments)),
+            None => "…".to_string(),
+        },
+        Expr::Tuple(fields) => format!("({})", list(body.operands(fields))),
+        Expr::Proj { tuple, index } => format!("{}.{index}", atom_text(cx, body, tuple)),
+        Expr::If { .. } => "an `if`".to_string(),
+        Expr::Lambda { .. } => "a `fn`".to_string(),
+        _ => return format!("`{}`", atom_text(cx, body, id)),
+    };
+    format!("`{text}`")
+}
+
+fn atom_text(cx: &Context, body: &Body, id: ExprId) -> String {
+    match body.expr(id) {
+        Expr::Var { .. } => body.binding_name(cx, id).map_or("…".to_string(), |name| format!("%{name}")),
+        Expr::Global(global) => format!("@{}", cx.global_name(global)),
+        Expr::Literal(literal) => match cx.literals.get(literal) {
+            tensor if tensor.as_splat().is_some() => format!("constant {}", cx.type_text(body.ty(id))),
+            _ => cx.type_text(body.ty(id)),
+        },
+        Expr::None => "none".to_string(),
+        _ => "…".to_string(),
+    }
+}
