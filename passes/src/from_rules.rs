@@ -4,7 +4,6 @@ use anfora_ir::{Context, Function, Purity};
 use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassContext, PassError};
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
 
-
 /// The setting under which passes that are made of rules say in remarks what each rule changed.
 pub const TRACE_RULES: ConfigDef = ConfigDef::flag("Rules.trace", "passes made of rules say what each rule changed");
 

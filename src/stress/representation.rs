@@ -105,7 +105,6 @@ pub(super) const ROWS: &[Row] = &[
             "ir::BodyPurity::new",
             "ir::BodyPurity::is_impure",
             "ir::BodyPurity::is_impure_call",
-            "ir::LazyBodyPurity::new",
             "ir::LazyBodyPurity::is_impure",
         ],
         kind: Kind::Module(purity),

@@ -7,10 +7,10 @@ use anfora_ir::{
     Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module,
 };
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Memo, Mutator, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
-    Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
-    insert_before, link_counts, mutate, mutate_at, post_order_rewrite, splice_before, substitute, tail_link,
-    unlink_let, walk, walk_from,
+    Binding, Copier, Edits, LetList, Link, Memo, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict,
+    Visit, Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
+    insert_before, link_counts, mutate, mutate_at, mutate_function, post_order_rewrite, splice_before, substitute,
+    tail_link, unlink_let, walk, walk_from,
 };
 
 use super::{Done, Kind, Row, ensure};
@@ -31,6 +31,11 @@ pub(super) const ROWS: &[Row] = &[
         name: "mutate-everything",
         covers: &["visit::Site::bind", "visit::Site::push", "visit::Site::resolve"],
         kind: Kind::Module(mutate_everything),
+    },
+    Row {
+        name: "take-branches",
+        covers: &["visit::mutate_function", "visit::Site::value_of", "visit::Site::field"],
+        kind: Kind::Module(take_branches),
     },
     Row {
         name: "substitute",
@@ -205,6 +210,43 @@ impl Mutator for Everything {
 
 fn mutate_everything(mut module: Module) -> Done {
     each_function(&mut module, |editor| mutate(editor, &mut Everything).map_err(|e| e.to_string()))?;
+    verified(&module)
+}
+
+/// Puts the first branch of each If that is a value in its place, and the fields of tuples in the
+/// places of projections.
+struct TakeBranches;
+
+impl Mutator for TakeBranches {
+    type Error = RewriteError;
+    const VALUES: bool = true;
+    const REFUSED: Refused = Refused::CastBack;
+
+    fn expand(&mut self, site: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Option<ExprId>, RewriteError> {
+        Ok(match site.editor.body.expr(value) {
+            Expr::If { then_block, .. } => Some(then_block),
+            _ => None,
+        })
+    }
+
+    fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        let is_known = |var: VarId| site.value_of(var.expr()).is_some();
+        if slot.var.is_some_and(is_known) {
+            return Err(RewriteError::NotAnAtom);
+        }
+        match site.editor.body.expr(value) {
+            Expr::Proj { tuple, index } => Ok(site.field(tuple, index).map_or(Verdict::Keep, Verdict::Var)),
+            _ => Ok(Verdict::Keep),
+        }
+    }
+}
+
+fn take_branches(mut module: Module) -> Done {
+    let keys: Vec<FunctionKey> = module.order().to_vec();
+    for key in keys {
+        let Some((function, cx)) = module.get_mut(key) else { continue };
+        mutate_function(cx, function, &mut TakeBranches).map_err(|e| e.to_string())?;
+    }
     verified(&module)
 }
 

@@ -208,6 +208,8 @@ impl<'e> Site<'e> {
     /// From here on, uses of `var` become `atom`. A variable that is bound in a block which
     /// [`Mutator::expand`](crate::Mutator::expand) returns can be made to stand for something here.
     ///
+    /// Cost: one entry.
+    ///
     /// # Errors
     /// If it is not an atom, or its type is not one that the variable's accepts.
     pub fn replace_var(&mut self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
@@ -242,6 +244,8 @@ impl<'e> Site<'e> {
     /// Returns the node of a constant that is going to take the place of the value `of`. Unless the
     /// body has one already, the node `of` becomes it, so that a body without room does not grow.
     /// Nothing else may use that node.
+    ///
+    /// Cost: one node.
     pub fn literal_in_place(&mut self, of: ExprId, literal: LiteralId) -> ExprId {
         let ty = self.editor.cx.literal_type(literal);
         self.unwatched(|site| site.editor.body.literal_in_place(of, literal, ty))

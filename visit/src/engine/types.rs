@@ -333,6 +333,8 @@ impl Site<'_> {
 
     /// Makes a `match_cast` of an atom.
     ///
+    /// Cost: one node.
+    ///
     /// # Errors
     /// If there is no such operator.
     pub fn match_cast(&mut self, atom: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
