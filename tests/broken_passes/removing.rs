@@ -62,7 +62,7 @@ impl Mutator for Drop {
 
     fn rewrite_value(&mut self, site: &mut Site<'_>, slot: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
         let Some(binding) = slot.binding(site.editor.body, value) else { return Ok(Verdict::Keep) };
-        let gone = self.unused.contains(&binding.var.expr()) && is_call_of(&mut site.editor, binding.value, self.ops);
+        let gone = self.unused.contains(&binding.var.expr()) && is_call_of(&site.editor, binding.value, self.ops);
         Ok(if gone { Verdict::Drop } else { Verdict::Keep })
     }
 }

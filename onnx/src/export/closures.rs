@@ -1,8 +1,8 @@
 //! Functions that stand as operands, where the file has a graph: they are written there.
 
-use anfora_ir::{Body, Context, Cursor, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Step, VarId};
-use anfora_passes::inline_functions;
-use rustc_hash::FxHashMap;
+use anfora_ir::{Cursor, Expr, ExprId, FunctionKey, GlobalId, IdSet, Module, Step};
+use anfora_passes::{direct_call, inline_functions};
+use anfora_visit::{Mutator, Rewrite, RewriteError, Site, mutate_function};
 
 use crate::error::{ExportError, ExportProblem};
 
@@ -21,14 +21,16 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
         return Ok(None);
     }
     let mut module = module.clone();
-    call_known_closures(&mut module);
+    let failed = |function: &str, problem: &dyn std::fmt::Display| ExportError {
+        function: function.to_owned(),
+        binding: None,
+        problem: ExportProblem::Unsupported(format!("functions as values: {problem}")),
+    };
+    call_known_closures(&mut module).map_err(|error| failed(entry, &error))?;
     let nodes: usize = module.functions().map(|(_, function)| function.body.len()).sum();
     let max_growth = nodes.saturating_mul(MAX_GROWTH).max(LEAST_GROWTH);
-    let inlined = inline_functions(&mut module, &names, Some(max_growth)).map_err(|error| ExportError {
-        function: error.function().unwrap_or(entry).to_owned(),
-        binding: None,
-        problem: ExportProblem::Unsupported(format!("functions as values: {}", error.message())),
-    })?;
+    let inlined = inline_functions(&mut module, &names, Some(max_growth))
+        .map_err(|error| failed(error.function().unwrap_or(entry), &error.message()))?;
     if inlined.is_limited
         && let Some(function) = functions_as_values(&module).into_iter().next()
     {
@@ -38,50 +40,31 @@ pub(super) fn with_functions_in_place(module: &Module, entry: &str) -> Result<Op
     Ok(Some(module))
 }
 
-/// Makes calls of closures, where it shows of which function these are, calls of that function: the captured values are its last arguments.
-fn call_known_closures(module: &mut Module) {
+/// Makes calls of closures, where it shows of which function these are, calls of that function.
+fn call_known_closures(module: &mut Module) -> Result<(), RewriteError> {
     let keys: Vec<FunctionKey> = module.functions().map(|(key, _)| key).collect();
     for key in keys {
-        let Some((function, cx)) = module.get_mut(key) else { continue };
-        let body = &mut function.body;
-        if body.global_leaves().is_empty() {
-            continue;
-        }
-        let mut closures: FxHashMap<VarId, ExprId> = FxHashMap::default();
-        let mut cursor = Cursor::new(body);
-        while let Some(step) = cursor.next(body) {
-            match step {
-                Step::Let(link) => {
-                    if let Expr::Let { var, value, .. } = body.expr(link)
-                        && closure_parts(cx, body, value).is_some()
-                    {
-                        closures.insert(var, value);
-                    }
-                }
-                Step::Flat(call) => {
-                    let Expr::Call { operands, attrs } = body.expr(call) else { continue };
-                    let arguments = &body.operands(operands)[1..];
-                    let closure = body.as_var(body.operands(operands)[0]).and_then(|v| closures.get(&v));
-                    let Some((function, captured)) = closure.and_then(|&c| closure_parts(cx, body, c)) else {
-                        continue;
-                    };
-                    let all: Vec<ExprId> =
-                        [function].into_iter().chain(arguments.iter().chain(captured).copied()).collect();
-                    let operands = body.push_operands(&all);
-                    body.set_expr(call, Expr::Call { operands, attrs });
-                }
-                _ => {}
-            }
+        if let Some((function, cx)) = module.get_mut(key)
+            && !function.body.global_leaves().is_empty()
+        {
+            mutate_function(cx, function, &mut DirectCalls)?;
         }
     }
+    Ok(())
 }
 
-/// The function of a closure, and what it captures.
-fn closure_parts<'b>(cx: &Context, body: &'b Body, closure: ExprId) -> Option<(ExprId, &'b [ExprId])> {
-    let Expr::CallOp { op, operands, .. } = body.expr(closure) else { return None };
-    let (&function, captured) = body.operands(operands).split_first()?;
-    let is_closure = cx.ops.get(op).name == "make_closure" && matches!(body.expr(function), Expr::Global(_));
-    is_closure.then_some((function, captured))
+struct DirectCalls;
+
+impl Mutator for DirectCalls {
+    type Error = RewriteError;
+    const VALUES: bool = true;
+
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        let Expr::Call { operands, .. } = site.editor.body.expr(id) else { return Ok(Rewrite::Keep) };
+        let Some(&callee) = site.editor.body.operands(operands).first() else { return Ok(Rewrite::Keep) };
+        let closure = site.value_of(callee).unwrap_or(callee);
+        Ok(direct_call(&mut site.editor, id, closure).map_or(Rewrite::Keep, Rewrite::Replace))
+    }
 }
 
 /// The names of the functions with a body that the module uses otherwise than by calling them, in program order of their first such use.

@@ -8,6 +8,8 @@
 //!            let v = t.i; rest                      =>  rest[v := aj]      let t = op(a0, ...), whose result i is operand j
 //!            let v = op(a0, ...); rest              =>  rest[v := aj]      likewise, if the result is not a tuple
 //!            let v = (t.0, t.1, ...); rest          =>  rest[v := t]       all the fields of t, in order
+//!            let v = c(b...); rest                  =>  let v = @g(b..., a...); rest
+//!                                                                           let c = make_closure(@g, a...) before
 //!            let v = match_cast(a, to=T); rest      =>  rest[v := a]       a is of type T
 //!            let v = match_cast(a, to=T); rest      =>  rest[k := d]      T has the new symbol k where the type of a has d, which is not `?`
 //!            An output of a dataflow region that is not used outside it becomes visible only inside; a variable of a region that takes the
@@ -24,12 +26,14 @@
 //!            }
 //! ```
 
+mod direct_call;
 mod known_symbols;
 
 use anfora_ir::{Context, Diagnostic, Expr, ExprId, Function, Severity, VarFlags};
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, hide_unused_outputs, mutate_function};
 
+pub use self::direct_call::direct_call;
 use self::known_symbols::known_symbols;
 
 register_pass! {
@@ -41,6 +45,7 @@ register_pass! {
         }
         let done = canonicalize_bindings(edit.cx, edit.function)?;
         cx.count("replaced", done.replaced as u64);
+        cx.count("direct", done.direct as u64);
         cx.count("hidden", done.hidden as u64);
         cx.count("resolved", done.resolved as u64);
         if let Some(contradiction) = done.contradiction {
@@ -55,6 +60,8 @@ register_pass! {
 pub struct Canonicalized {
     /// How many bindings and tails gave way to atoms.
     pub replaced: usize,
+    /// How many calls of closures became calls of their functions.
+    pub direct: usize,
     /// How many outputs of dataflow regions became visible only inside.
     pub hidden: usize,
     /// How many symbols gave way to what was known of them already.
@@ -72,14 +79,14 @@ pub struct Canonicalized {
 /// If the body is not in A-normal form.
 pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Result<Canonicalized, RewriteError> {
     let resolved = resolve_symbols(cx, function);
-    let mut pass = Pass { regions: 0, replaced: 0 };
+    let mut pass = Pass { regions: 0, replaced: 0, direct: 0 };
     mutate_function(cx, function, &mut pass)?;
     let hidden = if pass.regions > 0 { hide_unused_outputs(&mut function.body, |_| true) } else { 0 };
     let (resolved, contradiction) = match resolved {
         Ok(resolved) => (resolved, None),
         Err(contradiction) => (0, Some(*contradiction)),
     };
-    Ok(Canonicalized { replaced: pass.replaced, hidden, resolved, contradiction })
+    Ok(Canonicalized { replaced: pass.replaced, direct: pass.direct, hidden, resolved, contradiction })
 }
 
 /// Replaces the symbols that casts bind to dimensions that the types of their operands say; how many they were. All stay, with a remark, if then
@@ -112,6 +119,7 @@ fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, B
 struct Pass {
     regions: usize,
     replaced: usize,
+    direct: usize,
 }
 
 impl Pass {
@@ -195,6 +203,12 @@ impl Mutator for Pass {
             Some(var) => s.editor.body.ty(var.expr()),
             None => s.editor.body.ty(value),
         };
+        if let Expr::Call { operands, .. } = s.editor.body.expr(value) {
+            let callee = s.editor.body.operands(operands).first().and_then(|&callee| s.value_of(callee));
+            let direct = callee.and_then(|closure| direct_call(&mut s.editor, value, closure));
+            self.direct += usize::from(direct.is_some());
+            return Ok(direct.map_or(Verdict::Keep, Verdict::Value));
+        }
         let Some(atom) = self.atom(s, slot, value) else { return Ok(Verdict::Keep) };
         if !s.editor.cx.types.accepts(wanted, s.editor.body.ty(atom)) {
             return Ok(Verdict::Keep);
