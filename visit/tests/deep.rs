@@ -141,7 +141,7 @@ fn without_negative(editor: &Editor<'_>, id: ExprId) -> ExprId {
 impl Mutator for DropNegative {
     type Error = RewriteError;
     fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
-        let by = without_negative(&mut site.editor, id);
+        let by = without_negative(&site.editor, id);
         Ok(if by == id { Rewrite::Keep } else { Rewrite::Replace(by) })
     }
 }
