@@ -50,7 +50,7 @@ pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
 /// `check_pass!(pass, "%x: Tensor[(4,), int8], …", "before" => "after")` states their types.
 ///
 /// # Panics
-/// As the function [`check_pass`](crate::check::check_pass).
+/// As the function [`check_pass`](fn@crate::check::check_pass).
 #[macro_export]
 macro_rules! check_pass {
     ($pass:expr, $before:literal => $after:literal $(,)?) => {

@@ -63,7 +63,7 @@ macro_rules! pages {
             /// [patterns]: crate::guide::patterns
             /// [edit]: crate::guide::edit
             /// [signature]: crate::guide::signature
-            /// [`check_pass`]: crate::check::check_pass
+            /// [`check_pass`]: fn@crate::check::check_pass
             /// [`PassCheck`]: crate::check::PassCheck
             /// [`same_meaning`]: crate::check::same_meaning
             /// [`IntoDiagnostics`]: crate::ir::IntoDiagnostics
