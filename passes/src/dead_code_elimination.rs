@@ -188,8 +188,15 @@ impl Reach {
     }
 
     /// The globals that attributes name, and those in functions that are their values.
+    #[inline]
     fn attrs(&mut self, cx: &Context, attrs: AttrsId) {
-        if attrs == cx.attrs.empty() || self.attrs.insert(attrs, ()).is_some() {
+        if attrs != cx.attrs.empty() {
+            self.in_attrs(cx, attrs);
+        }
+    }
+
+    fn in_attrs(&mut self, cx: &Context, attrs: AttrsId) {
+        if self.attrs.insert(attrs, ()).is_some() {
             return;
         }
         self.walk.add(&cx.attrs, attrs);

@@ -173,35 +173,37 @@ impl<S: BackwardSweep> SweepState<'_, S> {
     /// tail that it stands at.
     #[inline]
     fn mark_value(&mut self, value: ExprId, at: ExprId) -> Result<(), ExprId> {
-        self.sweep.live_value(self.body, value);
-        for i in 0..self.body.inputs(value).len() {
-            self.mark(self.body.inputs(value)[i], at)?;
-        }
-        match self.body.expr(value) {
-            Expr::CallOp { .. } | Expr::Call { .. } | Expr::Tuple(_) | Expr::Proj { .. } => {}
-            Expr::If { .. } => {
-                self.tasks.push(Task::Open(Link::Else(value)));
-                self.tasks.push(Task::Open(Link::Then(value)));
+        let SweepState { body, sweep, bound, used, tasks, .. } = self;
+        sweep.live_value(body, value);
+        let mut mark = |atom: ExprId| {
+            if bound.contains(atom) {
+                used.insert(atom);
+                return Ok(());
             }
-            Expr::Lambda { .. } => self.tasks.push(Task::Open(Link::Lambda(value))),
-            Expr::Let { .. } => return Err(at),
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => self.mark(value, at)?,
+            match body.expr(atom) {
+                Expr::Global(global) => sweep.live_global(global),
+                // A parameter.
+                Expr::Var { .. } | Expr::Literal(_) | Expr::Op(_) | Expr::None => {}
+                _ => return Err(at),
+            }
+            Ok(())
+        };
+        match body.expr(value) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                body.operands(operands).iter().try_for_each(|&operand| mark(operand))
+            }
+            Expr::Proj { tuple, .. } => mark(tuple),
+            Expr::If { cond, .. } => {
+                tasks.push(Task::Open(Link::Else(value)));
+                tasks.push(Task::Open(Link::Then(value)));
+                mark(cond)
+            }
+            Expr::Lambda { .. } => {
+                tasks.push(Task::Open(Link::Lambda(value)));
+                Ok(())
+            }
+            Expr::Let { .. } => Err(at),
+            Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => mark(value),
         }
-        Ok(())
-    }
-
-    #[inline]
-    fn mark(&mut self, atom: ExprId, at: ExprId) -> Result<(), ExprId> {
-        if self.bound.contains(atom) {
-            self.used.insert(atom);
-            return Ok(());
-        }
-        match self.body.expr(atom) {
-            Expr::Global(global) => self.sweep.live_global(global),
-            // A parameter.
-            Expr::Var { .. } | Expr::Literal(_) | Expr::Op(_) | Expr::None => {}
-            _ => return Err(at),
-        }
-        Ok(())
     }
 }
