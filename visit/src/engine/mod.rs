@@ -43,6 +43,8 @@ enum Walk {
     Node,
     /// A block was opened.
     Block,
+    /// The block of the whole walk is left.
+    End,
 }
 
 /// Calls the author, who may overwrite nothing that is being walked.
@@ -142,13 +144,11 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
                     if finish_slot(s, m, pre, result)? {
                         break;
                     }
-                    match close_block(s, m)? {
-                        Some(next) => step = next,
-                        None => return Ok(s.block.head),
-                    }
+                    step = close_block(s, m)?;
                 }
                 Walk::Node => step = next_operand(s, m)?,
                 Walk::Block => break,
+                Walk::End => return Ok(s.block.head),
             }
         }
     }
@@ -285,6 +285,7 @@ fn finish_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, post: ExprI
 
 // ---- Blocks and regions ----
 
+#[inline(always)]
 fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) -> Result<Walk, M::Error> {
     let Expr::If { cond: old, then_block, else_block } = s.editor.body.expr(id) else {
         unreachable!("an If stays one while its condition is walked")
@@ -296,6 +297,7 @@ fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) ->
     Ok(Walk::Block)
 }
 
+#[inline]
 fn open_block<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId, kind: BlockKind) -> Result<(), M::Error> {
     let inner = Block::new(start, kind, s.nodes.len(), s.retypes);
     if kind == BlockKind::Root {
@@ -307,12 +309,13 @@ fn open_block<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId, kind: Bloc
     ask::<M, _>(s, start, |s| m.enter(s, Scope::Block(kind)))
 }
 
-/// Leaves a block after its tail. Returns the state of the walk around it; `None` at the end.
-fn close_block<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Option<Walk>, M::Error> {
+/// Leaves a block after its tail.
+#[inline(always)]
+fn close_block<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Error> {
     let Block { kind, start, head, entered, .. } = s.block;
     ask::<M, _>(s, start, |s| m.exit(s, Scope::Block(kind)))?;
     let (link, owner) = match kind {
-        BlockKind::Root => return Ok(None),
+        BlockKind::Root => return Ok(Walk::End),
         BlockKind::Then(id) => (Link::Then(id), id),
         BlockKind::Else(id) => (Link::Else(id), id),
         BlockKind::Lambda(id) => (Link::Lambda(id), id),
@@ -322,22 +325,24 @@ fn close_block<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Option<Walk>, 
             if let Some(old) = old.filter(|_| entered != s.retypes) {
                 types::note_block::<M>(s, start, head, old)?;
             }
-            return Ok(Some(Walk::Done { pre: start, result: head }));
+            return Ok(Walk::Done { pre: start, result: head });
         }
     };
     if head != start {
         link.set(s.editor.body, head);
     }
     s.leave_block::<M>();
-    if let BlockKind::Then(id) = kind {
-        open_block(s, m, Link::Else(id).target(s.editor.body), BlockKind::Else(id))?;
+    if let BlockKind::Then(id) = kind
+        && let Expr::If { else_block, .. } = s.editor.body.expr(id)
+    {
+        open_block(s, m, else_block, BlockKind::Else(id))?;
         s.block.entered = entered;
-        return Ok(Some(Walk::Block));
+        return Ok(Walk::Block);
     }
     if entered != s.retypes {
         types::refresh_owner(s, m, owner)?;
     }
-    finish_node(s, m, owner, owner).map(Some)
+    finish_node(s, m, owner, owner)
 }
 
 #[inline(never)]
