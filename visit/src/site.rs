@@ -87,6 +87,11 @@ pub struct Site<'e> {
     pub(crate) scoped: Option<Box<Scoped>>,
     regions: Option<Box<Regions>>,
 
+    /// With [`Refused::Retype`], the variables of the `fn`s that are open, and those of them that
+    /// are used inside.
+    open_fns: IdSet<ExprId>,
+    pub(crate) calls_itself: IdSet<ExprId>,
+
     // ---- Blocks that were moved, and bindings that went ----
     pub(crate) has_expanded: bool,
     /// Variables whose values were expanded.
@@ -119,6 +124,8 @@ impl<'e> Site<'e> {
             result_before: None,
             scoped: None,
             regions: None,
+            open_fns: IdSet::with_capacity(0),
+            calls_itself: IdSet::with_capacity(0),
             has_expanded: false,
             expanded: IdSet::with_capacity(0),
             spliced: None,
@@ -357,6 +364,7 @@ impl<'e> Site<'e> {
     /// Returns what stands for an atom.
     #[inline(always)]
     pub(crate) fn resolve_atom<M: Mutator>(&mut self, id: ExprId) -> ExprId {
+        self.note_use::<M>(id);
         let by = match self.current_of(id) {
             Some(by) => by,
             None => self.first_use(id),
@@ -367,6 +375,7 @@ impl<'e> Site<'e> {
     /// Returns what stands for an operand; `None` if it is a node that was not walked.
     #[inline(always)]
     pub(crate) fn resolve_operand<M: Mutator>(&mut self, id: ExprId) -> Option<ExprId> {
+        self.note_use::<M>(id);
         match self.current_of(id) {
             Some(by) => Some(self.follow::<M>(by)),
             None if self.editor.body.expr(id).is_atom() => {
@@ -383,6 +392,19 @@ impl<'e> Site<'e> {
         match &self.scoped {
             Some(scoped) if M::EDITS == Edits::Scoped => scoped.follow(id),
             _ => id,
+        }
+    }
+
+    /// A `fn` is going to be bound to a variable, which it may use.
+    pub(crate) fn open_fn(&mut self, var: VarId) {
+        self.open_fns.insert(var.expr());
+    }
+
+    /// Notes a use of a `fn` in itself.
+    #[inline(always)]
+    fn note_use<M: Mutator>(&mut self, id: ExprId) {
+        if M::REFUSED == Refused::Retype && self.open_fns.contains(id) {
+            self.calls_itself.insert(id);
         }
     }
 

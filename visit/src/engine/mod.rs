@@ -16,7 +16,7 @@ use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, SharedEdits, TypeId, VarId};
 
 use crate::error::RewriteError;
 use crate::link::Link;
-use crate::mutator::{Edits, Mutator, Rewrite, Scope, Slot, Verdict};
+use crate::mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict};
 use crate::site::Site;
 
 use block::Block;
@@ -204,10 +204,12 @@ fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKi
         Expr::Lambda { lambda, body: block } => {
             // A recursive `fn` uses the variable that it is going to be bound to.
             if let Expr::Let { var, .. } = s.editor.body.expr(s.block.at)
-                && s.nodes.len() == s.block.nodes as usize
-                && s.current_of(var.expr()).is_none()
+                && s.is_at_slot()
             {
-                s.set_current(var.expr(), var.expr());
+                s.bind_itself(var.expr());
+                if M::REFUSED == Refused::Retype {
+                    s.open_fn(var);
+                }
             }
             let params = s.editor.body.lambda(lambda).params;
             for i in 0..params.len() {
@@ -290,6 +292,7 @@ fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) ->
     let Expr::If { cond: old, then_block, else_block } = s.editor.body.expr(id) else {
         unreachable!("an If stays one while its condition is walked")
     };
+    let cond = if M::REFUSED == Refused::Retype { types::restore_condition(s, m, old, cond)? } else { cond };
     if cond != old {
         s.editor.body.set_expr(id, Expr::If { cond, then_block, else_block });
     }

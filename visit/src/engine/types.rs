@@ -4,7 +4,7 @@
 //! [`Refused`]: the walk ends; the operands get back the types that they had; or types may change
 //! to any others, and what must keep its type is converted to it.
 
-use anfora_ir::{Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
+use anfora_ir::{DType, Editor, Expr, ExprId, LetFlags, TypeError, TypeId, VarFlags, VarId};
 use smallvec::SmallVec;
 
 use crate::chain::tail_link;
@@ -142,9 +142,9 @@ fn convert<M: Mutator>(
 #[cold]
 pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: ExprId) -> Result<(), M::Error> {
     let old = s.editor.body.ty(owner);
-    if let Expr::Lambda { lambda, body: block } = s.editor.body.expr(owner)
-        && let Some(ret) = s.editor.body.lambda(lambda).ret
-        && M::REFUSED == Refused::Retype
+    if M::REFUSED == Refused::Retype
+        && let Some(ret) = stated_result(s, owner)
+        && let Expr::Lambda { body: block, .. } = s.editor.body.expr(owner)
         && !s.editor.cx.types.accepts(ret, s.editor.body.type_of(block))
     {
         cast_tail(s, m, Link::Lambda(owner), ret)?;
@@ -160,6 +160,39 @@ pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: Expr
         s.editor.refresh_type(owner).map_err(|error| s.untyped(error))?;
     }
     note_node::<M>(s, old, owner)
+}
+
+/// Returns the type that the result of a `fn` is stated to have. A `fn` that calls itself has the one
+/// that its calls had.
+fn stated_result(s: &Site<'_>, owner: ExprId) -> Option<TypeId> {
+    let body = &*s.editor.body;
+    let Expr::Lambda { lambda, .. } = body.expr(owner) else { return None };
+    let is_recursive = || match body.expr(s.block.at) {
+        Expr::Let { var, .. } => s.is_at_slot() && s.calls_itself.contains(var.expr()),
+        _ => false,
+    };
+    let found = || s.editor.cx.types.as_function(body.ty(owner)).map(|function| function.ret);
+    body.lambda(lambda).ret.or_else(|| is_recursive().then(found).flatten())
+}
+
+/// Returns the condition of an If as a boolean, where types change to any others.
+pub(super) fn restore_condition<M: Mutator>(
+    s: &mut Site<'_>,
+    m: &mut M,
+    old: ExprId,
+    cond: ExprId,
+) -> Result<ExprId, M::Error> {
+    let boolean = s.editor.cx.types.scalar(DType::Bool);
+    if M::REFUSED != Refused::Retype || s.editor.cx.types.accepts(boolean, s.editor.body.type_of(cond)) {
+        return Ok(cond);
+    }
+    let ty = s.type_before(old);
+    let mut bindings = Bindings::new();
+    let cond = convert(s, m, cond, ty, &mut bindings)?;
+    for (var, value) in bindings {
+        s.push(var, value);
+    }
+    Ok(s.bind(None, cond))
 }
 
 /// Converts the result of a block to a type, unless it is of the type.

@@ -217,3 +217,90 @@ fn a_call_is_given_what_the_function_takes() {
         "#]],
     );
 }
+
+#[test]
+fn a_function_that_calls_itself_keeps_its_type() {
+    check(
+        "def @main(%x: float32, %c: bool) {
+            let %f: fn(float32) -> float32 = fn (%v: float32) {
+                if (%c) { let %a = exp(%v); %f(%a) } else { sqrt(%v) }
+            };
+            %f(%x)
+        }",
+        expect![[r#"
+            def @main(%x: scalar[float32], %c: bool) -> scalar[float32] {
+              let %f = fn (%v: scalar[float32]) -> scalar[float32] {
+                if (%c) {
+                  let %a = exp(%v);
+                  %f(%a)
+                } else {
+                  let %0 = sqrt(astype(%v, dtype=float16));
+                  astype(%0, dtype=float32)
+                }
+              };
+              %f(%x)
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_of_a_function_in_itself_has_the_type_that_the_function_keeps() {
+    check(
+        "def @main(%x: float32) {
+            let %f: fn(float32) -> float32 = fn (%v: float32) { let %a = %f(%v); sqrt(%a) };
+            %f(%x)
+        }",
+        expect![[r#"
+            def @main(%x: scalar[float32]) -> scalar[float32] {
+              let %f = fn (%v: scalar[float32]) -> scalar[float32] {
+                let %a = %f(%v);
+                let %0 = sqrt(astype(%a, dtype=float16));
+                astype(%0, dtype=float32)
+              };
+              %f(%x)
+            }
+        "#]],
+    );
+}
+
+/// Makes `less` a number.
+struct NumberForBool;
+
+impl Mutator for NumberForBool {
+    type Error = RewriteError;
+    const REFUSED: Refused = Refused::Retype;
+
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, id: ExprId) -> Result<Rewrite, RewriteError> {
+        let is_less = site.editor.body.call_of(id).is_some_and(|call| site.editor.cx.ops.get(call.op).name == "less");
+        if !is_less || dtype(site, site.editor.body.ty(id)) != Some(DType::Bool) {
+            return Ok(Rewrite::Keep);
+        }
+        Ok(Rewrite::Replace(convert(site, id, DType::Int8)?))
+    }
+
+    fn cast(&mut self, site: &mut Site<'_>, atom: ExprId, to: TypeId) -> Result<ExprId, RewriteError> {
+        let dtype = dtype(site, to).unwrap_or(DType::Bool);
+        convert(site, atom, dtype)
+    }
+}
+
+#[test]
+fn a_condition_is_given_back_its_type() {
+    let mut module =
+        module("def @main(%x: float32) { let %c = less(%x, 1f); let %y = if (%c) { %x } else { exp(%x) }; (%c, %y) }");
+    let key = module.order()[0];
+    let (function, cx) = module.get_mut(key).unwrap();
+    mutate_function(cx, function, &mut NumberForBool).unwrap();
+    update_signatures(&mut module, &[key]).unwrap();
+    verify_module(&module).unwrap_or_else(|errors| panic!("{errors:?}\n{module}"));
+    expect![[r#"
+        def @main(%x: Tensor[(), float32]) -> (Tensor[(), int8], Tensor[(), float32]) {
+          let %c = astype(less(%x, 1f), dtype=int8);
+          let %0 = astype(%c, dtype=bool);
+          let %y = if (%0) { %x } else { exp(%x) };
+          (%c, %y)
+        }
+    "#]]
+    .assert_eq(&module.to_string());
+}
