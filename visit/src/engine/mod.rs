@@ -220,7 +220,7 @@ fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKi
             Ok(Walk::Block)
         }
         Expr::Let { .. } if M::NODES => {
-            let ty = s.editor.body.type_of(id);
+            let ty = s.type_before(s.editor.body.tail(id));
             open_block(s, m, id, kind)?;
             s.block.ty_before = Some(ty);
             Ok(Walk::Block)
@@ -383,6 +383,10 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
     };
     if s.editor.body.expr(value).is_atom() {
         types::note_alias::<M>(s, pre, value)?;
+    } else if M::NODES && (value != old || !s.retyped.is_empty()) {
+        // A node that was walked before has passed its type on to other places only.
+        let before = s.type_before(old);
+        types::note_value::<M>(s, before, value)?;
     }
     if s.was_expanded(var) {
         let before = s.editor.body.ty(var.expr());
@@ -462,10 +466,15 @@ fn replace<M: Mutator>(
 
 fn finish_tail<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<(), M::Error> {
     if s.editor.body.expr(value).is_atom() {
-        types::note_tail(s, pre, value);
+        if s.editor.body.expr(pre).is_atom() {
+            types::note_tail(s, pre, value);
+        }
         s.note_kept();
         s.set_tail(value);
         return Ok(());
+    }
+    if M::NODES && (value != pre || !s.retyped.is_empty()) {
+        types::note_tail(s, pre, value);
     }
     let old = s.editor.body.type_of(value);
     let slot = Slot { at: s.block.at, var: None };

@@ -247,11 +247,13 @@ pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId)
     if M::REFUSED == Refused::Error {
         check_type(s.editor.cx, old, new)?;
     }
+    if M::NODES {
+        s.retyped.entry(node).or_insert(old);
+    }
     if s.is_at_slot() {
         return note_value::<M>(s, old, node);
     }
     s.retypes += 1;
-    s.retyped.entry(node).or_insert(old);
     Ok(())
 }
 
@@ -287,10 +289,11 @@ pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprI
     note_value::<M>(s, before, value)
 }
 
-/// Passes on the type of an atom that is the tail of the block, and was `pre`.
+/// Passes on the type of an atom, or of a node that may have been walked before, that is the tail of
+/// the block, and was `pre`.
 #[inline]
 pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
-    if s.editor.body.expr(pre).is_atom() && s.editor.body.ty(value) != s.type_before(pre) {
+    if s.editor.body.type_of(value) != s.type_before(pre) {
         s.retypes += 1;
     }
 }

@@ -373,6 +373,50 @@ fn types_become_more_specific_down_to_where_they_stay_the_same() {
     .assert_eq(&text);
 }
 
+/// A shared node that got a more specific type passes it on to all that it is the value or the tail
+/// of, also where the walk comes to it again.
+#[test]
+fn the_type_of_a_shared_node_is_passed_on_each_time() {
+    let text = "def @main(%x: Tensor[?, float32], %y: Tensor[(8,), float32], %c: bool) -> Any {
+        %g = (%x, %x);
+        let %a = %g.0;
+        let %b = %g;
+        let %d = if (%c) { %g } else { %g };
+        let %f = fn () { %g };
+        let %e = { let %i = negative(%a); %g };
+        (%a, %b, %d, %f, %e)
+    }";
+    let check = |rewrite: fn(&mut Editor<'_>, [ExprId; 2])| {
+        edited(text, |editor| {
+            let params = [0, 1].map(|i| editor.body.params()[i].expr());
+            let vars = ["b", "d", "e"].map(|name| var(editor, name));
+            rewrite(editor, params);
+            let vector = editor.body.ty(params[1]);
+            let pair = editor.cx.types.tuple(&[vector, vector]);
+            for var in vars {
+                let name = editor.body.var_name(var).map(|n| editor.cx.names.get(n));
+                assert_eq!(editor.cx.type_text(editor.body.ty(var.expr())), editor.cx.type_text(pair), "{name:?}");
+            }
+        })
+    };
+    check(|editor, [x, y]| {
+        let x = editor.body.as_var(x).unwrap();
+        substitute(editor, Link::Root, &[(x, y)]).unwrap();
+    });
+    // Likewise where the shared node is overwritten in place.
+    check(|editor, [x, y]| {
+        struct Replaces([ExprId; 2]);
+        impl Mutator for Replaces {
+            type Error = RewriteError;
+            fn enter(&mut self, site: &mut Site<'_>, scope: Scope) -> Result<(), RewriteError> {
+                let x = site.editor.body.as_var(self.0[0]).unwrap();
+                if scope == Scope::Block(BlockKind::Root) { site.replace_var(x, self.0[1]) } else { Ok(()) }
+            }
+        }
+        mutate(editor, &mut Replaces([x, y])).unwrap();
+    });
+}
+
 #[test]
 fn a_less_specific_type_is_refused() {
     edited("def @main(%x: Tensor[?, float32], %y: Tensor[(8,), float32]) { let %a = negative(%y); %a }", |editor| {
