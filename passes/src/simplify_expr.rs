@@ -10,7 +10,7 @@
 //!            f(f(x))   =>   x       f: negative, logical_not, bitwise_not
 //!            f(f(x))   =>   f(x)    f: abs, sign, floor, ceil, round, trunc, nn.relu
 //! Signs      x - (-y)   =>   x + y         x + (-y)   =>   x - y       (-x) * (-y)   =>   x * y
-//!            |-x|       =>   |x|           (-x)^2, |x|^2   =>   x^2
+//!            |-x|       =>   |x| (not of unsigned x)           (-x)^2, |x|^2   =>   x^2
 //!            not x = y  =>   x != y        not x != y      =>   x = y
 //! Shapes     f(x)       =>   x             f: a cast, reshape, broadcast or transposition to what x is
 //!            g(f(x))    =>   x             f, g: transpositions or changes of axes, each other's inverse
@@ -131,7 +131,8 @@ fn signs() -> RuleSet {
         "subtract(%x, negative(%y))" => "add(%x, %y)",
         "add(%x, negative(%y))" => "subtract(%x, %y)",
         "multiply(negative(%x), negative(%y))" => "multiply(%x, %y)",
-        "abs(negative(%x))" => "abs(%x)",
+        // Of unsigned integers, `negative` wraps and `abs` does nothing.
+        "abs(negative(%x))" => "abs(%x)", if |m| !m.is_unsigned("x"),
         "square(negative(%x))" => "square(%x)",
         "square(abs(%x))" => "square(%x)",
         "logical_not(equal(%x, %y))" => "not_equal(%x, %y)",

@@ -183,7 +183,8 @@ pub trait Mutator {
     }
 
     /// Makes a value of the type `to` from an atom that is of another type now. A `match_cast`,
-    /// unless an author says otherwise. See [`Refused`].
+    /// unless an author says otherwise. Bindings that it puts in stand before the value, wherever
+    /// that comes to stand. See [`Refused`].
     ///
     /// # Errors
     /// The author's, or that the value cannot be made.

@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use anfora_ir::{
     BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
-    TypeId, VarFlags, VarId,
+    SideTable, TypeId, VarFlags, VarId,
 };
 use rustc_hash::FxHashMap;
 
+use crate::analysis::link_counts;
 use crate::chain::set_var_flags;
 use crate::copy::copy_fresh;
 use crate::engine::OpenNode;
@@ -87,13 +88,17 @@ pub struct Site<'e> {
     pub(crate) scoped: Option<Box<Scoped>>,
     regions: Option<Box<Regions>>,
 
-    /// With [`Refused::Retype`], the variables of the `fn`s that are open, and those of them that
-    /// are used inside.
+    /// The bindings that [`Mutator::cast`](crate::Mutator::cast) puts in, while it runs.
+    pub(crate) of_cast: Option<Vec<(VarId, ExprId)>>,
+    /// The variables of the `fn`s that were entered, and those of them that are used inside.
     open_fns: IdSet<ExprId>,
     pub(crate) calls_itself: IdSet<ExprId>,
 
     // ---- Blocks that were moved, and bindings that went ----
     pub(crate) has_expanded: bool,
+    /// Variables that authors let stand for something else.
+    given: IdSet<ExprId>,
+    links: Option<SideTable<ExprId, u32>>,
     /// Variables whose values were expanded.
     expanded: IdSet<ExprId>,
     /// Lets that were spliced, and are not walked.
@@ -124,7 +129,10 @@ impl<'e> Site<'e> {
             result_before: None,
             scoped: None,
             regions: None,
+            of_cast: None,
             open_fns: IdSet::with_capacity(0),
+            given: IdSet::with_capacity(0),
+            links: None,
             calls_itself: IdSet::with_capacity(0),
             has_expanded: false,
             expanded: IdSet::with_capacity(0),
@@ -192,6 +200,10 @@ impl<'e> Site<'e> {
     /// Binds a value to a variable that was made before and is bound by nothing, like
     /// [`Site::bind`]. Outside a dataflow region the variable becomes plain.
     pub fn push(&mut self, var: VarId, value: ExprId) {
+        if let Some(bindings) = &mut self.of_cast {
+            bindings.push((var, value));
+            return;
+        }
         if self.block.in_region() {
             self.bind_in_region(var);
         }
@@ -221,6 +233,9 @@ impl<'e> Site<'e> {
     /// If it is not an atom, or its type is not one that the variable's accepts.
     pub fn replace_var(&mut self, var: VarId, atom: ExprId) -> Result<(), RewriteError> {
         check_atom(&self.editor, var, atom)?;
+        self.let_out(atom);
+        self.note_made();
+        self.given.insert(var.expr());
         self.set_current(var.expr(), atom);
         Ok(())
     }
@@ -240,6 +255,7 @@ impl<'e> Site<'e> {
         let Some(var) = self.editor.body.as_var(var) else { return Ok(()) };
         check_atom(&self.editor, var, atom)?;
         self.let_out(atom);
+        self.note_made();
         if var.expr() != atom
             && let Some(scoped) = &mut self.scoped
         {
@@ -290,6 +306,13 @@ impl<'e> Site<'e> {
         if edits == Edits::Scoped {
             self.scoped = Some(Box::new(Scoped::new(self.editor.body, start)));
         }
+    }
+
+    /// Returns true if several links lead to a node. Looked up in the whole body the first time.
+    #[cold]
+    pub(crate) fn is_shared(&mut self, node: ExprId) -> bool {
+        let body = &*self.editor.body;
+        self.links.get_or_insert_with(|| link_counts(body))[node] > 1
     }
 
     /// Returns the innermost Let that the walk is at, or in whose value it is.
@@ -364,7 +387,6 @@ impl<'e> Site<'e> {
     /// Returns what stands for an atom.
     #[inline(always)]
     pub(crate) fn resolve_atom<M: Mutator>(&mut self, id: ExprId) -> ExprId {
-        self.note_use::<M>(id);
         let by = match self.current_of(id) {
             Some(by) => by,
             None => self.first_use(id),
@@ -375,7 +397,6 @@ impl<'e> Site<'e> {
     /// Returns what stands for an operand; `None` if it is a node that was not walked.
     #[inline(always)]
     pub(crate) fn resolve_operand<M: Mutator>(&mut self, id: ExprId) -> Option<ExprId> {
-        self.note_use::<M>(id);
         match self.current_of(id) {
             Some(by) => Some(self.follow::<M>(by)),
             None if self.editor.body.expr(id).is_atom() => {
@@ -400,18 +421,19 @@ impl<'e> Site<'e> {
         self.open_fns.insert(var.expr());
     }
 
-    /// Notes a use of a `fn` in itself.
-    #[inline(always)]
-    fn note_use<M: Mutator>(&mut self, id: ExprId) {
-        if M::REFUSED == Refused::Retype && self.open_fns.contains(id) {
-            self.calls_itself.insert(id);
-        }
+    /// Returns true if the walk has come to the binding of a variable.
+    pub(crate) fn was_walked(&self, var: VarId) -> bool {
+        self.current_of(var.expr()).is_some() && !self.given.contains(var.expr())
     }
 
+    /// Returns what stands for an atom that the walk has not met, or that is not bound yet.
     fn first_use(&mut self, atom: ExprId) -> ExprId {
-        match &self.dropped {
-            Some(dropped) if dropped.contains(atom) => self.met_dropped = true,
-            _ => self.set_current(atom, atom),
+        if self.dropped.as_ref().is_some_and(|dropped| dropped.contains(atom)) {
+            self.met_dropped = true;
+        } else if self.open_fns.contains(atom) {
+            self.calls_itself.insert(atom);
+        } else {
+            self.set_current(atom, atom);
         }
         atom
     }

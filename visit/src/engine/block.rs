@@ -136,6 +136,7 @@ impl Site<'_> {
         if tail != self.block.at || self.block.gap {
             self.hang(tail);
             self.block.gap = false;
+            self.block.at = tail;
         }
     }
 
@@ -143,6 +144,7 @@ impl Site<'_> {
     /// tail; returns the block's tail.
     pub(crate) fn splice_walked(&mut self, block: ExprId) -> Result<ExprId, RewriteError> {
         self.let_out(block);
+        self.note_made();
         let before = self.block.last;
         let mut at = block;
         while let Some(b) = Binding::of(self.editor.body, at) {
@@ -170,6 +172,8 @@ impl Site<'_> {
     pub(crate) fn expand_into(&mut self, block: ExprId) -> Result<(), RewriteError> {
         self.retypes += 1;
         self.has_expanded = true;
+        self.let_out(block);
+        self.note_made();
         let at = self.block.at;
         let Expr::Let { var, flags, .. } = self.editor.body.expr(at) else {
             self.block.leave_out(block);
@@ -178,7 +182,7 @@ impl Site<'_> {
         let mut last = None;
         let mut tail = block;
         while let Some(b) = Binding::of(self.editor.body, tail) {
-            if self.current_of(b.var.expr()).is_some() || b.id == at {
+            if self.was_walked(b.var) || b.id == at {
                 return Err(spliced_twice(&self.editor, b.var));
             }
             if self.block.in_region() {

@@ -113,7 +113,7 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
                 if flags.is_dataflow() {
                     s.bind_in_region(var);
                 }
-                if s.has_expanded && s.current_of(var.expr()).is_some() {
+                if s.has_expanded && s.was_walked(var) {
                     return Err(spliced_twice(&s.editor, var).into());
                 }
                 (value, Some(var))
@@ -168,6 +168,9 @@ fn visit<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKind) -
     if M::NODES
         && let Some(result) = s.seen(id)
     {
+        if result != id {
+            s.let_out(result);
+        }
         return Ok(Walk::Done { pre: id, result });
     }
     if M::EDITS == Edits::Scoped && s.must_copy(id) {
@@ -206,10 +209,7 @@ fn visit_node<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, kind: BlockKi
             if let Expr::Let { var, .. } = s.editor.body.expr(s.block.at)
                 && s.is_at_slot()
             {
-                s.bind_itself(var.expr());
-                if M::REFUSED == Refused::Retype {
-                    s.open_fn(var);
-                }
+                s.open_fn(var);
             }
             let params = s.editor.body.lambda(lambda).params;
             for i in 0..params.len() {
@@ -302,6 +302,7 @@ fn open_if<M: Mutator>(s: &mut Site<'_>, m: &mut M, id: ExprId, cond: ExprId) ->
 
 #[inline]
 fn open_block<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId, kind: BlockKind) -> Result<(), M::Error> {
+    s.note_kept();
     let inner = Block::new(start, kind, s.nodes.len(), s.retypes);
     if kind == BlockKind::Root {
         s.block = inner;
@@ -315,8 +316,9 @@ fn open_block<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId, kind: Bloc
 /// Leaves a block after its tail.
 #[inline(always)]
 fn close_block<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Error> {
-    let Block { kind, start, head, entered, .. } = s.block;
+    let Block { kind, start, entered, .. } = s.block;
     ask::<M, _>(s, start, |s| m.exit(s, Scope::Block(kind)))?;
+    let head = s.block.head;
     let (link, owner) = match kind {
         BlockKind::Root => return Ok(Walk::End),
         BlockKind::Then(id) => (Link::Then(id), id),
@@ -404,6 +406,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
             value
         }
         Verdict::Value(new) => {
+            let new = s.resolve(new);
             s.let_out(new);
             s.note_made();
             types::note_new_value::<M>(s, value, new)?;
@@ -412,6 +415,7 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
         Verdict::Var(atom) => {
             let atom = s.resolve(atom);
             s.let_out(atom);
+            s.note_made();
             return replace::<M>(s, var, atom, flags, rest);
         }
         Verdict::Splice(block) => {

@@ -67,7 +67,7 @@ fn rewrite_from<M: Mutator>(
         post = s.editor.with_operands(id, &copied);
     }
     if !changed.is_empty() {
-        types::refresh(s, m, post, &changed)?;
+        post = types::refresh(s, m, post, post != id, &changed)?;
     }
     Ok(post)
 }
@@ -94,7 +94,7 @@ pub(super) fn rewrite_proj<M: Mutator>(
         }
     }
     if s.matters(tuple, new) {
-        types::refresh(s, m, post, &[(0, tuple)])?;
+        post = types::refresh(s, m, post, post != id, &[(0, tuple)])?;
     }
     Ok(post)
 }

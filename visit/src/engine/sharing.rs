@@ -35,6 +35,10 @@ impl Scoped {
             copies: Vec::new(),
         };
         scoped.find_shared(body, start);
+        if start != body.root() {
+            // What is outside of the walk may use a node as well.
+            scoped.find_shared(body, body.root());
+        }
         scoped
     }
 

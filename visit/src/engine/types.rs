@@ -11,26 +11,33 @@ use crate::chain::tail_link;
 use crate::engine::ask;
 use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
-use crate::mutator::{Mutator, Refused};
+use crate::mutator::{Edits, Mutator, Refused};
 use crate::site::Site;
 
 /// Infers the type of a node again, of whose operands these, with what they were, are others or
-/// have other types now.
+/// have other types now. Returns the node, or a copy of it if it is none yet and nodes are copied.
 #[inline(never)]
 pub(super) fn refresh<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
-    node: ExprId,
+    mut node: ExprId,
+    is_copy: bool,
     old_operands: &[(u32, ExprId)],
-) -> Result<(), M::Error> {
+) -> Result<ExprId, M::Error> {
     let old = s.editor.body.ty(node);
     if let Err(error) = s.editor.refresh_type(node) {
         if M::REFUSED == Refused::Error {
             return Err(RewriteError::Type(error).into());
         }
-        restore_types(s, m, node, old_operands)?;
+        let may_bind = !M::NODES || M::EDITS == Edits::Scoped || !s.is_shared(node);
+        if M::EDITS != Edits::InPlace && !is_copy {
+            let operands: SmallVec<[ExprId; 8]> = SmallVec::from_slice(s.editor.body.inputs(node));
+            node = s.editor.with_operands(node, &operands);
+        }
+        restore_types(s, m, node, may_bind, old_operands)?;
     }
-    note_node::<M>(s, old, node)
+    note_node::<M>(s, old, node)?;
+    Ok(node)
 }
 
 /// Converts operands back to the types that they had, which the type rule accepted.
@@ -39,6 +46,7 @@ fn restore_types<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
     node: ExprId,
+    may_bind: bool,
     old_operands: &[(u32, ExprId)],
 ) -> Result<(), M::Error> {
     let mut converted: SmallVec<[(ExprId, TypeId, ExprId); 4]> = SmallVec::new();
@@ -55,7 +63,7 @@ fn restore_types<M: Mutator>(
         }
         let mut bindings = Bindings::new();
         let mut new = convert(s, m, operand, ty, &mut bindings)?;
-        if s.is_at_slot() && s.editor.body.expr(operand).is_atom() {
+        if may_bind && s.is_at_slot() && s.editor.body.expr(operand).is_atom() {
             for (var, value) in bindings {
                 s.push(var, value);
             }
@@ -116,7 +124,10 @@ fn convert<M: Mutator>(
             open.push(OpenTuple { tuple: value, to, fields: SmallVec::new() });
         } else if from != to {
             let (of, ty) = (value, to);
-            value = ask::<M, _>(s, of, |s| m.cast(s, of, ty))?;
+            let outer = s.of_cast.replace(Vec::new());
+            let cast = ask::<M, _>(s, of, |s| m.cast(s, of, ty));
+            bindings.extend(std::mem::replace(&mut s.of_cast, outer).into_iter().flatten());
+            value = cast?;
         }
         // `value` is converted, unless a tuple was opened: goes on with the next field.
         let mut is_done = open.last().is_none_or(|tuple| tuple.tuple != value);
@@ -142,8 +153,10 @@ fn convert<M: Mutator>(
 #[cold]
 pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: ExprId) -> Result<(), M::Error> {
     let old = s.editor.body.ty(owner);
+    state_recursive_result(s, owner);
     if M::REFUSED == Refused::Retype
-        && let Some(ret) = stated_result(s, owner)
+        && let Expr::Lambda { lambda, .. } = s.editor.body.expr(owner)
+        && let Some(ret) = s.editor.body.lambda(lambda).ret
         && let Expr::Lambda { body: block, .. } = s.editor.body.expr(owner)
         && !s.editor.cx.types.accepts(ret, s.editor.body.type_of(block))
     {
@@ -162,17 +175,20 @@ pub(super) fn refresh_owner<M: Mutator>(s: &mut Site<'_>, m: &mut M, owner: Expr
     note_node::<M>(s, old, owner)
 }
 
-/// Returns the type that the result of a `fn` is stated to have. A `fn` that calls itself has the one
-/// that its calls had.
-fn stated_result(s: &Site<'_>, owner: ExprId) -> Option<TypeId> {
+/// States the result of a `fn` that calls itself, which is the one that its calls had.
+fn state_recursive_result(s: &mut Site<'_>, owner: ExprId) {
     let body = &*s.editor.body;
-    let Expr::Lambda { lambda, .. } = body.expr(owner) else { return None };
-    let is_recursive = || match body.expr(s.block.at) {
-        Expr::Let { var, .. } => s.is_at_slot() && s.calls_itself.contains(var.expr()),
-        _ => false,
-    };
-    let found = || s.editor.cx.types.as_function(body.ty(owner)).map(|function| function.ret);
-    body.lambda(lambda).ret.or_else(|| is_recursive().then(found).flatten())
+    let Expr::Lambda { lambda, body: block } = body.expr(owner) else { return };
+    let Expr::Let { var, .. } = body.expr(s.block.at) else { return };
+    if !s.is_at_slot() || !s.calls_itself.contains(var.expr()) {
+        return;
+    }
+    let mut data = body.lambda(lambda);
+    let had = s.editor.cx.types.as_function(body.ty(owner)).map(|function| function.ret);
+    if data.ret.is_none() && had != Some(body.type_of(block)) {
+        data.ret = had;
+        s.editor.body.set_lambda(lambda, data);
+    }
 }
 
 /// Returns the condition of an If as a boolean, where types change to any others.
@@ -222,6 +238,11 @@ pub(super) fn finish_result<M: Mutator>(
     root: ExprId,
     ret: Option<TypeId>,
 ) -> Result<ExprId, M::Error> {
+    if M::REFUSED != Refused::Retype
+        && let Some(before) = s.result_before
+    {
+        check_type(s.editor.cx, before, s.editor.body.type_of(root))?;
+    }
     let Some(ret) = ret.filter(|_| M::REFUSED == Refused::Retype) else { return Ok(root) };
     if s.editor.cx.types.accepts(ret, s.editor.body.type_of(root)) {
         return Ok(root);
@@ -301,6 +322,9 @@ pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
 /// Passes on the type of the value that an author gives to the present Let.
 pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: ExprId) -> Result<(), M::Error> {
     let before = s.editor.body.type_of(old);
+    if M::REFUSED != Refused::Retype {
+        check_type(s.editor.cx, before, s.editor.body.type_of(new))?;
+    }
     note_value::<M>(s, before, new)
 }
 

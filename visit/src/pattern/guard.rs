@@ -44,6 +44,13 @@ impl<'m> Match<'m> {
         matches!(self.class(name), Some(DTypeClass::Signed | DTypeClass::Unsigned))
     }
 
+    /// Returns true if a capture is a tensor of unsigned integers.
+    ///
+    /// Cost: one entry.
+    pub fn is_unsigned(&self, name: &str) -> bool {
+        self.class(name) == Some(DTypeClass::Unsigned)
+    }
+
     /// Whether a capture is a tensor of floats.
     pub fn is_float(&self, name: &str) -> bool {
         self.class(name) == Some(DTypeClass::Float)

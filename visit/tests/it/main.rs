@@ -7,6 +7,7 @@ mod analysis_post_dominators;
 mod chain;
 mod copy;
 mod def_use;
+mod engine_cases;
 mod expand;
 mod mutator;
 mod order;
