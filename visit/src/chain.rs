@@ -1,14 +1,15 @@
 //! Edits of Let chains that passes share: taking a Let out, putting bindings in, splicing a block.
 //!
-//! All of them keep the flags of dataflow regions right, and all go through the body's journal, so that they can be taken back. None is
-//! longer than the chain that it puts in. They do not look at uses: who takes a Let out has replaced or dropped the uses of its variable.
+//! All of them keep the flags of dataflow regions right, and all go through the body's journal, so
+//! that they can be taken back. None is longer than the chain that it puts in. They do not look at
+//! uses: who takes a Let out has replaced or dropped the uses of its variable.
 
 use anfora_ir::{Body, Editor, ExprId, LetFlags, RegionWriter, VarFlags, VarId};
 
 use crate::link::{Binding, Link, chain};
 
-/// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a dataflow region started with it, the region starts with
-/// the next Let of the region.
+/// Takes the Let that hangs at `link` out of its chain and returns what hangs there now. If a
+/// dataflow region started with it, the region starts with the next Let of the region.
 ///
 /// The Let itself keeps its own link to the rest, so that a walk standing on it goes on.
 ///
@@ -23,9 +24,10 @@ pub fn unlink_let(body: &mut Body, link: Link) -> ExprId {
     gone.rest
 }
 
-/// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that hangs now. In front of a Let of a dataflow region, they
-/// become part of the region (of its beginning, if it started there), with their variables visible as the author made them; elsewhere the variables
-/// become plain.
+/// Puts bindings in front of what hangs at `link`, a Let or a tail, and returns the link where that
+/// hangs now. In front of a Let of a dataflow region, they become part of the region (of its
+/// beginning, if it started there), with their variables visible as the author made them; elsewhere
+/// the variables become plain.
 pub fn insert_before(editor: &mut Editor<'_>, link: Link, bindings: &[(VarId, ExprId)]) -> Link {
     let next = link.target(editor.body);
     let Some(next) = Binding::of(editor.body, next) else {
@@ -51,10 +53,12 @@ fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)],
     link
 }
 
-/// Moves the bindings of a block in front of what hangs at `link`; returns the block's tail, and the link where what hung at `link` hangs now.
+/// Moves the bindings of a block in front of what hangs at `link`; returns the block's tail, and
+/// the link where what hung at `link` hangs now.
 ///
-/// In front of a Let of a dataflow region, all of them become part of that region and their variables visible only in it; elsewhere the
-/// regions of the block stay as they are. The block must not hang anywhere else afterwards: its Lets are moved, not copied (see
+/// In front of a Let of a dataflow region, all of them become part of that region and their
+/// variables visible only in it; elsewhere the regions of the block stay as they are. The block
+/// must not hang anywhere else afterwards: its Lets are moved, not copied (see
 /// [`copy_fresh`](crate::copy_fresh)). Takes time linear in the block's chain.
 ///
 /// # Panics
@@ -101,7 +105,8 @@ pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
     body.set_let_flags(id, flags);
 }
 
-/// Overwrites the flags of a variable: makes it an output of its dataflow region ([`VarFlags::PLAIN`]), or visible only in it.
+/// Overwrites the flags of a variable: makes it an output of its dataflow region
+/// ([`VarFlags::PLAIN`]), or visible only in it.
 #[inline]
 pub fn set_var_flags(body: &mut Body, var: VarId, flags: VarFlags) {
     body.set_var_flags(var, flags);

@@ -13,15 +13,18 @@ use crate::site::Site;
 /// What a rewrite may depend on, and so when nodes are overwritten and when copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edits {
-    /// On the node alone (its operator, attributes and operands), so that wherever it is used it becomes the same. It is overwritten in place, once. What
-    /// replaces a node mentions no variable that the node did not mention.
+    /// On the node alone (its operator, attributes and operands), so that wherever it is used it
+    /// becomes the same. It is overwritten in place, once. What replaces a node mentions no
+    /// variable that the node did not mention.
     InPlace,
-    /// Likewise, but a node whose operands changed becomes a new node, so that [`Site::original`] is still as it was. A node
-    /// with blocks (an If, a Lambda) has one parent and is overwritten all the same.
+    /// Likewise, but a node whose operands changed becomes a new node, so that [`Site::original`]
+    /// is still as it was. A node with blocks (an If, a Lambda) has one parent and is overwritten
+    /// all the same.
     Copied,
-    /// On the place as well: on what is known or bound in the enclosing blocks. Changed nodes become new nodes on that path only, and
-    /// results are forgotten at the end of the block, and of the dataflow region, that they were found in. A shared node is rewritten again in each block that uses
-    /// it; one that holds blocks is copied first.
+    /// On the place as well: on what is known or bound in the enclosing blocks. Changed nodes
+    /// become new nodes on that path only, and results are forgotten at the end of the block, and
+    /// of the dataflow region, that they were found in. A shared node is rewritten again in each
+    /// block that uses it; one that holds blocks is copied first.
     Scoped,
 }
 
@@ -65,9 +68,9 @@ pub enum Verdict {
     Value(ExprId),
     /// Uses of its variable become this atom and the binding disappears.
     Var(ExprId),
-    /// The bindings of this block, which are not walked, take its place, and the block's tail is the
-    /// value, as by [`Verdict::Keep`]. If the block hangs elsewhere in the walked part afterwards,
-    /// the walk ends with [`RewriteError::SplicedTwice`].
+    /// The bindings of this block, which are not walked, take its place, and the block's tail is
+    /// the value, as by [`Verdict::Keep`]. If the block hangs elsewhere in the walked part
+    /// afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     Splice(ExprId),
     /// It disappears. If what is left of the walked part uses its variable, the walk ends with
     /// [`RewriteError::DroppedUsed`].
@@ -90,8 +93,8 @@ pub enum Refused {
     /// The walk ends with the type error.
     Error,
     /// The operands (the results of the branches) get the types back that they had, by
-    /// [`Mutator::cast`]. What a rewrite puts in the place of another still has a type that is equal
-    /// or more specific.
+    /// [`Mutator::cast`]. What a rewrite puts in the place of another still has a type that is
+    /// equal or more specific.
     CastBack,
     /// The same, and types may change to any others, through bindings, tuples, branches and
     /// functions. What is stated to have a type (the result of a `fn` or of the function) is
@@ -105,10 +108,11 @@ pub enum Refused {
 /// bindings can be put ([`Site::bind`]: that is how a binding becomes several). A callback that is
 /// left out keeps what it is given.
 ///
-/// Edits that are legal in the callbacks: making any expressions; editing those that were made since
-/// and do not hang anywhere yet; changing names, metadata and flags of variables. Links of the
-/// program are changed by what the callbacks return, never by the author, during the walk: a
-/// callback that overwrites one ends it with [`RewriteError::OverwrittenLink`].
+/// Edits that are legal in the callbacks: making any expressions; editing those that were made
+/// since and do not hang anywhere yet; changing names, metadata and flags of variables. Links of
+/// the program are changed by what the callbacks return, never by the author, during the walk: a
+/// callback that overwrites one of a node that was there before the walk ends it with
+/// [`RewriteError::OverwrittenLink`].
 pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
@@ -195,16 +199,20 @@ pub trait Mutator {
 
 /// Rewrites the body of a function.
 ///
-/// One walk in program order; nests of any depth take constant stack. Nodes that do not change keep their ids, and if nothing changes, nothing is written
-/// ([`Body::is_edited`](anfora_ir::Body::is_edited) is exact). Types stay right: where an operand was replaced by one of more specific type, the node's type is
-/// inferred again, and so on to its users until a type stays the same. The signature of the function is not part of its body and stays: where no result type is
-/// stated and the body's has become more specific, the author states the old one or sets the new signature. Dataflow regions stay right: a region whose first Let disappears starts
-/// with the next, new bindings are in the region that they are put in, and a variable of a region that a replacement uses outside of
-/// the region becomes an output of it. What no longer hangs anywhere stays in the arenas until they are compacted.
+/// One walk in program order; nests of any depth take constant stack. Nodes that do not change keep
+/// their ids, and if nothing changes, nothing is written
+/// ([`Body::is_edited`](anfora_ir::Body::is_edited) is exact). Types stay right: where an operand
+/// was replaced by one of more specific type, the node's type is inferred again, and so on to its
+/// users until a type stays the same. The signature of the function is not part of its body and
+/// stays: where no result type is stated and the body's has become more specific, the author states
+/// the old one or sets the new signature. Dataflow regions stay right: a region whose first Let
+/// disappears starts with the next, new bindings are in the region that they are put in, and a
+/// variable of a region that a replacement uses outside of the region becomes an output of it. What
+/// no longer hangs anywhere stays in the arenas until they are compacted.
 ///
 /// # Errors
-/// The author's, or a [`RewriteError`] when parts do not fit together after a rewrite. The body is then partly rewritten; with a journal open, the caller can
-/// take the edit back.
+/// The author's, or a [`RewriteError`] when parts do not fit together after a rewrite. The body is
+/// then partly rewritten; with a journal open, the caller can take the edit back.
 ///
 /// `(a, b).0` becomes `a`:
 ///
@@ -252,13 +260,15 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
     mutate_at(editor, Link::Root, mutator)
 }
 
-/// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of what is around it is not inferred again.
+/// Rewrites what hangs at a link, and hangs there what it has become. See [`mutate`]. The type of
+/// what is around it is not inferred again.
 ///
 /// A variable of a dataflow region that the walk does not come to stays visible in the region only.
 /// If a replacement uses it outside, the author makes it plain
 /// ([`set_var_flags`](crate::set_var_flags)), or the body is ill-formed.
 ///
-/// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole body): rewrite many small parts of one body in one walk of it.
+/// A call keeps tables up to the largest id that it meets (with [`Edits::Scoped`], of the whole
+/// body): rewrite many small parts of one body in one walk of it.
 ///
 /// # Errors
 /// As [`mutate`].
@@ -278,9 +288,10 @@ pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mu
     Ok(())
 }
 
-/// Rewrites the body of a function, and keeps its signature: if the result gets a more specific type
-/// and none is stated, the function states the one that it had. With [`Refused::Retype`], a result
-/// of another type than the stated one is converted, and where none is stated the signature changes.
+/// Rewrites the body of a function, and keeps its signature: if the result gets a more specific
+/// type and none is stated, the function states the one that it had. With [`Refused::Retype`], a
+/// result of another type than the stated one is converted, and where none is stated the signature
+/// changes.
 ///
 /// # Errors
 /// As [`mutate`].

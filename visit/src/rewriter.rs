@@ -7,13 +7,14 @@ use crate::link::Link;
 use crate::mutator::{Edits, Mutator, Rewrite, mutate_at};
 use crate::site::Site;
 
-/// A rewrite of single nodes, for [`post_order_rewrite`]. Closures of the same shape are rewriters too.
+/// A rewrite of single nodes, for [`post_order_rewrite`]. Closures of the same shape are rewriters
+/// too.
 pub trait ExprRewriter {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
 
-    /// What a call, tuple, projection, If or Lambda becomes: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and is `pre`
-    /// itself where none of them changed.
+    /// What a call, tuple, projection, If or Lambda becomes: `post`, if it stays. `pre` is the node
+    /// as it was; `post` has rewritten operands, and is `pre` itself where none of them changed.
     ///
     /// # Errors
     /// The author's.
@@ -46,11 +47,14 @@ impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
     }
 }
 
-/// Rewrites what hangs at a link, each node after its operands: graphs and A-normal form alike. A shared node is rewritten once.
+/// Rewrites what hangs at a link, each node after its operands: graphs and A-normal form alike. A
+/// shared node is rewritten once.
 ///
-/// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an If or a Lambda, which has one parent, is
-/// rewritten in place, and there `pre` is `post`). Where the value of a Let becomes an atom, uses of its variable become that atom and the Let
-/// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any depth take constant stack.
+/// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an
+/// If or a Lambda, which has one parent, is rewritten in place, and there `pre` is `post`). Where
+/// the value of a Let becomes an atom, uses of its variable become that atom and the Let
+/// disappears. A node that stays keeps its id, and if all stay nothing is written. Nests of any
+/// depth take constant stack.
 ///
 /// Edits that are legal in the rewriter: making expressions. Types and dataflow regions are kept
 /// right as by [`mutate_at`](crate::mutate_at).

@@ -164,7 +164,7 @@ impl<'e> Site<'e> {
     }
 
     /// Returns the value of a variable whose binding the walk has left, as it is now. `None` for a
-    /// parameter. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
+    /// parameter, and for a variable whose binding an author put in. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
     pub fn value_of(&self, var: ExprId) -> Option<ExprId> {
         *self.values.get(var.index())?
@@ -240,8 +240,8 @@ impl<'e> Site<'e> {
         Ok(())
     }
 
-    /// From here to the end of the innermost open block, uses of `var` become `atom`: what is known
-    /// of a condition in a branch, say. Used in [`Mutator::enter`](crate::Mutator::enter) of a block,
+    /// From here to the end of the innermost open block, or of the dataflow region, uses of `var`
+    /// become `atom`: what is known of a condition in a branch, say. Used in [`Mutator::enter`](crate::Mutator::enter) of a block,
     /// it holds for that block. Needs [`Edits::Scoped`](crate::Edits::Scoped).
     ///
     /// # Errors
