@@ -21,9 +21,11 @@
 //!                                                       }
 //! ```
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, RegionWriter, Step, VarFlags, VarId};
+use anfora_ir::{
+    AncestorTree, BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, RegionWriter, Step, VarFlags, VarId,
+};
 use anfora_manager::register_pass;
-use anfora_visit::{AncestorTree, Link, set_var_flags};
+use anfora_visit::{Link, set_var_flags};
 
 register_pass! {
     /// Binds every call, tuple and projection that is an operand, once
