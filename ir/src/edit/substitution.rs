@@ -22,7 +22,7 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 /// ```
 /// use anfora_ir::{Source, SymbolSubstitution, parse_module};
 ///
-/// let text = "def @f<n>(%x: Tensor[(n,), float32]) { let %y = tanh(%x); add(%x, %y) }";
+/// let text = "def @f(%x: Tensor[(n,), float32]) { let %y = tanh(%x); add(%x, %y) }";
 /// let mut module = parse_module(Source::new("example", text), anfora_ops::standard())?;
 /// let key = module.find("f").expect("it is defined");
 /// let (function, cx) = module.get_mut(key).expect("it is there");
