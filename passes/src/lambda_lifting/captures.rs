@@ -238,14 +238,13 @@ impl<'a> Walk<'a> {
             self.define(param);
             self.bind_symbols(body.ty(param.expr()), param, |_| true);
         }
-        let mut at = body.root();
         // What was walked last: in the end, the tail.
-        let mut last = at;
+        let mut last = body.root();
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
+            RewriteError::unless_anf(self.cx, body, &cursor, step)?;
             match step {
                 Step::Let(id) => {
-                    at = id;
                     let Expr::Let { var, value, flags, .. } = body.expr(id) else { continue };
                     if !flags.is_dataflow() {
                         self.region = 0;
@@ -269,14 +268,10 @@ impl<'a> Walk<'a> {
                     self.node(id);
                 }
                 Step::Enter(id) => match body.expr(id) {
-                    Expr::If { cond, .. } if body.expr(cond).is_atom() => self.count(1, 0),
                     Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
-                    _ => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
+                    _ => self.count(1, 0),
                 },
                 Step::EnterBlock(_, kind) => {
-                    if let BlockKind::Value(_) | BlockKind::Operand(_) = kind {
-                        return Err(RewriteError::not_a_normal_form(self.cx, body, at).into());
-                    }
                     self.blocks.push((self.region, self.order.len()));
                     self.region = 0;
                     if let BlockKind::Lambda(_) = kind {
@@ -298,7 +293,7 @@ impl<'a> Walk<'a> {
                     last = id;
                     self.mention_type(body.ty(id));
                 }
-                Step::Seen(_) => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
+                Step::Seen(_) => {}
             }
         }
         self.found.ty = body.ty(last);
