@@ -107,6 +107,7 @@ pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };
 pub use crate::tables::value::{AttrValue, Number};
+pub use crate::walk::ancestors::AncestorTree;
 pub use crate::walk::attr_walk::AttrWalk;
 pub use crate::walk::components::Components;
 pub use crate::walk::counts::Counts;

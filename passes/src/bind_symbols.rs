@@ -31,9 +31,9 @@
 //! ```
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Module,
-    SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeError, TypeId, did_you_mean,
-    update_signatures_with,
+    Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId,
+    Invariant, Module, SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeError,
+    TypeId, did_you_mean, update_signatures_with,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
@@ -41,7 +41,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::find_function;
-use crate::to_a_normal_form::{is_a_normal_form, to_a_normal_form};
+use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Gives symbolic dimensions their extents
@@ -320,7 +320,7 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
         }
         let Some((function, cx)) = module.get_mut(key) else { continue };
         let body = &mut function.body;
-        let was_normal = is_a_normal_form(body);
+        let was_normal = Invariant::ANormalForm.holds_in(body);
         let casts = needed_casts(cx, body, &changed);
         if casts.is_empty() {
             continue;
@@ -355,7 +355,7 @@ fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
     while let Expr::Let { body: rest, .. } = body.expr(tail) {
         (last, tail) = (Some(tail), rest);
     }
-    let was_normal = is_a_normal_form(body);
+    let was_normal = Invariant::ANormalForm.holds_in(body);
     let mut editor = Editor::new(cx, body);
     let Ok(cast) = match_cast(&mut editor, tail, stated) else { return };
     match last {

@@ -25,9 +25,7 @@
 
 use std::num::NonZeroUsize;
 
-use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, PerBlock, Purity, RegionWriter, Step,
-};
+use anfora_ir::{Body, Context, Cursor, Expr, ExprId, IdSet, LazyBodyPurity, PerBlock, Purity, RegionWriter, Step};
 use anfora_manager::register_pass;
 use anfora_visit::{Binding, RewriteError, hide_unused_outputs};
 
@@ -78,33 +76,15 @@ pub fn convert_to_dataflow(
         result: Converted::default(),
     };
     let mut blocks: PerBlock<Block> = PerBlock::default();
-    // The Let or tail that the walk is at.
-    let mut at = body.root();
     let mut cursor = Cursor::with_regions(body);
     while let Some(step) = cursor.next(body) {
+        RewriteError::unless_anf(cx, body, &cursor, step)?;
         match step {
-            Step::EnterBlock(_, BlockKind::Value(_) | BlockKind::Operand(_)) | Step::Seen(_) => {
-                return Err(RewriteError::not_a_normal_form(cx, body, at));
-            }
             Step::EnterBlock(..) => blocks.enter(),
             Step::ExitBlock(..) => pass.end(body, &mut blocks.exit()),
             Step::EnterRegion(first) => pass.region(body, &mut blocks, first),
-            Step::Let(id) => {
-                at = id;
-                pass.binding(body, &mut blocks, id);
-            }
-            Step::Bound(id) => at = Binding::of(body, id).map_or(id, |b| b.rest),
-            Step::Enter(id) => {
-                let fine = match body.expr(id) {
-                    Expr::If { cond, .. } => body.expr(cond).is_atom(),
-                    Expr::Lambda { .. } => true,
-                    _ => false,
-                };
-                if !fine {
-                    return Err(RewriteError::not_a_normal_form(cx, body, at));
-                }
-            }
-            Step::ExitRegion(_) | Step::Exit(_) | Step::Flat(_) | Step::Atom(_) => {}
+            Step::Let(id) => pass.binding(body, &mut blocks, id),
+            _ => {}
         }
     }
     let Pass { touched, result, .. } = pass;

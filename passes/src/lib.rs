@@ -91,6 +91,6 @@ pub use inline_functions::{INLINE_FUNCTIONS, Inlined, MAX_INLINE_GROWTH, inline_
 pub use lambda_lifting::{LAMBDA_LIFTING, lift_lambdas};
 pub use normalize::{NORMALIZE, Normalized, normalize};
 pub use simplify_expr::{SIMPLIFY_EXPR, simplify_expr};
-pub use to_a_normal_form::{TO_A_NORMAL_FORM, is_a_normal_form, to_a_normal_form};
+pub use to_a_normal_form::{TO_A_NORMAL_FORM, to_a_normal_form};
 pub use to_graph_normal_form::{TO_GRAPH_NORMAL_FORM, to_graph_normal_form};
 pub use to_non_dataflow::{TO_NON_DATAFLOW, to_non_dataflow};

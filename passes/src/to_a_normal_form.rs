@@ -21,9 +21,9 @@
 //!                                                       }
 //! ```
 
-use anfora_ir::{BlockKind, Body, Context, Cursor, EntityId, Expr, ExprId, IdSet, RegionWriter, Step, VarFlags, VarId};
+use anfora_ir::{AncestorTree, Body, Context, EntityId, Expr, ExprId, IdSet, Invariant, RegionWriter, VarFlags, VarId};
 use anfora_manager::register_pass;
-use anfora_visit::{AncestorTree, Link, set_var_flags};
+use anfora_visit::{Link, set_var_flags};
 
 register_pass! {
     /// Binds every call, tuple and projection that is an operand, once
@@ -36,7 +36,7 @@ register_pass! {
 
 /// Brings a function into A-normal form, and returns how many bindings were made.
 pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
-    if is_a_normal_form(body) {
+    if Invariant::ANormalForm.holds_in(body) {
         return 0;
     }
     let blocks = Blocks::assign(body);
@@ -44,27 +44,6 @@ pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
     let mut pass = Emitter { cx, atoms: vec![None; body.len()], blocks, states, frames: Vec::new(), made: 0, body };
     pass.run();
     pass.made
-}
-
-/// Whether every operand and condition is an atom, no Let's value is a block, and no call is shared.
-pub fn is_a_normal_form(body: &Body) -> bool {
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        let fine = match step {
-            Step::Seen(_) => false,
-            Step::Enter(id) => match body.expr(id) {
-                Expr::If { cond, .. } => body.expr(cond).is_atom(),
-                Expr::Lambda { .. } => true,
-                _ => false,
-            },
-            Step::EnterBlock(_, kind) => !matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_)),
-            _ => true,
-        };
-        if !fine {
-            return false;
-        }
-    }
-    true
 }
 
 const NOWHERE: u32 = u32::MAX;

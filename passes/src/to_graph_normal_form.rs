@@ -30,10 +30,11 @@
 //! use once, and then nothing more.
 
 use anfora_ir::{
-    Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, SharedEdits, Step, VarFlags,
+    AncestorTree, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, SharedEdits,
+    Step, VarFlags,
 };
 use anfora_manager::register_pass;
-use anfora_visit::{AncestorTree, Binding, Link, Memo, chain, set_var_flags};
+use anfora_visit::{Binding, Link, Memo, chain, set_var_flags};
 
 use crate::to_a_normal_form::to_a_normal_form;
 

@@ -4,10 +4,10 @@
 
 mod programs;
 
-use anfora_ir::{Expr, ExprId, Module, Purity, verify_module};
+use anfora_ir::{Expr, ExprId, Invariant, Module, Purity, verify_module};
 use anfora_passes::{
     FoldBudget, OperandOrder, canonicalize_bindings, eliminate_common_subexpr, eliminate_dead_code, fold_constant,
-    is_a_normal_form, to_a_normal_form,
+    to_a_normal_form,
 };
 use anfora_testing::{depth, on_small_stack};
 use programs::{ChainKind, NestKind, nest, straight, two_nests};
@@ -19,7 +19,7 @@ fn optimise(module: &mut Module) -> bool {
     let key = module.find("main").unwrap();
     let (f, cx) = module.get_mut(key).unwrap();
     to_a_normal_form(cx, &mut f.body);
-    assert!(is_a_normal_form(&f.body));
+    assert!(Invariant::ANormalForm.holds_in(&f.body));
     fold_constant(cx, f, FoldBudget::default()).unwrap();
     canonicalize_bindings(cx, f).unwrap();
     eliminate_common_subexpr(cx, f, &purity, OperandOrder::Commutative).unwrap();

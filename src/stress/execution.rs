@@ -32,7 +32,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "properties",
-        covers: &["ir::Invariant::violations", "manager::Property::checked_by", "manager::Property::check"],
+        covers: &[
+            "ir::Invariant::violations",
+            "ir::Invariant::holds_in",
+            "manager::Property::checked_by",
+            "manager::Property::check",
+        ],
         kind: Kind::Module(properties),
     },
     Row {
@@ -315,5 +320,6 @@ fn properties(module: Module) -> Done {
     });
     registry.register_property(again).map_err(|e| e.to_string())?;
     let holding: Vec<bool> = registry.properties().iter().map(|p| p.check(&module).is_ok()).collect();
-    ensure(holding.first() == holding.last(), "a property holds of a module, or it does not")
+    let bodies = module.functions().all(|(_, f)| Invariant::ANormalForm.holds_in(&f.body));
+    ensure([holding.first(), holding.last()] == [Some(&bodies); 2], "a property holds of a module, or it does not")
 }

@@ -1,6 +1,9 @@
 //! Why a rewrite was refused.
 
-use anfora_ir::{Body, Context, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, TypeError, TypeId, VarId};
+use anfora_ir::{
+    Body, Context, Cursor, Diagnostic, Diagnostics, ExprId, IntoDiagnostics, RegionSteps, Step, TypeError, TypeId,
+    VarId,
+};
 
 /// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
 /// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing pass.
@@ -65,6 +68,23 @@ impl RewriteError {
     #[cold]
     pub fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> RewriteError {
         RewriteError::NotANormalForm { name: body.binding_name(cx, at).unwrap_or_default().to_string() }
+    }
+
+    /// Returns an error if a walk of a body has come to a step that breaks A-normal form.
+    ///
+    /// Cost: one node.
+    #[inline]
+    pub fn unless_anf<R: RegionSteps>(
+        cx: &Context,
+        body: &Body,
+        cursor: &Cursor<R>,
+        step: Step<R>,
+    ) -> Result<(), RewriteError> {
+        if !step.breaks_anf(body) {
+            return Ok(());
+        }
+        let name = cursor.binding().and_then(|id| body.binding_name(cx, id)).unwrap_or_default();
+        Err(RewriteError::NotANormalForm { name: name.to_string() })
     }
 
     /// Returns the error for an expression without a type, in the binding of this name.

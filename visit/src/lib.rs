@@ -191,8 +191,8 @@ mod copy;
 mod error;
 
 pub use analysis::{
-    AncestorTree, BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, Mention,
-    MentionKind, PostDominatorTree, PostDominators, link_counts,
+    BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, Mention, MentionKind,
+    PostDominatorTree, PostDominators, link_counts,
 };
 pub use chain::{insert_before, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let};
 pub use copy::{Copier, CopyError, copy_fresh, copy_function};

@@ -1,12 +1,13 @@
 //! What can be said of the form of a whole module: the invariants that phases begin with.
 
+use crate::core::body::Body;
 use crate::core::entity::ExprId;
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::Module;
 use crate::report::diagnostic::Diagnostic;
 use crate::text::extent::token_extent;
-use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::cursor::{Cursor, Step};
 
 /// The attribute of functions that is their symbol for a linker. A function that has it is external, be it public or
 /// private ([`Function::is_external`]), and no other definition of the module has the same symbol.
@@ -85,42 +86,31 @@ impl Invariant {
         let at = match self {
             Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
             Invariant::GlobalSymbols => Place { node: None, link: None },
-            in_body => in_body.first_breach(function)?,
+            in_body => in_body.first_breach(&function.body)?,
         };
         let diagnostic = Diagnostic::error(self.broken()).with_help(self.help());
         Some(at.name(module, function, diagnostic))
     }
 
-    fn first_breach(self, function: &Function) -> Option<Place> {
-        let body = &function.body;
-        let mut links: Vec<ExprId> = Vec::new();
+    /// Returns true if nothing in a body breaks it.
+    pub fn holds_in(self, body: &Body) -> bool {
+        self.first_breach(body).is_none()
+    }
+
+    fn first_breach(self, body: &Body) -> Option<Place> {
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
-            match step {
-                Step::Let(id) => links.push(id),
-                Step::Bound(_) => {
-                    links.pop();
+            let (Step::EnterBlock(id, _) | Step::Let(id) | Step::Enter(id) | Step::Seen(id)) = step else { continue };
+            let breaks = match (self, step) {
+                (Invariant::ANormalForm, _) => step.breaks_anf(body),
+                (Invariant::NoNestedFunctions, _) => matches!(body.expr(id), Expr::Lambda { .. }),
+                (Invariant::NoDataflowRegions, Step::Let(_)) => {
+                    matches!(body.expr(id), Expr::Let { flags, .. } if flags.is_dataflow())
                 }
-                _ => {}
-            }
-            let breach = match (self, step) {
-                (Invariant::ANormalForm, Step::Seen(id)) => Some(id),
-                (Invariant::ANormalForm, Step::Enter(id)) => match body.expr(id) {
-                    Expr::If { cond, .. } if body.expr(cond).is_atom() => None,
-                    Expr::Lambda { .. } => None,
-                    _ => Some(id),
-                },
-                (Invariant::ANormalForm, Step::EnterBlock(id, BlockKind::Value(_) | BlockKind::Operand(_))) => Some(id),
-                (Invariant::NoNestedFunctions, Step::Enter(id)) => {
-                    matches!(body.expr(id), Expr::Lambda { .. }).then_some(id)
-                }
-                (Invariant::NoDataflowRegions, Step::Let(id)) => {
-                    matches!(body.expr(id), Expr::Let { flags, .. } if flags.is_dataflow()).then_some(id)
-                }
-                _ => None,
+                _ => false,
             };
-            if let Some(node) = breach {
-                return Some(Place { node: Some(node), link: links.last().copied() });
+            if breaks {
+                return Some(Place { node: Some(id), link: cursor.binding() });
             }
         }
         None

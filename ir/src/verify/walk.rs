@@ -158,6 +158,9 @@ impl Walk<'_> {
         let body = self.body;
         let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
+            if step.breaks_anf(body) {
+                self.result.form = Form::Graph;
+            }
             match step {
                 Step::EnterRegion(id) => self.enter_region(id),
                 Step::ExitRegion(_) => self.close_region(),
@@ -196,13 +199,8 @@ impl Walk<'_> {
     fn enter_block(&mut self, kind: BlockKind) {
         let executes = self.executes_in_region();
         // What dominates what comes after it keeps its symbols: a block as a value is evaluated just once, on the way.
-        let symbols = match kind {
-            BlockKind::Value(_) | BlockKind::Operand(_) => {
-                self.result.form = Form::Graph;
-                None
-            }
-            _ => Some(self.symbols.mark()),
-        };
+        let dominates = matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
+        let symbols = (!dominates).then(|| self.symbols.mark());
         self.blocks.push(Block {
             bound: self.bound.len(),
             symbols,
@@ -353,17 +351,8 @@ impl Walk<'_> {
     fn enter(&mut self, id: ExprId) {
         self.open.insert(id);
         self.states[id.index()] = self.next << 1;
-        match self.body.expr(id) {
-            Expr::If { cond, .. } => {
-                if !self.body.expr(cond).is_atom() {
-                    self.result.form = Form::Graph;
-                }
-                if self.executes_in_region() {
-                    self.problem(id, "a dataflow region holds no control flow, but an `if` is evaluated in it");
-                }
-            }
-            Expr::Lambda { .. } => {}
-            _ => self.result.form = Form::Graph,
+        if matches!(self.body.expr(id), Expr::If { .. }) && self.executes_in_region() {
+            self.problem(id, "a dataflow region holds no control flow, but an `if` is evaluated in it");
         }
     }
 
@@ -449,7 +438,6 @@ impl Walk<'_> {
 
     /// A node that was walked before; false if the body is not sound.
     fn seen(&mut self, id: ExprId) -> bool {
-        self.result.form = Form::Graph;
         if self.open.contains(id) {
             self.problem(id, "an expression is part of itself");
             return false;

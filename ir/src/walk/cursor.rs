@@ -44,6 +44,26 @@ pub enum Step<R = Infallible> {
     ExitRegion(R),
 }
 
+impl<R> Step<R> {
+    /// Returns true for the steps to which no walk of a body in A-normal form comes: a node with an
+    /// operand or condition that is no atom, a block as a value or operand, a node that was walked
+    /// before.
+    ///
+    /// Cost: one node.
+    #[inline]
+    pub fn breaks_anf(&self, body: &Body) -> bool {
+        match *self {
+            Step::EnterBlock(_, kind) => matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_)),
+            Step::Enter(id) => match body.expr(id) {
+                Expr::If { cond, .. } => !body.expr(cond).is_atom(),
+                expr => !matches!(expr, Expr::Lambda { .. }),
+            },
+            Step::Seen(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Whether a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or [`Infallible`].
 pub trait RegionSteps: sealed::Held {}
 

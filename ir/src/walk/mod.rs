@@ -1,5 +1,6 @@
-//! Walks over programs without recursion, and what they need: sets, components, watches.
+//! Walks over programs without recursion, and what they need: sets, trees, components, watches.
 
+pub(crate) mod ancestors;
 pub(crate) mod cursor;
 pub(crate) mod part_set;
 pub(crate) mod per_block;

@@ -7,8 +7,8 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, OpId, Step,
-    SymbolId, SymbolWalk, Type, TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, OpId, PerBlock,
+    Step, SymbolId, SymbolWalk, Type, TypeId, VarId,
 };
 use anfora_manager::PassError;
 use anfora_visit::RewriteError;
@@ -33,8 +33,8 @@ pub(super) struct Lambda {
     pub(super) var: Option<VarId>,
     /// The lambda in whose block it is.
     pub(super) parent: u32,
-    /// The dataflow region of that block that it is in; 0 for none.
-    region: u32,
+    /// The dataflow region of that block that it is in, by its first Let.
+    region: Option<ExprId>,
     /// Whether it is used otherwise than by calling it.
     is_value: bool,
     /// The variables that it captures, by where they are first used.
@@ -52,7 +52,7 @@ pub(super) struct Lambda {
 }
 
 impl Lambda {
-    fn new(node: ExprId, lambda: LambdaId, var: Option<VarId>, parent: u32, region: u32) -> Lambda {
+    fn new(node: ExprId, lambda: LambdaId, var: Option<VarId>, parent: u32, region: Option<ExprId>) -> Lambda {
         Lambda {
             node,
             lambda,
@@ -88,8 +88,8 @@ pub(super) struct SymbolUse {
     owner: u32,
     /// The parameter or the variable of a `match_cast`.
     var: VarId,
-    /// The dataflow region that the variable is in; 0 for none.
-    region: u32,
+    /// The dataflow region that the variable is in, by its first Let.
+    region: Option<ExprId>,
 }
 
 /// A use of a variable in a lambda that is inside the one that binds it.
@@ -178,10 +178,8 @@ struct Walk<'a> {
     here: u32,
     /// The variable that is being bound to a lambda.
     naming: Option<VarId>,
-    region: u32,
-    regions: u32,
-    /// For each open block: the region around it, and how many symbols were bound.
-    blocks: Vec<(u32, usize)>,
+    /// The dataflow region that the walk is in, by its first Let, and how many symbols were bound before the block.
+    blocks: PerBlock<(Option<ExprId>, usize)>,
     match_cast: Option<OpId>,
     /// Whether there are symbols.
     is_symbolic: bool,
@@ -199,7 +197,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(cx: &'a Context, body: &'a Body) -> Walk<'a> {
-        let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, 0);
+        let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, None);
         let mut lambdas = Vec::with_capacity(body.lambda_count() + 1);
         lambdas.push(host);
         let found = Captures {
@@ -218,9 +216,7 @@ impl<'a> Walk<'a> {
             uses: Vec::new(),
             here: HOST,
             naming: None,
-            region: 0,
-            regions: 0,
-            blocks: Vec::new(),
+            blocks: PerBlock::default(),
             match_cast: cx.ops.find("match_cast"),
             is_symbolic: cx.types.dims.symbol_count() > 0,
             bound: FxHashMap::default(),
@@ -238,21 +234,14 @@ impl<'a> Walk<'a> {
             self.define(param);
             self.bind_symbols(body.ty(param.expr()), param, |_| true);
         }
-        let mut at = body.root();
         // What was walked last: in the end, the tail.
-        let mut last = at;
-        let mut cursor = Cursor::new(body);
+        let mut last = body.root();
+        let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
+            RewriteError::unless_anf(self.cx, body, &cursor, step)?;
             match step {
                 Step::Let(id) => {
-                    at = id;
-                    let Expr::Let { var, value, flags, .. } = body.expr(id) else { continue };
-                    if !flags.is_dataflow() {
-                        self.region = 0;
-                    } else if flags.starts_region() || self.region == 0 {
-                        self.regions += 1;
-                        self.region = self.regions;
-                    }
+                    let Expr::Let { var, value, .. } = body.expr(id) else { continue };
                     self.count(2, 0);
                     if let Expr::Lambda { .. } = body.expr(value) {
                         self.define(var);
@@ -269,24 +258,17 @@ impl<'a> Walk<'a> {
                     self.node(id);
                 }
                 Step::Enter(id) => match body.expr(id) {
-                    Expr::If { cond, .. } if body.expr(cond).is_atom() => self.count(1, 0),
                     Expr::Lambda { lambda, .. } => self.enter_lambda(id, lambda),
-                    _ => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
+                    _ => self.count(1, 0),
                 },
                 Step::EnterBlock(_, kind) => {
-                    if let BlockKind::Value(_) | BlockKind::Operand(_) = kind {
-                        return Err(RewriteError::not_a_normal_form(self.cx, body, at).into());
-                    }
-                    self.blocks.push((self.region, self.order.len()));
-                    self.region = 0;
+                    self.blocks.enter_with((None, self.order.len()));
                     if let BlockKind::Lambda(_) = kind {
                         self.lambda_symbols();
                     }
                 }
                 Step::ExitBlock(_, kind) => {
-                    let (region, symbols) =
-                        self.blocks.pop().expect("blocks are left in the order in which they are entered");
-                    self.region = region;
+                    let (_, symbols) = self.blocks.exit();
                     for symbol in self.order.drain(symbols..) {
                         self.bound.remove(&symbol);
                     }
@@ -298,7 +280,9 @@ impl<'a> Walk<'a> {
                     last = id;
                     self.mention_type(body.ty(id));
                 }
-                Step::Seen(_) => return Err(RewriteError::not_a_normal_form(self.cx, body, at).into()),
+                Step::EnterRegion(first) => self.blocks.0 = Some(first),
+                Step::ExitRegion(_) => self.blocks.0 = None,
+                Step::Seen(_) => {}
             }
         }
         self.found.ty = body.ty(last);
@@ -323,7 +307,7 @@ impl<'a> Walk<'a> {
         if let Some(var) = var {
             self.found.lambda_of[var.index()] = number;
         }
-        self.found.lambdas.push(Lambda::new(node, lambda, var, self.here, self.region));
+        self.found.lambdas.push(Lambda::new(node, lambda, var, self.here, self.blocks.0));
         self.here = number;
         for param in self.body.lambda_params(lambda) {
             self.found.owner[param.index()] = number;
@@ -461,7 +445,7 @@ impl<'a> Walk<'a> {
                 return;
             }
             if let Entry::Vacant(entry) = self.bound.entry(symbol) {
-                entry.insert(SymbolUse { symbol, owner: self.here, var, region: self.region });
+                entry.insert(SymbolUse { symbol, owner: self.here, var, region: self.blocks.0 });
                 self.order.push(symbol);
             }
         });
@@ -736,7 +720,7 @@ impl Decision<'_> {
         let mut is_bound = false;
         if let Some(var) = var {
             self.cx.types.for_each_binding_symbol(self.body.ty(var.expr()), |s| is_bound |= s == wanted.symbol);
-            if wanted.owner == parent && wanted.region != 0 && wanted.region != region {
+            if wanted.owner == parent && wanted.region.is_some() && wanted.region != region {
                 self.found.outputs.insert(var);
             }
         }

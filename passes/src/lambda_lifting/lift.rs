@@ -4,8 +4,8 @@
 //! lambda is copied once, into the innermost function.
 
 use anfora_ir::{
-    AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList, Retype,
-    SymbolSubstitution, SymbolWalk, TypeId, VarFlags, VarId, Visibility, signature_type,
+    AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList,
+    RegionWriter, Retype, SymbolSubstitution, SymbolWalk, TypeId, VarFlags, VarId, Visibility, signature_type,
 };
 use anfora_visit::{Link, RewriteError, set_var_flags, unlink_let};
 use rustc_hash::FxHashSet;
@@ -91,8 +91,7 @@ struct Frame {
     place: Place,
     /// Where what comes next hangs.
     last: Link,
-    /// Whether the first Let of the region was left out.
-    start_pending: bool,
+    regions: RegionWriter,
 }
 
 /// Writes the functions of one body.
@@ -141,7 +140,8 @@ impl<'a> Lifter<'a> {
     /// The functions that the lambdas become, in program order, with what names them; and what type the body is of then.
     pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), RewriteError> {
         let mut stack: Vec<Frame> = Vec::new();
-        let mut f = Frame { at: self.body.root(), place: Place::Root, last: Link::Root, start_pending: false };
+        let mut f =
+            Frame { at: self.body.root(), place: Place::Root, last: Link::Root, regions: RegionWriter::default() };
         let tail = 'walk: loop {
             let (value, is_let) = match self.body.expr(f.at) {
                 Expr::Let { value, .. } => (value, true),
@@ -154,14 +154,15 @@ impl<'a> Lifter<'a> {
                         at: then_block,
                         place: Place::Then(value, copy),
                         last: Link::Then(copy),
-                        start_pending: false,
+                        regions: RegionWriter::default(),
                     };
                     stack.push(std::mem::replace(&mut f, inner));
                     continue;
                 }
                 Expr::Lambda { body: block, .. } => {
                     let (lambda, last) = self.open_lambda(f.at)?;
-                    let inner = Frame { at: block, place: Place::Lambda(lambda), last, start_pending: false };
+                    let inner =
+                        Frame { at: block, place: Place::Lambda(lambda), last, regions: RegionWriter::default() };
                     stack.push(std::mem::replace(&mut f, inner));
                     continue;
                 }
@@ -188,7 +189,7 @@ impl<'a> Lifter<'a> {
                             at: else_block,
                             place: Place::Else(copy),
                             last: Link::Else(copy),
-                            start_pending: false,
+                            regions: RegionWriter::default(),
                         };
                         continue 'walk;
                     }
@@ -507,11 +508,10 @@ impl<'a> Lifter<'a> {
             unreachable!("only the values of Lets are bound");
         };
         f.at = rest;
+        f.regions.follow(flags);
         let Some(value) = value else {
             if self.targets.is_empty() {
                 unlink_let(self.body, f.last);
-            } else {
-                f.start_pending |= flags.starts_region();
             }
             return;
         };
@@ -526,11 +526,7 @@ impl<'a> Lifter<'a> {
             f.last = Link::Rest(at);
             return;
         }
-        let flags = match flags {
-            LetFlags::DATAFLOW if f.start_pending => LetFlags::REGION_START,
-            flags => flags,
-        };
-        f.start_pending = false;
+        let flags = f.regions.next_flags();
         let new = self.new_var(var.expr());
         self.type_var(new, value, old);
         let span = self.body.span(at);

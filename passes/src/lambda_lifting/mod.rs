@@ -32,11 +32,11 @@ mod captures;
 mod lift;
 
 use anfora_ir::{
-    Attr, AttrsId, BodyPurity, Context, Cursor, Expr, Function, FunctionKey, GlobalId, LambdaId, LetFlags, Module,
-    NameSupply, Purity, Step, TypeId, VarFlags,
+    Attr, AttrsId, BodyPurity, Context, Cursor, Expr, ExprId, Function, FunctionKey, GlobalId, LambdaId, Module,
+    NameSupply, PerBlock, Purity, RegionWriter, Step, TypeId,
 };
 use anfora_manager::{PassError, register_pass};
-use anfora_visit::{Binding, RewriteError, set_let_flags, set_var_flags};
+use anfora_visit::RewriteError;
 use rustc_hash::FxHashMap;
 
 use self::captures::Captures;
@@ -192,43 +192,28 @@ fn dissolve_impure_regions(module: &mut Module) {
             continue;
         }
         let impure = BodyPurity::new(cx, body, &purity);
-        let mut gone = Vec::new();
-        let mut cursor = Cursor::new(body);
-        // For each open block: the Lets of its open region, and whether one of them is impure.
-        let mut regions: Vec<(Vec<Binding>, bool)> = Vec::new();
+        let mut cursor = Cursor::with_regions(body);
+        // The Lets of the open region, and whether one of them is impure.
+        let mut region: PerBlock<(Vec<ExprId>, bool)> = PerBlock::default();
         while let Some(step) = cursor.next(body) {
-            let mut end = |region: &mut (Vec<Binding>, bool)| {
-                let lets = std::mem::take(&mut region.0);
-                if std::mem::take(&mut region.1) {
-                    gone.extend(lets);
-                }
-            };
             match step {
-                Step::EnterBlock(..) => regions.push((Vec::new(), false)),
+                Step::EnterBlock(..) => region.enter(),
                 Step::Let(id) => {
-                    if let Some(binding) = Binding::of(body, id)
-                        && let Some(region) = regions.last_mut()
+                    if let Expr::Let { value, flags, .. } = body.expr(id)
+                        && flags.is_dataflow()
                     {
-                        if !binding.flags.is_dataflow() || binding.flags.starts_region() {
-                            end(region);
-                        }
-                        if binding.flags.is_dataflow() {
-                            region.1 |= impure.is_impure(binding.value);
-                            region.0.push(binding);
-                        }
+                        region.0.push(id);
+                        region.1 |= impure.is_impure(value);
                     }
                 }
-                Step::ExitBlock(..) => {
-                    if let Some(mut region) = regions.pop() {
-                        end(&mut region);
+                Step::ExitRegion(_) => {
+                    if let (lets, true) = std::mem::take(&mut *region) {
+                        lets.into_iter().for_each(|id| RegionWriter::default().write(body, id));
                     }
                 }
+                Step::ExitBlock(..) => _ = region.exit(),
                 _ => {}
             }
-        }
-        for binding in gone {
-            set_let_flags(body, binding.id, LetFlags::PLAIN);
-            set_var_flags(body, binding.var, VarFlags::PLAIN);
         }
     }
 }

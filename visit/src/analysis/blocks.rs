@@ -1,8 +1,7 @@
 //! Which block everything is in, and how blocks are nested.
 
-use anfora_ir::{Body, Cursor, Expr, ExprId, IdSet, SideTable, Step};
+use anfora_ir::{AncestorTree, Body, Cursor, Expr, ExprId, IdSet, SideTable, Step};
 
-use crate::analysis::ancestors::AncestorTree;
 use crate::link::{Binding, Link};
 
 /// A block of a body: that of the function, a branch, the block of a Lambda, or a chain as a value or an operand.

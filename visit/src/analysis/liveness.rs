@@ -1,8 +1,7 @@
 //! How long variables are needed.
 
-use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, SideTable, Step, VarId};
+use anfora_ir::{AncestorTree, BlockKind, Body, Cursor, Expr, ExprId, SideTable, Step, VarId};
 
-use crate::analysis::ancestors::AncestorTree;
 use crate::link::Binding;
 
 /// Where a variable is used last in the chain of the block that binds it.

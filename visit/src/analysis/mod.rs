@@ -1,6 +1,5 @@
 //! What is found out about a program by looking at it, and kept beside it.
 
-mod ancestors;
 mod blocks;
 mod call_graph;
 mod def_use;
@@ -9,7 +8,6 @@ mod liveness;
 mod post_dominator_tree;
 mod post_dominators;
 
-pub use ancestors::AncestorTree;
 pub use blocks::{BlockId, Blocks};
 pub use call_graph::{CallGraph, Mention, MentionKind};
 pub use def_use::{DefUse, Definition};

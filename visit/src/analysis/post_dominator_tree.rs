@@ -5,7 +5,7 @@
 //! K. Kennedy, "A simple, fast dominance algorithm", 2001, of which an acyclic graph needs one
 //! round). Common ancestors come from [`AncestorTree`].
 
-use crate::analysis::ancestors::AncestorTree;
+use anfora_ir::AncestorTree;
 
 /// An edge of a [`FlowGraph`], in the list of the vertex that it leaves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -90,6 +90,7 @@ impl Facts {
         let mut primitive = 0u32;
         let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
+            self.is_anf &= !step.breaks_anf(body);
             match step {
                 Step::EnterBlock(_, kind) => {
                     if let BlockKind::Lambda(id) = kind {
@@ -105,7 +106,6 @@ impl Facts {
                         self.scopes.set_block_of(id, block);
                     }
                     open.push(Open { block, region: 0, last: 0, now: END });
-                    self.is_anf &= !matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
                 }
                 Step::ExitBlock(_, kind) => {
                     if let BlockKind::Lambda(id) = kind {
@@ -150,12 +150,9 @@ impl Facts {
                         self.places[id.index()] = Place { block: top.block, region: top.region };
                         self.scopes.set_label(id, top.now);
                     }
-                    match step {
-                        Step::Flat(_) => {
-                            self.note_effects(cx, body, id, known);
-                            order.push(id);
-                        }
-                        _ => self.is_anf &= parts_are_atoms(body, id),
+                    if let Step::Flat(_) = step {
+                        self.note_effects(cx, body, id, known);
+                        order.push(id);
                     }
                 }
                 Step::Exit(id) => {
@@ -163,7 +160,6 @@ impl Facts {
                     order.push(id);
                 }
                 Step::Seen(id) => {
-                    self.is_anf = false;
                     if let Some(top) = open.last() {
                         self.meet(id, Place { block: top.block, region: top.region }, top.now);
                     }
@@ -505,9 +501,10 @@ impl Facts {
     #[inline]
     pub(crate) fn visible_value(&self, body: &Body, var: VarId) -> Option<ExprId> {
         let value = self.def_use.value(body, var)?;
-        let expr = body.expr(value);
-        let may_be_seen = !matches!(expr, Expr::Let { .. } | Expr::If { .. }) && !self.impure.contains(value);
-        (may_be_seen && (self.is_anf || operands_are_atoms(body, expr))).then_some(value)
+        let may_be_seen =
+            !matches!(body.expr(value), Expr::Let { .. } | Expr::If { .. }) && !self.impure.contains(value);
+        let is_flat = || body.inputs(value).iter().all(|&o| body.expr(o).is_atom());
+        (may_be_seen && (self.is_anf || is_flat())).then_some(value)
     }
 
     /// Whether an expression may be an operand that a pattern matches: evaluating it somewhere else, once more or not at all makes no difference, and
@@ -523,22 +520,6 @@ impl Facts {
             Definition::Let(id) => Some(self.place(id)),
             Definition::Param | Definition::LambdaParam(_) => None,
         }
-    }
-}
-
-fn operands_are_atoms(body: &Body, expr: Expr) -> bool {
-    match expr {
-        Expr::Proj { tuple, .. } => body.expr(tuple).is_atom(),
-        _ => expr.operand_list().is_none_or(|list| body.operands(list).iter().all(|&o| body.expr(o).is_atom())),
-    }
-}
-
-/// Whether the operands of a node, or the condition of an If, are atoms.
-fn parts_are_atoms(body: &Body, id: ExprId) -> bool {
-    match body.expr(id) {
-        Expr::If { cond, .. } => body.expr(cond).is_atom(),
-        Expr::Lambda { .. } => true,
-        _ => false,
     }
 }
 

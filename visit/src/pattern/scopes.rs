@@ -1,18 +1,14 @@
 //! Blocks in blocks, and the order of what is in each.
 //!
-//! Ancestors are found by jumps (E. W. Myers, "An applicative random-access stack", 1983): two links a block, logarithmic time. Bindings have labels
-//! that grow along their block.
+//! Bindings have labels that grow along their block.
 
-use anfora_ir::{EntityId, ExprId};
+use anfora_ir::{AncestorTree, EntityId, ExprId};
 
 /// The label of the tail of a block.
 pub(crate) const END: u64 = u64::MAX;
 
 #[derive(Copy, Clone)]
 struct Scope {
-    parent: u32,
-    jump: u32,
-    depth: u32,
     /// Where in the block around it it stood when it was opened.
     label: u64,
     /// The If or Lambda that holds it.
@@ -21,6 +17,7 @@ struct Scope {
 
 /// Which block is in which. Blocks have numbers from 1.
 pub(crate) struct Scopes {
+    tree: AncestorTree,
     blocks: Vec<Scope>,
     labels: Vec<u64>,
     /// The block of each Lambda.
@@ -29,18 +26,14 @@ pub(crate) struct Scopes {
 
 impl Scopes {
     pub(crate) fn new(len: usize) -> Scopes {
-        let outside = Scope { parent: 0, jump: 0, depth: 0, label: END, holder: None };
-        Scopes { blocks: vec![outside], labels: vec![END; len], block_of: Vec::new() }
+        let outside = Scope { label: END, holder: None };
+        Scopes { tree: AncestorTree::new(), blocks: vec![outside], labels: vec![END; len], block_of: Vec::new() }
     }
 
     /// A new block in another one.
     pub(crate) fn open(&mut self, parent: u32, label: u64, holder: Option<ExprId>) -> u32 {
-        let above = self.blocks[parent as usize];
-        let far = self.blocks[above.jump as usize];
-        let even = above.depth - far.depth == far.depth - self.blocks[far.jump as usize].depth;
-        let jump = if even { far.jump } else { parent };
-        self.blocks.push(Scope { parent, jump, depth: above.depth + 1, label, holder });
-        self.blocks.len() as u32 - 1
+        self.blocks.push(Scope { label, holder });
+        self.tree.add(parent)
     }
 
     pub(crate) fn set_block_of(&mut self, lambda: ExprId, block: u32) {
@@ -78,23 +71,10 @@ impl Scopes {
         }
     }
 
-    /// The ancestor of a block, or itself, at a depth not greater than its own.
-    fn ancestor(&self, mut block: u32, depth: u32) -> u32 {
-        while self.blocks[block as usize].depth > depth {
-            let Scope { parent, jump, .. } = self.blocks[block as usize];
-            block = if self.blocks[jump as usize].depth >= depth { jump } else { parent };
-        }
-        block
-    }
-
     /// The block right in `outer` that has `block` in it or is it; `None` if it is not in `outer`.
     pub(crate) fn below(&self, block: u32, outer: u32) -> Option<u32> {
-        let depth = self.blocks[outer as usize].depth + 1;
-        if self.blocks[block as usize].depth < depth {
-            return None;
-        }
-        let below = self.ancestor(block, depth);
-        (self.blocks[below as usize].parent == outer).then_some(below)
+        let below = self.tree.ancestor(block, self.tree.depth(outer) + 1);
+        (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
     /// The last place from which two places are reached, each a block and a label in it: what is visible there is visible at both.
@@ -102,16 +82,11 @@ impl Scopes {
         if a.0 == b.0 {
             return (a.0, a.1.min(b.1));
         }
-        let depth = self.blocks[a.0 as usize].depth.min(self.blocks[b.0 as usize].depth);
-        let (mut x, mut y) = (self.ancestor(a.0, depth), self.ancestor(b.0, depth));
-        while x != y {
-            let (p, q) = (&self.blocks[x as usize], &self.blocks[y as usize]);
-            (x, y) = if p.jump != q.jump { (p.jump, q.jump) } else { (p.parent, q.parent) };
-        }
-        let label = |(block, label): (u32, u64)| match self.below(block, x) {
+        let common = self.tree.common(a.0, b.0);
+        let label = |(block, label): (u32, u64)| match self.below(block, common) {
             Some(below) => self.blocks[below as usize].label,
             None => label,
         };
-        (x, label(a).min(label(b)))
+        (common, label(a).min(label(b)))
     }
 }

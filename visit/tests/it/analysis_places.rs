@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use anfora_ir::{Body, Expr, ExprId, compact_body};
+use anfora_ir::{AncestorTree, Body, Expr, ExprId, compact_body};
 use anfora_testing::{depth, on_small_stack};
-use anfora_visit::{AncestorTree, Binding, BlockId, Blocks, Link, bindings, link_counts};
+use anfora_visit::{Binding, BlockId, Blocks, Link, bindings, link_counts};
 use proptest::prelude::*;
 
 use crate::programs::random::{choices, program};

@@ -2,8 +2,8 @@
 //!
 //! A node that several others refer to, and one that tools put something on, prints as a graph binding `%0 = …;` in the innermost block
 //! that encloses its uses, before the first statement that uses it. A use by a node that is such a binding itself is where
-//! that binding stands, so nodes are placed in reverse post-order, users first. The innermost common block is found by jump pointers (Myers, "An
-//! applicative random-access stack", 1983) in time logarithmic in the depth of blocks.
+//! that binding stands, so nodes are placed in reverse post-order, users first. The innermost common block is found in time
+//! logarithmic in the depth of blocks.
 //!
 //! A graph binding is not visible after the dataflow region that it is in. A node that is used in a region and after it stands before the region;
 //! one that needs what the region binds stands in it as a `let`, which is an output.
@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::core::body::Body;
 use crate::core::entity::{EntityId, ExprId, IdSet};
 use crate::core::expr::Expr;
+use crate::walk::ancestors::AncestorTree;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 const NOWHERE: u32 = u32::MAX;
@@ -103,10 +104,8 @@ struct Block {
     region: Option<u32>,
     /// The region of the last Let.
     last_region: Option<u32>,
-    /// The statement that the block is in, once that is known.
-    within: Option<Place>,
-    depth: u32,
-    jump: u32,
+    /// Its node in the tree of blocks, once that is known.
+    node: u32,
 }
 
 enum Entity {
@@ -119,6 +118,8 @@ pub(super) fn place(body: &Body) -> SharedNodes {
     Placement {
         body,
         blocks: Vec::new(),
+        tree: AncestorTree::new(),
+        within: vec![None],
         users: vec![None; body.len()],
         more: Vec::new(),
         first_more: vec![NOWHERE; body.len()],
@@ -134,6 +135,9 @@ pub(super) fn place(body: &Body) -> SharedNodes {
 struct Placement<'b> {
     body: &'b Body,
     blocks: Vec<Block>,
+    tree: AncestorTree,
+    /// For each node of the tree, the statement that the block is in.
+    within: Vec<Option<Place>>,
     users: Vec<Option<User>>,
     /// Further users of a node, each with the one before it.
     more: Vec<(User, u32)>,
@@ -194,16 +198,7 @@ impl Placement<'_> {
                 Step::EnterBlock(_, kind) => {
                     let slot = Slot::tail_of(body, kind);
                     stack.push(Entity::Block(self.blocks.len() as u32));
-                    self.blocks.push(Block {
-                        owner: user,
-                        slot,
-                        order,
-                        region: None,
-                        last_region: None,
-                        within: None,
-                        depth: 0,
-                        jump: 0,
-                    });
+                    self.blocks.push(Block { owner: user, slot, order, region: None, last_region: None, node: 0 });
                     order += 1;
                 }
                 Step::Let(id) => {
@@ -285,18 +280,9 @@ impl Placement<'_> {
     }
 
     fn place_block(&mut self, b: u32) {
-        let within = self.blocks[b as usize].owner.and_then(|o| self.resolve(o));
-        let (depth, jump) = match within {
-            None => (0, b),
-            Some(Place { block, .. }) => {
-                let parent = &self.blocks[block as usize];
-                let (jump, next) = (parent.jump, &self.blocks[parent.jump as usize]);
-                let far = parent.depth - next.depth == next.depth - self.blocks[next.jump as usize].depth;
-                (parent.depth + 1, if far { self.blocks[jump as usize].jump } else { block })
-            }
-        };
-        let block = &mut self.blocks[b as usize];
-        (block.within, block.depth, block.jump) = (within, depth, jump);
+        let Some(within) = self.blocks[b as usize].owner.and_then(|o| self.resolve(o)) else { return };
+        self.blocks[b as usize].node = self.tree.add(self.node(within));
+        self.within.push(Some(within));
     }
 
     /// The earliest use of a node in the innermost block that encloses all of them, `place` being one of them.
@@ -307,7 +293,7 @@ impl Placement<'_> {
             uses.extend(self.resolve(user));
             at = next;
         }
-        let common = uses.iter().fold(place.block, |b, p| self.common(b, p.block));
+        let common = uses.iter().fold(self.node(place), |node, &p| self.tree.common(node, self.node(p)));
         for p in &mut uses {
             *p = self.lift(*p, common);
         }
@@ -321,39 +307,15 @@ impl Placement<'_> {
         first
     }
 
-    fn parent(&self, block: u32) -> u32 {
-        self.blocks[block as usize].within.map_or(block, |p| p.block)
-    }
-
-    fn ancestor_at(&self, mut block: u32, depth: u32) -> u32 {
-        while self.blocks[block as usize].depth > depth {
-            let jump = self.blocks[block as usize].jump;
-            block = if self.blocks[jump as usize].depth >= depth { jump } else { self.parent(block) };
-        }
-        block
-    }
-
-    /// The innermost block that encloses both.
-    fn common(&self, a: u32, b: u32) -> u32 {
-        let depth = self.blocks[a as usize].depth.min(self.blocks[b as usize].depth);
-        let (mut a, mut b) = (self.ancestor_at(a, depth), self.ancestor_at(b, depth));
-        while a != b {
-            let (p, q) = (self.blocks[a as usize].jump, self.blocks[b as usize].jump);
-            (a, b) = if p == q { (self.parent(a), self.parent(b)) } else { (p, q) };
-            if self.blocks[a as usize].depth == 0 && self.blocks[b as usize].depth == 0 {
-                break;
-            }
-        }
-        a
+    /// The node in the tree of the block that a statement is in.
+    fn node(&self, place: Place) -> u32 {
+        self.blocks[place.block as usize].node
     }
 
     /// The statement of an enclosing block that a statement is in.
     fn lift(&self, place: Place, block: u32) -> Place {
-        if place.block == block {
-            return place;
-        }
-        let child = self.ancestor_at(place.block, self.blocks[block as usize].depth + 1);
-        self.blocks[child as usize].within.unwrap_or(place)
+        let child = self.tree.ancestor(self.node(place), self.tree.depth(block) + 1);
+        if child == block { place } else { self.within[child as usize].unwrap_or(place) }
     }
 }
 

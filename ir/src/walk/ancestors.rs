@@ -2,7 +2,7 @@
 //!
 //! Skew-binary jump pointers: E. W. Myers, "An applicative random-access stack", Information Processing Letters 17 (1983).
 
-use anfora_ir::work;
+use crate::work;
 
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Node {
@@ -15,7 +15,7 @@ struct Node {
 /// A tree whose nodes are numbered as they are added; number 0 is its root. Twelve bytes a node.
 ///
 /// ```
-/// use anfora_visit::AncestorTree;
+/// use anfora_ir::AncestorTree;
 ///
 /// let mut tree = AncestorTree::new();
 /// let a = tree.add(0);
@@ -36,7 +36,7 @@ impl AncestorTree {
     }
 
     /// The root alone, with room for this many nodes.
-    pub(crate) fn with_capacity(nodes: usize) -> AncestorTree {
+    pub fn with_capacity(nodes: usize) -> AncestorTree {
         let mut tree = AncestorTree { nodes: Vec::with_capacity(nodes) };
         tree.nodes.push(Node { parent: 0, jump: 0, depth: 0 });
         tree
