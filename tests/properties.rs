@@ -37,8 +37,7 @@ const ANY_FORM: [&str; 10] = [
 ];
 
 /// Passes whose second run may change something, and why.
-const CHANGES_AGAIN: [(&str, &str); 1] =
-    [("SimplifyExpr", "what a rule makes may fit a rule of a node that was looked at before")];
+const CHANGES_AGAIN: [(&str, &str); 0] = [];
 
 /// Passes that do nothing unless they are told what to do.
 /// [`bound_symbols_keep_meaning`] tells BindSymbols.

@@ -21,8 +21,7 @@
 //!            What has another shape, or may have one where extents are unknown (`?`).
 //! Not done   Nothing is reassociated or distributed, which would round otherwise.
 //! Cost       One walk, a look at the rules for its operator at each node, and as much as is
-//!            changed. A second run may change more: what a rule makes may fit a rule of a node
-//!            that was looked at before.
+//!            changed. Idempotent.
 //!
 //! before     def @f(%x: Tensor[(8,), float32]) {        after   def @f(%x: Tensor[(8,), float32]) {
 //!              let %e = exp(%x);                                   let %e = exp(%x);
