@@ -172,6 +172,8 @@ fn rewrite(
     editor.body.note_stop(None);
     let most_sweeps = options.sweeps.unwrap_or(SWEEPS);
     let mut sweeps = 0;
+    // True if something was rewritten since the facts were found.
+    let mut is_new = false;
     let stop = loop {
         driver.fill(editor);
         driver.last.clear();
@@ -204,8 +206,14 @@ fn rewrite(
         if out_of_fuel {
             break StopReason::OutOfFuel;
         }
+        is_new |= changed;
         if !changed {
-            break StopReason::Fixpoint;
+            if driver.facts.is_anf || !std::mem::take(&mut is_new) {
+                break StopReason::Fixpoint;
+            }
+            // A block that lost its bindings is a value now, through which more may be seen.
+            driver.facts = Facts::new(editor.cx, editor.body, options.purity);
+            driver.facts.def_use.note_losses();
         }
         if sweeps >= most_sweeps {
             break StopReason::OutOfSweeps;
