@@ -1,4 +1,5 @@
-//! One visit and one rewrite by the tools of `visit`, on programs in which the rewrite has something to do.
+//! One visit and one rewrite by the tools of `visit`, on programs in which the rewrite has
+//! something to do.
 
 use std::convert::Infallible;
 
@@ -27,7 +28,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The benchmark program of `n` bindings, where every fourth product of a constant is one of the constant 1.
+    /// The benchmark program of `n` bindings, where every fourth product of a constant is one of
+    /// the constant 1.
     ///
     /// # Panics
     /// If it cannot be built, which is a defect.
@@ -49,7 +51,8 @@ impl Subject {
         subject
     }
 
-    /// An if in the first branch of an if, `n` deep; in each branch a binding, of which every fourth is a product with 1.
+    /// An if in the first branch of an if, `n` deep; in each branch a binding, of which every
+    /// fourth is a product with 1.
     ///
     /// # Panics
     /// If it cannot be built, which is a defect.
@@ -228,7 +231,8 @@ impl ExprFunctor for Recursive<'_> {
     }
 }
 
-/// `x * 1` to `x` by recursion. Types and dataflow regions are not looked after, which a [`Mutator`] does.
+/// `x * 1` to `x` by recursion. Types and dataflow regions are not looked after, which a
+/// [`Mutator`] does.
 ///
 /// # Panics
 /// Never: the function is there.

@@ -1,10 +1,12 @@
 //! A pass in a page: `x * 1` becomes `x`, wherever it stands.
 //!
-//! `cargo run --release -p anfora --example write_a_pass`, `cargo test -p anfora --example write_a_pass`
+//! `cargo run --release -p anfora --example write_a_pass`,
+//! `cargo test -p anfora --example write_a_pass`
 
 use anfora::prelude::*;
 
-/// Rewrites one node; the mutator sees to the walk, the operands, the types and what no longer changes.
+/// Rewrites one node; the mutator sees to the walk, the operands, the types and what no longer
+/// changes.
 struct MultiplyByOne {
     /// Looked up once, so that nodes are compared by number.
     multiply: OpId,
@@ -27,7 +29,8 @@ impl Mutator for MultiplyByOne {
     }
 }
 
-/// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled back like any other.
+/// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled
+/// back like any other.
 fn multiply_by_one() -> FunctionPass {
     FunctionPass::new("MultiplyByOne", 1, |function, _module, _cx| {
         let multiply = function.cx.ops.resolve("multiply")?;

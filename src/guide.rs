@@ -1,6 +1,8 @@
-//! The guide for authors of passes and operators: the pages of `docs/guide` and `docs/add-an-op.md`, whose code runs as tests of this module.
+//! The guide for authors of passes and operators: the pages of `docs/guide` and
+//! `docs/add-an-op.md`, whose code runs as tests of this module.
 //!
-//! Each page is a module here; begin with [`start`]. [`parse`] and [`edited`] keep the examples short.
+//! Each page is a module here; begin with [`start`]. [`parse`] and [`edited`] keep the examples
+//! short.
 
 #![allow(clippy::test_attr_in_doctest, reason = "the test on the first page runs in tests/guide.rs")]
 
@@ -10,7 +12,8 @@ use anfora_ir::{
     Editor, Module, RenderOptions, Source, parse_module, render_module_diagnostics, signature_type, verify_module,
 };
 
-/// The module of a text on the standard operators, for examples: [`parse_module`] with all errors in one.
+/// The module of a text on the standard operators, for examples: [`parse_module`] with all errors
+/// in one.
 ///
 /// # Errors
 /// If the text is no program: what is wrong, as its reader sees it.
@@ -18,7 +21,8 @@ pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
     Ok(parse_module(Source::new("guide.anf", text), anfora_ops::standard())?)
 }
 
-/// What an edit of its `@main` makes of the text of a program on the standard operators; verified, and printed.
+/// What an edit of its `@main` makes of the text of a program on the standard operators; verified,
+/// and printed.
 ///
 /// ```
 /// use anfora::guide::edited;
@@ -53,7 +57,8 @@ pub fn edited(
     }
 }
 
-/// The pages, with the links between them as they are here; in the folder itself they are links to files.
+/// The pages, with the links between them as they are here; in the folder itself they are links to
+/// files.
 macro_rules! pages {
     ($($(#[doc = $page:expr])+ $name:ident;)+) => {
         $(

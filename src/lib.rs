@@ -1,7 +1,7 @@
 //! A toolkit for writing compiler passes that cannot overflow the stack.
 //!
-//! Programs are in A-normal form over tensors, in arenas: a million nested branches are as ordinary as a million bindings in a row. What
-//! there is:
+//! Programs are in A-normal form over tensors, in arenas: a million nested branches are as ordinary
+//! as a million bindings in a row. What there is:
 //!
 //! - [`ir`]: the representation, its text format, verifier, equality and hash;
 //! - [`visit`]: visitors, mutators and rewriters, none of which recurses;

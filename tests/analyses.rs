@@ -1,4 +1,5 @@
-//! The analyses of `visit` and `ir` are plain functions, and passes keep their results from one to the next.
+//! The analyses of `visit` and `ir` are plain functions, and passes keep their results from one to
+//! the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

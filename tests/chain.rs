@@ -1,4 +1,5 @@
-//! The benchmark program is the one that every compared system gets, and passes leave of it what its specification predicts.
+//! The benchmark program is the one that every compared system gets, and passes leave of it what
+//! its specification predicts.
 
 use anfora::ir::{Counts, Editor, Expr, ExprId, Module, work};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
@@ -11,7 +12,8 @@ fn program(n: usize) -> Module {
     shape.build(n, 0).expect("the chain is well-typed")
 }
 
-/// The program in the neutral form of its specification: a line `OP LHS RHS` a binding, with `%K` for binding K, `x`, and `cJ` for constant J.
+/// The program in the neutral form of its specification: a line `OP LHS RHS` a binding, with `%K`
+/// for binding K, `x`, and `cJ` for constant J.
 fn neutral(module: &Module) -> String {
     let body = &module.get(module.find("main").expect("a main")).expect("it is defined").body;
     let mut text = String::new();
@@ -59,7 +61,8 @@ fn the_chain_is_the_one_that_is_specified() {
 
 #[test]
 fn passes_leave_what_is_predicted() {
-    // N; bindings after dead code; after folding and dead code; after folding, common subexpressions and dead code.
+    // N; bindings after dead code; after folding and dead code; after folding, common
+    // subexpressions and dead code.
     let predicted = [
         (1_000, 808, 704, 476),
         (10_000, 7_963, 6_969, 4_956),

@@ -73,7 +73,8 @@ impl Calls {
         self.0.entry(function.to_string()).or_default().extend(names.0);
     }
 
-    /// The names of functions that can be reached from `names`, with these. A name stands for all functions of that name.
+    /// The names of functions that can be reached from `names`, with these. A name stands for all
+    /// functions of that name.
     fn reachable(&self, names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
         let mut work: Vec<String> = names.into_iter().collect();
         let mut reached: BTreeSet<String> = BTreeSet::new();

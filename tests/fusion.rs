@@ -1,5 +1,6 @@
-//! FuseOps and what the rest of the house makes of it: written as ONNX and read again, fused programs have the same functions, which compute the same. And the
-//! work of fusing, where operands are repeated.
+//! FuseOps and what the rest of the house makes of it: written as ONNX and read again, fused
+//! programs have the same functions, which compute the same. And the work of fusing, where operands
+//! are repeated.
 
 use std::fmt::Write as _;
 

@@ -48,8 +48,8 @@ impl Mutator for Scoped {
     const EDITS: Edits = Edits::Scoped;
 }
 
-/// What can be reached from the root of a body, found without the engine: how often each node is come to when every node is gone into once, and each
-/// atom referred to.
+/// What can be reached from the root of a body, found without the engine: how often each node is
+/// come to when every node is gone into once, and each atom referred to.
 #[derive(PartialEq, Eq, Debug, Default)]
 struct Census {
     nodes: BTreeMap<usize, usize>,
@@ -133,13 +133,15 @@ fn free(body: &Body, link: Link) -> BTreeSet<usize> {
     free_variables(body, link.target(body)).into_iter().map(|v| v.index()).collect()
 }
 
-/// The variables of the function's own block, parameters first, each with the link after which it is visible.
+/// The variables of the function's own block, parameters first, each with the link after which it
+/// is visible.
 fn visible(body: &Body) -> Vec<(VarId, Link)> {
     let params = body.params().iter().map(|&p| (p, Link::Root));
     params.chain(chain(body, body.root()).map(|b| (b.var, Link::Rest(b.id)))).collect()
 }
 
-/// Two variables of one type, the second bound after the first, and where both are visible; some choice of them.
+/// Two variables of one type, the second bound after the first, and where both are visible; some
+/// choice of them.
 fn pair(body: &Body, choice: usize) -> Option<(VarId, VarId, Link)> {
     let plain: Vec<_> = visible(body).into_iter().filter(|&(v, _)| !body.is_dataflow_var(v)).collect();
     (0..plain.len()).find_map(|i| {
@@ -154,7 +156,8 @@ fn replace(module: &mut Module, key: FunctionKey, link: Link, replacements: &[(V
     edit(module, key, |editor| substitute(editor, link, replacements).expect("atoms of the same types"))
 }
 
-/// In A-normal form, without bindings of atoms: a substitution lets them disappear, with the uses of atoms that they are.
+/// In A-normal form, without bindings of atoms: a substitution lets them disappear, with the uses
+/// of atoms that they are.
 fn without_aliases(random: &Random) -> Module {
     let mut module = random.normal();
     run(&anfora::passes::registry(), "CanonicalizeBindings", &mut module);
@@ -246,8 +249,9 @@ proptest! {
         }
     }
 
-    /// `fv(p[x := y]) = (fv(p) - {x}) + {y}` if `x` is free in `p`, else `fv(p)`. The result is well-formed, unless a function with effects may have taken the
-    /// place of one that a dataflow region calls.
+    /// `fv(p[x := y]) = (fv(p) - {x}) + {y}` if `x` is free in `p`, else `fv(p)`. The result is
+    /// well-formed, unless a function with effects may have taken the place of one that a dataflow
+    /// region calls.
     #[test]
     fn free_variables_follow_a_substitution(random in programs(1..120), choice: usize) {
         let mut module = without_aliases(&random);
@@ -272,8 +276,9 @@ proptest! {
         }
     }
 
-    /// `p[x := y, y := x][x := y, y := x] = p`, and once exchanges what is free: what is put in is not substituted in again. A graph comes back with less sharing, since
-    /// a shared node that changes is copied for each block that uses it.
+    /// `p[x := y, y := x][x := y, y := x] = p`, and once exchanges what is free: what is put in is
+    /// not substituted in again. A graph comes back with less sharing, since a shared node that
+    /// changes is copied for each block that uses it.
     #[test]
     fn to_exchange_two_variables_twice_is_to_do_nothing(random in programs(1..120), choice: usize) {
         let original = without_aliases(&random);
@@ -294,7 +299,8 @@ proptest! {
         prop_assert!(alpha_equal(&original, &module), "{}\n{}", original, module);
     }
 
-    /// `p[x := a][y := b] = p[y := b][x := a] = p[x := a, y := b]` for constants, and with arguments for parameters this is a call.
+    /// `p[x := a][y := b] = p[y := b][x := a] = p[x := a, y := b]` for constants, and with
+    /// arguments for parameters this is a call.
     #[test]
     fn parameters_may_be_substituted_in_any_order_and_then_it_is_a_call(random in programs(1..120), order: u64) {
         let original = random.module();
@@ -331,7 +337,8 @@ proptest! {
         }
     }
 
-    /// Down in program order, up in exact reverse, and what `pre` gives for a Let comes to `post` for the same.
+    /// Down in program order, up in exact reverse, and what `pre` gives for a Let comes to `post`
+    /// for the same.
     #[test]
     fn every_chain_is_expanded_down_and_back_up(random in programs(1..120)) {
         let module = random.module();

@@ -4,8 +4,8 @@
 //! Work is counted, never timed: reads and writes through arenas, pools and side tables, and bytes
 //! allocated. The ordinary run compares 6,000 bindings with 24,000; `ANFORA_LINEAR=250000` compares
 //! 31,250 with 250,000, and `ANFORA_SHAPES=chain,nested-if` does so for these shapes only. The
-//! factors are powers of two, so that vectors and tables that double when they grow are equally full
-//! in both programs.
+//! factors are powers of two, so that vectors and tables that double when they grow are equally
+//! full in both programs.
 //!
 //! The allocations of one thread cannot be told from those of another, so each shape has a process
 //! of its own.
@@ -59,7 +59,8 @@ fn work_a_binding_does_not_grow_with_the_program() {
     }
 }
 
-/// Runs this test in other processes, one for each of the shapes, as many at a time as there are processors.
+/// Runs this test in other processes, one for each of the shapes, as many at a time as there are
+/// processors.
 fn share_out(shapes: &[Shape]) {
     let next = AtomicUsize::new(0);
     let work = || {

@@ -1,7 +1,8 @@
-//! What must hold of text, passes and pipelines for every program, on random well-typed ones of the whole language.
+//! What must hold of text, passes and pipelines for every program, on random well-typed ones of the
+//! whole language.
 //!
-//! `ANFORA_CASES=5000` sets how many programs each property is tried on. What a failing property of passes prints, `ANFORA_SEED` and `ANFORA_SIZE`, tries
-//! that program alone.
+//! `ANFORA_CASES=5000` sets how many programs each property is tried on. What a failing property of
+//! passes prints, `ANFORA_SEED` and `ANFORA_SIZE`, tries that program alone.
 
 mod broken_passes;
 mod random_programs;
@@ -43,7 +44,8 @@ const CHANGES_AGAIN: [(&str, &str); 0] = [];
 /// [`bound_symbols_keep_meaning`] tells BindSymbols.
 const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
 
-/// How the results of a pass have to agree. Random programs let nothing else depend on what a pass that rounds rewrites.
+/// How the results of a pass have to agree. Random programs let nothing else depend on what a pass
+/// that rounds rewrites.
 fn agreement(name: &str) -> Agreement {
     match anfora::passes::registry().make(name).map_or(0.0, |pass| pass.tolerance()) {
         0.0 => Agreement::Exact,
@@ -68,7 +70,8 @@ fn one_in(name: &str) -> usize {
     if SELDOM_CHANGES.iter().any(|c| c.0 == name) { 32 } else { 16 }
 }
 
-/// A property about meaning says nothing of a program that fails, and one about a construct nothing where there is none.
+/// A property about meaning says nothing of a program that fails, and one about a construct nothing
+/// where there is none.
 #[test]
 fn most_random_programs_succeed_and_exercise_the_language() {
     let (mut succeeded, mut extreme, mut graphs, mut effects) = (0, 0, 0, 0);
@@ -219,7 +222,8 @@ fn bound_symbols_keep_meaning() {
             print_function(&module, *key, &PrintOptions::default(), &mut text).expect("a string takes all");
             let names = symbols(&text);
             let (parameters, casts): (Vec<String>, Vec<String>) = names.into_iter().partition(|n| n.starts_with('n'));
-            // Casts are of vectors of eight. What functions take may be longer, and is refused then.
+            // Casts are of vectors of eight. What functions take may be longer, and is refused
+            // then.
             let all = [casts.clone(), parameters].concat();
             let next = match with_bound(&bound, function, &all) {
                 _ if all.is_empty() => continue,
@@ -384,8 +388,8 @@ proptest! {
         }
     }
 
-    /// From A-normal form to the graph and back puts every binding where it stays: the way there finds the same graph, and the way back
-    /// the same text.
+    /// From A-normal form to the graph and back puts every binding where it stays: the way there
+    /// finds the same graph, and the way back the same text.
     #[test]
     fn graph_and_a_normal_form_settle_at_once(random in programs(1..120)) {
         let registry = anfora::passes::registry();
@@ -429,7 +433,8 @@ proptest! {
         }
     }
 
-    /// That functions are left out which a pass has left as they are is not to be seen in the result.
+    /// That functions are left out which a pass has left as they are is not to be seen in the
+    /// result.
     #[test]
     fn repetition_is_the_same_as_its_rounds(random in programs(1..200), draws in proptest::collection::vec(any::<usize>(), 1..5)) {
         let registry = anfora::passes::registry();
@@ -451,7 +456,8 @@ proptest! {
         prop_assert_eq!(repeated.to_text(), module.to_text(), "{}", drawn);
     }
 
-    /// The same text, messages and counts, whatever the number of threads that functions are shared out to.
+    /// The same text, messages and counts, whatever the number of threads that functions are shared
+    /// out to.
     #[test]
     fn threads_do_not_show(random in programs(1..120), draws in proptest::collection::vec(any::<usize>(), 1..8)) {
         let registry = anfora::passes::registry();
@@ -474,8 +480,8 @@ proptest! {
         }
     }
 
-    /// Functions that another module takes over are the same program there. A module takes the place of another, whatever that was, and one
-    /// that says the same changes nothing.
+    /// Functions that another module takes over are the same program there. A module takes the
+    /// place of another, whatever that was, and one that says the same changes nothing.
     #[test]
     fn modules_take_over_functions(random in programs(1..150), other in programs(1..60)) {
         let module = random.module();

@@ -1,4 +1,5 @@
-//! One visit and one rewrite, as recursion over a boxed tree, by the engine of `visit`, and by its functor.
+//! One visit and one rewrite, as recursion over a boxed tree, by the engine of `visit`, and by its
+//! functor.
 
 use std::time::Duration;
 

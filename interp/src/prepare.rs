@@ -1,4 +1,5 @@
-//! What the machine wants to know of a body before it runs it: where variables live, and when they are used for the last time.
+//! What the machine wants to know of a body before it runs it: where variables live, and when they
+//! are used for the last time.
 
 use anfora_ir::{BlockKind, Body, Cursor, EntityId, Expr, ExprId, IdSet, LambdaId, Step, SymbolId, VarId};
 use rustc_hash::FxHashMap;
@@ -10,14 +11,17 @@ const KEPT: u32 = u32::MAX;
 pub(crate) struct Prepared {
     /// For each variable, its place in the activation that binds it.
     slots: Vec<u32>,
-    /// For each variable, how many `fn`s are around its binding; empty if there is none in the body.
+    /// For each variable, how many `fn`s are around its binding; empty if there is none in the
+    /// body.
     levels: Vec<u32>,
-    /// For each variable, the node that uses it last, in program order, in the same activation; [`KEPT`] if that is not known.
+    /// For each variable, the node that uses it last, in program order, in the same activation;
+    /// [`KEPT`] if that is not known.
     last_uses: Vec<u32>,
     /// Variables of the function itself.
     pub(crate) slot_count: u32,
     lambdas: FxHashMap<LambdaId, LambdaInfo>,
-    /// How many `fn`s are around the binder of a symbolic dimension; the function's own are not listed.
+    /// How many `fn`s are around the binder of a symbolic dimension; the function's own are not
+    /// listed.
     symbol_levels: FxHashMap<SymbolId, u32>,
     /// Nodes that several others refer to; `None` if there is none.
     shared: Option<IdSet<ExprId>>,
@@ -95,7 +99,8 @@ impl Prepared {
         self.shared.as_ref().is_some_and(|s| s.contains(id))
     }
 
-    /// Whether a variable is bound inside of a shared node, which is evaluated in each activation that needs it: it has no place and no level of its own.
+    /// Whether a variable is bound inside of a shared node, which is evaluated in each activation
+    /// that needs it: it has no place and no level of its own.
     #[inline]
     pub(crate) fn is_floating(&self, var: ExprId) -> bool {
         self.floating.as_ref().is_some_and(|f| f.contains(var))
@@ -111,7 +116,8 @@ struct Walk<'a> {
     body: &'a Body,
     prepared: Prepared,
     scopes: Vec<Scope>,
-    /// For what is entered and not left: whether atoms in it are operands, which are looked at when it is left.
+    /// For what is entered and not left: whether atoms in it are operands, which are looked at when
+    /// it is left.
     operands: Vec<bool>,
 }
 

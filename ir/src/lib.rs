@@ -1,9 +1,11 @@
 //! The IR of anfora: programs in A-normal form over tensors, in arenas.
 //!
-//! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`], whose expressions refer to each other by
-//! 4-byte ids. Nothing here recurses over the shape of a program, a type or an attribute, and nothing drops recursively.
+//! A [`Module`] holds functions over shared tables (its [`Context`]); a function owns one [`Body`],
+//! whose expressions refer to each other by 4-byte ids. Nothing here recurses over the shape of a
+//! program, a type or an attribute, and nothing drops recursively.
 //!
-//! Programs are written as text ([`parse_module`]) or built ([`FunctionBuilder`]), looked at with a [`Cursor`], and changed through an [`Editor`]:
+//! Programs are written as text ([`parse_module`]) or built ([`FunctionBuilder`]), looked at with a
+//! [`Cursor`], and changed through an [`Editor`]:
 //!
 //! ```
 //! use anfora_ir::{Cursor, DType, FunctionBuilder, Module, Step, verify_module};

@@ -6,12 +6,15 @@ use rustc_hash::FxHashMap;
 /// Expressions of one body, and what they are in another.
 pub(crate) type Names = FxHashMap<ExprId, ExprId>;
 
-/// A variable that is used in the part and not bound there, and that has no place in the other body.
+/// A variable that is used in the part and not bound there, and that has no place in the other
+/// body.
 pub(crate) struct Stray(pub(crate) ExprId);
 
-/// Copies the Lets from `first` to `last`, with everything in their values, to the end of another body. Their links are those of the copies; what
-/// comes after the last is left open: the copy of the last Let goes on with its own value, until it is linked. `names` has the variables that are
-/// something in the other body already, and gets what was copied. `free` makes a variable of what is used and not bound.
+/// Copies the Lets from `first` to `last`, with everything in their values, to the end of another
+/// body. Their links are those of the copies; what comes after the last is left open: the copy of
+/// the last Let goes on with its own value, until it is linked. `names` has the variables that are
+/// something in the other body already, and gets what was copied. `free` makes a variable of what
+/// is used and not bound.
 ///
 /// Linear in the part, without recursion.
 pub(crate) fn copy_lets(

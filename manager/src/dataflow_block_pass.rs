@@ -17,15 +17,18 @@ use crate::place::at_stop;
 use crate::regions::{Region, Relink, regions_of};
 use crate::reports::Reports;
 
-/// A pass over each dataflow region, in program order. One that stands in a branch or a function value inside of another is not given by itself: it is a part
-/// of that one.
-/// Functions marked `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
+/// A pass over each dataflow region, in program order. One that stands in a branch or a function
+/// value inside of another is not given by itself: it is a part of that one. Functions marked
+/// `SkipOptimization` are left alone, as by a [`FunctionPass`], on which it is built.
 ///
-/// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it that the pass could touch. When the pass is done with a
-/// region that it changed, what it made of the bindings takes the region's place. It has to bind every output still, once and as a variable, and none of its
-/// inputs; and every symbolic dimension that a `match_cast` of the region's own bindings cast to, unless the type of a parameter of the function or of an input of
-/// the region names it. Whatever else it binds is visible as its variable says. Where the type of an output became more specific, its users are typed again.
-/// The body itself stays: putting another in its place is refused.
+/// The region is given as a body of its own ([`BlockEdit`]), so that there is nothing outside of it
+/// that the pass could touch. When the pass is done with a region that it changed, what it made of
+/// the bindings takes the region's place. It has to bind every output still, once and as a
+/// variable, and none of its inputs; and every symbolic dimension that a `match_cast` of the
+/// region's own bindings cast to, unless the type of a parameter of the function or of an input of
+/// the region names it. Whatever else it binds is visible as its variable says. Where the type of
+/// an output became more specific, its users are typed again. The body itself stays: putting
+/// another in its place is refused.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Module, OpRegistry, Step};
@@ -76,7 +79,8 @@ impl DataflowBlockPass {
         self
     }
 
-    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on those that have not changed.
+    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on
+    /// those that have not changed.
     #[must_use]
     pub fn visiting_all(mut self) -> DataflowBlockPass {
         self.function_pass = self.function_pass.visiting_all();
@@ -138,9 +142,11 @@ impl Pass for DataflowBlockPass {
 
 /// One dataflow region, for editing, beside the tables of its module.
 ///
-/// Its body has the variables that the region uses and does not bind as parameters, the bindings of the region as its chain, and for a tail
-/// a tuple of the region's outputs, in the order of their bindings. So everything that works on a body works on a region, in time and room of the region.
-/// What the tail is when the pass is done does not matter: the outputs are the variables in [`BlockEdit::outputs`].
+/// Its body has the variables that the region uses and does not bind as parameters, the bindings of
+/// the region as its chain, and for a tail a tuple of the region's outputs, in the order of their
+/// bindings. So everything that works on a body works on a region, in time and room of the region.
+/// What the tail is when the pass is done does not matter: the outputs are the variables in
+/// [`BlockEdit::outputs`].
 pub struct BlockEdit<'a> {
     /// The tables of the module. The signatures of all functions are in its globals.
     pub cx: &'a mut Context,
@@ -162,7 +168,8 @@ impl BlockEdit<'_> {
         self.function
     }
 
-    /// The variables that the region binds and that are used outside of it, or might be, in the order of their bindings.
+    /// The variables that the region binds and that are used outside of it, or might be, in the
+    /// order of their bindings.
     pub fn outputs(&self) -> &[VarId] {
         self.outputs
     }
@@ -174,7 +181,8 @@ impl BlockEdit<'_> {
         self.body.binding_name(self.cx, expr)
     }
 
-    /// An error to return, about a variable or a Let. Of another expression it names only its place in the source.
+    /// An error to return, about a variable or a Let. Of another expression it names only its place
+    /// in the source.
     ///
     /// Cost: one entry.
     pub fn error_at(&self, expr: ExprId, message: impl Into<String>) -> PassError {
@@ -202,7 +210,8 @@ impl BlockEdit<'_> {
         self.report(expr, Diagnostic::warning(message));
     }
 
-    /// Says that something is wrong. The pass goes on, to find more; when it is over it has failed with all that it found.
+    /// Says that something is wrong. The pass goes on, to find more; when it is over it has failed
+    /// with all that it found.
     pub fn error(&mut self, expr: ExprId, message: impl Into<String>) {
         self.report(expr, Diagnostic::error(message));
     }
@@ -216,7 +225,8 @@ impl BlockEdit<'_> {
 /// A region that was taken out, to be edited.
 struct Part {
     body: Body,
-    /// Variables of the function that are parameters of the part or bound in its chain, each with what it is there.
+    /// Variables of the function that are parameters of the part or bound in its chain, each with
+    /// what it is there.
     vars: Vec<(VarId, VarId)>,
     /// So many of them, from the first, are parameters.
     inputs: usize,
@@ -405,7 +415,8 @@ fn put_back(
     Ok(())
 }
 
-/// The symbolic dimensions that stand alone in what the `match_cast`s of a region's own bindings cast to, in the order of their names in the program.
+/// The symbolic dimensions that stand alone in what the `match_cast`s of a region's own bindings
+/// cast to, in the order of their names in the program.
 fn cast_symbols(cx: &Context, part: &Body) -> Vec<SymbolId> {
     let mut found = Vec::new();
     let Some(cast) = cx.ops.find("match_cast") else { return found };

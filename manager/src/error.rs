@@ -52,9 +52,9 @@ impl PassError {
         PassError(Box::new(ErrorParts { message: message.into(), ..ErrorParts::default() }))
     }
 
-    /// Another error in its own words: those of it and of up to [`MAX_NESTING`] causes behind it, as one message. Errors of the toolkit, and others that
-    /// are [`IntoDiagnostics`], need no more than `?`, which
-    /// also keeps the place at which a walk ended.
+    /// Another error in its own words: those of it and of up to [`MAX_NESTING`] causes behind it,
+    /// as one message. Errors of the toolkit, and others that are [`IntoDiagnostics`], need no more
+    /// than `?`, which also keeps the place at which a walk ended.
     ///
     /// ```
     /// use anfora_manager::PassError;
@@ -73,7 +73,8 @@ impl PassError {
         error
     }
 
-    /// The error that stands for those that a pass has reported: `all` of them, as many as were kept.
+    /// The error that stands for those that a pass has reported: `all` of them, as many as were
+    /// kept.
     pub(crate) fn reported(all: Vec<Diagnostic>, count: usize) -> PassError {
         let several = (count > 1).then(|| {
             let first = all.first().map_or("", |d| d.message.as_str());
@@ -142,7 +143,8 @@ impl PassError {
         self
     }
 
-    /// With the error behind it. Of a chain of more than [`MAX_NESTING`] causes, only the text of this one is kept.
+    /// With the error behind it. Of a chain of more than [`MAX_NESTING`] causes, only the text of
+    /// this one is kept.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> PassError {
         let cause = cause.into();
@@ -317,8 +319,8 @@ pub enum FailureKind {
 }
 
 impl PassFailure {
-    /// The failure of a pass that had reported errors before. A pass that says that it failed has found one more; the words of a panic or of an
-    /// instrument come first.
+    /// The failure of a pass that had reported errors before. A pass that says that it failed has
+    /// found one more; the words of a panic or of an instrument come first.
     pub(crate) fn after_reported(mut self, mut errors: Vec<Diagnostic>, count: usize) -> PassFailure {
         if self.0.kind == FailureKind::Error && self.0.pass.is_empty() {
             let own = self.own_diagnostics();
@@ -343,7 +345,8 @@ impl PassFailure {
         self
     }
 
-    /// The pass that failed: the innermost one, where it is part of a sequence. Empty for a context that could not be entered or left.
+    /// The pass that failed: the innermost one, where it is part of a sequence. Empty for a context
+    /// that could not be entered or left.
     pub fn pass(&self) -> &str {
         &self.0.pass
     }

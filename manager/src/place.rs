@@ -12,8 +12,8 @@ pub(crate) struct Place {
     generation: u32,
 }
 
-/// Names what can be told of an expression at once: its bytes in the source, and the binding of a Let or variable. The place is of what has to
-/// be looked for.
+/// Names what can be told of an expression at once: its bytes in the source, and the binding of a
+/// Let or variable. The place is of what has to be looked for.
 pub(crate) fn name_place(
     cx: &Context,
     body: &Body,
@@ -40,8 +40,8 @@ pub(crate) fn name_place(
     }
 }
 
-/// Names the bindings of places that were left over, in one walk of the body. What is not linked any more, or stands in no named binding,
-/// stays without. Linear in the body and the places.
+/// Names the bindings of places that were left over, in one walk of the body. What is not linked
+/// any more, or stands in no named binding, stays without. Linear in the body and the places.
 pub(crate) fn name_bindings<'d>(cx: &Context, body: &Body, places: impl Iterator<Item = (Place, &'d mut Diagnostic)>) {
     let mut wanted: FxHashMap<ExprId, Vec<&mut Diagnostic>> = FxHashMap::default();
     let mut atoms = false;
@@ -95,7 +95,8 @@ pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError 
     let Some(stop) = body.stop().filter(|at| is_open && at.index() < body.len()) else {
         return error;
     };
-    // The pass may have left a body that is so ill-formed that a walk of it panics. The error says enough then.
+    // The pass may have left a body that is so ill-formed that a walk of it panics. The error says
+    // enough then.
     let found = caught(|| {
         let (mut found, place) = name_place(cx, body, stop, Diagnostic::error(""));
         if let Some(place) = place {
@@ -110,8 +111,8 @@ pub(crate) fn at_stop(cx: &Context, body: &Body, error: PassError) -> PassError 
 }
 
 /// Returns the error of a pass over a module, with the function and binding at which a walk ended,
-/// if the error may be that of a walk and does not name them. Where walks of several functions ended
-/// so, and the error does not say which, it stays without a place.
+/// if the error may be that of a walk and does not name them. Where walks of several functions
+/// ended so, and the error does not say which, it stays without a place.
 pub(crate) fn at_stop_in_module(module: &Module, error: PassError) -> PassError {
     if !error.is_of_walk() {
         return error;

@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 /// A dataflow region: Lets of one chain.
 #[derive(Copy, Clone)]
 pub(crate) struct Region {
-    /// What links to the first Let: the Let before it, or the node that has the block. The body itself, if it is absent.
+    /// What links to the first Let: the Let before it, or the node that has the block. The body
+    /// itself, if it is absent.
     parent: Option<ExprId>,
     pub(crate) first: ExprId,
     pub(crate) last: ExprId,
@@ -20,7 +21,8 @@ struct Block {
     open: Option<(Option<ExprId>, ExprId)>,
 }
 
-/// The regions of a body in program order. One that stands in a branch or a function value inside of another is a part of that, and no other. Linear.
+/// The regions of a body in program order. One that stands in a branch or a function value inside
+/// of another is a part of that, and no other. Linear.
 pub(crate) fn regions_of(body: &Body) -> Vec<Region> {
     let mut regions = Vec::new();
     let mut blocks: PerBlock<Block> = PerBlock::default();
@@ -70,7 +72,8 @@ pub(crate) struct Relink {
 }
 
 impl Relink {
-    /// Puts the chain of Lets from the first of `new` to the last of it, or nothing, in the place of a region.
+    /// Puts the chain of Lets from the first of `new` to the last of it, or nothing, in the place
+    /// of a region.
     pub(crate) fn replace(&mut self, body: &mut Body, region: &Region, new: Option<[ExprId; 2]>) {
         let Expr::Let { body: rest, .. } = body.expr(region.last) else { return };
         let parent = match region.parent {

@@ -36,12 +36,14 @@ register_pass! {
     }
 }
 
-/// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how many had another or
-/// none. If the module has the attribute [`SYSTEM_LIB_PREFIX`], Primitive functions get that in front: in the symbol,
-/// and, if they are private, in their name too. A private one whose name begins with it is left with its name.
+/// Gives each function that has a body its name as the attribute [`GLOBAL_SYMBOL`], and returns how
+/// many had another or none. If the module has the attribute [`SYSTEM_LIB_PREFIX`], Primitive
+/// functions get that in front: in the symbol, and, if they are private, in their name too. A
+/// private one whose name begins with it is left with its name.
 ///
 /// # Errors
-/// If the prefix is not a string, or two functions would get one symbol. The module may be half rewritten then.
+/// If the prefix is not a string, or two functions would get one symbol. The module may be half
+/// rewritten then.
 pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
     let prefix = prefix(module)?;
     let mut attached = 0;
@@ -56,7 +58,8 @@ pub fn attach_global_symbol(module: &mut Module) -> Result<usize, PassError> {
         let old = function.global_symbol(cx);
         if !prefix.is_empty() && function.is_primitive(cx) {
             let private = function.global().filter(|_| function.visibility == Visibility::Private);
-            // The symbol of a private function cannot tell whether this run or an earlier one gave the prefix.
+            // The symbol of a private function cannot tell whether this run or an earlier one gave
+            // the prefix.
             if private.is_none() || !name.starts_with(&prefix) {
                 name.insert_str(0, &prefix);
                 renamed.extend(private.map(|global| (global, name.clone())));

@@ -68,9 +68,10 @@ pub fn registry() -> Arc<PassRegistry> {
     Arc::new(registry)
 }
 
-/// Makes a registry of the passes, settings and pipelines of this crate the one that contexts have which are given none: after it,
-/// `PassContext::new()`, `PassContext::builder()` and `PassContext::current()` find the dependencies of passes, their settings and
-/// pipelines. A program says it once, best at its beginning; to say it again does nothing.
+/// Makes a registry of the passes, settings and pipelines of this crate the one that contexts have
+/// which are given none: after it, `PassContext::new()`, `PassContext::builder()` and
+/// `PassContext::current()` find the dependencies of passes, their settings and pipelines. A
+/// program says it once, best at its beginning; to say it again does nothing.
 ///
 /// # Errors
 /// If the process has another default registry, by [`set_default_registry`].

@@ -58,7 +58,8 @@ pub struct Converted {
     pub regions: usize,
 }
 
-/// Groups maximal runs of at least `min_size` pure bindings of a function into dataflow regions, and lets those beside a region join it.
+/// Groups maximal runs of at least `min_size` pure bindings of a function into dataflow regions,
+/// and lets those beside a region join it.
 ///
 /// # Errors
 /// If the body is not in A-normal form; it is half converted then.

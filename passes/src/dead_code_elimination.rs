@@ -64,8 +64,8 @@ pub struct Eliminated {
     pub remarks: Vec<Diagnostic>,
 }
 
-/// Removes the dead bindings of a module, and the functions that cannot be reached from external ones
-/// ([`anfora_ir::Function::is_external`]) and those named by `entries`.
+/// Removes the dead bindings of a module, and the functions that cannot be reached from external
+/// ones ([`anfora_ir::Function::is_external`]) and those named by `entries`.
 ///
 /// # Errors
 /// If one that stays is not in A-normal form; or if an entry is not defined.

@@ -20,8 +20,10 @@
 //!            }
 //! ```
 //!
-//! Operators, attributes, literals (by their bits: `-0.0` is not `0.0`, a NaN equals itself), calls of pure functions, tuples, projections,
-//! atoms, and whole Ifs and lambdas modulo the names of what they bind count. With `commutative`, operands of commutative operators are compared in either order.
+//! Operators, attributes, literals (by their bits: `-0.0` is not `0.0`, a NaN equals itself), calls
+//! of pure functions, tuples, projections, atoms, and whole Ifs and lambdas modulo the names of
+//! what they bind count. With `commutative`, operands of commutative operators are compared in
+//! either order.
 
 use std::hash::Hasher;
 
@@ -93,7 +95,8 @@ pub fn eliminate_common_subexpr(
     Ok(pass.merged)
 }
 
-/// A value that was seen. Its hash is kept, so that a probe seldom reads the arena, and growing never does.
+/// A value that was seen. Its hash is kept, so that a probe seldom reads the arena, and growing
+/// never does.
 #[derive(Copy, Clone)]
 struct Seen {
     hash: u32,
@@ -103,8 +106,9 @@ struct Seen {
     var: VarId,
 }
 
-/// A scope that was entered. What is seen in it stays in the table when it is left, and is passed over until an equal value takes its place: most programs
-/// end with the scope that has nearly all of their values.
+/// A scope that was entered. What is seen in it stays in the table when it is left, and is passed
+/// over until an equal value takes its place: most programs end with the scope that has nearly all
+/// of their values.
 struct SeenScope {
     /// The scope around it.
     around: u32,
@@ -117,7 +121,8 @@ struct SeenScope {
 struct Pass {
     order: OperandOrder,
     impure: BodyPurity,
-    /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a cache.
+    /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a
+    /// cache.
     seen: HashTable<u32>,
     /// The values that were seen, as they come.
     values: Vec<Seen>,
@@ -183,7 +188,8 @@ impl Pass {
                 h.write_u32(value.index() as u32);
             }
             Expr::If { .. } | Expr::Lambda { .. } => {
-                // Asked for even where it is not used, since the hash of what is around it is made of it.
+                // Asked for even where it is not used, since the hash of what is around it is made
+                // of it.
                 let alpha = self.alpha.hash(s.editor.cx, s.editor.body, value);
                 if matches!(s.editor.body.expr(value), Expr::If { .. }) && self.impure.is_impure(value) {
                     return None;
@@ -264,7 +270,8 @@ impl Mutator for Pass {
             let e = &values[i as usize];
             e.hash == hash
                 && scopes[e.scope as usize].lambda == *lambda
-                // Blocks that are out of sight are not compared, which would take their size again and again: one that has the hash goes.
+                // Blocks that are out of sight are not compared, which would take their size again
+                // and again: one that has the hash goes.
                 && same(s, *order, e.value, value, |a, b| {
                     !is_visible(s, scopes, e) || alpha_equal_exprs(s.editor.cx, s.editor.body, a, b)
                 })

@@ -45,7 +45,8 @@ use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
 register_pass! {
-    /// Folds normalisations and constant scales and biases into the weights of the convolutions before them; rounds otherwise
+    /// Folds normalisations and constant scales and biases into the weights of the convolutions
+    /// before them; rounds otherwise
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
@@ -80,7 +81,8 @@ impl FoldedIntoWeights {
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Folds what scales and shifts the result of a convolution by channel into the constants of the convolution.
+/// Folds what scales and shifts the result of a convolution by channel into the constants of the
+/// convolution.
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -178,7 +180,8 @@ struct Pass {
     roles: Roles,
     /// How often each node is mentioned.
     links: SideTable<ExprId, u32>,
-    /// The weighted calls whose results may be scaled and shifted, by the variables that they are bound to.
+    /// The weighted calls whose results may be scaled and shifted, by the variables that they are
+    /// bound to.
     by_result: FxHashMap<ExprId, u32>,
     weighted: Vec<Weighted>,
     budget: FoldBudget,

@@ -1,17 +1,21 @@
 //! The reference passes of anfora.
 //!
-//! Each pass is one file or folder, which opens with what it needs, does, never does and costs. A pass is a plain function, over the tables of a
-//! module and one function or over the module, and an entry of the registry under the name that pipelines use ([`register`]):
+//! Each pass is one file or folder, which opens with what it needs, does, never does and costs. A
+//! pass is a plain function, over the tables of a module and one function or over the module, and
+//! an entry of the registry under the name that pipelines use ([`register`]):
 //!
-//! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`], [`fold_batch_norm`], [`to_a_normal_form`],
-//!   [`to_graph_normal_form`], [`normalize`], [`simplify_expr`], [`convert_to_dataflow`], [`to_non_dataflow`];
-//! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`], [`fuse_ops`], [`bind_params`],
-//!   [`bind_symbols`], [`attach_global_symbol`].
+//! - over one function: [`fold_constant`], [`eliminate_common_subexpr`], [`canonicalize_bindings`],
+//!   [`fold_batch_norm`], [`to_a_normal_form`], [`to_graph_normal_form`], [`normalize`],
+//!   [`simplify_expr`], [`convert_to_dataflow`], [`to_non_dataflow`];
+//! - over the module: [`eliminate_dead_code`], [`lift_lambdas`], [`inline_functions`],
+//!   [`fuse_ops`], [`bind_params`], [`bind_symbols`], [`attach_global_symbol`].
 //!
-//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds those that change what a program computes;
-//! [`PassContext::checked()`](CheckedContext::checked) is a context that has it, and the verifier, look at each pass.
+//! [`CheckMeaning`] is an instrument that interprets programs before and after passes, and finds
+//! those that change what a program computes; [`PassContext::checked()`](CheckedContext::checked)
+//! is a context that has it, and the verifier, look at each pass.
 //!
-//! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`, too.
+//! The registry has the pipelines `O0` to `O3` and those of the phases, `phase0` to `phase2.3`,
+//! too.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -31,8 +35,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels come with the feature `interp`, which is
-//! on by default. Without it the pipelines are those without FoldConstant.
+//! [`FOLD_CONSTANT`] and [`CheckMeaning`] evaluate programs: they, the interpreter and the kernels
+//! come with the feature `interp`, which is on by default. Without it the pipelines are those
+//! without FoldConstant.
 //!
 //! [`simplify_expr`] is made of rules in text, as passes of users are ([`FromRules`]).
 //!

@@ -52,7 +52,8 @@ pub struct Normalized {
     pub merged: usize,
 }
 
-/// Brings a function into A-normal form in which no block ends in a call, projection, If or lambda, and no region follows another at once.
+/// Brings a function into A-normal form in which no block ends in a call, projection, If or lambda,
+/// and no region follows another at once.
 pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
     let mut done = Normalized { bound: to_a_normal_form(cx, body), merged: 0 };
     let mut blocks: PerBlock<Block> = PerBlock::default();

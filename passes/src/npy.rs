@@ -73,8 +73,8 @@ pub fn read_npy(path: &Path) -> Result<Literal, NpyError> {
     NpyFile::open(path)?.read_tensor()
 }
 
-/// An open file: a tensor, or an archive of tensors, which its first bytes tell. It is opened once, since a pipe gives
-/// its bytes once.
+/// An open file: a tensor, or an archive of tensors, which its first bytes tell. It is opened once,
+/// since a pipe gives its bytes once.
 #[derive(Debug)]
 pub struct NpyFile {
     file: File,

@@ -53,7 +53,8 @@ struct Blocks {
     tree: AncestorTree,
     /// By node.
     home: Vec<u32>,
-    /// By If: the block of its first branch, that of the second being the next; by lambda: its block.
+    /// By If: the block of its first branch, that of the second being the next; by lambda: its
+    /// block.
     inner: Vec<u32>,
     /// The nodes that several others refer to.
     shared: IdSet<ExprId>,
@@ -319,7 +320,8 @@ impl Emitter<'_> {
         self.atom(id).expect("operands are evaluated before the node")
     }
 
-    /// Puts an atom, or a node whose operands are atoms, where it is wanted. A node that is wanted in another block than its own is bound in its own.
+    /// Puts an atom, or a node whose operands are atoms, where it is wanted. A node that is wanted
+    /// in another block than its own is bound in its own.
     fn deliver(&mut self, id: ExprId, block: u32, to: Destination) {
         let here = self.body.expr(id).is_atom() || self.blocks.home[id.index()] == block;
         match to {
@@ -354,8 +356,8 @@ impl Emitter<'_> {
         self.states[block as usize].last.set(self.body, id);
     }
 
-    /// Binds a node to a new variable at the present end of its block. In a region, what is used more than once may be used outside, and
-    /// becomes an output.
+    /// Binds a node to a new variable at the present end of its block. In a region, what is used
+    /// more than once may be used outside, and becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
         let block = self.blocks.home[id.index()];
         let regions = &mut self.states[block as usize].regions;

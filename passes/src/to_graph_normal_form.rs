@@ -26,8 +26,8 @@
 //!            }
 //! ```
 //!
-//! ToANormalForm is the way back. From there this pass finds the same graph again, so the two together move every binding to just before its first
-//! use once, and then nothing more.
+//! ToANormalForm is the way back. From there this pass finds the same graph again, so the two
+//! together move every binding to just before its first use once, and then nothing more.
 
 use anfora_ir::{
     AncestorTree, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, IdSet, LetFlags, Purity, SharedEdits,
@@ -51,7 +51,8 @@ register_pass! {
     }
 }
 
-/// Brings a function into graph normal form, and returns how many bindings became nodes or gave way to atoms.
+/// Brings a function into graph normal form, and returns how many bindings became nodes or gave way
+/// to atoms.
 pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> usize {
     // What comes to hang at several places is the same at all of them.
     let before = body.shared_edits(SharedEdits::Meant);
@@ -162,9 +163,11 @@ const NOWHERE: u32 = u32::MAX;
 /// Who uses each node and variable once the bindings that were looked at are dissolved.
 struct Uses {
     tree: AncestorTree,
-    /// By block: the outermost one that is evaluated with it, which is that of a lambda or of the function.
+    /// By block: the outermost one that is evaluated with it, which is that of a lambda or of the
+    /// function.
     callable: Vec<u32>,
-    /// By node, Let and variable: the innermost block that encloses the uses (for a Let, the block that it is in).
+    /// By node, Let and variable: the innermost block that encloses the uses (for a Let, the block
+    /// that it is in).
     home: Vec<u32>,
     /// By node and variable.
     count: Vec<u32>,
@@ -183,7 +186,8 @@ impl Uses {
         }
     }
 
-    /// The Lets that dissolve, and how many. Goes from users to what they use, so that all uses are known when a node or binding is come to.
+    /// The Lets that dissolve, and how many. Goes from users to what they use, so that all uses are
+    /// known when a node or binding is come to.
     fn choose(mut self, body: &Body, program: &Program, impure: &BodyPurity) -> (IdSet<ExprId>, usize) {
         let (mut chosen, mut count) = (IdSet::with_capacity(body.len()), 0);
         let mut carriers = IdSet::with_capacity(0);
@@ -285,7 +289,8 @@ enum Holder {
     Shared,
 }
 
-/// Takes the chosen Lets out of their chains, and puts their values in the places of their variables.
+/// Takes the chosen Lets out of their chains, and puts their values in the places of their
+/// variables.
 struct Rewriter<'a> {
     body: &'a mut Body,
     dissolved: IdSet<ExprId>,
@@ -337,7 +342,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Takes the dissolved Lets out of the chain that hangs at a link, or exchanges the variable there.
+    /// Takes the dissolved Lets out of the chain that hangs at a link, or exchanges the variable
+    /// there.
     fn block(&mut self, mut link: Link) {
         let mut at = link.target(self.body);
         while let Some(binding) = Binding::of(self.body, at) {

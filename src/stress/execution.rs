@@ -162,7 +162,8 @@ fn seeing_functions(mut module: Module) -> Done {
     Ok(())
 }
 
-/// A pass that returns a copy of the module with one function more, and one that returns a copy of it.
+/// A pass that returns a copy of the module with one function more, and one that returns a copy of
+/// it.
 fn returned_module(mut module: Module) -> Done {
     let adds = ModulePass::returning("Adds", 0, |module, _| {
         let mut new = module.clone();
@@ -281,7 +282,8 @@ fn reproducer(module: Module) -> Done {
 fn interpret(module: Module) -> Done {
     let main = module.find("main").and_then(|key| module.get(key)).ok_or("there is no main")?;
     let Ok(Arguments { values, list: arguments }) = Draw::new(7).arguments(&module.cx, main) else { return Ok(()) };
-    // Most of these programs run each of their bindings a few times; the random one loops as well, and may be cut off.
+    // Most of these programs run each of their bindings a few times; the random one loops as well,
+    // and may be cut off.
     let limits = Limits { steps: 50_000_000, ..Limits::default() };
     let interpreter = Interpreter::new(&module).limits(limits);
     let (result, cost) = interpreter.call_counting("main", values, &arguments);

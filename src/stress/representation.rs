@@ -624,7 +624,8 @@ fn symbols(mut module: Module) -> Done {
     ensure(module.cx.global_name(fresh) != "main", "a name is given out once")
 }
 
-/// A dimension that nests as deep as the program is large: a quotient of a product of a sum of a quotient and so on.
+/// A dimension that nests as deep as the program is large: a quotient of a product of a sum of a
+/// quotient and so on.
 fn dimensions(mut module: Module) -> Done {
     let depth = deepest(&module);
     let name = module.cx.names.intern("n");
@@ -650,7 +651,8 @@ fn dimensions(mut module: Module) -> Done {
     ensure(!module.cx.dim_text(dim).is_empty(), "a dimension can be shown")
 }
 
-/// How deep to nest a type or an attribute that goes with a module: as deep as the module is large, up to 100,000.
+/// How deep to nest a type or an attribute that goes with a module: as deep as the module is large,
+/// up to 100,000.
 fn deepest(module: &Module) -> usize {
     module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000)
 }
@@ -698,7 +700,8 @@ fn rollback(mut module: Module) -> Done {
     ensure(!module.commit(), "an empty edit is none")
 }
 
-/// Overwrites the first operand of everything that has one, and puts it back: nodes with several uses are noticed, where builds look.
+/// Overwrites the first operand of everything that has one, and puts it back: nodes with several
+/// uses are noticed, where builds look.
 fn overwrite_and_put_back(body: &mut Body) -> Done {
     body.begin_journal();
     let root = body.root();
@@ -718,7 +721,8 @@ fn overwrite_and_put_back(body: &mut Body) -> Done {
     ensure(taken, "and they are noted once")
 }
 
-/// Counts the links to each node, and returns the nodes with operands that have several, with their numbers.
+/// Counts the links to each node, and returns the nodes with operands that have several, with their
+/// numbers.
 fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
     let mut links = vec![0; body.len()];
     let mut left = vec![body.root()];

@@ -1,4 +1,5 @@
-//! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a guarded stack.
+//! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a
+//! guarded stack.
 
 use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, parse_fragment, parse_sketch};
 use anfora_passes::to_a_normal_form;

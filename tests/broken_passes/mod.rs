@@ -1,6 +1,8 @@
-//! Passes that are broken on purpose: the mistakes that are made in passes like these, each of which the harness has to catch.
+//! Passes that are broken on purpose: the mistakes that are made in passes like these, each of
+//! which the harness has to catch.
 //!
-//! Most are the registered pass with a wrong edit before or after it: what the pass would do if it made that mistake.
+//! Most are the registered pass with a wrong edit before or after it: what the pass would do if it
+//! made that mistake.
 
 mod binding;
 mod closures;

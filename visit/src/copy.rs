@@ -21,7 +21,8 @@ pub enum CopyError {
     /// The module has a function of that name.
     #[error("`@{0}` is defined already")]
     Duplicate(String),
-    /// The expression uses a variable that is bound outside of it, and nothing was said of what that becomes.
+    /// The expression uses a variable that is bound outside of it, and nothing was said of what
+    /// that becomes.
     #[error("the variable %{0} is bound outside of what is copied, and is not replaced")]
     FreeVariable(String),
 }
@@ -32,15 +33,16 @@ impl IntoDiagnostics for CopyError {
     }
 }
 
-/// Copies an expression within its body. Every variable bound in the copy is a new one of the same name, so that the copy can
-/// hang beside the original; what is free in it is shared. Sharing inside the expression is kept; nothing but atoms is shared with the
-/// original. Symbolic dimensions that a `fn` in it owns are renamed too.
+/// Copies an expression within its body. Every variable bound in the copy is a new one of the same
+/// name, so that the copy can hang beside the original; what is free in it is shared. Sharing
+/// inside the expression is kept; nothing but atoms is shared with the original. Symbolic
+/// dimensions that a `fn` in it owns are renamed too.
 ///
-/// A symbol that a `match_cast` outside any `fn` of the copy binds is not renamed, since the copy may be meant to stay in its scope; [`Copier`] renames
-/// those that it is told.
+/// A symbol that a `match_cast` outside any `fn` of the copy binds is not renamed, since the copy
+/// may be meant to stay in its scope; [`Copier`] renames those that it is told.
 ///
-/// Takes time linear in the expression, constant stack, and a table up to the largest id in it: for many small copies, one [`Copier`] keeps its table from
-/// copy to copy. The original is not edited.
+/// Takes time linear in the expression, constant stack, and a table up to the largest id in it: for
+/// many small copies, one [`Copier`] keeps its table from copy to copy. The original is not edited.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Literal, Module, OpRegistry};
@@ -67,8 +69,9 @@ pub fn copy_fresh(editor: &mut Editor<'_>, id: ExprId) -> ExprId {
     Copier::new().copy(editor, None, id)
 }
 
-/// Copies a whole function under another name, to the end of the program: parameters, block, result type, attributes, metadata and visibility. Variables
-/// and symbolic dimensions of the copy are its own. Where the function calls itself, the copy calls the original.
+/// Copies a whole function under another name, to the end of the program: parameters, block, result
+/// type, attributes, metadata and visibility. Variables and symbolic dimensions of the copy are its
+/// own. Where the function calls itself, the copy calls the original.
 ///
 /// Takes time linear in the function and constant stack.
 ///
@@ -113,7 +116,8 @@ pub fn copy_function(module: &mut Module, from: FunctionKey, name: &str) -> Resu
     module.add_named(name, copy).map_err(|_| CopyError::Duplicate(name.to_string()))
 }
 
-/// A copy in which variables and symbols that are free in the original stand for others: for inlining, and for copying from one body to another.
+/// A copy in which variables and symbols that are free in the original stand for others: for
+/// inlining, and for copying from one body to another.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Literal, Module, OpRegistry};
@@ -165,15 +169,18 @@ impl Copier {
         Copier::default()
     }
 
-    /// One for copies from one function to another, in which symbolic dimensions become new ones of the same names, but for those that
-    /// [`Copier::replace_symbol`] says otherwise of: a symbol belongs to one function.
+    /// One for copies from one function to another, in which symbolic dimensions become new ones of
+    /// the same names, but for those that [`Copier::replace_symbol`] says otherwise of: a symbol
+    /// belongs to one function.
     pub fn between_functions() -> Copier {
         Copier { unknown_symbols: UnknownSymbols::Rename, ..Copier::default() }
     }
 
-    /// Copies an expression of one function of a module to the end of the arenas of another, and returns the copy there, which hangs nowhere yet. What is free in it has been
-    /// given a replacement by [`Copier::replace_var`]; symbols that a parameter or `match_cast` outside of it binds, by [`Copier::replace_symbol`] (a new
-    /// symbol that nothing binds is refused by the verifier). Made by [`Copier::between_functions`], the copier names all others anew.
+    /// Copies an expression of one function of a module to the end of the arenas of another, and
+    /// returns the copy there, which hangs nowhere yet. What is free in it has been given a
+    /// replacement by [`Copier::replace_var`]; symbols that a parameter or `match_cast` outside of
+    /// it binds, by [`Copier::replace_symbol`] (a new symbol that nothing binds is refused by the
+    /// verifier). Made by [`Copier::between_functions`], the copier names all others anew.
     ///
     /// # Errors
     /// If a function was removed, they are the same, or a free variable has no replacement.
@@ -236,9 +243,10 @@ impl Copier {
         self.done.get(id)
     }
 
-    /// Copies an expression of `source` (or, without one, of the editor's own body) to the end of the editor's body, and returns the copy. Types are
-    /// those of the original with symbols replaced; where variables were replaced by others of more specific type, they can be refined by a
-    /// [`Mutator`](crate::Mutator) run over the copy.
+    /// Copies an expression of `source` (or, without one, of the editor's own body) to the end of
+    /// the editor's body, and returns the copy. Types are those of the original with symbols
+    /// replaced; where variables were replaced by others of more specific type, they can be refined
+    /// by a [`Mutator`](crate::Mutator) run over the copy.
     pub fn copy(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId) -> ExprId {
         let mut cursor = Cursor::at(source.unwrap_or(editor.body), id);
         let mut results: Vec<ExprId> = Vec::new();
@@ -314,7 +322,8 @@ impl Copier {
         pop(&mut results)
     }
 
-    /// Makes the copy of a node whose operands' copies are on top of `results`, and puts it in their place.
+    /// Makes the copy of a node whose operands' copies are on top of `results`, and puts it in
+    /// their place.
     fn finish_node(
         &mut self,
         editor: &mut Editor<'_>,
@@ -378,7 +387,8 @@ impl Copier {
             Expr::Global(g) => editor.global(g),
             Expr::Op(op) => editor.op_value(op),
             Expr::None => editor.none(),
-            // A free variable that nothing was said of: the copy is of no use, and the verifier says so.
+            // A free variable that nothing was said of: the copy is of no use, and the verifier
+            // says so.
             _ => self.copy_var(editor, Some(source), id),
         };
         self.done.insert(id, copy);

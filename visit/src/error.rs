@@ -6,13 +6,15 @@ use anfora_ir::{
 };
 
 /// Why a rewrite was refused. The body is then half rewritten: the caller takes the edit back
-/// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing pass.
+/// ([`Module::rollback`](anfora_ir::Module::rollback)), as the pass manager does for every failing
+/// pass.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RewriteError {
     /// The parts of an expression do not fit together after the rewrite.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// An expression has no type after the rewrite, and nothing could be put in to keep its old one.
+    /// An expression has no type after the rewrite, and nothing could be put in to keep its old
+    /// one.
     #[error("an expression loses its type: {error}")]
     Untyped {
         /// What the type rule says.
@@ -54,7 +56,8 @@ pub enum RewriteError {
         "a link of the program was overwritten during the walk; a rewrite returns what becomes of a node or binding, and the walk hangs it in its place"
     )]
     OverwrittenLink,
-    /// A callback took out, moved or put in Lets before its own, in a walk down a chain and back up.
+    /// A callback took out, moved or put in Lets before its own, in a walk down a chain and back
+    /// up.
     #[error(
         "a let of the chain is not where the walk left it; a callback may take out its own let, and edit what comes after it, but not what comes before"
     )]

@@ -1,43 +1,56 @@
-//! The recursive style, for an author who wants to recurse: the one place in the project that recurses over programs.
+//! The recursive style, for an author who wants to recurse: the one place in the project that
+//! recurses over programs.
 //!
-//! Everything else walks with explicit stacks. Here each step of a recursion checks how much stack is left, and goes on in a new segment from the
-//! operating system where that is less than the red zone ([`stacker`]). So any program that fits into memory is walked from a stack of any
-//! size, a long Let chain by one recursion a Let included.
+//! Everything else walks with explicit stacks. Here each step of a recursion checks how much stack
+//! is left, and goes on in a new segment from the operating system where that is less than the red
+//! zone ([`stacker`]). So any program that fits into memory is walked from a stack of any size, a
+//! long Let chain by one recursion a Let included.
 //!
 //! # What it costs
 //!
-//! Time: one check of the stack pointer against a thread-local limit at each step, and the calls themselves; `benches/README.md` has the figures beside
-//! those of [`walk`](crate::walk) and [`mutate`](crate::mutate).
+//! Time: one check of the stack pointer against a thread-local limit at each step, and the calls
+//! themselves; `benches/README.md` has the figures beside those of [`walk`](crate::walk) and
+//! [`mutate`](crate::mutate).
 //!
-//! Memory: the frames of every open step, as long as it is open. A Let of a long chain takes about 100 bytes of stack with a
-//! small callback in an optimised build and about 350 in an unoptimised one, so a chain of a million takes 0.1 or 0.35 GB until it returns, where
-//! [`walk`](crate::walk) takes none. More is taken by what a callback keeps in locals across [`ExprFunctor::recurse`]. Segments are given back as the recursion
-//! returns. A step that finds less than the red zone takes and gives back a segment of its own (some microseconds), so that a callback at just that depth
+//! Memory: the frames of every open step, as long as it is open. A Let of a long chain takes about
+//! 100 bytes of stack with a small callback in an optimised build and about 350 in an unoptimised
+//! one, so a chain of a million takes 0.1 or 0.35 GB until it returns, where [`walk`](crate::walk)
+//! takes none. More is taken by what a callback keeps in locals across [`ExprFunctor::recurse`].
+//! Segments are given back as the recursion returns. A step that finds less than the red zone takes
+//! and gives back a segment of its own (some microseconds), so that a callback at just that depth
 //! that recurses into a million parts does so a million times.
 //!
 //! # The red zone
 //!
-//! At least [`ExprFunctor::RED_ZONE`] bytes are left whenever a callback begins. Until the next [`ExprFunctor::recurse`] the callback, and all that it calls
-//! itself, have to do with that. The default is far more than a callback needs in any build, unless it has large arrays among its locals or calls
-//! something that recurses by itself; then the author sets it higher, and [`ExprFunctor::SEGMENT`] to a multiple of it.
+//! At least [`ExprFunctor::RED_ZONE`] bytes are left whenever a callback begins. Until the next
+//! [`ExprFunctor::recurse`] the callback, and all that it calls itself, have to do with that. The
+//! default is far more than a callback needs in any build, unless it has large arrays among its
+//! locals or calls something that recurses by itself; then the author sets it higher, and
+//! [`ExprFunctor::SEGMENT`] to a multiple of it.
 //!
 //! # Panics, and targets without segments
 //!
-//! A panic in a callback unwinds through the segments to whoever catches it, and gives them back. Where `stacker` cannot switch stacks (WebAssembly, and
-//! targets that it does not know) a recursion has the thread's stack and no more; the other tools of this crate work there as everywhere.
+//! A panic in a callback unwinds through the segments to whoever catches it, and gives them back.
+//! Where `stacker` cannot switch stacks (WebAssembly, and targets that it does not know) a
+//! recursion has the thread's stack and no more; the other tools of this crate work there as
+//! everywhere.
 
 use anfora_ir::{AttrsId, Expr, ExprId, GlobalId, LambdaId, LiteralId, OpId, OperandList, VarId};
 
 use crate::expand::HoldsBody;
 use crate::link::Binding;
 
-/// A recursion over expressions: a callback for each kind of expression, which calls [`ExprFunctor::recurse`] on the parts that it wants to go into, when it wants
-/// to, and returns a value of the author's type.
+/// A recursion over expressions: a callback for each kind of expression, which calls
+/// [`ExprFunctor::recurse`] on the parts that it wants to go into, when it wants to, and returns a
+/// value of the author's type.
 ///
-/// Callbacks that are left out do as [`ExprFunctor::visit_default`] does. A fallible recursion has a [`Result`] as its output.
+/// Callbacks that are left out do as [`ExprFunctor::visit_default`] does. A fallible recursion has
+/// a [`Result`] as its output.
 ///
-/// Edits: the context is the author's own ([`HoldsBody`]), and if it holds an [`Editor`](anfora_ir::Editor), every edit is legal at any time but for compaction.
-/// A callback is given the parts of its expression as they were when it was called; what is overwritten afterwards has no effect on it.
+/// Edits: the context is the author's own ([`HoldsBody`]), and if it holds an
+/// [`Editor`](anfora_ir::Editor), every edit is legal at any time but for compaction. A callback is
+/// given the parts of its expression as they were when it was called; what is overwritten
+/// afterwards has no effect on it.
 ///
 /// ```
 /// # use anfora_ir::{Body, ExprId, FunctionBuilder, Module, OpRegistry};
@@ -83,20 +96,22 @@ pub trait ExprFunctor: HoldsBody + Sized {
     /// What a recursion returns.
     type Output;
 
-    /// Bytes of stack that a callback finds at least: more than it, and what it calls between two steps, can need.
+    /// Bytes of stack that a callback finds at least: more than it, and what it calls between two
+    /// steps, can need.
     const RED_ZONE: usize = 32 << 10;
 
     /// Bytes of stack that are taken from the operating system at a time.
     const SEGMENT: usize = 2 << 20;
 
-    /// Goes into an expression: its callback, on a stack with at least [`ExprFunctor::RED_ZONE`] bytes left. The value that was remembered
-    /// for it, if there is one.
+    /// Goes into an expression: its callback, on a stack with at least [`ExprFunctor::RED_ZONE`]
+    /// bytes left. The value that was remembered for it, if there is one.
     fn recurse(&mut self, id: ExprId) -> Self::Output {
         stacker::maybe_grow(Self::RED_ZONE, Self::SEGMENT, || dispatch(self, id))
     }
 
-    /// Goes into all parts of an expression in program order, and gives their values to `each`: the operands of a call (of a function value: it first) or tuple, the
-    /// tuple of a projection, condition and branches of an If, the block of a Lambda, value and rest of a Let.
+    /// Goes into all parts of an expression in program order, and gives their values to `each`: the
+    /// operands of a call (of a function value: it first) or tuple, the tuple of a projection,
+    /// condition and branches of an If, the block of a Lambda, value and rest of a Let.
     fn recurse_parts(&mut self, id: ExprId, mut each: impl FnMut(&mut Self, Self::Output)) {
         for i in 0..self.body().parts(id).len() {
             // The functor may edit what it goes into.
@@ -106,8 +121,9 @@ pub trait ExprFunctor: HoldsBody + Sized {
         }
     }
 
-    /// The value of an expression that need not be gone into again. A functor that remembers ([`ExprFunctor::remember`]) goes into a shared
-    /// node once; one that does not goes into it from each of its uses, and a graph has more paths than nodes: a row of n diamonds 2^n.
+    /// The value of an expression that need not be gone into again. A functor that remembers
+    /// ([`ExprFunctor::remember`]) goes into a shared node once; one that does not goes into it
+    /// from each of its uses, and a graph has more paths than nodes: a row of n diamonds 2^n.
     ///
     /// Not asked for Lets, which have one parent.
     #[inline(always)]
@@ -116,8 +132,8 @@ pub trait ExprFunctor: HoldsBody + Sized {
         None
     }
 
-    /// Takes note of the value of an expression other than an atom or a Let, in a [`Memo`](crate::Memo), say. Where values depend on the scope, so do
-    /// the author's notes.
+    /// Takes note of the value of an expression other than an atom or a Let, in a
+    /// [`Memo`](crate::Memo), say. Where values depend on the scope, so do the author's notes.
     #[inline(always)]
     fn remember(&mut self, id: ExprId, value: &Self::Output) {
         let _ = (id, value);

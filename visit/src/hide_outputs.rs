@@ -4,8 +4,8 @@ use anfora_ir::{Body, Cursor, EntityId, Expr, ExprId, PerBlock, Step, VarFlags, 
 
 use crate::chain::set_var_flags;
 
-/// Makes outputs of dataflow regions that nothing outside of their region uses visible only inside, and
-/// returns their number. `is_chosen` says by its first Let whether a region is looked at.
+/// Makes outputs of dataflow regions that nothing outside of their region uses visible only inside,
+/// and returns their number. `is_chosen` says by its first Let whether a region is looked at.
 ///
 /// It is for passes that make regions larger or merge them: what was needed between two regions is
 /// then inside of one. A use in a branch or `fn` inside of the region counts as one outside.

@@ -6,11 +6,12 @@ use crate::chain::set_var_flags;
 use crate::error::{RewriteError, name_for_error};
 use crate::link::{Binding, Link, chain};
 
-/// Collects bindings in order, and makes a block of them: the way to build a chain from its first binding to its tail.
+/// Collects bindings in order, and makes a block of them: the way to build a chain from its first
+/// binding to its tail.
 ///
-/// Each binding is linked as it comes, in constant time, and nothing is looked at again. A list holds no borrow of the body, so that
-/// any number of them (one for each open scope) can be filled side by side, and any edit is legal between its calls, but for
-/// edits of the Lets in the list.
+/// Each binding is linked as it comes, in constant time, and nothing is looked at again. A list
+/// holds no borrow of the body, so that any number of them (one for each open scope) can be filled
+/// side by side, and any edit is legal between its calls, but for edits of the Lets in the list.
 ///
 /// ```
 /// # use anfora_ir::{Editor, FunctionBuilder, Literal, Module, OpRegistry};
@@ -54,8 +55,9 @@ impl LetList {
         self.ends.is_none()
     }
 
-    /// Binds a value to a new variable of its type, and returns the variable as an expression. In a dataflow region the variable is visible only
-    /// in the region, unless [`LetList::end_region`] names it.
+    /// Binds a value to a new variable of its type, and returns the variable as an expression. In a
+    /// dataflow region the variable is visible only in the region, unless [`LetList::end_region`]
+    /// names it.
     pub fn bind(&mut self, editor: &mut Editor<'_>, name: Option<NameId>, value: ExprId) -> ExprId {
         let ty = editor.body.type_of(value);
         let var = editor.var(name, self.regions.var_flags(), ty);
@@ -63,19 +65,21 @@ impl LetList {
         var.expr()
     }
 
-    /// Binds a value to a variable that was made before and is bound by nothing. Outside a dataflow region the variable becomes plain.
+    /// Binds a value to a variable that was made before and is bound by nothing. Outside a dataflow
+    /// region the variable becomes plain.
     pub fn push(&mut self, editor: &mut Editor<'_>, var: VarId, value: ExprId) {
         let flags = self.regions.next_flags();
         if !flags.is_dataflow() {
             set_var_flags(editor.body, var, VarFlags::PLAIN);
         }
-        // Until the list goes on or is finished, the rest after the last Let is a placeholder: its own variable.
+        // Until the list goes on or is finished, the rest after the last Let is a placeholder: its
+        // own variable.
         let id = editor.let_(var, value, var.expr(), flags);
         self.link(editor.body, id);
     }
 
-    /// Moves a Let that was taken from elsewhere to the end of the list, into its region if one is open; the rest that it had is linked from it no
-    /// more.
+    /// Moves a Let that was taken from elsewhere to the end of the list, into its region if one is
+    /// open; the rest that it had is linked from it no more.
     ///
     /// # Panics
     /// If it is not a Let.
@@ -95,9 +99,10 @@ impl LetList {
         });
     }
 
-    /// Moves all bindings of a block to the end of the list and returns the block's tail. In an open region they become part of it, and
-    /// their variables visible only in it; outside, the block's own regions stay. The block must not hang anywhere else afterwards. Takes
-    /// time linear in its chain.
+    /// Moves all bindings of a block to the end of the list and returns the block's tail. In an
+    /// open region they become part of it, and their variables visible only in it; outside, the
+    /// block's own regions stay. The block must not hang anywhere else afterwards. Takes time
+    /// linear in its chain.
     ///
     /// # Errors
     /// If the list has a binding of the block already. Nothing was moved then.
@@ -128,7 +133,8 @@ impl LetList {
         Ok(at.rest)
     }
 
-    /// Begins a dataflow region: what comes next is in it, until the next call of this or [`LetList::end_region`].
+    /// Begins a dataflow region: what comes next is in it, until the next call of this or
+    /// [`LetList::end_region`].
     pub fn begin_region(&mut self) {
         self.regions.begin();
     }
@@ -146,7 +152,8 @@ impl LetList {
         self.ends.map(|(_, last)| Link::Rest(last))
     }
 
-    /// The block: the bindings, then `tail` (which may be another block). Without bindings, `tail` itself.
+    /// The block: the bindings, then `tail` (which may be another block). Without bindings, `tail`
+    /// itself.
     pub fn finish(self, editor: &mut Editor<'_>, tail: ExprId) -> ExprId {
         match self.ends {
             Some((first, last)) => {

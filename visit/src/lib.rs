@@ -1,7 +1,8 @@
 //! Walking and rewriting programs of [`anfora_ir`], however long and deep.
 //!
-//! No tool here recurses over the shape of a program: a chain, or a nest, of a million Lets, branches, lambdas or calls takes constant stack. All of them are
-//! thin on top of the one traversal, [`anfora_ir::Cursor`].
+//! No tool here recurses over the shape of a program: a chain, or a nest, of a million Lets,
+//! branches, lambdas or calls takes constant stack. All of them are thin on top of the one
+//! traversal, [`anfora_ir::Cursor`].
 //!
 //! | for | there is |
 //! |---|---|
@@ -25,9 +26,10 @@
 //! | the functions of a module | [`CallGraph`] |
 //! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`Copier`] |
 //!
-//! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in ways of its own, needs no engine of its own: callbacks
-//! skip what they do not want, and the cursor itself can be driven step by step and lends the body in between.
-//! See [mixed modes](#mixed-modes) below; and who would rather recurse has [`ExprFunctor`].
+//! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in
+//! ways of its own, needs no engine of its own: callbacks skip what they do not want, and the
+//! cursor itself can be driven step by step and lends the body in between. See [mixed
+//! modes](#mixed-modes) below; and who would rather recurse has [`ExprFunctor`].
 //!
 //! The rewrite that every compiler has first, `x * 1` to `x`, wherever it stands:
 //!
@@ -81,13 +83,16 @@
 //!
 //! # Mixed modes
 //!
-//! Relay has a second visitor and a second mutator that go through calls, tuples and projections with a loop, operands first, and recurse only where control flow
-//! begins. Here one engine does both without recursion, and the two modes are two ways of using it:
+//! Relay has a second visitor and a second mutator that go through calls, tuples and projections
+//! with a loop, operands first, and recurse only where control flow begins. Here one engine does
+//! both without recursion, and the two modes are two ways of using it:
 //!
-//! - What flows (calls, tuples, projections) is seen operands first by [`Visitor::exit_expr`], and by [`Mutator::rewrite_expr`], which gets
-//!   rewritten operands. Shared nodes come once.
-//! - What controls (blocks of branches and lambdas, chains, regions) is announced and left by the `enter_` and `exit_` callbacks, where a visitor keeps a stack of its own: what
-//!   it would have had in the locals of a recursion is pushed at `enter_` and popped at `exit_`. [`Visit::Skip`] leaves a block out.
+//! - What flows (calls, tuples, projections) is seen operands first by [`Visitor::exit_expr`], and
+//!   by [`Mutator::rewrite_expr`], which gets rewritten operands. Shared nodes come once.
+//! - What controls (blocks of branches and lambdas, chains, regions) is announced and left by the
+//!   `enter_` and `exit_` callbacks, where a visitor keeps a stack of its own: what it would have
+//!   had in the locals of a recursion is pushed at `enter_` and popped at `exit_`. [`Visit::Skip`]
+//!   leaves a block out.
 //!
 //! What a program costs, if of two branches the costlier counts:
 //!

@@ -4,7 +4,8 @@ use anfora_ir::{Body, ExprId};
 
 use crate::order::program_order;
 
-/// Calls `f` with every node under `start`, each once, in [`program_order`]. Atoms are not among them.
+/// Calls `f` with every node under `start`, each once, in [`program_order`]. Atoms are not among
+/// them.
 ///
 /// ```
 /// # use anfora_ir::{Expr, FunctionBuilder, Literal, Module, OpRegistry};

@@ -164,7 +164,8 @@ impl<'e> Site<'e> {
     }
 
     /// Returns the value of a variable whose binding the walk has left, as it is now. `None` for a
-    /// parameter, and for a variable whose binding an author put in. Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
+    /// parameter, and for a variable whose binding an author put in. Needs
+    /// [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
     pub fn value_of(&self, var: ExprId) -> Option<ExprId> {
         *self.values.get(var.index())?
@@ -214,9 +215,9 @@ impl<'e> Site<'e> {
         self.unwatched(|site| site.emit(id, var));
     }
 
-    /// Moves all bindings of a block before the binding or tail that the walk is at, and returns the
-    /// block's tail. In a dataflow region they become part of it. If the block hangs elsewhere in
-    /// the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
+    /// Moves all bindings of a block before the binding or tail that the walk is at, and returns
+    /// the block's tail. In a dataflow region they become part of it. If the block hangs elsewhere
+    /// in the walked part afterwards, the walk ends with [`RewriteError::SplicedTwice`].
     ///
     /// # Errors
     /// If the block is of the chain that it is to become part of.
@@ -241,8 +242,9 @@ impl<'e> Site<'e> {
     }
 
     /// From here to the end of the innermost open block, or of the dataflow region, uses of `var`
-    /// become `atom`: what is known of a condition in a branch, say. Used in [`Mutator::enter`](crate::Mutator::enter) of a block,
-    /// it holds for that block. Needs [`Edits::Scoped`](crate::Edits::Scoped).
+    /// become `atom`: what is known of a condition in a branch, say. Used in
+    /// [`Mutator::enter`](crate::Mutator::enter) of a block, it holds for that block. Needs
+    /// [`Edits::Scoped`](crate::Edits::Scoped).
     ///
     /// # Errors
     /// If it is not an atom, or its type is not one that the variable's accepts.
@@ -479,8 +481,8 @@ impl<'e> Site<'e> {
         }
     }
 
-    /// Makes variables of ended dataflow regions, which an expression that comes to stand here uses,
-    /// outputs of theirs.
+    /// Makes variables of ended dataflow regions, which an expression that comes to stand here
+    /// uses, outputs of theirs.
     #[inline]
     pub(crate) fn let_out(&mut self, id: ExprId) {
         if let Some(regions) = &mut self.regions {

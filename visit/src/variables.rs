@@ -42,7 +42,8 @@ fn variables(body: &Body, id: ExprId) -> Variables {
     variables
 }
 
-/// The variables that an expression uses and does not bind, in the order of their first uses. One walk of the expression.
+/// The variables that an expression uses and does not bind, in the order of their first uses. One
+/// walk of the expression.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -65,8 +66,8 @@ pub fn free_variables(body: &Body, id: ExprId) -> Vec<VarId> {
     uses
 }
 
-/// The variables that an expression binds, by Lets and as parameters of Lambdas, in the order in which they come into scope. One walk of the
-/// expression.
+/// The variables that an expression binds, by Lets and as parameters of Lambdas, in the order in
+/// which they come into scope. One walk of the expression.
 pub fn bound_variables(body: &Body, id: ExprId) -> Vec<VarId> {
     variables(body, id).definitions
 }

@@ -26,8 +26,8 @@ pub enum Branch {
     Else,
 }
 
-/// Where a walk is: its open blocks, and the dataflow region of the innermost. A visitor that owns one hands
-/// it to the walk by [`Visitor::place`].
+/// Where a walk is: its open blocks, and the dataflow region of the innermost. A visitor that owns
+/// one hands it to the walk by [`Visitor::place`].
 ///
 /// In the enter and exit callbacks of a block or region, the walk is in it.
 ///
@@ -73,14 +73,14 @@ struct OpenBlock {
 }
 
 impl Place {
-    /// Returns the innermost open block: its first Let, or its tail if it has none, and the node whose
-    /// block it is. `None` outside of all blocks, where the parameters of the function are.
+    /// Returns the innermost open block: its first Let, or its tail if it has none, and the node
+    /// whose block it is. `None` outside of all blocks, where the parameters of the function are.
     pub fn block(&self) -> Option<(ExprId, BlockKind)> {
         self.blocks.block
     }
 
-    /// Returns the first Let of the dataflow region of the innermost open block that the walk is in. A
-    /// branch in a region is a block of its own, which is in none.
+    /// Returns the first Let of the dataflow region of the innermost open block that the walk is
+    /// in. A branch in a region is a block of its own, which is in none.
     pub fn region(&self) -> Option<ExprId> {
         self.blocks.region
     }
@@ -93,8 +93,9 @@ impl Place {
 
 /// A read-only walk in program order; see [`walk`].
 ///
-/// Every callback has a default that goes on, and is given the body; what an author keeps is in `self`. The walk is compiled for each
-/// visitor, so that callbacks that are left out cost nothing. Where a callback returns [`Visit::Skip`] it means:
+/// Every callback has a default that goes on, and is given the body; what an author keeps is in
+/// `self`. The walk is compiled for each visitor, so that callbacks that are left out cost nothing.
+/// Where a callback returns [`Visit::Skip`] it means:
 ///
 /// | callback | [`Visit::Skip`] leaves out |
 /// |---|---|
@@ -103,15 +104,17 @@ impl Place {
 /// | [`enter_lambda`](Visitor::enter_lambda), [`enter_branch`](Visitor::enter_branch), [`enter_block`](Visitor::enter_block) | that block, and the exit callback |
 /// | [`enter_region`](Visitor::enter_region), [`visit_def`](Visitor::visit_def), [`visit_use`](Visitor::visit_use), [`visit_leaf`](Visitor::visit_leaf) | nothing: it is taken as `Continue` |
 ///
-/// A visitor cannot edit what it walks: the body is borrowed during the walk. Edits that depend on a whole walk are collected in `self` and made after it,
-/// or made by a [`Mutator`](crate::Mutator). For a pass that must look and edit in turns, the
-/// [`Cursor`] itself lends the body between steps.
+/// A visitor cannot edit what it walks: the body is borrowed during the walk. Edits that depend on
+/// a whole walk are collected in `self` and made after it, or made by a
+/// [`Mutator`](crate::Mutator). For a pass that must look and edit in turns, the [`Cursor`] itself
+/// lends the body between steps.
 pub trait Visitor {
-    /// What ends the walk early; [`Infallible`](std::convert::Infallible) for a walk that never does.
+    /// What ends the walk early; [`Infallible`](std::convert::Infallible) for a walk that never
+    /// does.
     type Break;
 
-    /// Returns where the walk keeps its [`Place`], for a visitor that has one and asks it in callbacks. A visitor without one
-    /// pays nothing.
+    /// Returns where the walk keeps its [`Place`], for a visitor that has one and asks it in
+    /// callbacks. A visitor without one pays nothing.
     #[inline(always)]
     fn place(&mut self) -> Option<&mut Place> {
         None
@@ -124,7 +127,8 @@ pub trait Visitor {
         Visit::Continue
     }
 
-    /// A node other than a Let or an atom, once, before what is in it; in a graph, where it comes first in program order.
+    /// A node other than a Let or an atom, once, before what is in it; in a graph, where it comes
+    /// first in program order.
     #[inline(always)]
     fn visit_expr(&mut self, body: &Body, id: ExprId) -> Visit<Self::Break> {
         let _ = (body, id);
@@ -138,14 +142,16 @@ pub trait Visitor {
         ControlFlow::Continue(())
     }
 
-    /// A variable where it comes into scope: parameters before the block of their function or lambda, a Let's variable after its value.
+    /// A variable where it comes into scope: parameters before the block of their function or
+    /// lambda, a Let's variable after its value.
     #[inline(always)]
     fn visit_def(&mut self, body: &Body, var: VarId) -> Visit<Self::Break> {
         let _ = (body, var);
         Visit::Continue
     }
 
-    /// A use of a variable: as an operand, a condition, a value or a tail. Operands of a shared node are visited once.
+    /// A use of a variable: as an operand, a condition, a value or a tail. Operands of a shared
+    /// node are visited once.
     #[inline(always)]
     fn visit_use(&mut self, body: &Body, var: VarId) -> Visit<Self::Break> {
         let _ = (body, var);
@@ -187,8 +193,8 @@ pub trait Visitor {
         ControlFlow::Continue(())
     }
 
-    /// A block that is neither a branch nor that of a Lambda: the whole walk's own, or a chain as a value or an operand. `start` is its first Let, or
-    /// its tail if it has none.
+    /// A block that is neither a branch nor that of a Lambda: the whole walk's own, or a chain as a
+    /// value or an operand. `start` is its first Let, or its tail if it has none.
     #[inline(always)]
     fn enter_block(&mut self, body: &Body, start: ExprId) -> Visit<Self::Break> {
         let _ = (body, start);
@@ -219,7 +225,8 @@ pub trait Visitor {
 
 /// Walks a function's body in program order: its parameters, then its block.
 ///
-/// Each node is visited once, each Let chain by a loop, nests on an explicit stack. Nothing can be edited during the walk.
+/// Each node is visited once, each Let chain by a loop, nests on an explicit stack. Nothing can be
+/// edited during the walk.
 ///
 /// # Errors
 /// Breaks with what the visitor stopped with.

@@ -1,6 +1,7 @@
 //! The recursive style: deep from a small stack, memoised if asked, editing, failing, unwinding.
 //!
-//! These run without optimisation too, where frames are largest: `cargo test --profile test-unoptimised --workspace --test functor`.
+//! These run without optimisation too, where frames are largest:
+//! `cargo test --profile test-unoptimised --workspace --test functor`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -70,7 +70,8 @@ pub(super) enum Meta {
     Compared,
 }
 
-/// Where two expressions differ: the Lets that the place is in, outermost first, and what differs there.
+/// Where two expressions differ: the Lets that the place is in, outermost first, and what differs
+/// there.
 pub(super) struct Mismatch {
     pub(super) path: Vec<(ExprId, ExprId)>,
     pub(super) what: String,
@@ -219,7 +220,8 @@ impl<P: Pairing> Walk<'_, '_, P> {
         Err(format!("types differ: {} and {}", self.tables.left.type_text(l), self.tables.right.type_text(r)))
     }
 
-    /// Compares two nodes if there is nothing to descend into: atoms, and calls, tuples and projections of atoms. False if there is.
+    /// Compares two nodes if there is nothing to descend into: atoms, and calls, tuples and
+    /// projections of atoms. False if there is.
     #[inline]
     fn compare_shallow(&mut self, l: ExprId, r: ExprId) -> Result<bool, String> {
         let (a, b) = (self.left.expr(l), self.right.expr(r));
@@ -289,7 +291,8 @@ impl<P: Pairing> Walk<'_, '_, P> {
         }
     }
 
-    /// Compares what two calls, tuples or projections say besides their parts. False if they were compared before, as shared nodes.
+    /// Compares what two calls, tuples or projections say besides their parts. False if they were
+    /// compared before, as shared nodes.
     fn enter(&mut self, l: ExprId, r: ExprId) -> Result<bool, String> {
         match self.pairs.get(l) {
             Some(known) if known == r => return Ok(false),

@@ -16,10 +16,12 @@ use crate::tables::literal::Literal;
 use crate::tables::types::Type;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
-/// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same one, on every machine; others hardly ever do.
+/// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same
+/// one, on every machine; others hardly ever do.
 ///
-/// Variables go by the number of their binder in program order, symbolic dimensions by where they first stand alone, public globals by name. A private
-/// function goes by the hash of what it is, in which private functions are not told apart: two rounds. Linear.
+/// Variables go by the number of their binder in program order, symbolic dimensions by where they
+/// first stand alone, public globals by name. A private function goes by the hash of what it is, in
+/// which private functions are not told apart: two rounds. Linear.
 pub fn module_hash(module: &Module) -> u64 {
     let mut hasher = ModuleHasher::new(module);
     let has_private = module.functions().any(|(_, f)| f.visibility == Visibility::Private && f.is_definition());
@@ -320,7 +322,8 @@ impl<'a> ModuleHasher<'a> {
                 }
             },
             Node::Dim(d) => match cx.types.dims.get(d) {
-                // Sums and the commutative operations come in an order that depends on when symbols were made.
+                // Sums and the commutative operations come in an order that depends on when symbols
+                // were made.
                 Dim::Sum(terms) => terms.iter().fold(110, |sum: u64, t| {
                     let product = t.factors.iter().fold(0u64, |p, &f| p.wrapping_add(mix(1, self.inner(f))));
                     sum.wrapping_add(mix(t.coefficient as u64, product))

@@ -1,10 +1,13 @@
 //! Hashes of the expressions of one body modulo alpha, bottom-up.
 //!
-//! After Krzysztof Maziarz, Tom Ellis, Alan Lawrence, Andrew Fitzgibbon and Simon Peyton Jones, "Hashing modulo alpha-equivalence", PLDI 2021. The
-//! summary of an expression has two parts: a hash of its structure, in which no variable is told from another, and a map from each free variable to a hash
-//! of the positions at which it occurs. A binder takes its variable out of the map and mixes the positions into the structure. Where several parts
-//! meet, the entries of the smaller maps are put into the largest one, each mixed with the structure of the node at hand, so a variable's entry is touched
-//! O(log n) times on its way up. The hash of an expression mixes its structure with the exclusive or of its map's entries, kept up to date.
+//! After Krzysztof Maziarz, Tom Ellis, Alan Lawrence, Andrew Fitzgibbon and Simon Peyton Jones,
+//! "Hashing modulo alpha-equivalence", PLDI 2021. The summary of an expression has two parts: a
+//! hash of its structure, in which no variable is told from another, and a map from each free
+//! variable to a hash of the positions at which it occurs. A binder takes its variable out of the
+//! map and mixes the positions into the structure. Where several parts meet, the entries of the
+//! smaller maps are put into the largest one, each mixed with the structure of the node at hand, so
+//! a variable's entry is touched O(log n) times on its way up. The hash of an expression mixes its
+//! structure with the exclusive or of its map's entries, kept up to date.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -17,10 +20,12 @@ use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::walk::attr_walk::AttrWalk;
 
-/// Hashes expressions of one body so that alpha-equal ones ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
+/// Hashes expressions of one body so that alpha-equal ones
+/// ([`alpha_equal_exprs`](super::alpha_equal_exprs)) have the same hash: what is bound inside does
 /// not count by its identity, what is free does.
 ///
-/// A pass asks for the hash of each If and Lambda when it leaves it, innermost first, after having rewritten what is in it:
+/// A pass asks for the hash of each If and Lambda when it leaves it, innermost first, after having
+/// rewritten what is in it:
 ///
 /// ```
 /// # use anfora_ir::{AlphaHasher, Context, Body, Cursor, Step, Expr};
@@ -37,9 +42,11 @@ use crate::walk::attr_walk::AttrWalk;
 /// # }
 /// ```
 ///
-/// The hasher keeps the summary of each If and Lambda that it was asked for until that of the one around it is made of it, so all hashes of a body in A-normal
-/// form together take O(n log n) time for n nodes, however deep it nests. A node that was hashed must not be changed before the one around
-/// it is; [`AlphaHasher::forget`] where it is. A call that several blocks share, in graph form, is hashed again in each.
+/// The hasher keeps the summary of each If and Lambda that it was asked for until that of the one
+/// around it is made of it, so all hashes of a body in A-normal form together take O(n log n) time
+/// for n nodes, however deep it nests. A node that was hashed must not be changed before the one
+/// around it is; [`AlphaHasher::forget`] where it is. A call that several blocks share, in graph
+/// form, is hashed again in each.
 ///
 /// The hashes are for tables in memory: they depend on ids.
 #[derive(Default)]
@@ -144,13 +151,15 @@ impl AlphaHasher {
         AlphaHasher::default()
     }
 
-    /// Drops what is kept of an If or Lambda that was hashed and is not needed any more, or was changed since.
+    /// Drops what is kept of an If or Lambda that was hashed and is not needed any more, or was
+    /// changed since.
     pub fn forget(&mut self, id: ExprId) {
         self.summaries.remove(&id);
     }
 
-    /// The hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in it, and keeps that of this one, if it is one; what is not kept is
-    /// hashed now, so any expression can be asked for at any time.
+    /// The hash of an expression. Uses, and uses up, what is kept of the Ifs and Lambdas in it, and
+    /// keeps that of this one, if it is one; what is not kept is hashed now, so any expression can
+    /// be asked for at any time.
     pub fn hash(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
         if let Some(known) = self.summaries.get(&id) {
             return known.hash();
@@ -219,7 +228,8 @@ impl AlphaHasher {
         }
     }
 
-    /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables with their positions.
+    /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables
+    /// with their positions.
     #[inline]
     fn flat(&mut self, cx: &Context, body: &Body, id: ExprId, mut occurs: impl FnMut(ExprId, u64)) -> u64 {
         if body.expr(id).is_atom() {

@@ -1,9 +1,11 @@
 //! Compaction: what nothing links to goes, and what is left lies in program order.
 //!
-//! Passes unlink nodes and leave them in the arenas. Between passes, when much of an arena is dead, [`compact_body`] rebuilds it: it traces what is reachable,
-//! in program order and parts before wholes, gives each node its new id, and then appends the nodes in that order, checking that each gets the id
-//! that was foretold. Text and meaning stay; ids do not, so the body's generation goes up and side tables made before are refused. [`Module::compact`]
-//! does so for every function and drops the entries of the module's tables that nothing uses.
+//! Passes unlink nodes and leave them in the arenas. Between passes, when much of an arena is dead,
+//! [`compact_body`] rebuilds it: it traces what is reachable, in program order and parts before
+//! wholes, gives each node its new id, and then appends the nodes in that order, checking that each
+//! gets the id that was foretold. Text and meaning stay; ids do not, so the body's generation goes
+//! up and side tables made before are refused. [`Module::compact`] does so for every function and
+//! drops the entries of the module's tables that nothing uses.
 
 mod tables;
 
@@ -54,7 +56,8 @@ pub fn live_nodes(body: &Body) -> usize {
     trace(body).order.len()
 }
 
-/// Whether more than half of a body's nodes are dead, so that compacting it pays. Linear in what is alive.
+/// Whether more than half of a body's nodes are dead, so that compacting it pays. Linear in what is
+/// alive.
 pub fn is_sparse(body: &Body) -> bool {
     live_nodes(body) * 2 < body.len()
 }
@@ -73,8 +76,9 @@ pub fn compact_body(body: &mut Body) -> Result<Remap, CompactError> {
 }
 
 impl Module {
-    /// Compacts every function, and drops the names, types, dimensions, attributes, constants, opaque operators and globals that nothing uses any more.
-    /// Keys of functions stay; all other ids change. Linear. Gives the functions with where their nodes went.
+    /// Compacts every function, and drops the names, types, dimensions, attributes, constants,
+    /// opaque operators and globals that nothing uses any more. Keys of functions stay; all other
+    /// ids change. Linear. Gives the functions with where their nodes went.
     ///
     /// # Errors
     /// If an edit is open.

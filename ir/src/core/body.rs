@@ -24,15 +24,17 @@ use crate::tables::types::Types;
 use crate::walk::link_watch::LinkWatch;
 use crate::work;
 
-/// Where an expression starts in the source text, as a byte offset. How far it reaches is found again from the text.
+/// Where an expression starts in the source text, as a byte offset. How far it reaches is found
+/// again from the text.
 pub type Span = Option<u32>;
 
 const NO_SPAN: u32 = u32::MAX;
 
 /// The expressions of one function.
 ///
-/// Nodes are only ever appended, and links overwritten; both go through the methods here, which note what they overwrite while a
-/// journal is open ([`Body::begin_journal`]), so that an edit can be taken back. Nodes that nothing links to any more stay until
+/// Nodes are only ever appended, and links overwritten; both go through the methods here, which
+/// note what they overwrite while a journal is open ([`Body::begin_journal`]), so that an edit can
+/// be taken back. Nodes that nothing links to any more stay until
 /// [`compact`](crate::compact::compact_body).
 #[derive(Clone)]
 pub struct Body {
@@ -43,7 +45,8 @@ pub struct Body {
     params: Vec<VarId>,
     root: ExprId,
     generation: u32,
-    /// The one node of each atom that many others use. A body of few nodes has no such table: it is searched.
+    /// The one node of each atom that many others use. A body of few nodes has no such table: it is
+    /// searched.
     leaves: Option<Box<FxHashMap<Leaf, ExprId>>>,
     /// What few bodies have.
     extras: Option<Box<Extras>>,
@@ -56,13 +59,16 @@ pub struct Body {
 #[derive(Clone, Default)]
 struct Extras {
     lambdas: Arena<LambdaId, LambdaData>,
-    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in
+    /// its block.
     lambda_symbols: FxHashMap<LambdaId, Box<[SymbolId]>>,
-    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its node).
+    /// What tools carry along with a binding, by its variable (or, for a graph binding, by its
+    /// node).
     meta: FxHashMap<ExprId, AttrsId>,
 }
 
-/// A body of up to so many nodes is searched for an atom: small functions, of which there may be many, take no memory for a table.
+/// A body of up to so many nodes is searched for an atom: small functions, of which there may be
+/// many, take no memory for a table.
 const SEARCHED: usize = 32;
 
 /// Of the id of a `fn`.
@@ -120,7 +126,8 @@ impl Body {
         Body::with_room(types, BodyRoom::default())
     }
 
-    /// A body that returns `()`, with room for what is going to be appended to it: each arena takes one allocation then.
+    /// A body that returns `()`, with room for what is going to be appended to it: each arena takes
+    /// one allocation then.
     ///
     /// Cost: one node.
     pub fn with_room(types: &Types, room: BodyRoom) -> Body {
@@ -130,7 +137,8 @@ impl Body {
         body
     }
 
-    /// A body without any node, not even what it returns, which has to be appended: for rebuilding one.
+    /// A body without any node, not even what it returns, which has to be appended: for rebuilding
+    /// one.
     pub(crate) fn hollow(nodes: usize, operands: usize) -> Body {
         let mut body = Body {
             exprs: Arena::new(),
@@ -162,7 +170,8 @@ impl Body {
         self.exprs[id]
     }
 
-    /// The stored type of an expression other than a Let (whose slot means nothing; see [`Body::type_of`]).
+    /// The stored type of an expression other than a Let (whose slot means nothing; see
+    /// [`Body::type_of`]).
     ///
     /// Cost: one node.
     #[inline(always)]
@@ -171,7 +180,8 @@ impl Body {
         self.types[id.index()]
     }
 
-    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
+    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked
+    /// to.
     pub fn type_of(&self, id: ExprId) -> TypeId {
         self.ty(self.tail(id))
     }
@@ -184,7 +194,8 @@ impl Body {
         id
     }
 
-    /// Where an expression starts in the source. A constant, which stands for all that use it, starts nowhere.
+    /// Where an expression starts in the source. A constant, which stands for all that use it,
+    /// starts nowhere.
     ///
     /// Cost: one node.
     pub fn span(&self, id: ExprId) -> Span {
@@ -216,7 +227,8 @@ impl Body {
         self.operands[list.start as usize + index]
     }
 
-    /// The operands of a call (of a function value: it first), the fields of a tuple; empty for others.
+    /// The operands of a call (of a function value: it first), the fields of a tuple; empty for
+    /// others.
     ///
     /// Cost: one node.
     #[inline]
@@ -259,8 +271,8 @@ impl Body {
         }
     }
 
-    /// Returns the name of the variable that a Let binds, or of a variable itself, as `cx` spells it; `None`
-    /// if it has no name, and for anything else.
+    /// Returns the name of the variable that a Let binds, or of a variable itself, as `cx` spells
+    /// it; `None` if it has no name, and for anything else.
     pub fn binding_name<'c>(&self, cx: &'c Context, id: ExprId) -> Option<&'c str> {
         let var = match self.expr(id) {
             Expr::Let { var, .. } => var,
@@ -291,7 +303,8 @@ impl Body {
         self.operands(self.lambda(id).params).iter().map(|&p| VarId::from_expr(p))
     }
 
-    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in its block.
+    /// The symbolic dimensions of a `fn`'s own: bound by its parameters, or by a `match_cast` in
+    /// its block.
     ///
     /// Cost: one node.
     pub fn lambda_symbols(&self, id: LambdaId) -> &[SymbolId] {
@@ -392,8 +405,9 @@ impl Body {
         self.generation = generation;
     }
 
-    /// The state that the body is in: another one after anything was appended or overwritten, and this one again once that is rolled back. A copy
-    /// of the body, and the body that a compaction makes of it, are others.
+    /// The state that the body is in: another one after anything was appended or overwritten, and
+    /// this one again once that is rolled back. A copy of the body, and the body that a compaction
+    /// makes of it, are others.
     ///
     /// Cost: one loop.
     pub fn stamp(&self) -> Stamp {
@@ -440,7 +454,8 @@ impl Body {
 
     // ---- Appending ----
 
-    /// Appends a node of a known type. The editor and the builder infer the type; see [`Editor`](crate::Editor).
+    /// Appends a node of a known type. The editor and the builder infer the type; see
+    /// [`Editor`](crate::Editor).
     ///
     /// Cost: one node.
     ///
@@ -486,7 +501,8 @@ impl Body {
     /// Cost: one loop.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of this body.
+    /// While an edit is open in a build with debug assertions, if a parameter is not a variable of
+    /// this body.
     #[track_caller]
     pub fn push_lambda(&mut self, params: &[VarId], ret: Option<TypeId>, attrs: AttrsId) -> LambdaId {
         self.check_vars(params);
@@ -496,7 +512,8 @@ impl Body {
         self.extras_mut().lambdas.push(LambdaData { params, ret, attrs })
     }
 
-    /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred, once.
+    /// Says which symbolic dimensions are a `fn`'s own. To be said before its type is inferred,
+    /// once.
     ///
     /// Cost: one loop.
     ///
@@ -527,8 +544,9 @@ impl Body {
         self.leaf(Leaf::Literal(literal), Expr::Literal(literal), ty)
     }
 
-    /// The node of a constant of the type `ty`, which a node that is evaluated to it becomes, unless the body has one already: nothing is appended, and
-    /// a body without room does not grow. What else links to `node` has the constant then.
+    /// The node of a constant of the type `ty`, which a node that is evaluated to it becomes,
+    /// unless the body has one already: nothing is appended, and a body without room does not grow.
+    /// What else links to `node` has the constant then.
     ///
     /// Cost: one node.
     pub fn literal_in_place(&mut self, node: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
@@ -547,8 +565,8 @@ impl Body {
         node
     }
 
-    /// The node of a global. `ty` is its signature, which a node that the body has already takes on: it may be left over from a function that is
-    /// gone, and whose name another one has now.
+    /// The node of a global. `ty` is its signature, which a node that the body has already takes
+    /// on: it may be left over from a function that is gone, and whose name another one has now.
     ///
     /// Cost: one node.
     pub fn global(&mut self, global: GlobalId, ty: TypeId) -> ExprId {
@@ -618,12 +636,14 @@ impl Body {
 
     // ---- Overwriting ----
 
-    /// Overwrites a node. Its type stays; see [`Body::set_type`]. What else uses the node has what it becomes: see [`SharedEdits`].
+    /// Overwrites a node. Its type stays; see [`Body::set_type`]. What else uses the node has what
+    /// it becomes: see [`SharedEdits`].
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If there is no such node; while an edit is open in a build with debug assertions, also if an id in it is not of this body.
+    /// If there is no such node; while an edit is open in a build with debug assertions, also if an
+    /// id in it is not of this body.
     #[inline]
     #[track_caller]
     pub fn set_expr(&mut self, id: ExprId, expr: Expr) {
@@ -646,12 +666,14 @@ impl Body {
         self.exprs[id] = expr;
     }
 
-    /// Overwrites one operand of a list. What else uses the node that it is an operand of has the new operand too: see [`SharedEdits`].
+    /// Overwrites one operand of a list. What else uses the node that it is an operand of has the
+    /// new operand too: see [`SharedEdits`].
     ///
     /// Cost: one node.
     ///
     /// # Panics
-    /// If the list has no operand of that number; while an edit is open in a build with debug assertions, also if the operand is not of this body.
+    /// If the list has no operand of that number; while an edit is open in a build with debug
+    /// assertions, also if the operand is not of this body.
     #[inline]
     #[track_caller]
     pub fn set_operand(&mut self, list: OperandList, i: usize, operand: ExprId) {
@@ -720,7 +742,8 @@ impl Body {
     /// Cost: one loop.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if one is not a variable of this body.
+    /// While an edit is open in a build with debug assertions, if one is not a variable of this
+    /// body.
     #[track_caller]
     pub fn set_params(&mut self, params: Vec<VarId>) {
         self.check_vars(&params);
@@ -739,7 +762,8 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// While an edit is open in a build with debug assertions, if it is not a variable of this body.
+    /// While an edit is open in a build with debug assertions, if it is not a variable of this
+    /// body.
     #[track_caller]
     pub fn push_param(&mut self, param: VarId) {
         self.check_vars(&[param]);
@@ -757,7 +781,8 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// If there is no such `fn`; while an edit is open in a build with debug assertions, also if a parameter is not a variable of this body.
+    /// If there is no such `fn`; while an edit is open in a build with debug assertions, also if a
+    /// parameter is not a variable of this body.
     #[track_caller]
     pub fn set_lambda(&mut self, id: LambdaId, data: LambdaData) {
         self.check_lambda(id);
@@ -801,7 +826,8 @@ impl Body {
     /// Cost: one node.
     ///
     /// # Panics
-    /// If it is not a Let; while an edit is open in a build with debug assertions, also if the rest is not of this body.
+    /// If it is not a Let; while an edit is open in a build with debug assertions, also if the rest
+    /// is not of this body.
     #[inline]
     #[track_caller]
     pub fn set_let_body(&mut self, id: ExprId, new_body: ExprId) {
@@ -816,7 +842,8 @@ impl Body {
         }
         self.watch.expr(id.index());
         self.revisions.bump();
-        // Only this field is written: reading a whole node soon after it was written field by field, to write it back, waits for those writes.
+        // Only this field is written: reading a whole node soon after it was written field by
+        // field, to write it back, waits for those writes.
         if let Expr::Let { body, .. } = &mut self.exprs[id] {
             *body = new_body;
         }
@@ -831,8 +858,9 @@ impl Body {
         LinkWatch::new(self.exprs.len(), self.operands.len())
     }
 
-    /// From here to [`Body::end_watch`], notes whether a link of the nodes that the watch is over is overwritten: a walk can tell whether somebody else
-    /// edits what it walks. Names and flags of variables, types, parameters and metadata are no links.
+    /// From here to [`Body::end_watch`], notes whether a link of the nodes that the watch is over
+    /// is overwritten: a walk can tell whether somebody else edits what it walks. Names and flags
+    /// of variables, types, parameters and metadata are no links.
     ///
     /// Returns the watch that this one takes the place of, to be handed to [`Body::end_watch`].
     ///
@@ -881,8 +909,8 @@ impl Body {
         self.operands.reserve(nodes);
     }
 
-    /// Gives up room that appending did not need, but for a sixteenth of the nodes: passes append, and a vector that is full grows by much. Operands
-    /// they append fewer.
+    /// Gives up room that appending did not need, but for a sixteenth of the nodes: passes append,
+    /// and a vector that is full grows by much. Operands they append fewer.
     pub(crate) fn shrink(&mut self) {
         let (nodes, operands) = (self.types.len(), self.operands.len());
         if nodes + nodes / 8 < self.types.capacity() {

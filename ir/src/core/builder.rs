@@ -14,7 +14,8 @@ use crate::tables::literal::Literal;
 
 /// Builds one function of a module.
 ///
-/// Bindings go to the innermost open block. Blocks are opened and closed explicitly, so a program may nest as deep as memory allows.
+/// Bindings go to the innermost open block. Blocks are opened and closed explicitly, so a program
+/// may nest as deep as memory allows.
 pub struct FunctionBuilder<'m> {
     module: &'m mut Module,
     function: Function,
@@ -22,7 +23,8 @@ pub struct FunctionBuilder<'m> {
     blocks: Vec<OpenBlock>,
 }
 
-/// A function that is put aside unfinished while others of its module are built: see [`FunctionBuilder::set_aside`].
+/// A function that is put aside unfinished while others of its module are built: see
+/// [`FunctionBuilder::set_aside`].
 pub struct UnfinishedFunction {
     function: Function,
     name: String,
@@ -71,7 +73,8 @@ impl<'m> FunctionBuilder<'m> {
         FunctionBuilder { module, function, name: name.to_string(), blocks: vec![OpenBlock::new()] }
     }
 
-    /// Puts the function aside, so that others of the module, which it may call, can be built first.
+    /// Puts the function aside, so that others of the module, which it may call, can be built
+    /// first.
     ///
     /// Cost: one node.
     pub fn set_aside(self) -> UnfinishedFunction {
@@ -114,7 +117,8 @@ impl<'m> FunctionBuilder<'m> {
         self.function.visibility = visibility;
     }
 
-    /// States the result type, as a recursive function must before it calls itself: its signature is known from here on.
+    /// States the result type, as a recursive function must before it calls itself: its signature
+    /// is known from here on.
     ///
     /// Cost: one node.
     pub fn result(&mut self, ty: TypeId) {
@@ -210,7 +214,8 @@ impl<'m> FunctionBuilder<'m> {
 
     // ---- Bindings ----
 
-    /// Binds a value to a new variable in the innermost open block. An empty name leaves it unnamed.
+    /// Binds a value to a new variable in the innermost open block. An empty name leaves it
+    /// unnamed.
     pub fn bind(&mut self, name: &str, value: ExprId) -> ExprId {
         let ty = self.function.body.type_of(value);
         let var = self.declare_var(name, ty);
@@ -226,7 +231,8 @@ impl<'m> FunctionBuilder<'m> {
         let block = self.blocks.last_mut().expect("the function's own block is open until it is finished");
         let flags = block.regions.next_flags();
         let body = &mut self.function.body;
-        // Until the block goes on or is closed, the new Let's body is a placeholder: its own variable.
+        // Until the block goes on or is closed, the new Let's body is a placeholder: its own
+        // variable.
         let link = body.push(Expr::Let { var, value, body: var.expr(), flags }, unit, span);
         match block.last.replace(link) {
             Some(last) => body.set_let_body(last, link),
@@ -294,7 +300,8 @@ impl<'m> FunctionBuilder<'m> {
         }
     }
 
-    /// Opens the block of a `fn` with parameters of these names and types, and returns them. `own` are the symbols that it binds.
+    /// Opens the block of a `fn` with parameters of these names and types, and returns them. `own`
+    /// are the symbols that it binds.
     pub fn open_lambda(&mut self, params: &[(&str, TypeId)], ret: Option<TypeId>, own: &[DimId]) -> Vec<ExprId> {
         let vars: Vec<VarId> = params.iter().map(|&(n, t)| self.new_var(n, VarFlags::PLAIN, t)).collect();
         let attrs = self.module.cx.attrs.empty();
@@ -326,7 +333,8 @@ impl<'m> FunctionBuilder<'m> {
     /// Closes the function with what it returns, and adds it to the module.
     ///
     /// # Errors
-    /// If a block is open, the module has a function of the name, or the tail's type is not one of the stated result.
+    /// If a block is open, the module has a function of the name, or the tail's type is not one of
+    /// the stated result.
     pub fn finish(mut self, tail: ExprId) -> Result<FunctionKey, BuildError> {
         if self.blocks.len() != 1 {
             return Err(BuildError::Unbalanced);

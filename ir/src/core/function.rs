@@ -13,8 +13,8 @@ use crate::tables::types::Types;
 pub struct Function {
     /// The global that names it; `None` for the value of an attribute.
     pub(crate) global: Option<GlobalId>,
-    /// Whether its name is seen from outside of the module. Ask [`Function::is_external`] whether it may be
-    /// removed.
+    /// Whether its name is seen from outside of the module. Ask [`Function::is_external`] whether
+    /// it may be removed.
     pub visibility: Visibility,
     /// The result type, where it is annotated.
     pub ret: Option<TypeId>,
@@ -50,7 +50,8 @@ pub enum FunctionKind {
 }
 
 impl Function {
-    /// A public function without parameters that returns `()`; `attrs` is the list for its attributes and meta, usually the empty one.
+    /// A public function without parameters that returns `()`; `attrs` is the list for its
+    /// attributes and meta, usually the empty one.
     ///
     /// Cost: one entry.
     pub fn new(types: &Types, attrs: AttrsId) -> Function {
@@ -80,12 +81,13 @@ impl Function {
         self.global
     }
 
-    /// Returns true if the function can be called from outside of the module: it is public, or it has a symbol
-    /// for a linker, the attribute [`GLOBAL_SYMBOL`], private though its name may be.
+    /// Returns true if the function can be called from outside of the module: it is public, or it
+    /// has a symbol for a linker, the attribute [`GLOBAL_SYMBOL`], private though its name may be.
     ///
-    /// This is the linkage that passes go by. An external function is a root of its module: it keeps its
-    /// signature, and no pass removes it because the module itself does not call it. A private function with a
-    /// symbol may still be renamed, since its symbol is what others know it by.
+    /// This is the linkage that passes go by. An external function is a root of its module: it
+    /// keeps its signature, and no pass removes it because the module itself does not call it. A
+    /// private function with a symbol may still be renamed, since its symbol is what others know it
+    /// by.
     ///
     /// Cost: one entry.
     pub fn is_external(&self, cx: &Context) -> bool {
@@ -101,7 +103,8 @@ impl Function {
         cx.is_primitive(self.attrs)
     }
 
-    /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if that is a string.
+    /// Returns the symbol that the function has for a linker: the attribute [`GLOBAL_SYMBOL`], if
+    /// that is a string.
     ///
     /// Cost: one entry.
     pub fn global_symbol(&self, cx: &Context) -> Option<NameId> {
@@ -111,8 +114,8 @@ impl Function {
         }
     }
 
-    /// Returns the type of the function's name if it returns `ret`: that of its parameters and result.
-    /// Linear in the types.
+    /// Returns the type of the function's name if it returns `ret`: that of its parameters and
+    /// result. Linear in the types.
     pub fn signature(&self, cx: &mut Context, ret: TypeId) -> TypeId {
         let params: Vec<TypeId> = self.body.params().iter().map(|p| self.body.ty(p.expr())).collect();
         signature_type(cx, &params, ret)

@@ -9,17 +9,20 @@ use crate::report::diagnostic::Diagnostic;
 use crate::text::extent::token_extent;
 use crate::walk::cursor::{Cursor, Step};
 
-/// The attribute of functions that is their symbol for a linker. A function that has it is external, be it public or
-/// private ([`Function::is_external`]), and no other definition of the module has the same symbol.
+/// The attribute of functions that is their symbol for a linker. A function that has it is
+/// external, be it public or private ([`Function::is_external`]), and no other definition of the
+/// module has the same symbol.
 pub const GLOBAL_SYMBOL: &str = "global_symbol";
 
-/// The attribute of functions that are groups of operators: see [`Context::is_primitive`](crate::Context::is_primitive).
+/// The attribute of functions that are groups of operators: see
+/// [`Context::is_primitive`](crate::Context::is_primitive).
 pub const PRIMITIVE: &str = "Primitive";
 
 /// Something that holds of every definition of a module, or does not.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Invariant {
-    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is shared.
+    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is
+    /// shared.
     ANormalForm,
     /// No function holds a `fn`.
     NoNestedFunctions,
@@ -74,8 +77,8 @@ impl Invariant {
         }
     }
 
-    /// Where a well-formed module breaks it: an error for each definition that does, in program order, about the first place in it. Empty if it holds. A
-    /// walk of the module.
+    /// Where a well-formed module breaks it: an error for each definition that does, in program
+    /// order, about the first place in it. Empty if it holds. A walk of the module.
     pub fn violations(self, module: &Module) -> Vec<Diagnostic> {
         let definitions = module.functions().map(|(_, f)| f).filter(|f| f.is_definition());
         definitions.filter_map(|f| self.violation(module, f)).collect()

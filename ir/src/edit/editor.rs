@@ -11,8 +11,8 @@ use crate::ops::op::TypeError;
 use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
 
-/// A body with the tables that it refers to. Makes expressions whose types it infers, and rewrites links; while the body's journal is
-/// open all of it can be taken back.
+/// A body with the tables that it refers to. Makes expressions whose types it infers, and rewrites
+/// links; while the body's journal is open all of it can be taken back.
 pub struct Editor<'a> {
     /// The tables of the module.
     pub cx: &'a mut Context,
@@ -174,7 +174,8 @@ impl<'a> Editor<'a> {
         self.push(Expr::If { cond, then_block, else_block })
     }
 
-    /// A function value. Its parameters, annotation and attributes were made by [`Body::push_lambda`].
+    /// A function value. Its parameters, annotation and attributes were made by
+    /// [`Body::push_lambda`].
     pub fn lambda(&mut self, lambda: LambdaId, block: ExprId) -> ExprId {
         self.push(Expr::Lambda { lambda, body: block }).expect("a function type is made of any parts")
     }
@@ -219,8 +220,9 @@ impl<'a> Editor<'a> {
 
     // ---- Rewriting ----
 
-    /// Infers the type of a node again and stores it; whether it is another than before. A more specific type then has to be passed on to the
-    /// users of the node: see [`retype`](crate::edit::retype::retype_from).
+    /// Infers the type of a node again and stores it; whether it is another than before. A more
+    /// specific type then has to be passed on to the users of the node: see
+    /// [`retype`](crate::edit::retype::retype_from).
     ///
     /// # Errors
     /// If its parts do not fit together any more.

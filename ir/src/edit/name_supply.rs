@@ -14,8 +14,8 @@ use crate::walk::cursor::{Cursor, Step};
 
 /// Gives out names of globals that nothing in a module has or mentions.
 ///
-/// A name that once was given out and then taken back (by an edit that failed, or with the function that had it) is free again, so that what is
-/// named depends on the program alone.
+/// A name that once was given out and then taken back (by an edit that failed, or with the function
+/// that had it) is free again, so that what is named depends on the program alone.
 ///
 /// ```
 /// use anfora_ir::{Module, NameSupply, OpRegistry};
@@ -36,7 +36,8 @@ pub struct NameSupply {
 }
 
 impl NameSupply {
-    /// Returns a supply for a module. Looks at the globals that its functions name: linear in these, and in the bodies that name one that is missing.
+    /// Returns a supply for a module. Looks at the globals that its functions name: linear in
+    /// these, and in the bodies that name one that is missing.
     pub fn new(module: &Module) -> NameSupply {
         let cx = &module.cx;
         let mut supply = NameSupply {
@@ -88,8 +89,8 @@ impl NameSupply {
         self.taken.insert(global).then_some(global)
     }
 
-    /// Returns a global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on. Takes amortised constant
-    /// time, beside the length of the name.
+    /// Returns a global that is named `base`, or, if that is taken, `base_1`, `base_2` and so on.
+    /// Takes amortised constant time, beside the length of the name.
     ///
     /// Cost: linear in the text.
     pub fn fresh(&mut self, cx: &mut Context, base: &str) -> GlobalId {

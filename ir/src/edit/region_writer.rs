@@ -6,10 +6,12 @@ use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 
 /// Says which flags the Lets of a chain get, from its first to its last.
 ///
-/// Who builds a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end) around what is to be a region. Who
-/// rewrites one calls [`follow`](RegionWriter::follow) at each Let of the old chain, whether it stays or goes. Either calls
-/// [`next_flags`](RegionWriter::next_flags) or [`write`](RegionWriter::write) at each Let of the new chain. A region whose first Let goes
-/// then begins with the next one, and Lets that come in front of a Let of a region are part of the region.
+/// Who builds a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end) around
+/// what is to be a region. Who rewrites one calls [`follow`](RegionWriter::follow) at each Let of
+/// the old chain, whether it stays or goes. Either calls [`next_flags`](RegionWriter::next_flags)
+/// or [`write`](RegionWriter::write) at each Let of the new chain. A region whose first Let goes
+/// then begins with the next one, and Lets that come in front of a Let of a region are part of the
+/// region.
 ///
 /// ```
 /// use anfora_ir::{LetFlags, RegionWriter};
@@ -49,7 +51,8 @@ impl RegionWriter {
         self.region = Region::Outside;
     }
 
-    /// Comes to a Let of the old chain with these flags: what is written next is in its region, or in none.
+    /// Comes to a Let of the old chain with these flags: what is written next is in its region, or
+    /// in none.
     #[inline]
     pub fn follow(&mut self, old: LetFlags) {
         match old {
@@ -77,8 +80,8 @@ impl RegionWriter {
         RegionWriter { region: if flags.is_dataflow() { Region::Inside } else { Region::Outside } }
     }
 
-    /// Takes account of a Let that goes, after which `next` comes: a region that began with it begins
-    /// with `next`, if that is in the region.
+    /// Takes account of a Let that goes, after which `next` comes: a region that began with it
+    /// begins with `next`, if that is in the region.
     ///
     /// Cost: one node.
     #[inline]

@@ -1,7 +1,7 @@
 //! Passing on types that became more specific.
 //!
-//! When a rewrite gives a value a more specific type, its users are inferred again in program order, and where a type stays as it was,
-//! nothing further is passed on.
+//! When a rewrite gives a value a more specific type, its users are inferred again in program
+//! order, and where a type stays as it was, nothing further is passed on.
 
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -44,7 +44,8 @@ impl Retype {
         Retype { changed: IdSet::with_capacity(body.len()), any: false }
     }
 
-    /// Says that the type of an expression changed. That of a variable that a Let binds to it is changed by the sweep.
+    /// Says that the type of an expression changed. That of a variable that a Let binds to it is
+    /// changed by the sweep.
     pub fn changed(&mut self, id: ExprId) {
         self.any = true;
         self.changed.insert(id);
@@ -55,14 +56,16 @@ impl Retype {
         self.any
     }
 
-    /// Infers again, in program order from `from` on (a Let, or the root of the body, with everything under it and after it in its chain), what
-    /// uses something that changed. Returns how many types it changed, and forgets what changed. Linear in the part that is
-    /// walked; an expression whose operands did not change costs a look at them.
+    /// Infers again, in program order from `from` on (a Let, or the root of the body, with
+    /// everything under it and after it in its chain), what uses something that changed. Returns
+    /// how many types it changed, and forgets what changed. Linear in the part that is walked; an
+    /// expression whose operands did not change costs a look at them.
     ///
     /// `from` has to be in a block that encloses every use of what changed: the root always is.
     ///
     /// # Errors
-    /// If the parts of a user do not fit together any more. The users before it have their new types.
+    /// If the parts of a user do not fit together any more. The users before it have their new
+    /// types.
     pub fn sweep(&mut self, cx: &mut Context, body: &mut Body, from: ExprId) -> Result<usize, RetypeError> {
         body.note_stop(None);
         if !std::mem::take(&mut self.any) {

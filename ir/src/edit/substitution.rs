@@ -15,7 +15,8 @@ use crate::tables::dim::Dim;
 use crate::tables::types::SubstitutedParts;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
-/// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and functions.
+/// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and
+/// functions.
 ///
 /// What becomes of a part of a type or attribute is found out once.
 ///
@@ -38,7 +39,8 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 #[derive(Clone, Default, Debug)]
 pub struct SymbolSubstitution {
     map: FxHashMap<SymbolId, DimId>,
-    /// The symbols that were met and stand for nothing. No other symbol that is set can be in what was found out.
+    /// The symbols that were met and stand for nothing. No other symbol that is set can be in what
+    /// was found out.
     left: FxHashSet<SymbolId>,
     types: FxHashMap<TypeId, TypeId>,
     parts: SubstitutedParts,
@@ -78,8 +80,9 @@ impl SymbolSubstitution {
         self.map.len()
     }
 
-    /// Returns the types that [`ty`](SymbolSubstitution::ty) was asked for, with what became of them, in no order. Types of
-    /// before a [`set`](SymbolSubstitution::set) of a symbol that they name are left out.
+    /// Returns the types that [`ty`](SymbolSubstitution::ty) was asked for, with what became of
+    /// them, in no order. Types of before a [`set`](SymbolSubstitution::set) of a symbol that they
+    /// name are left out.
     pub fn types(&self) -> impl Iterator<Item = (TypeId, TypeId)> {
         self.types.iter().map(|(&old, &new)| (old, new))
     }
@@ -158,11 +161,13 @@ impl SymbolSubstitution {
         self.values[&value]
     }
 
-    /// Puts the dimensions into the types and attributes of a body, and infers the types of expressions that have a part
-    /// whose type changed, now or before (`changed`). One walk of the body.
+    /// Puts the dimensions into the types and attributes of a body, and infers the types of
+    /// expressions that have a part whose type changed, now or before (`changed`). One walk of the
+    /// body.
     ///
     /// # Errors
-    /// If an expression has no type any more. The body is half rewritten then, and its stop is noted.
+    /// If an expression has no type any more. The body is half rewritten then, and its stop is
+    /// noted.
     pub fn in_body(&mut self, cx: &mut Context, body: &mut Body, changed: &[ExprId]) -> Result<(), RetypeError> {
         // A symbol is the same thing in each use of a node.
         let before = body.shared_edits(SharedEdits::Meant);
@@ -175,11 +180,13 @@ impl SymbolSubstitution {
         done
     }
 
-    /// Puts the dimensions into the parameters, the result, the attributes and the body of a function, and gives its name
-    /// its new signature. `changed` are expressions of the body whose type changed before.
+    /// Puts the dimensions into the parameters, the result, the attributes and the body of a
+    /// function, and gives its name its new signature. `changed` are expressions of the body whose
+    /// type changed before.
     ///
     /// # Errors
-    /// If an expression has no type any more. The function is half rewritten then, and the stop of its body is noted.
+    /// If an expression has no type any more. The function is half rewritten then, and the stop of
+    /// its body is noted.
     pub fn in_function(
         &mut self,
         module: &mut Module,

@@ -9,7 +9,8 @@ const FORWARDS: u8 = 8;
 const KERNEL: u8 = 16;
 const KNOWN_BY_TYPE: u8 = 32;
 
-/// The properties of an operator, worked out when its row is registered: see [`OpTable::facts`](crate::OpTable::facts).
+/// The properties of an operator, worked out when its row is registered: see
+/// [`OpTable::facts`](crate::OpTable::facts).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OpFacts {
     flags: u8,
@@ -48,7 +49,8 @@ impl OpFacts {
         self.flags & MATCH_CAST != 0
     }
 
-    /// Returns true if a call stays although nothing uses its result: it is impure, or it is a `match_cast`, which checks its operand.
+    /// Returns true if a call stays although nothing uses its result: it is impure, or it is a
+    /// `match_cast`, which checks its operand.
     #[inline]
     pub fn stays_unused(self) -> bool {
         self.flags & (IMPURE | MATCH_CAST) != 0
@@ -66,19 +68,22 @@ impl OpFacts {
         self.flags & FORWARDS != 0
     }
 
-    /// Returns true if a call on constants may be replaced by what its kernel computes: it has a kernel, and is pure.
+    /// Returns true if a call on constants may be replaced by what its kernel computes: it has a
+    /// kernel, and is pure.
     #[inline]
     pub fn is_foldable(self) -> bool {
         self.flags & (KERNEL | IMPURE) == KERNEL
     }
 
-    /// Returns true if the operator is pure and the types of operands may tell the results of a call.
+    /// Returns true if the operator is pure and the types of operands may tell the results of a
+    /// call.
     #[inline]
     pub fn is_known_by_type(self) -> bool {
         self.flags & KNOWN_BY_TYPE != 0
     }
 
-    /// Returns the fusion pattern of every call; `None` if it depends on the call, as [`OpDef::fusion_of`] says.
+    /// Returns the fusion pattern of every call; `None` if it depends on the call, as
+    /// [`OpDef::fusion_of`] says.
     #[inline]
     pub fn fusion(self) -> Option<FusionPattern> {
         self.fusion

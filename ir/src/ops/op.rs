@@ -24,12 +24,15 @@ pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 /// Whether the opaque operator of a name is pure.
 pub type OpaquePurity = fn(&str) -> OpPurity;
 
-/// The results of a call, where the types of its operands alone tell them; `None` where they do not. An operand may be a constant or not.
+/// The results of a call, where the types of its operands alone tell them; `None` where they do
+/// not. An operand may be a constant or not.
 pub type KnownByType = fn(&mut TypeCall<'_>) -> Option<Vec<Literal>>;
 
-/// The elements of the results of a call, as far as they are known: for each result (the fields, if the type of the call, which is the second argument, is a
-/// tuple) in row-major order, `?` for one that is not known, and no element at all for a result of which none is. It is asked for small
-/// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements), through which the answer goes.
+/// The elements of the results of a call, as far as they are known: for each result (the fields, if
+/// the type of the call, which is the second argument, is a tuple) in row-major order, `?` for one
+/// that is not known, and no element at all for a result of which none is. It is asked for small
+/// tensors of integers and `bool` only; see [`Types::with_elements`](crate::Types::with_elements),
+/// through which the answer goes.
 pub type ElementsRule = fn(&mut TypeCall<'_>, TypeId) -> Option<Vec<Vec<DimId>>>;
 
 /// Returns the fusion pattern of a call from its attributes, for operators whose calls differ.
@@ -38,12 +41,13 @@ pub type FusionRule = fn(&AttrReader<'_>) -> FusionPattern;
 /// The results of a call on constants: one, or the fields of the tuple that the operator returns.
 pub type Kernel = fn(&KernelCall<'_>) -> Result<Vec<Literal>, KernelError>;
 
-/// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It looks at what the operands are, not at
-/// the type of the call, and computes little compared with the kernel.
+/// The most bytes that all results of a call take, written out; `usize::MAX` if that overflows. It
+/// looks at what the operands are, not at the type of the call, and computes little compared with
+/// the kernel.
 pub type SizeBound = fn(&KernelCall<'_>) -> usize;
 
-/// About how many steps the kernel takes for a call: elements that it reads, writes or computes with. It saturates, and computes little
-/// compared with the kernel.
+/// About how many steps the kernel takes for a call: elements that it reads, writes or computes
+/// with. It saturates, and computes little compared with the kernel.
 pub type StepsRule = fn(&KernelCall<'_>) -> u64;
 
 /// An operand as a type rule sees it.
@@ -63,7 +67,8 @@ pub struct TypeCall<'a> {
     pub cx: &'a mut Context,
     /// The operator.
     pub op: OpId,
-    /// The operands; their number agrees with the row. Their types do not say elements: see [`TypeCall::elements`].
+    /// The operands; their number agrees with the row. Their types do not say elements: see
+    /// [`TypeCall::elements`].
     pub operands: &'a [Operand],
     /// The operands with the types that they have.
     pub as_they_are: &'a [Operand],
@@ -82,8 +87,8 @@ impl TypeCall<'_> {
         Some(self.cx.literals.get(self.operands.get(i)?.literal?))
     }
 
-    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none is known, or it is no small tensor of
-    /// integers or `bool`. Those of a constant are constants.
+    /// The elements of an operand in row-major order, `?` for one that is not known; `None` if none
+    /// is known, or it is no small tensor of integers or `bool`. Those of a constant are constants.
     pub fn elements(&mut self, i: usize) -> Option<SmallVec<[DimId; 8]>> {
         let operand = *self.as_they_are.get(i)?;
         let mut ty = operand.ty;
@@ -339,13 +344,15 @@ impl KernelError {
         KernelError { message: message.into(), is_fault: true }
     }
 
-    /// Whether the operator's row is wrong, and not the operands: its kernel panicked, or gave results that are not of the type.
+    /// Whether the operator's row is wrong, and not the operands: its kernel panicked, or gave
+    /// results that are not of the type.
     pub fn is_fault(&self) -> bool {
         self.is_fault
     }
 }
 
-/// The operators that programs may use, and the namespaces in which any operator is accepted unseen.
+/// The operators that programs may use, and the namespaces in which any operator is accepted
+/// unseen.
 #[derive(Clone, Default)]
 pub struct OpRegistry {
     rows: Vec<OpDef>,
@@ -361,10 +368,12 @@ impl OpRegistry {
         OpRegistry::default()
     }
 
-    /// Adds an operator, with all that its row says of it: programs with it are parsed, typed, printed, folded, fused and interpreted.
+    /// Adds an operator, with all that its row says of it: programs with it are parsed, typed,
+    /// printed, folded, fused and interpreted.
     ///
     /// # Errors
-    /// If the name is taken, or in a namespace declared opaque, if what the row says contradicts itself, or there are too many operators.
+    /// If the name is taken, or in a namespace declared opaque, if what the row says contradicts
+    /// itself, or there are too many operators.
     pub fn register(&mut self, row: OpDef) -> Result<OpId, RegisterError> {
         row.check()?;
         if let Some((namespace, _)) = row.name.split_once('.')
@@ -382,7 +391,8 @@ impl OpRegistry {
         Ok(id)
     }
 
-    /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation and never folded.
+    /// Accepts operators `namespace.…` that no row describes: they are kept, typed by annotation
+    /// and never folded.
     ///
     /// Cost: linear in the text.
     ///
@@ -392,8 +402,8 @@ impl OpRegistry {
         self.declare_opaque_with(namespace, |_| OpPurity::Pure)
     }
 
-    /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the name, namespace included. Replaces
-    /// what was declared about the namespace before.
+    /// Like [`OpRegistry::declare_opaque`], where not all of them are pure: `purity` tells by the
+    /// name, namespace included. Replaces what was declared about the namespace before.
     ///
     /// Cost: linear in the text.
     ///
@@ -498,8 +508,9 @@ impl OpTable {
         op.index() >= self.registry.rows.len()
     }
 
-    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque one, which is as pure as the
-    /// declaration says unless [`OpTable::opaque`] said otherwise first.
+    /// The operator of a name: a row of the registry, or, in a namespace declared opaque, an opaque
+    /// one, which is as pure as the declaration says unless [`OpTable::opaque`] said otherwise
+    /// first.
     ///
     /// Cost: linear in the text.
     ///
@@ -577,13 +588,15 @@ impl Freeze for OpTable {
 }
 
 impl Context {
-    /// Checks the attributes of a call against the operator's row and brings them to one form: those that equal their default are
-    /// left out, integers where floats are wanted are converted. Opaque operators take any.
+    /// Checks the attributes of a call against the operator's row and brings them to one form:
+    /// those that equal their default are left out, integers where floats are wanted are converted.
+    /// Opaque operators take any.
     ///
     /// Cost: one entry.
     ///
     /// # Errors
-    /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is the name at fault.
+    /// If an attribute is unknown, of the wrong kind, or required and missing. The second part is
+    /// the name at fault.
     pub fn check_op_attrs(&mut self, op: OpId, attrs: AttrsId) -> Result<AttrsId, (TypeError, Option<String>)> {
         let list = self.attrs.list(attrs);
         let row = self.ops.get(op);
@@ -622,8 +635,9 @@ impl Context {
         Ok(self.attrs(&out))
     }
 
-    /// Brings the operands of a call to one form: `none` at the end is left out where the operator takes fewer. An operator that takes any number
-    /// of operands, or is opaque, keeps what it is given.
+    /// Brings the operands of a call to one form: `none` at the end is left out where the operator
+    /// takes fewer. An operator that takes any number of operands, or is opaque, keeps what it is
+    /// given.
     pub(crate) fn given_operands<'a>(&self, body: &Body, op: OpId, operands: &'a [ExprId]) -> &'a [ExprId] {
         if operands.last().is_none_or(|&last| body.expr(last) != Expr::None) || self.ops.is_opaque(op) {
             return operands;

@@ -1,13 +1,16 @@
 //! Which functions, and which expressions, do something that can be observed.
 //!
-//! An operator's row says what it is. A function is impure if its body may call something impure, as the least fixpoint over the global
-//! functions, the `fn`s and the functions that are values of attributes, so recursion alone makes nothing impure. A declaration is impure
-//! unless it has the attribute `Pure=1`; a global that resolves to nothing is impure.
+//! An operator's row says what it is. A function is impure if its body may call something impure,
+//! as the least fixpoint over the global functions, the `fn`s and the functions that are values of
+//! attributes, so recursion alone makes nothing impure. A declaration is impure unless it has the
+//! attribute `Pure=1`; a global that resolves to nothing is impure.
 //!
-//! A call has the purity of the function that its callee is known to be: a global, a `fn`, a variable bound to one of these or to another such
-//! variable, or `make_closure` of one. Through any other callee (a parameter, a field, the result of an If or of a call) it is impure. A call of an
-//! operator is impure too if an attribute of it holds an impure function, since the operator may call that. To evaluate an impure `fn` to a closure is
-//! pure. An If is impure if its condition or one of its branches is.
+//! A call has the purity of the function that its callee is known to be: a global, a `fn`, a
+//! variable bound to one of these or to another such variable, or `make_closure` of one. Through
+//! any other callee (a parameter, a field, the result of an If or of a call) it is impure. A call
+//! of an operator is impure too if an attribute of it holds an impure function, since the operator
+//! may call that. To evaluate an impure `fn` to a closure is pure. An If is impure if its condition
+//! or one of its branches is.
 //!
 //! Everything here is linear and keeps its work on explicit stacks.
 
@@ -48,7 +51,8 @@ impl Purity {
         Purity::of_module_where(module, |_, f| scan.may_have_effects(&f.body))
     }
 
-    /// The same, where it was found out already which functions may have effects: each for which [`EffectScan::may_have_effects`] says so, or more.
+    /// The same, where it was found out already which functions may have effects: each for which
+    /// [`EffectScan::may_have_effects`] says so, or more.
     pub fn of_module_where(module: &Module, may_have_effects: impl Fn(FunctionKey, &Function) -> bool) -> Purity {
         let cx = &module.cx;
         let scan = EffectScan::new(cx);
@@ -105,7 +109,8 @@ impl Purity {
         }
     }
 
-    /// Whether calls of a global cannot be observed. A global that was made since then is not known to be pure.
+    /// Whether calls of a global cannot be observed. A global that was made since then is not known
+    /// to be pure.
     #[inline]
     pub fn global_is_pure(&self, global: GlobalId) -> bool {
         self.pure_globals.contains(global)
@@ -155,7 +160,8 @@ fn states_pure(cx: &Context, f: &Function) -> bool {
 
 /// Which expressions of a body do something that can be observed when they are evaluated.
 ///
-/// It speaks of the body as it was when it was made. Nodes that were appended or overwritten since are looked at by [`BodyPurity::note`].
+/// It speaks of the body as it was when it was made. Nodes that were appended or overwritten since
+/// are looked at by [`BodyPurity::note`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct BodyPurity {
     /// What is impure itself: calls.
@@ -166,7 +172,8 @@ pub struct BodyPurity {
 }
 
 impl BodyPurity {
-    /// Looks at a body. Linear in its size; one scan of the arena if there is nothing in it that could be impure.
+    /// Looks at a body. Linear in its size; one scan of the arena if there is nothing in it that
+    /// could be impure.
     pub fn new(cx: &Context, body: &Body, purity: &Purity) -> BodyPurity {
         let mut result = BodyPurity {
             calls: IdSet::with_capacity(0),
@@ -286,7 +293,8 @@ impl BodyPurity {
         self.lambdas.contains(lambda)
     }
 
-    /// Looks at a node other than a Let that was appended or overwritten since, after its parts. What the node is in is not looked at again.
+    /// Looks at a node other than a Let that was appended or overwritten since, after its parts.
+    /// What the node is in is not looked at again.
     ///
     /// The call of a variable is impure, whatever the variable is bound to.
     ///
@@ -313,10 +321,12 @@ impl BodyPurity {
     }
 }
 
-/// Which expressions of a body in A-normal form do something that can be observed, found out no sooner than a question needs it.
+/// Which expressions of a body in A-normal form do something that can be observed, found out no
+/// sooner than a question needs it.
 ///
-/// Calls of operators and of global functions are looked at one by one. The first question about anything else makes a [`BodyPurity`], which speaks
-/// of the body as it is then. A program of nothing but operators never needs one.
+/// Calls of operators and of global functions are looked at one by one. The first question about
+/// anything else makes a [`BodyPurity`], which speaks of the body as it is then. A program of
+/// nothing but operators never needs one.
 #[derive(Clone, Debug)]
 pub struct LazyBodyPurity<'a> {
     purity: &'a Purity,
@@ -329,7 +339,8 @@ impl<'a> LazyBodyPurity<'a> {
         LazyBodyPurity { purity, body: None }
     }
 
-    /// Returns true if evaluating an expression whose operands are atoms can be observed. To evaluate a lambda to a closure cannot.
+    /// Returns true if evaluating an expression whose operands are atoms can be observed. To
+    /// evaluate a lambda to a closure cannot.
     #[inline]
     pub fn is_impure(&mut self, cx: &Context, body: &Body, id: ExprId) -> bool {
         match body.expr(id) {
@@ -374,7 +385,8 @@ fn is_function(attr: &Attr) -> bool {
     matches!(attr, Attr::Global(_) | Attr::Function(_))
 }
 
-/// Finds out in one scan of an arena whether a body does nothing but call operators whose rows say that they are pure.
+/// Finds out in one scan of an arena whether a body does nothing but call operators whose rows say
+/// that they are pure.
 #[derive(Copy, Clone)]
 pub struct EffectScan<'a> {
     cx: &'a Context,
@@ -387,12 +399,14 @@ impl<'a> EffectScan<'a> {
         EffectScan { cx, attrs_carry_functions: carries_functions(cx) }
     }
 
-    /// Whether there is anything else in a body, of which only the whole module tells whether it can be observed.
+    /// Whether there is anything else in a body, of which only the whole module tells whether it
+    /// can be observed.
     pub fn may_have_effects(&self, body: &Body) -> bool {
         body.exprs().any(|(_, expr)| self.may_be_impure(body, expr, |_| false))
     }
 
-    /// Returns true unless an expression is pure whatever its parts are; `is_pure` says it of global functions.
+    /// Returns true unless an expression is pure whatever its parts are; `is_pure` says it of
+    /// global functions.
     #[inline]
     fn may_be_impure(&self, body: &Body, expr: Expr, is_pure: impl Fn(GlobalId) -> bool) -> bool {
         match expr {
@@ -408,7 +422,8 @@ impl<'a> EffectScan<'a> {
     }
 }
 
-/// Reports the calls of a body that are not of pure operators: the `fn` whose block each is in (`None`: the function's own), the call, what it may run.
+/// Reports the calls of a body that are not of pure operators: the `fn` whose block each is in
+/// (`None`: the function's own), the call, what it may run.
 fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, ExprId, Callee)) {
     let make_closure = cx.ops.find("make_closure");
     let carries = carries_functions(cx);
@@ -474,7 +489,8 @@ fn trace(cx: &Context, body: &Body, mut report: impl FnMut(Option<LambdaId>, Exp
     }
 }
 
-/// Who may call whom. Vertices: globals, functions in attributes, attribute values (where they carry functions), and the `fn`s of each body.
+/// Who may call whom. Vertices: globals, functions in attributes, attribute values (where they
+/// carry functions), and the `fn`s of each body.
 struct Graph {
     globals: u32,
     function_attrs: u32,

@@ -11,8 +11,9 @@ use crate::tables::parallel::layers::Freeze;
 
 /// An attribute value.
 ///
-/// Scalars have one form: an int64 scalar literal is an [`Attr::Int`], a float64 one an [`Attr::Float`], a boolean one an
-/// [`Attr::Bool`]; scalars of other element types are rank-0 literals.
+/// Scalars have one form: an int64 scalar literal is an [`Attr::Int`], a float64 one an
+/// [`Attr::Float`], a boolean one an [`Attr::Bool`]; scalars of other element types are rank-0
+/// literals.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Attr {
     /// `none`
@@ -242,12 +243,13 @@ impl Context {
         list.iter().find(|&&(k, _)| self.names.get(k) == name).map(|&(_, v)| v)
     }
 
-    /// Returns true if a function with these attributes is primitive, a group of operators to be compiled as one: it has
-    /// the attribute [`PRIMITIVE`], and that is not 0, `false` or `none`.
+    /// Returns true if a function with these attributes is primitive, a group of operators to be
+    /// compiled as one: it has the attribute [`PRIMITIVE`], and that is not 0, `false` or `none`.
     ///
-    /// No pass optimises the block of a primitive function, which stays what it is by operators. Its form does not: passes
-    /// that establish a property of all functions (ToANormalForm, LambdaLifting, ToNonDataflow) rewrite it too.
-    /// InlineFunctions inlines it and into it, and FuseOps compares it with the groups that it makes.
+    /// No pass optimises the block of a primitive function, which stays what it is by operators.
+    /// Its form does not: passes that establish a property of all functions (ToANormalForm,
+    /// LambdaLifting, ToNonDataflow) rewrite it too. InlineFunctions inlines it and into it, and
+    /// FuseOps compares it with the groups that it makes.
     ///
     /// Cost: one entry.
     #[inline]

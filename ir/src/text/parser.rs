@@ -1,12 +1,15 @@
 //! The parser of the text format.
 //!
-//! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest as deep as memory allows. Types and
-//! dimensions have small machines of their own ([`types`], [`dims`]). Nodes are made as they are read, each with its type, as long as the types of its
-//! parts are known. In a function in which they are not (they are those of other functions, or there is a mistake), and where one is stated that has to be
-//! checked, [`infer_module`](crate::infer::module) finds all types afterwards.
+//! It is a machine with an explicit stack of frames ([`expressions`]), so that a program may nest
+//! as deep as memory allows. Types and dimensions have small machines of their own ([`types`],
+//! [`dims`]). Nodes are made as they are read, each with its type, as long as the types of its
+//! parts are known. In a function in which they are not (they are those of other functions, or
+//! there is a mistake), and where one is stated that has to be checked,
+//! [`infer_module`](crate::infer::module) finds all types afterwards.
 //!
-//! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what is said (an unknown name, a number
-//! out of range) is reported and reading goes on with an expression of the error type, which silences what follows from it.
+//! A syntax error is reported and the text skipped to the next `;`, `}` or item; a mistake in what
+//! is said (an unknown name, a number out of range) is reported and reading goes on with an
+//! expression of the error type, which silences what follows from it.
 
 mod attributes;
 mod dims;
@@ -50,11 +53,12 @@ pub use sketches::{Sketch, SketchAttr, SketchNode, SketchParts, SketchValue, par
 /// The most errors that are reported of one text.
 pub const MAX_ERRORS: usize = 20;
 
-/// Reads a module, with the types of all that is in it. The module keeps the source, by which diagnostics show places;
-/// [`Module::set_source`] lets it go.
+/// Reads a module, with the types of all that is in it. The module keeps the source, by which
+/// diagnostics show places; [`Module::set_source`] lets it go.
 ///
 /// # Errors
-/// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where it can.
+/// With up to [`MAX_ERRORS`] errors, in the order of the text. Parsing goes on after an error where
+/// it can.
 pub fn parse_module(source: impl Into<Arc<Source>>, registry: Arc<OpRegistry>) -> Result<Module, Diagnostics> {
     read_module(source.into(), registry, None)
 }
@@ -190,7 +194,8 @@ struct Parser<'s, 'c> {
 
     // The function that is being read.
     body: Body,
-    /// Whether every node of it so far has its type. From the first on that has not, the types are left to [`infer_module`].
+    /// Whether every node of it so far has its type. From the first on that has not, the types are
+    /// left to [`infer_module`].
     typed: bool,
     scopes: Scopes,
     /// Locals that nothing binds, if they are parameters of the function.
@@ -245,7 +250,8 @@ impl<'s, 'c> Parser<'s, 'c> {
             return Err(Box::new(error));
         }
         let body = Body::new(&cx.types);
-        // A binding, which makes a name, seldom takes less text. Much of a long text may be constants.
+        // A binding, which makes a name, seldom takes less text. Much of a long text may be
+        // constants.
         let names = (text.len() / 60).min(1 << 17);
         cx.names.reserve(names);
         let match_cast = cx.ops.find("match_cast");
@@ -353,7 +359,8 @@ impl<'s, 'c> Parser<'s, 'c> {
         Err(self.unexpected(kind.describe()))
     }
 
-    /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may be another item.
+    /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may
+    /// be another item.
     fn comma_or(&mut self, close: Kind) -> Parsed<bool> {
         if self.eat(Kind::Comma) {
             return Ok(self.tok.kind != close);

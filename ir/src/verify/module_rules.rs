@@ -33,7 +33,8 @@ pub(super) struct Verifier<'a> {
     phase: Option<Phase>,
     /// Functions with what in them may be impure where it must not be.
     suspects: Vec<(&'a Function, &'a str, Vec<Suspect>)>,
-    /// Attributes with functions in them that are still to be verified, and the function of the module that they are in.
+    /// Attributes with functions in them that are still to be verified, and the function of the
+    /// module that they are in.
     pending: Vec<(AttrsId, Option<GlobalId>)>,
     seen_lists: FxHashSet<AttrsId>,
     seen_functions: FxHashSet<FunctionAttrId>,
@@ -125,7 +126,8 @@ impl<'a> Verifier<'a> {
         Some(walked)
     }
 
-    /// The result that is stated accepts what the block returns, and names no other symbols than the function binds.
+    /// The result that is stated accepts what the block returns, and names no other symbols than
+    /// the function binds.
     fn result(&mut self, function: &Function, name: &str) {
         let cx = &self.types.cx;
         if let Some(ret) = function.ret

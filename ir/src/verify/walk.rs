@@ -22,7 +22,8 @@ pub(super) struct Problem {
 /// What the walk of a body found out, besides problems.
 pub(super) struct Walked {
     pub(super) form: Form,
-    /// Calls in regions, and shared nodes, that may be impure: to be looked at when all bodies are known to be sound.
+    /// Calls in regions, and shared nodes, that may be impure: to be looked at when all bodies are
+    /// known to be sound.
     pub(super) suspects: Vec<Suspect>,
     /// Lists of attributes with functions in them.
     pub(super) function_attrs: Vec<AttrsId>,
@@ -62,8 +63,9 @@ pub(super) struct Walk<'a> {
     types: &'a mut TypeChecker,
     symbols: &'a mut Symbols,
     match_cast: Option<OpId>,
-    /// For a variable: twice the number under which it was bound (0: not yet), plus 1 where it is in scope. For a node with
-    /// parts: twice the number that was next when it was entered. For other leaves and Lets: whether they were seen.
+    /// For a variable: twice the number under which it was bound (0: not yet), plus 1 where it is
+    /// in scope. For a node with parts: twice the number that was next when it was entered. For
+    /// other leaves and Lets: whether they were seen.
     states: Vec<u32>,
     next: u32,
     bound: Vec<ExprId>,
@@ -76,8 +78,8 @@ pub(super) struct Walk<'a> {
     result: Walked,
 }
 
-/// The variable, of those in a node that are free in it, that was bound last, and the last one that is visible only in its region. Where these
-/// two are visible, all are: scopes nest.
+/// The variable, of those in a node that are free in it, that was bound last, and the last one that
+/// is visible only in its region. Where these two are visible, all are: scopes nest.
 #[derive(Copy, Clone, Default)]
 struct Latest {
     any: Option<ExprId>,
@@ -153,7 +155,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of itself.
+    /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of
+    /// itself.
     fn run(&mut self) -> bool {
         let body = self.body;
         let mut cursor = Cursor::with_regions(body);
@@ -198,7 +201,8 @@ impl Walk<'_> {
 
     fn enter_block(&mut self, kind: BlockKind) {
         let executes = self.executes_in_region();
-        // What dominates what comes after it keeps its symbols: a block as a value is evaluated just once, on the way.
+        // What dominates what comes after it keeps its symbols: a block as a value is evaluated
+        // just once, on the way.
         let dominates = matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_));
         let symbols = (!dominates).then(|| self.symbols.mark());
         self.blocks.push(Block {

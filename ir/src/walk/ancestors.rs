@@ -1,6 +1,7 @@
 //! A tree that grows at its leaves, in which ancestors are found in logarithmic time.
 //!
-//! Skew-binary jump pointers: E. W. Myers, "An applicative random-access stack", Information Processing Letters 17 (1983).
+//! Skew-binary jump pointers: E. W. Myers, "An applicative random-access stack", Information
+//! Processing Letters 17 (1983).
 
 use crate::work;
 
@@ -70,8 +71,8 @@ impl AncestorTree {
         id
     }
 
-    /// Whether a leaf added under a node now would jump over the node's jump and the jump after that, rather than to the node: for who keeps something
-    /// of the paths to the jumps.
+    /// Whether a leaf added under a node now would jump over the node's jump and the jump after
+    /// that, rather than to the node: for who keeps something of the paths to the jumps.
     pub fn jumps_further(&self, parent: u32) -> bool {
         let p = self.node(parent);
         let far = self.node(p.jump);
@@ -83,8 +84,9 @@ impl AncestorTree {
         self.node(node).parent
     }
 
-    /// The ancestor of a node that walks which need not stop in between go on at; that of the root is itself. A walk up that takes each
-    /// jump that does not go too far, and the parent otherwise, is logarithmic.
+    /// The ancestor of a node that walks which need not stop in between go on at; that of the root
+    /// is itself. A walk up that takes each jump that does not go too far, and the parent
+    /// otherwise, is logarithmic.
     pub fn jump(&self, node: u32) -> u32 {
         self.node(node).jump
     }

@@ -5,9 +5,11 @@ use rustc_hash::FxHashSet;
 use crate::core::entity::{AttrId, AttrsId};
 use crate::tables::attrs::{Attr, AttrTable};
 
-/// A walk over the values in attributes: those of the lists that it is given, and the items of lists among them, each once.
+/// A walk over the values in attributes: those of the lists that it is given, and the items of
+/// lists among them, each once.
 ///
-/// Values may be added between the steps. All walks of one `AttrWalk` together are linear in the distinct values.
+/// Values may be added between the steps. All walks of one `AttrWalk` together are linear in the
+/// distinct values.
 #[derive(Clone, Default, Debug)]
 pub struct AttrWalk {
     /// Values to be looked at, the next one last.

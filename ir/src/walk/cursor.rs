@@ -1,8 +1,10 @@
 //! The one traversal of the project: a cursor with an explicit stack.
 //!
-//! It yields [`Step`]s in program order. A Let chain is walked by a loop, so its length costs no stack; calls, tuples and projections whose operands are
-//! all atoms are one step; what nests (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A node
-//! that several others refer to is entered once, where it comes first in program order; later references are [`Step::Seen`].
+//! It yields [`Step`]s in program order. A Let chain is walked by a loop, so its length costs no
+//! stack; calls, tuples and projections whose operands are all atoms are one step; what nests
+//! (operands that are calls themselves, branches, lambdas, chains as values) is entered and left. A
+//! node that several others refer to is entered once, where it comes first in program order; later
+//! references are [`Step::Seen`].
 //!
 //! The body may be edited between steps: [`Cursor`] says what that does to the walk.
 
@@ -16,8 +18,8 @@ use crate::walk::part_set::PartSet;
 
 /// What the cursor has come to.
 ///
-/// The steps of dataflow regions come only in a walk that asks for them ([`Cursor::with_regions`]): in the steps of
-/// other walks they hold an [`Infallible`], so that a `match` leaves them out.
+/// The steps of dataflow regions come only in a walk that asks for them ([`Cursor::with_regions`]):
+/// in the steps of other walks they hold an [`Infallible`], so that a `match` leaves them out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step<R = Infallible> {
     /// A block begins; the id is its first Let, or its tail if it has none.
@@ -30,7 +32,8 @@ pub enum Step<R = Infallible> {
     Atom(ExprId),
     /// A call, tuple or projection whose operands are all atoms (not yielded one by one).
     Flat(ExprId),
-    /// A call, tuple or projection with an operand that is not an atom, an If or a Lambda, before what is in it.
+    /// A call, tuple or projection with an operand that is not an atom, an If or a Lambda, before
+    /// what is in it.
     Enter(ExprId),
     /// The same node after what is in it.
     Exit(ExprId),
@@ -64,7 +67,8 @@ impl<R> Step<R> {
     }
 }
 
-/// Whether a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or [`Infallible`].
+/// Whether a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or
+/// [`Infallible`].
 pub trait RegionSteps: sealed::Held {}
 
 impl RegionSteps for Infallible {}
@@ -148,15 +152,18 @@ enum InRegion {
 /// Walks a body in program order, on a stack of its own.
 ///
 /// # What is yielded
-/// A Let is [`Step::Let`], then its value, then [`Step::Bound`], then the rest of its chain. A block begins with [`Step::EnterBlock`] and ends
-/// with [`Step::ExitBlock`]. A call, tuple or projection whose operands are all atoms is one [`Step::Flat`], and its operands are not yielded one by
-/// one; what nests is entered ([`Step::Enter`]), its parts are yielded, and it is left ([`Step::Exit`]). Atoms that stand elsewhere are
-/// [`Step::Atom`]s. A node that several others refer to is walked once, where it comes first; after that it is [`Step::Seen`].
+/// A Let is [`Step::Let`], then its value, then [`Step::Bound`], then the rest of its chain. A
+/// block begins with [`Step::EnterBlock`] and ends with [`Step::ExitBlock`]. A call, tuple or
+/// projection whose operands are all atoms is one [`Step::Flat`], and its operands are not yielded
+/// one by one; what nests is entered ([`Step::Enter`]), its parts are yielded, and it is left
+/// ([`Step::Exit`]). Atoms that stand elsewhere are [`Step::Atom`]s. A node that several others
+/// refer to is walked once, where it comes first; after that it is [`Step::Seen`].
 ///
 /// # Which edits are legal
-/// The cursor borrows the body only during [`Cursor::next`]: between two steps every edit is legal. What it does to the walk is decided by one rule: **a
-/// link is read once, when the walk comes to it.** A link that is overwritten before that is followed to where it leads then; one that is overwritten after
-/// that has no effect on the walk.
+/// The cursor borrows the body only during [`Cursor::next`]: between two steps every edit is legal.
+/// What it does to the walk is decided by one rule: **a link is read once, when the walk comes to
+/// it.** A link that is overwritten before that is followed to where it leads then; one that is
+/// overwritten after that has no effect on the walk.
 ///
 /// | after | is still to be read | so, before the next step, you may |
 /// |---|---|---|
@@ -168,15 +175,18 @@ enum InRegion {
 /// | [`Step::ExitRegion`] | the link to the rest | put Lets in after the last Let |
 /// | [`Step::Flat`], [`Step::Atom`], [`Step::Exit`], [`Step::Seen`], [`Step::ExitBlock`] | nothing of it | overwrite it: it is not walked again |
 ///
-/// Overwriting a node that several links lead to changes it for all of them. Nodes that are appended during the walk are walked if a link that is
-/// still to be read leads to them. Ids stay what they are: a body is not compacted during a walk.
+/// Overwriting a node that several links lead to changes it for all of them. Nodes that are
+/// appended during the walk are walked if a link that is still to be read leads to them. Ids stay
+/// what they are: a body is not compacted during a walk.
 ///
 /// # Dataflow regions
-/// A walk that is begun by [`Cursor::with_regions`] yields two steps more: [`Step::EnterRegion`] before the [`Step::Let`] of
-/// a region's first Let, and [`Step::ExitRegion`] after the [`Step::Bound`] of its last. A region is a run of Lets of one
-/// chain that are in a region, up to one that begins another; what is in a block inside of it is in no region, or in
-/// one of that block. The flags of a Let are read when the walk comes to it, and the region ends before the first Let that
-/// does not go on with it: a Let whose flags are overwritten after [`Step::Let`] stays in the region of the walk.
+/// A walk that is begun by [`Cursor::with_regions`] yields two steps more: [`Step::EnterRegion`]
+/// before the [`Step::Let`] of a region's first Let, and [`Step::ExitRegion`] after the
+/// [`Step::Bound`] of its last. A region is a run of Lets of one chain that are in a region, up to
+/// one that begins another; what is in a block inside of it is in no region, or in one of that
+/// block. The flags of a Let are read when the walk comes to it, and the region ends before the
+/// first Let that does not go on with it: a Let whose flags are overwritten after [`Step::Let`]
+/// stays in the region of the walk.
 ///
 /// ```
 /// use anfora_ir::{Cursor, Source, Step, parse_module};
@@ -205,7 +215,8 @@ impl Cursor {
         Cursor::begin(body, body.root())
     }
 
-    /// A walk of what is under one expression. Takes time and room in proportion to that, not to the body.
+    /// A walk of what is under one expression. Takes time and room in proportion to that, not to
+    /// the body.
     pub fn at(body: &Body, root: ExprId) -> Cursor {
         Cursor::begin(body, root)
     }
@@ -236,7 +247,8 @@ impl<R: RegionSteps> Cursor<R> {
         self.stack.len()
     }
 
-    /// The innermost Let that the walk is at, or in whose value it is. Looks through what is entered and not left.
+    /// The innermost Let that the walk is at, or in whose value it is. Looks through what is
+    /// entered and not left.
     pub fn binding(&self) -> Option<ExprId> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Block { at, next: InBlock::Value | InBlock::Bound | InBlock::Advance, .. } => Some(*at),
@@ -244,8 +256,8 @@ impl<R: RegionSteps> Cursor<R> {
         })
     }
 
-    /// Leaves what the last step entered ([`Step::EnterBlock`], [`Step::Enter`]) without walking it: its exit is not yielded. After
-    /// [`Step::Let`], leaves out its value.
+    /// Leaves what the last step entered ([`Step::EnterBlock`], [`Step::Enter`]) without walking
+    /// it: its exit is not yielded. After [`Step::Let`], leaves out its value.
     pub fn skip(&mut self) {
         match self.stack.last_mut() {
             Some(Frame::Block { next, .. }) if *next == InBlock::Value => *next = InBlock::Bound,
@@ -257,8 +269,9 @@ impl<R: RegionSteps> Cursor<R> {
         }
     }
 
-    /// Walks what is in a node once more, or in another node's place: after [`Step::Seen`] or [`Step::Flat`] of the node itself, or after
-    /// [`Step::Enter`] and [`Cursor::skip`] of the other. Its operands, branches or block come next, each as a step of its own, then its
+    /// Walks what is in a node once more, or in another node's place: after [`Step::Seen`] or
+    /// [`Step::Flat`] of the node itself, or after [`Step::Enter`] and [`Cursor::skip`] of the
+    /// other. Its operands, branches or block come next, each as a step of its own, then its
     /// [`Step::Exit`].
     pub fn enter(&mut self, id: ExprId) {
         self.seen.insert(id);
@@ -271,7 +284,8 @@ impl<R: RegionSteps> Cursor<R> {
     }
 
     /// The next step, or `None` at the end.
-    // Inlined into each walk, whose match on the step then joins with the one that makes it: a sixth to a third of a walk's time.
+    // Inlined into each walk, whose match on the step then joins with the one that makes it: a
+    // sixth to a third of a walk's time.
     #[inline(always)]
     pub fn next(&mut self, body: &Body) -> Option<Step<R>> {
         loop {
@@ -310,7 +324,8 @@ impl<R: RegionSteps> Cursor<R> {
                         *next = InBlock::Advance;
                         return Some(Step::Bound(*at));
                     }
-                    // Not before the caller asks for the next step, since it may change the link at `Bound`.
+                    // Not before the caller asks for the next step, since it may change the link at
+                    // `Bound`.
                     InBlock::Advance => {
                         if let Expr::Let { body: rest, .. } = body.expr(*at) {
                             if R::YIELDED

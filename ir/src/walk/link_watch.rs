@@ -1,6 +1,7 @@
 //! Noticing that links are overwritten under a walk.
 
-/// A watch over the links of the nodes that there were at some time: see [`Body::watch_links`](crate::Body::watch_links). The default is over none.
+/// A watch over the links of the nodes that there were at some time: see
+/// [`Body::watch_links`](crate::Body::watch_links). The default is over none.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LinkWatch {
     /// How many nodes and operands it is over.

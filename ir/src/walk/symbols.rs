@@ -15,8 +15,8 @@ use crate::walk::attr_walk::AttrWalk;
 
 /// A walk over the free symbols of types and attributes that looks at each part once.
 ///
-/// Symbols come in order of first appearance, possibly more than once, but not again for parts that were met before: all
-/// walks of one `SymbolWalk` together are linear in the distinct parts.
+/// Symbols come in order of first appearance, possibly more than once, but not again for parts that
+/// were met before: all walks of one `SymbolWalk` together are linear in the distinct parts.
 ///
 /// ```
 /// use anfora_ir::{Source, SymbolWalk, parse_module};
@@ -50,7 +50,8 @@ impl SymbolWalk {
         types.for_each_new_symbol(ty, &mut self.parts, |dim| symbol_of(types, dim).into_iter().for_each(&mut each));
     }
 
-    /// Calls `each` with the symbols that attributes name, in types and shapes. Functions that are values have symbols of their own.
+    /// Calls `each` with the symbols that attributes name, in types and shapes. Functions that are
+    /// values have symbols of their own.
     pub fn in_attrs(&mut self, cx: &Context, attrs: AttrsId, mut each: impl FnMut(SymbolId)) {
         self.attrs.add(&cx.attrs, attrs);
         while let Some((_, value)) = self.attrs.next(&cx.attrs) {
@@ -68,7 +69,8 @@ impl SymbolWalk {
         }
     }
 
-    /// Calls `each` with the symbols that a node itself names: by its type, its attributes, and the parameters and stated result of a lambda.
+    /// Calls `each` with the symbols that a node itself names: by its type, its attributes, and the
+    /// parameters and stated result of a lambda.
     pub fn in_node(&mut self, cx: &Context, body: &Body, id: ExprId, mut each: impl FnMut(SymbolId)) {
         self.in_type(cx, body.ty(id), &mut each);
         match body.expr(id) {
@@ -93,8 +95,8 @@ fn symbol_of(types: &Types, dim: DimId) -> Option<SymbolId> {
 
 /// The free symbols of each type that was asked for, and of its parts.
 ///
-/// A part is looked at once, however many types it is in, so that questions about types that are parts of each other take linear time
-/// together, for a constant number of symbols each.
+/// A part is looked at once, however many types it is in, so that questions about types that are
+/// parts of each other take linear time together, for a constant number of symbols each.
 #[derive(Clone, Default, Debug)]
 pub struct FreeSymbols {
     types: FxHashMap<TypeId, Rc<[SymbolId]>>,

@@ -233,7 +233,8 @@ fn calls_are_found_by_function() {
     assert_eq!(counts, [("main", 3)]);
 }
 
-/// Gives the first parameter of `@g` the extent 4, as a pass would, and then updates the signatures.
+/// Gives the first parameter of `@g` the extent 4, as a pass would, and then updates the
+/// signatures.
 fn with_extent_4(text: &str) -> (Module, Result<(), SignatureError>) {
     let mut module = parse(text);
     let key = module.find("g").unwrap();

@@ -31,7 +31,8 @@ fn number(func: &FunctionEdit<'_>) -> usize {
     func.name().trim_start_matches('f').parse().unwrap()
 }
 
-/// Interns names, types, constants and attributes of every kind, many of them for several functions, and links them.
+/// Interns names, types, constants and attributes of every kind, many of them for several
+/// functions, and links them.
 fn rewrite(func: &mut FunctionEdit<'_>) -> Result<(), PassError> {
     let i = number(func);
     let literal = func.cx.literals.intern(Literal::scalar((i % 37) as f32));
@@ -70,7 +71,8 @@ fn tables(m: &Module) -> String {
     format!("{types:?} {attrs:?} {globals:?} {} {} {}", cx.names.len(), cx.literals.len(), cx.attrs.list_count())
 }
 
-/// What a pass leaves of a thousand functions: result, everything in the module, messages and counts.
+/// What a pass leaves of a thousand functions: result, everything in the module, messages and
+/// counts.
 fn everything(pass: &FunctionPass, threads: usize) -> (String, String, String, Vec<PassRemark>, Statistics) {
     let mut m = many();
     let cx = context(threads);
@@ -372,7 +374,8 @@ fn the_context_is_inherited_and_instruments_stay_on_their_thread() {
             let current = PassContext::current();
             assert_eq!((cx.opt_level(), cx.pass(), cx.depth()), (3, Some("look"), 1));
             assert_eq!((current.opt_level(), current.pass(), current.depth()), (3, Some("look"), 1));
-            // A context that is entered and not left is current no longer than the function is worked on.
+            // A context that is entered and not left is current no longer than the function is
+            // worked on.
             let guard = unverified().opt_level(0).build().unwrap().enter()?;
             assert_eq!(PassContext::current().opt_level(), 0);
             std::mem::forget(guard);

@@ -6,12 +6,14 @@ use anfora_visit::{Mutator, Rewrite, RewriteError, Site, mutate_function};
 
 use crate::error::{ExportError, ExportProblem};
 
-/// By how many nodes for each that it has a module may grow when functions are put where their values are needed, and by how many in any case.
+/// By how many nodes for each that it has a module may grow when functions are put where their
+/// values are needed, and by how many in any case.
 const MAX_GROWTH: usize = 8;
 const LEAST_GROWTH: usize = 1 << 16;
 
-/// The module with the functions that it makes closures of, or gives to others as values, put where their values are needed; `None` if it has none.
-/// LambdaLifting makes such functions of the graphs of control-flow nodes, and a file has no other place for these than the node.
+/// The module with the functions that it makes closures of, or gives to others as values, put where
+/// their values are needed; `None` if it has none. LambdaLifting makes such functions of the graphs
+/// of control-flow nodes, and a file has no other place for these than the node.
 ///
 /// # Errors
 /// If a function cannot be put there.
@@ -67,7 +69,8 @@ impl Mutator for DirectCalls {
     }
 }
 
-/// The names of the functions with a body that the module uses otherwise than by calling them, in program order of their first such use.
+/// The names of the functions with a body that the module uses otherwise than by calling them, in
+/// program order of their first such use.
 fn functions_as_values(module: &Module) -> Vec<String> {
     let cx = &module.cx;
     let mut seen: IdSet<GlobalId> = IdSet::with_capacity(cx.globals.len());

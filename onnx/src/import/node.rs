@@ -1,4 +1,5 @@
-//! Nodes: a call of an operator of ours where one means the same, else a call that is kept as it is.
+//! Nodes: a call of an operator of ours where one means the same, else a call that is kept as it
+//! is.
 
 use std::fmt;
 
@@ -21,9 +22,11 @@ use crate::opaque::{encode, is_standard, is_view, purity};
 use crate::proto::{AttributeProto, AttributeType, NodeProto};
 use crate::types::contradict;
 
-/// Types of more extents than these are left to operators that are kept as they are: type rules are linear in them at every node.
+/// Types of more extents than these are left to operators that are kept as they are: type rules are
+/// linear in them at every node.
 const MAX_RANK: usize = 64;
-/// Constants of at most this many bytes are printed where they are computed as well as where they are used.
+/// Constants of at most this many bytes are printed where they are computed as well as where they
+/// are used.
 const SMALL_CONSTANT: usize = 1024;
 
 /// A node, as the conversion of its operator sees it.
@@ -96,7 +99,8 @@ impl NodeImport<'_, '_> {
         self.operand(i).ok_or_else(|| Kept::because(format!("input {i} is left out")))
     }
 
-    /// Whether the node names an operand. One that the function around is not given has a name and is left out all the same.
+    /// Whether the node names an operand. One that the function around is not given has a name and
+    /// is left out all the same.
     pub(crate) fn is_named(&self, i: usize) -> bool {
         self.node.input.get(i).is_some_and(|name| !name.is_empty())
     }
@@ -193,7 +197,8 @@ impl NodeImport<'_, '_> {
         Ok(self.builder.cx().literals.get(id))
     }
 
-    /// The value of an operand that is a constant list of integers. It has at most as many as there can be extents.
+    /// The value of an operand that is a constant list of integers. It has at most as many as there
+    /// can be extents.
     ///
     /// # Errors
     /// If it is not.
@@ -209,7 +214,8 @@ impl NodeImport<'_, '_> {
         self.builder.literal(literal)
     }
 
-    /// The variable of a binding, before that of the node, of a call of an operator of ours. It stays, unused, if the node is kept as it is after all.
+    /// The variable of a binding, before that of the node, of a call of an operator of ours. It
+    /// stays, unused, if the node is kept as it is after all.
     ///
     /// Cost: one node.
     ///
@@ -311,8 +317,9 @@ impl NodeImport<'_, '_> {
         std::str::from_utf8(self.attribute(name)?.s.as_deref().unwrap_or_default()).ok()
     }
 
-    /// A float attribute of an operator of ours. For elements of at most 32 bits this is the shortest decimal that is the same `f32`,
-    /// which is what was meant and gives the same bits; for `float64` it is exactly the `f32`.
+    /// A float attribute of an operator of ours. For elements of at most 32 bits this is the
+    /// shortest decimal that is the same `f32`, which is what was meant and gives the same bits;
+    /// for `float64` it is exactly the `f32`.
     pub fn float_attr(&mut self, value: f32, dtype: DType) -> AttrId {
         self.cx().float_attr(float_meant(value, dtype))
     }
@@ -477,7 +484,8 @@ impl<'a> Importer<'_, 'a> {
         }
     }
 
-    /// The value that a conversion asks for, if it gives all of the node's outputs, and can be written back.
+    /// The value that a conversion asks for, if it gives all of the node's outputs, and can be
+    /// written back.
     fn native_value(&mut self, graph: &OpenGraph, node: &NodeProto, lowered: Lowered) -> Result<Native, Kept> {
         let outputs = node.output.len();
         let has = |results: usize, native: Native| match outputs <= results {
@@ -557,7 +565,8 @@ impl<'a> Importer<'_, 'a> {
             Native::Call { value, is_impure } => (value, is_impure),
         };
         graph.is_impure |= is_impure;
-        // Uses of a constant name it directly, so that types can depend on it; the binding only carries along what the file says.
+        // Uses of a constant name it directly, so that types can depend on it; the binding only
+        // carries along what the file says.
         if self.builder.body().as_literal(value).is_some() {
             if !name.is_empty() {
                 self.push_stated(graph, name, value, &mut meta);
@@ -572,7 +581,8 @@ impl<'a> Importer<'_, 'a> {
         }
         self.bind_output(graph, name, value, meta)?;
         match self.constant_view(value) {
-            // Like the binding of a constant, that of the same elements under another shape only carries along what the file says.
+            // Like the binding of a constant, that of the same elements under another shape only
+            // carries along what the file says.
             Some(constant) if !name.is_empty() => {
                 let name = self.builder.cx().names.intern(name);
                 self.scope.replace_operand(name, constant);
@@ -638,7 +648,8 @@ impl<'a> Importer<'_, 'a> {
         self.define(name, value)
     }
 
-    /// Checks a value against what the file states about it, and notes what has to be carried along.
+    /// Checks a value against what the file states about it, and notes what has to be carried
+    /// along.
     fn push_stated(&mut self, graph: &mut OpenGraph, name: &str, value: ExprId, meta: &mut Vec<(&str, AttrId)>) {
         let id = self.builder.cx().names.intern(name);
         let Some(Stated { info, is_output }) = graph.stated.remove(&id) else { return };

@@ -87,11 +87,13 @@ impl From<VarId> for ParamRef<'_> {
     }
 }
 
-/// Binds parameters of the function of a name to literals, and returns how many. They disappear from its signature and from its calls.
+/// Binds parameters of the function of a name to literals, and returns how many. They disappear
+/// from its signature and from its calls.
 ///
 /// # Errors
 /// If a parameter is not there, not unique, given twice or not of the literal's type, if the
-/// function is used as a value, or if a call of it does not fit any more. The module is half rewritten then.
+/// function is used as a value, or if a call of it does not fit any more. The module is half
+/// rewritten then.
 pub fn bind_params(
     module: &mut Module,
     function: &str,
@@ -275,7 +277,8 @@ fn drop_arguments(module: &mut Module, key: FunctionKey, bound: &[Bound]) -> Res
     Ok(())
 }
 
-/// Makes the parameters Lets, puts in what the symbols stand for, and gives the name its new signature.
+/// Makes the parameters Lets, puts in what the symbols stand for, and gives the name its new
+/// signature.
 fn specialize(
     module: &mut Module,
     key: FunctionKey,

@@ -3,9 +3,9 @@
 use anfora_ir::{Editor, Expr, ExprId};
 use smallvec::SmallVec;
 
-/// Returns the call of `@g` with the arguments of `call` and then the captures, where `closure`, the
-/// value that is called, is `make_closure(@g, captures…)`. `None` if it is anything else, or if the
-/// new call has a type that does not stand for that of the call.
+/// Returns the call of `@g` with the arguments of `call` and then the captures, where `closure`,
+/// the value that is called, is `make_closure(@g, captures…)`. `None` if it is anything else, or if
+/// the new call has a type that does not stand for that of the call.
 ///
 /// Cost: one loop.
 pub fn direct_call(editor: &mut Editor<'_>, call: ExprId, closure: ExprId) -> Option<ExprId> {

@@ -6,7 +6,8 @@ use anfora_ir::{
 };
 use rustc_hash::FxHashSet;
 
-/// The symbols that `match_cast`s bind to what the types of their operands say already, and what that is. In A-normal form.
+/// The symbols that `match_cast`s bind to what the types of their operands say already, and what
+/// that is. In A-normal form.
 pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
     let Some(match_cast) = cx.ops.find("match_cast") else { return SymbolSubstitution::default() };
     let is_cast = |e: Expr| matches!(e, Expr::CallOp { op, .. } if op == match_cast);
@@ -87,7 +88,8 @@ impl Known {
         }
     }
 
-    /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block binds to something.
+    /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block
+    /// binds to something.
     fn cast(&mut self, cx: &mut Context, from: TypeId, to: TypeId, found: &mut Vec<SymbolId>) -> bool {
         if !cx.types.is_symbolic(to) {
             return true;

@@ -70,10 +70,11 @@ pub struct Canonicalized {
     pub contradiction: Option<Diagnostic>,
 }
 
-/// Replaces the variables of a function that stand for atoms, and the symbols that stand for other dimensions.
+/// Replaces the variables of a function that stand for atoms, and the symbols that stand for other
+/// dimensions.
 ///
-/// Where the result is not stated and a symbol in its type is replaced, the signature has to follow, as it does after a
-/// [`FunctionPass`](anfora_manager::FunctionPass).
+/// Where the result is not stated and a symbol in its type is replaced, the signature has to
+/// follow, as it does after a [`FunctionPass`](anfora_manager::FunctionPass).
 ///
 /// # Errors
 /// If the body is not in A-normal form.
@@ -89,8 +90,8 @@ pub fn canonicalize_bindings(cx: &mut Context, function: &mut Function) -> Resul
     Ok(Canonicalized { replaced: pass.replaced, direct: pass.direct, hidden, resolved, contradiction })
 }
 
-/// Replaces the symbols that casts bind to dimensions that the types of their operands say; how many they were. All stay, with a remark, if then
-/// some expression had no type.
+/// Replaces the symbols that casts bind to dimensions that the types of their operands say; how
+/// many they were. All stay, with a remark, if then some expression had no type.
 fn resolve_symbols(cx: &mut Context, function: &mut Function) -> Result<usize, Box<Diagnostic>> {
     let mut known = known_symbols(cx, &function.body);
     if known.is_empty() {

@@ -41,11 +41,14 @@ struct Binder {
     region: u32,
 }
 
-/// The bindings of all dataflow regions of a function, numbered region by region, each region in program order.
+/// The bindings of all dataflow regions of a function, numbered region by region, each region in
+/// program order.
 ///
-/// An edge leads from a node to each later one that has its variable as an operand, however often. A variable that is used in any other way (outside
-/// its region, in a lambda, under an operand that is not an atom or a value that others share) escapes: its node has no edges. There is no edge for the
-/// symbols that a `match_cast` binds: a `match_cast` is never in a group and stays where it is, and what mentions its symbols only moves down.
+/// An edge leads from a node to each later one that has its variable as an operand, however often.
+/// A variable that is used in any other way (outside its region, in a lambda, under an operand that
+/// is not an atom or a value that others share) escapes: its node has no edges. There is no edge
+/// for the symbols that a `match_cast` binds: a `match_cast` is never in a group and stays where it
+/// is, and what mentions its symbols only moves down.
 pub(super) struct Graph {
     /// The Let of each node.
     pub(super) lets: Vec<ExprId>,
@@ -111,7 +114,8 @@ impl Graph {
         self.node_of[id.index()].checked_sub(1)
     }
 
-    /// A variable that is visible in a region and whose type has a symbol alone as a dimension: the one that binds it.
+    /// A variable that is visible in a region and whose type has a symbol alone as a dimension: the
+    /// one that binds it.
     pub(super) fn binder(&self, symbol: SymbolId, region: usize) -> Option<ExprId> {
         let binder = self.binders.get(&symbol)?;
         (binder.region == 0 || binder.region as usize == region + 1).then_some(binder.var)
@@ -132,7 +136,8 @@ impl Graph {
     /// Finds the kind of each node, and returns what it uses, by user.
     fn look_at_values(&mut self, cx: &Context, body: &Body, shared: &IdSet<ExprId>) -> Vec<(u32, FlowEdge)> {
         let mut uses = Vec::with_capacity(self.lets.len() * 2);
-        // By node: the user that it was an operand of last, and one. A node that a user has several times is used by it once.
+        // By node: the user that it was an operand of last, and one. A node that a user has several
+        // times is used by it once.
         let mut latest: Vec<u32> = vec![0; self.lets.len()];
         for i in 0..self.lets.len() {
             let Expr::Let { value, .. } = body.expr(self.lets[i]) else { unreachable!("a node is a Let") };
@@ -145,7 +150,8 @@ impl Graph {
                 Expr::Var { .. } => (OPAQUE, std::slice::from_ref(&value)),
                 _ => (OPAQUE, &[]),
             };
-            // A value that is needed elsewhere too, or needs one that is no binding's, stays where it is.
+            // A value that is needed elsewhere too, or needs one that is no binding's, stays where
+            // it is.
             if kind != OPAQUE && (shared.contains(value) || !operands.iter().all(|&o| body.expr(o).is_atom())) {
                 kind = OPAQUE;
             }
@@ -246,7 +252,8 @@ impl Regions {
                     }
                 }
                 Step::EnterRegion(first) => {
-                    // In a block that is an operand there is no link to hang another first Let at: its first region stays as it is.
+                    // In a block that is an operand there is no link to hang another first Let at:
+                    // its first region stays as it is.
                     if let Some(link) = here.link {
                         found.regions.push(Region { link, first, start: 0, end: 0 });
                         here.region = found.regions.len() as u32;

@@ -1,17 +1,20 @@
 //! Which nodes are computed together.
 //!
-//! Each node begins as a group of its own. A group is merged, with everything on the paths from it to the immediate post-dominator of its last node, into the
-//! group of that one. So at any time:
+//! Each node begins as a group of its own. A group is merged, with everything on the paths from it
+//! to the immediate post-dominator of its last node, into the group of that one. So at any time:
 //!
-//! - The last node of a group post-dominates the others, and the group holds all that is on the paths from any of them to it.
-//! - A node of a group other than its last is used only inside the group. Whatever else is computed from the group is computed from
-//!   its last node: a group has one result.
-//! - Groups put where their last node was are in a right order, and have no cycles: what a group needs from another is that one's last node, which comes before
-//!   the node that uses it, and so before the last node of the group that needs it.
+//! - The last node of a group post-dominates the others, and the group holds all that is on the
+//!   paths from any of them to it.
+//! - A node of a group other than its last is used only inside the group. Whatever else is computed
+//!   from the group is computed from its last node: a group has one result.
+//! - Groups put where their last node was are in a right order, and have no cycles: what a group
+//!   needs from another is that one's last node, which comes before the node that uses it, and so
+//!   before the last node of the group that needs it.
 //!
-//! A walk along the paths therefore goes from last node to last node, and never into a group. What it has walked over becomes part of one group if it is
-//! merged, so that it is not walked over again; if not, the walk ends at the first node that stands in the way, at the latest
-//! when there are more nodes than a group may have.
+//! A walk along the paths therefore goes from last node to last node, and never into a group. What
+//! it has walked over becomes part of one group if it is merged, so that it is not walked over
+//! again; if not, the walk ends at the first node that stands in the way, at the latest when there
+//! are more nodes than a group may have.
 
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, work};
 use anfora_visit::PostDominatorTree;
@@ -26,7 +29,8 @@ pub(super) struct Groups<'a> {
     limits: FusionLimits,
     /// By node: one closer to the last node of its group, or itself.
     parents: Vec<u32>,
-    /// By last node of a group: its kind. By any other node: the kind that its group had when it was merged.
+    /// By last node of a group: its kind. By any other node: the kind that its group had when it
+    /// was merged.
     kinds: Vec<u8>,
     /// By last node of a group: how many nodes it has.
     sizes: Vec<u32>,
@@ -104,7 +108,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Merges the group that ends with a node into that of the node's post-dominator, if this is the phase for it and nothing is in the way.
+    /// Merges the group that ends with a node into that of the node's post-dominator, if this is
+    /// the phase for it and nothing is in the way.
     #[inline]
     fn extend(&mut self, phase: u8, node: u32) {
         let kind = self.kinds[node as usize];
@@ -138,8 +143,8 @@ impl<'a> Groups<'a> {
         self.merge(node, last);
     }
 
-    /// Walks the paths from a node to the group of its post-dominator, and notes the groups in between; whether there are not too many, and none of a
-    /// greater kind.
+    /// Walks the paths from a node to the group of its post-dominator, and notes the groups in
+    /// between; whether there are not too many, and none of a greater kind.
     fn walk(&mut self, node: u32, end: u32, greatest: u8) -> bool {
         let last = self.last(end);
         self.walk += 1;
@@ -190,8 +195,9 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Whether the groups walked over, with the first and the last, need no more from outside than a function may have parameters. If so, what they
-    /// need is noted for the last: they are about to be merged.
+    /// Whether the groups walked over, with the first and the last, need no more from outside than
+    /// a function may have parameters. If so, what they need is noted for the last: they are about
+    /// to be merged.
     fn arguments_fit(&mut self, node: u32, last: u32) -> bool {
         let Some(mut arguments) = self.arguments.take() else { return true };
         let limit = self.limits.max_function_args as usize;

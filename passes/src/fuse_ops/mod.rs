@@ -45,8 +45,9 @@
 //!                                                              }
 //! ```
 //!
-//! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it,
-//! up to the order of bindings: those of a group then stand where the last of them stood.
+//! The algorithm is that of T. Chen and others, "TVM: an automated end-to-end optimizing compiler
+//! for deep learning", OSDI 2018, as Relay and Relax have it. InlineFunctions undoes it, up to the
+//! order of bindings: those of a group then stand where the last of them stood.
 
 mod graph;
 mod groups;
@@ -77,7 +78,8 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
 );
 
 register_pass! {
-    /// Puts operators of dataflow regions that can be computed in one go into functions of their own
+    /// Puts operators of dataflow regions that can be computed in one go into functions of their
+    /// own
     pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
     configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
     run |module, cx| {
@@ -163,7 +165,8 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
 
 /// The nodes of each group, in program order.
 struct Lists {
-    /// By last node of a group: where the nodes of the group begin; one more at the end. For others, nothing lies in between.
+    /// By last node of a group: where the nodes of the group begin; one more at the end. For
+    /// others, nothing lies in between.
     starts: Vec<u32>,
     nodes: Vec<u32>,
 }
@@ -250,7 +253,8 @@ fn replace_groups(
             done.bindings += members.len();
         }
         if done.groups > before {
-            // The last Let of a region is the last of its group, so that the link of the next region stays.
+            // The last Let of a region is the last of its group, so that the link of the next
+            // region stays.
             let mut link = region.link;
             for node in region.start..region.end {
                 if gone[node as usize] {

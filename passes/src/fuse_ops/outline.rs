@@ -36,7 +36,8 @@ pub(super) struct Outlined {
 
 /// Makes functions from groups, each once.
 ///
-/// A group is written down as a list of words, in which variables and symbols are numbered as they come: equal groups have equal words.
+/// A group is written down as a list of words, in which variables and symbols are numbered as they
+/// come: equal groups have equal words.
 pub(super) struct Outliner {
     names: NameSupply,
     attrs: AttrsId,
@@ -54,8 +55,8 @@ pub(super) struct Outliner {
     /// The symbols of the group at hand, in the order in which they come.
     symbols: Vec<SymbolId>,
     numbers: FxHashSet<SymbolId>,
-    /// The symbols of the pool for those of groups. What other groups left in it does not count: a group is asked for types
-    /// whose symbols are numbered.
+    /// The symbols of the pool for those of groups. What other groups left in it does not count: a
+    /// group is asked for types whose symbols are numbered.
     numbering: SymbolSubstitution,
     free: FreeSymbols,
     /// How much there is in the group at hand, parameters left out.
@@ -154,8 +155,9 @@ impl Outliner {
         }
     }
 
-    /// The function that a group becomes, whose arguments are then `self.arguments()`; `None` if it cannot become one. `binder` is a variable,
-    /// visible where the group is, whose type has a symbol alone as a dimension.
+    /// The function that a group becomes, whose arguments are then `self.arguments()`; `None` if it
+    /// cannot become one. `binder` is a variable, visible where the group is, whose type has a
+    /// symbol alone as a dimension.
     pub(super) fn outline(
         &mut self,
         cx: &mut Context,
@@ -198,7 +200,8 @@ impl Outliner {
         &self.params
     }
 
-    /// Whether a call with the present arguments is of just the type that is wanted. Without symbols it is: the parameters have the types of the arguments.
+    /// Whether a call with the present arguments is of just the type that is wanted. Without
+    /// symbols it is: the parameters have the types of the arguments.
     fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
         if self.symbols.is_empty() {
             return true;
@@ -447,7 +450,8 @@ fn hash(words: &[u32]) -> u64 {
     hasher.finish()
 }
 
-/// The type of the parameter for an operand. What the elements of a literal are is what functions are not to differ in.
+/// The type of the parameter for an operand. What the elements of a literal are is what functions
+/// are not to differ in.
 fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
     match body.expr(operand) {
         Expr::Literal(_) => cx.types.without_elements(body.ty(operand)),

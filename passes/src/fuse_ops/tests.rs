@@ -55,7 +55,8 @@ impl Random {
 fn by_definition(plain: &Plain, max_depth: usize) -> Vec<u32> {
     let n = plain.kinds.len() as u32;
     let users = |node: u32| plain.edges.iter().filter(move |e| e.0 == node);
-    // All nodes after `node` that every path from it goes through, and all that a path goes through on the way to `end`.
+    // All nodes after `node` that every path from it goes through, and all that a path goes through
+    // on the way to `end`.
     let mut post: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); n as usize];
     for node in (0..n).rev() {
         let mut sets = users(node).map(|e| {

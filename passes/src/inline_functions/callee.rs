@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::named_in;
 use crate::attach_global_symbol::GLOBAL_SYMBOL;
 
-/// What is copied where a function is named: its parameters and its block, without what was left over from edits.
+/// What is copied where a function is named: its parameters and its block, without what was left
+/// over from edits.
 pub(super) struct Callee {
     pub(super) body: Body,
     pub(super) params: Vec<VarId>,

@@ -64,8 +64,8 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// What stands for an operand here, where that is to be inlined. A function that came here as an argument of another was not
-    /// counted where it stands now.
+    /// What stands for an operand here, where that is to be inlined. A function that came here as
+    /// an argument of another was not counted where it stands now.
     fn resolve(&mut self, s: &mut Site<'_>, operand: ExprId) -> ExprId {
         let atom = s.resolve(operand);
         if atom == operand {
@@ -103,7 +103,8 @@ impl<'a> Inliner<'a> {
         Ok(Some(copy.with_casts(s, copy.block)))
     }
 
-    /// The lambda that a function is once its last parameters are these arguments, after the casts of these; `None` if it stays.
+    /// The lambda that a function is once its last parameters are these arguments, after the casts
+    /// of these; `None` if it stays.
     fn lambda(
         &mut self,
         s: &mut Site<'_>,
@@ -151,7 +152,8 @@ impl<'a> Inliner<'a> {
         Ok(Some(copy.with_casts(s, node)))
     }
 
-    /// A block that binds a lambda for each operand that names a function, and ends in the node with these for operands.
+    /// A block that binds a lambda for each operand that names a function, and ends in the node
+    /// with these for operands.
     fn operands(
         &mut self,
         s: &mut Site<'_>,
@@ -194,8 +196,8 @@ impl<'a> Inliner<'a> {
 
     // ---- Copies ----
 
-    /// A copy of a function's block for use here, in which its last parameters stand for the arguments. `None` if some expression in it
-    /// had no type then.
+    /// A copy of a function's block for use here, in which its last parameters stand for the
+    /// arguments. `None` if some expression in it had no type then.
     fn copy(
         &mut self,
         s: &mut Site<'_>,
@@ -271,7 +273,8 @@ struct Copy {
     block: ExprId,
     /// The parameters that no argument was given for.
     params: SmallVec<[VarId; 4]>,
-    /// Arguments whose types do not say what symbols stand for, cast to the types of the parameters.
+    /// Arguments whose types do not say what symbols stand for, cast to the types of the
+    /// parameters.
     casts: SmallVec<[(VarId, ExprId); 2]>,
     /// The symbols that are bound in the block, or by `params`.
     bound: Vec<SymbolId>,
@@ -340,7 +343,8 @@ impl Copy {
     }
 }
 
-/// Finds the extents that symbols which stand alone in the type of a parameter have in that of an argument. What is not known there is left out.
+/// Finds the extents that symbols which stand alone in the type of a parameter have in that of an
+/// argument. What is not known there is left out.
 fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<SymbolId, DimId>) {
     let unknown = cx.types.dims.unknown();
     let mut stack = vec![(param, argument)];
@@ -365,7 +369,8 @@ fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<
     }
 }
 
-/// Infers the types of a block again, in which variables that are bound outside have other types, or symbols stand for something else.
+/// Infers the types of a block again, in which variables that are bound outside have other types,
+/// or symbols stand for something else.
 fn infer_again(cx: &mut Context, body: &mut Body, block: ExprId) -> Result<(), TypeError> {
     let mut cursor = Cursor::at(body, block);
     while let Some(step) = cursor.next(body) {
@@ -524,7 +529,8 @@ impl Inliner<'_> {
     }
 }
 
-/// The variable that takes the place of another takes what tools carry along with that, and its name if it has none.
+/// The variable that takes the place of another takes what tools carry along with that, and its
+/// name if it has none.
 fn pass_on_meta(s: &mut Site<'_>, gone: VarId, by: ExprId) {
     let Some(var) = s.editor.body.as_var(by) else { return };
     if let Some(meta) = s.editor.body.meta(gone.expr())

@@ -93,11 +93,12 @@ impl Inlined {
     pub const MAX_REMARKS: usize = 32;
 }
 
-/// Inlines the private functions of a module that are not recursive (or of those named by `functions`, if any), as long as that adds no more than
-/// `max_growth` nodes.
+/// Inlines the private functions of a module that are not recursive (or of those named by
+/// `functions`, if any), as long as that adds no more than `max_growth` nodes.
 ///
 /// # Errors
-/// If one that names a function that is inlined is not in A-normal form; or if one of `functions` is not defined.
+/// If one that names a function that is inlined is not in A-normal form; or if one of `functions`
+/// is not defined.
 pub fn inline_functions(
     module: &mut Module,
     functions: &[String],

@@ -1,8 +1,9 @@
 //! What each lambda of a body captures.
 //!
-//! One walk notes the uses of variables from outside of the lambda that they are in. Then it is decided, outermost lambda first, what each captures. All
-//! that a lambda may capture is bound before it, so whether a lambda that it names captures something is known by then, or it is the lambda
-//! itself or one around it, which is decided before too.
+//! One walk notes the uses of variables from outside of the lambda that they are in. Then it is
+//! decided, outermost lambda first, what each captures. All that a lambda may capture is bound
+//! before it, so whether a lambda that it names captures something is known by then, or it is the
+//! lambda itself or one around it, which is decided before too.
 
 use std::collections::hash_map::Entry;
 
@@ -15,7 +16,8 @@ use anfora_visit::RewriteError;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// A lambda that names one with up to so many captures takes these for its own, and so knows whom it calls; of one with more it captures the closure.
+/// A lambda that names one with up to so many captures takes these for its own, and so knows whom
+/// it calls; of one with more it captures the closure.
 const MOST_PASSED_ON: usize = 16;
 
 /// The function itself, in place of a lambda.
@@ -108,15 +110,18 @@ enum UseKind {
 /// The lambdas of a body, in program order after the function itself, and who binds what.
 pub(super) struct Captures {
     pub(super) lambdas: Vec<Lambda>,
-    /// By variable: the lambda in whose block, or as whose parameter, it is bound. By any other atom: the lambda that was last seen to use it.
+    /// By variable: the lambda in whose block, or as whose parameter, it is bound. By any other
+    /// atom: the lambda that was last seen to use it.
     owner: Vec<u32>,
     /// By variable: the lambda that it is bound to; 0 for none.
     lambda_of: Vec<u32>,
-    /// The variables that are bound to a variable that is bound to a lambda, to a global or to an operator: that.
+    /// The variables that are bound to a variable that is bound to a lambda, to a global or to an
+    /// operator: that.
     aliases: FxHashMap<ExprId, ExprId>,
     /// Dataflow variables that are used outside of their region.
     pub(super) outputs: FxHashSet<VarId>,
-    /// Whether a value that may be called is captured: who calls it is not known to be pure any more.
+    /// Whether a value that may be called is captured: who calls it is not known to be pure any
+    /// more.
     pub(super) hides_callees: bool,
     /// The type of the body.
     pub(super) ty: TypeId,
@@ -159,7 +164,8 @@ impl Captures {
         Some(self.lambda_of[var.index()]).filter(|&h| h != HOST)
     }
 
-    /// The lambda whose captures are added to the arguments, where a lambda calls a variable that is no alias there.
+    /// The lambda whose captures are added to the arguments, where a lambda calls a variable that
+    /// is no alias there.
     pub(super) fn direct_callee_of(&self, var: ExprId, lambda: u32) -> Option<u32> {
         let h = self.lambda_of(var)?;
         let callee = &self.lambdas[h as usize];
@@ -178,7 +184,8 @@ struct Walk<'a> {
     here: u32,
     /// The variable that is being bound to a lambda.
     naming: Option<VarId>,
-    /// The dataflow region that the walk is in, by its first Let, and how many symbols were bound before the block.
+    /// The dataflow region that the walk is in, by its first Let, and how many symbols were bound
+    /// before the block.
     blocks: PerBlock<(Option<ExprId>, usize)>,
     match_cast: Option<OpId>,
     /// Whether there are symbols.
@@ -484,7 +491,8 @@ impl<'a> Walk<'a> {
         types.into_iter().for_each(|ty| self.mention_symbolic(ty));
     }
 
-    /// Notes a symbol with the lambda that names it and those around it, up to the one that binds it; `then` is told of the variable that does.
+    /// Notes a symbol with the lambda that names it and those around it, up to the one that binds
+    /// it; `then` is told of the variable that does.
     fn mention(
         found: &mut Captures,
         bound: &FxHashMap<SymbolId, SymbolUse>,
@@ -511,7 +519,8 @@ struct Decision<'a> {
     body: &'a Body,
     found: Captures,
     uses: Vec<Use>,
-    /// Which lambdas have which variables (captured, or bound to a lambda whose captures they took) from around them.
+    /// Which lambdas have which variables (captured, or bound to a lambda whose captures they took)
+    /// from around them.
     named: FxHashSet<(u32, ExprId)>,
     /// The parameter or captured variable that binds a symbol from outside in a lambda.
     sources: FxHashMap<(u32, SymbolId), VarId>,
@@ -545,7 +554,8 @@ impl Decision<'_> {
         Ok(())
     }
 
-    /// Adds what comes into functions besides what is in the blocks of their lambdas: captures and closures, with the globals that these are of.
+    /// Adds what comes into functions besides what is in the blocks of their lambdas: captures and
+    /// closures, with the globals that these are of.
     fn add_up_room(&mut self) {
         for h in 1..self.found.lambdas.len() {
             let Lambda { lambda, parent, ref captures, ref closures, .. } = self.found.lambdas[h];
@@ -564,8 +574,9 @@ impl Decision<'_> {
         }
     }
 
-    /// Captures a variable in the lambda of a use and those around it, up to the one that binds it, or to the one that it is bound to (`up_to`). The
-    /// outermost of them, or `up_to` if that was come to; `None` if it was captured before.
+    /// Captures a variable in the lambda of a use and those around it, up to the one that binds it,
+    /// or to the one that it is bound to (`up_to`). The outermost of them, or `up_to` if that was
+    /// come to; `None` if it was captured before.
     fn capture(&mut self, var: ExprId, first: u32, mut g: u32, owner: u32, up_to: u32) -> Option<u32> {
         let variable = self.body.as_var(var)?;
         let mut outermost = g;
@@ -615,7 +626,8 @@ impl Decision<'_> {
         }
     }
 
-    /// A dataflow variable that `h` names in its region becomes an output of that, if `g` that names it now too, and is as deep, stands outside.
+    /// A dataflow variable that `h` names in its region becomes an output of that, if `g` that
+    /// names it now too, and is as deep, stands outside.
     fn bring_out(&mut self, var: ExprId, g: u32, h: u32) {
         let (from, to) = (&self.found.lambdas[h as usize], &self.found.lambdas[g as usize]);
         if let Some(var) = self.body.as_var(var)
@@ -659,7 +671,8 @@ impl Decision<'_> {
         let mut known: FxHashSet<SymbolId> = symbols.iter().map(|s| s.symbol).collect();
         let binders = loop {
             let lambda = &self.found.lambdas[h as usize];
-            // The type of a closure names the symbols of its captures, as that of the lambda does. That of a global binds its own.
+            // The type of a closure names the symbols of its captures, as that of the lambda does.
+            // That of a global binds its own.
             let mut binders: Vec<VarId> = match lambda.is_closure() || lambda.is_value {
                 true => {
                     let mut captures = lambda.captures.clone();

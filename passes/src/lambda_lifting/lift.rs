@@ -1,7 +1,8 @@
 //! Writes the block of each lambda of a body into a function of its own.
 //!
-//! One walk of the body, with a stack of the functions that are being written. What stands in the body itself is edited in place; every node of a
-//! lambda is copied once, into the innermost function.
+//! One walk of the body, with a stack of the functions that are being written. What stands in the
+//! body itself is edited in place; every node of a lambda is copied once, into the innermost
+//! function.
 
 use anfora_ir::{
     AttrsId, Body, Context, Editor, EntityId, Expr, ExprId, Function, GlobalId, LetFlags, OpId, OperandList,
@@ -105,7 +106,8 @@ pub(super) struct Lifter<'a> {
     /// By variable: what stands for it in the function that is being written.
     stands_for: Vec<Option<ExprId>>,
     targets: Vec<Target>,
-    /// Captured variables and lambdas of the functions that are being written, and what stood for them in the function around each.
+    /// Captured variables and lambdas of the functions that are being written, and what stood for
+    /// them in the function around each.
     set_aside: Vec<(ExprId, Option<ExprId>)>,
     /// By lambda, as `heads`: the functions of those that were entered.
     functions: Vec<Function>,
@@ -137,7 +139,8 @@ impl<'a> Lifter<'a> {
         }
     }
 
-    /// The functions that the lambdas become, in program order, with what names them; and what type the body is of then.
+    /// The functions that the lambdas become, in program order, with what names them; and what type
+    /// the body is of then.
     pub(super) fn run(mut self) -> Result<(impl Iterator<Item = (GlobalId, Function)> + use<>, TypeId), RewriteError> {
         let mut stack: Vec<Frame> = Vec::new();
         let mut f =
@@ -170,7 +173,8 @@ impl<'a> Lifter<'a> {
                 _ => self.node(value)?,
             };
             let mut new = Some(new);
-            // Puts the value in its place, and goes on with what comes after it: the rest of its block, or what the block belongs to.
+            // Puts the value in its place, and goes on with what comes after it: the rest of its
+            // block, or what the block belongs to.
             let mut is_let = is_let;
             loop {
                 if is_let {
@@ -538,7 +542,8 @@ impl<'a> Lifter<'a> {
         f.last = Link::Rest(link);
     }
 
-    /// A variable takes the type of a value that is of another type than the one that it had before.
+    /// A variable takes the type of a value that is of another type than the one that it had
+    /// before.
     fn type_var(&mut self, var: ExprId, value: ExprId, old: ExprId) {
         let before = self.body.ty(old);
         let before = self.ty(before);
@@ -550,7 +555,8 @@ impl<'a> Lifter<'a> {
         }
     }
 
-    /// The copy of an If, whose branches are to be hung into it; the If itself, where it is edited in place.
+    /// The copy of an If, whose branches are to be hung into it; the If itself, where it is edited
+    /// in place.
     fn open_if(&mut self, id: ExprId, cond: ExprId) -> Result<ExprId, RewriteError> {
         let new = self.atom(cond);
         if !self.targets.is_empty() {

@@ -54,8 +54,9 @@ register_pass! {
 /// Makes a function of every lambda of a module, and returns how many there were.
 ///
 /// # Errors
-/// If one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken, or if no variable has a
-/// symbolic dimension that a lambda needs. The module may be half rewritten then.
+/// If one that has a lambda is not in A-normal form, if the name that a lambda asks for is taken,
+/// or if no variable has a symbolic dimension that a lambda needs. The module may be half rewritten
+/// then.
 pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let hosts: Vec<FunctionKey> = module
         .functions()
@@ -127,7 +128,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     Ok(count)
 }
 
-/// Writes the functions of one body. Should its result get another type, the function states the one that it had, and so keeps its signature.
+/// Writes the functions of one body. Should its result get another type, the function states the
+/// one that it had, and so keeps its signature.
 fn lift(
     cx: &mut Context,
     function: &mut Function,
@@ -182,7 +184,8 @@ fn symbol_name(cx: &Context, attrs: AttrsId) -> Option<String> {
     }
 }
 
-/// Makes plain the dataflow regions in which something impure is evaluated. Linear in the functions that have regions.
+/// Makes plain the dataflow regions in which something impure is evaluated. Linear in the functions
+/// that have regions.
 fn dissolve_impure_regions(module: &mut Module) {
     let purity = Purity::of_module(module);
     for key in module.order().to_vec() {

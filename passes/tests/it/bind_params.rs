@@ -1,4 +1,5 @@
-//! What of BindParams a file cannot show: parameters by variable, names that are not unique, and options that make no pass.
+//! What of BindParams a file cannot show: parameters by variable, names that are not unique, and
+//! options that make no pass.
 
 use anfora_ir::{FunctionBuilder, Literal, Module, Source, VarFlags, parse_module, verify_module};
 use anfora_manager::parse_pipeline;

@@ -1,4 +1,5 @@
-//! Passes over single dataflow regions: what they are given, what becomes of what they did, and what is refused.
+//! Passes over single dataflow regions: what they are given, what becomes of what they did, and
+//! what is refused.
 
 use std::sync::{Arc, Mutex};
 
@@ -40,7 +41,8 @@ fn failure(text: &str, pass: &DataflowBlockPass) -> PassFailure {
     failure
 }
 
-/// Regions next to each other, in branches, in a function value in a region, and in a function that is left alone.
+/// Regions next to each other, in branches, in a function value in a region, and in a function that
+/// is left alone.
 const PLACES: &str = "def @first(%x: float32, %c: bool) {
   dataflow { let %a = exp(%x); let %b = add(%a, %x); output(%b); }
   dataflow { let %d = exp(%b); output(%d); }

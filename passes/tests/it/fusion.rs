@@ -1,4 +1,5 @@
-//! FuseOps on random dataflow graphs: what is computed stays bit for bit, a second run changes nothing, and InlineFunctions gives the program back.
+//! FuseOps on random dataflow graphs: what is computed stays bit for bit, a second run changes
+//! nothing, and InlineFunctions gives the program back.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

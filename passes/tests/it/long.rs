@@ -1,5 +1,5 @@
-//! What of the smaller passes the generated programs have nothing of, on long and deep programs: casts that bind symbols, parameters that are bound,
-//! and wide tuples of functions.
+//! What of the smaller passes the generated programs have nothing of, on long and deep programs:
+//! casts that bind symbols, parameters that are bound, and wide tuples of functions.
 
 use std::fmt::Write as _;
 
@@ -128,7 +128,8 @@ fn a_tuple_of_many_functions() {
     });
 }
 
-/// What is equal in branches side by side is not visible from one to the other; the table keeps one value of each kind.
+/// What is equal in branches side by side is not visible from one to the other; the table keeps one
+/// value of each kind.
 #[test]
 fn equal_values_in_many_branches_stay_in_them() {
     on_small_stack(|| {

@@ -4,7 +4,8 @@ use anfora_ir::{AncestorTree, Body, Cursor, Expr, ExprId, IdSet, SideTable, Step
 
 use crate::link::{Binding, Link};
 
-/// A block of a body: that of the function, a branch, the block of a Lambda, or a chain as a value or an operand.
+/// A block of a body: that of the function, a branch, the block of a Lambda, or a chain as a value
+/// or an operand.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct BlockId(u32);
 
@@ -26,15 +27,20 @@ impl std::fmt::Debug for BlockId {
 
 /// The blocks of a body as a tree, and the block that each expression is in.
 ///
-/// - A Let, its variable and its value are in the block whose chain the Let is a link of; a tail is in the block that it ends.
-/// - Operands and the condition of an If are in the block of the node that has them; branches and the block of a Lambda are blocks in that one.
+/// - A Let, its variable and its value are in the block whose chain the Let is a link of; a tail is
+///   in the block that it ends.
+/// - Operands and the condition of an If are in the block of the node that has them; branches and
+///   the block of a Lambda are blocks in that one.
 /// - Parameters are in the block of their Lambda or function.
-/// - A node that several others refer to is in the innermost block that encloses them all, which is where it is evaluated.
+/// - A node that several others refer to is in the innermost block that encloses them all, which is
+///   where it is evaluated.
 ///
-/// Literals, globals, operators and `none` are in no block, nor is what cannot be reached from the body's root. To be made takes one walk down and one
-/// pass back up, with logarithmic time for each further reference to a shared node.
+/// Literals, globals, operators and `none` are in no block, nor is what cannot be reached from the
+/// body's root. To be made takes one walk down and one pass back up, with logarithmic time for each
+/// further reference to a shared node.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see [`Blocks::check`].
+/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
+/// compaction, which renumbers: see [`Blocks::check`].
 ///
 /// ```
 /// # use anfora_ir::{DType, FunctionBuilder, Module, OpRegistry};
@@ -244,7 +250,8 @@ impl Builder<'_> {
                 self.used(Link::Value(at), binding.value, block);
                 at = binding.rest;
             }
-            // A tail hangs at the last Let, or where the block does; it is not a Let, so the link does not matter.
+            // A tail hangs at the last Let, or where the block does; it is not a Let, so the link
+            // does not matter.
             self.used(Link::Root, at, block);
         }
     }

@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 /// How a function names a global.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum MentionKind {
-    /// Only otherwise than by calling it: as an operand, a value or a tail, or in an attribute (also within a function that is the value of one).
+    /// Only otherwise than by calling it: as an operand, a value or a tail, or in an attribute
+    /// (also within a function that is the value of one).
     Value,
     /// It calls it, in a `fn` or not.
     Call,
@@ -29,14 +30,16 @@ pub struct Mention {
 /// The position of what a global that resolves to nothing resolves to.
 const NO_FUNCTION: u32 = u32::MAX;
 
-/// Which functions of a module name which globals, in what can be reached from their bodies' roots and in their attributes; the strongly connected
-/// components of that.
+/// Which functions of a module name which globals, in what can be reached from their bodies' roots
+/// and in their attributes; the strongly connected components of that.
 ///
-/// Naming a function is enough to be its caller here: who names it may have it called. [`Mention::kind`] says whether it is a call. A declaration
-/// names nothing but what its attributes do.
+/// Naming a function is enough to be its caller here: who names it may have it called.
+/// [`Mention::kind`] says whether it is a call. A declaration names nothing but what its attributes
+/// do.
 ///
-/// To be made takes one walk of every body that names a global or has attributes that do, and time linear in the mentions. It holds no
-/// expression ids, and speaks of the module as it was when it was made; a function that was added since is in no relation to others.
+/// To be made takes one walk of every body that names a global or has attributes that do, and time
+/// linear in the mentions. It holds no expression ids, and speaks of the module as it was when it
+/// was made; a function that was added since is in no relation to others.
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -145,7 +148,8 @@ impl CallGraph {
         positions.iter().map(|&p| self.keys[p as usize])
     }
 
-    /// The globals that a function names, each once, those of its attributes first, then in the order in which its body names them.
+    /// The globals that a function names, each once, those of its attributes first, then in the
+    /// order in which its body names them.
     pub fn mentions(&self, function: FunctionKey) -> &[Mention] {
         match self.positions.get(&function) {
             Some(&p) => &self.mentions[self.starts[p as usize] as usize..self.starts[p as usize + 1] as usize],
@@ -153,7 +157,8 @@ impl CallGraph {
         }
     }
 
-    /// The functions that a function names, as [`CallGraph::mentions`] has them: itself too, if it does. Globals that resolve to nothing are left out.
+    /// The functions that a function names, as [`CallGraph::mentions`] has them: itself too, if it
+    /// does. Globals that resolve to nothing are left out.
     pub fn callees(
         &self,
         function: FunctionKey,
@@ -174,7 +179,8 @@ impl CallGraph {
         self.keys.get(mention.callee as usize).copied()
     }
 
-    /// The strongly connected components, callees first, each in program order: functions that can reach each other are in one.
+    /// The strongly connected components, callees first, each in program order: functions that can
+    /// reach each other are in one.
     pub fn components(
         &self,
     ) -> impl DoubleEndedIterator<Item = impl DoubleEndedIterator<Item = FunctionKey> + ExactSizeIterator> + ExactSizeIterator
@@ -187,7 +193,8 @@ impl CallGraph {
         self.components().flatten()
     }
 
-    /// The number of a function's component: callees have smaller ones, unless they are in the same.
+    /// The number of a function's component: callees have smaller ones, unless they are in the
+    /// same.
     pub fn component(&self, function: FunctionKey) -> Option<usize> {
         self.positions.get(&function).map(|&p| self.components.component(p))
     }
@@ -197,7 +204,8 @@ impl CallGraph {
         self.positions.get(&function).is_some_and(|&p| self.components.is_cyclic(p))
     }
 
-    /// The functions that can be reached from some, these included, in program order. Linear in the module's functions and mentions.
+    /// The functions that can be reached from some, these included, in program order. Linear in the
+    /// module's functions and mentions.
     pub fn reachable(&self, roots: impl IntoIterator<Item = FunctionKey>) -> Vec<FunctionKey> {
         let mut reached = vec![false; self.keys.len()];
         let mut work: Vec<u32> = roots.into_iter().filter_map(|key| self.positions.get(&key).copied()).collect();
@@ -222,8 +230,8 @@ struct Collector<'m> {
     attrs_name_functions: bool,
     /// The present function, counted from 1.
     function: u32,
-    /// The function that was the last to have an attribute list, an attribute value, a function as the value of an attribute. Empty if no
-    /// attribute names a function.
+    /// The function that was the last to have an attribute list, an attribute value, a function as
+    /// the value of an attribute. Empty if no attribute names a function.
     list_seen: Vec<u32>,
     value_seen: Vec<u32>,
     function_seen: Vec<u32>,
@@ -252,7 +260,8 @@ impl<'m> Collector<'m> {
         self.function += 1;
     }
 
-    /// Whether the present function comes to an attribute list that may name functions for the first time.
+    /// Whether the present function comes to an attribute list that may name functions for the
+    /// first time.
     fn is_new_list(&mut self, attrs: AttrsId) -> bool {
         self.attrs_name_functions
             && attrs != self.cx.attrs.empty()
@@ -332,7 +341,8 @@ impl<'m> Collector<'m> {
         }
     }
 
-    /// What a function that is the value of an attribute names; its own attributes are put on the stack.
+    /// What a function that is the value of an attribute names; its own attributes are put on the
+    /// stack.
     fn function_attr(&mut self, function: FunctionAttrId, stack: &mut Vec<AttrId>) {
         if std::mem::replace(&mut self.function_seen[function.index()], self.function) == self.function {
             return;

@@ -32,7 +32,8 @@ struct Slot {
 /// What is known of a node.
 #[derive(Copy, Clone)]
 struct Node {
-    /// Of a variable, who binds it. Of any other node that is part of the program, its first slot; the others follow.
+    /// Of a variable, who binds it. Of any other node that is part of the program, its first slot;
+    /// the others follow.
     first: u32,
     head: u32,
     tail: u32,
@@ -43,12 +44,14 @@ const UNKNOWN: Node = Node { first: NONE, head: NONE, tail: NONE, uses: 0 };
 
 /// Who binds each variable, and where each variable and node of a body hangs.
 ///
-/// It speaks of what can be reached from the root of the body; each link is one use, and the links of a shared node count once. A node whose last use goes is part of
-/// the program no more, and neither are its own links: the counts are those of a fresh look at the body at any time.
+/// It speaks of what can be reached from the root of the body; each link is one use, and the links
+/// of a shared node count once. A node whose last use goes is part of the program no more, and
+/// neither are its own links: the counts are those of a fresh look at the body at any time.
 ///
-/// Lists of uses are threaded through two dense vectors (16 bytes a link, 16 bytes a node). Making it takes one walk; a change costs what
-/// it changes. Links are overwritten by [`DefUse::set`], or each is reported afterwards by [`DefUse::sync`]. A body that was compacted
-/// needs a new one ([`DefUse::check`]).
+/// Lists of uses are threaded through two dense vectors (16 bytes a link, 16 bytes a node). Making
+/// it takes one walk; a change costs what it changes. Links are overwritten by [`DefUse::set`], or
+/// each is reported afterwards by [`DefUse::sync`]. A body that was compacted needs a new one
+/// ([`DefUse::check`]).
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -95,7 +98,8 @@ struct Frame {
 }
 
 impl DefUse {
-    /// Looks at a whole body. One walk in program order, which is the order of the uses in each list.
+    /// Looks at a whole body. One walk in program order, which is the order of the uses in each
+    /// list.
     pub fn new(body: &Body) -> DefUse {
         let mut def_use = DefUse {
             slots: Vec::with_capacity(body.len() + body.operand_count() + 1),
@@ -154,19 +158,22 @@ impl DefUse {
         self.use_count(id) == 1
     }
 
-    /// The one link that an expression hangs at, if there is just one: for a Let, the link that holds it.
+    /// The one link that an expression hangs at, if there is just one: for a Let, the link that
+    /// holds it.
     #[inline]
     pub fn only_use(&self, body: &Body, id: ExprId) -> Option<Link> {
         let node = self.nodes.get(id.index())?;
         (node.uses == 1).then(|| self.link(body, node.head))
     }
 
-    /// The links that an expression hangs at: in program order, then those that came later, in the order in which they came.
+    /// The links that an expression hangs at: in program order, then those that came later, in the
+    /// order in which they came.
     pub fn uses<'a>(&'a self, body: &'a Body, id: ExprId) -> impl Iterator<Item = Link> + 'a {
         self.slots_of(id).map(|slot| self.link(body, slot))
     }
 
-    /// The nodes whose links an expression hangs at, in the same order, once for each link; the root of the body is nobody's link and left out.
+    /// The nodes whose links an expression hangs at, in the same order, once for each link; the
+    /// root of the body is nobody's link and left out.
     pub fn users(&self, id: ExprId) -> impl Iterator<Item = ExprId> + '_ {
         self.slots_of(id)
             .map(|slot| self.slots[slot as usize].owner)
@@ -224,8 +231,9 @@ impl DefUse {
 
     // ---- Changing ----
 
-    /// Hangs another expression at a link, in the body and here. What is new there becomes part of the program with all that is under it; what hung
-    /// there and nowhere else is part of it no more.
+    /// Hangs another expression at a link, in the body and here. What is new there becomes part of
+    /// the program with all that is under it; what hung there and nowhere else is part of it no
+    /// more.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -234,7 +242,8 @@ impl DefUse {
         self.sync(body, link);
     }
 
-    /// Says that a link was overwritten in the body. One of a node that is not part of the program is of no consequence.
+    /// Says that a link was overwritten in the body. One of a node that is not part of the program
+    /// is of no consequence.
     ///
     /// # Panics
     /// If the node is not of the kind that has such a link.
@@ -256,8 +265,8 @@ impl DefUse {
         self.losses.get_or_insert_default();
     }
 
-    /// What has lost a use since it was last asked, oldest first, once for each use lost: what may now be used once, or not at all. Empty unless
-    /// [`DefUse::note_losses`] was called.
+    /// What has lost a use since it was last asked, oldest first, once for each use lost: what may
+    /// now be used once, or not at all. Empty unless [`DefUse::note_losses`] was called.
     pub fn take_losses(&mut self) -> Vec<ExprId> {
         self.losses.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -270,7 +279,8 @@ impl DefUse {
         &mut self.nodes[i]
     }
 
-    /// Puts a slot at the end of the list of an expression; whether it has to be registered: it has links and they are not known.
+    /// Puts a slot at the end of the list of an expression; whether it has to be registered: it has
+    /// links and they are not known.
     #[inline]
     fn thread(&mut self, body: &Body, slot: u32, target: ExprId) -> bool {
         work::tick();
@@ -321,7 +331,8 @@ impl DefUse {
         }
     }
 
-    /// Makes the links of a node known, and of all under it that are not known yet, in program order.
+    /// Makes the links of a node known, and of all under it that are not known yet, in program
+    /// order.
     fn register(&mut self, body: &Body, root: ExprId) {
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();

@@ -15,18 +15,23 @@ pub enum LastUse {
 
 /// From where to where variables of a body are live.
 ///
-/// A variable belongs to the chain of the block that binds it: a Let's to the chain of the Let, a parameter to the chain of its Lambda or function.
-/// Positions in a chain are 0 for its beginning, where parameters are bound, 1, 2, … for its Lets, and one more than the last for its tail. Every use counts at
-/// the position of the variable's own chain in which it is: a use in a branch, in a block as a value or in the block of a Lambda is a use by the Let
-/// (or tail) of that chain that the block is part of. What a Lambda captures is so used where the closure is made, not where it is called.
+/// A variable belongs to the chain of the block that binds it: a Let's to the chain of the Let, a
+/// parameter to the chain of its Lambda or function. Positions in a chain are 0 for its beginning,
+/// where parameters are bound, 1, 2, … for its Lets, and one more than the last for its tail. Every
+/// use counts at the position of the variable's own chain in which it is: a use in a branch, in a
+/// block as a value or in the block of a Lambda is a use by the Let (or tail) of that chain that
+/// the block is part of. What a Lambda captures is so used where the closure is made, not where it
+/// is called.
 ///
-/// A variable is live after each position from that of its binding up to the last before that of its last use. One that nothing uses is live nowhere; nor
-/// does the use of a recursive function in its own block make it live. What has no variable (operands that are not atoms) is not counted; its own
-/// operands are used where it comes first in program order.
+/// A variable is live after each position from that of its binding up to the last before that of
+/// its last use. One that nothing uses is live nowhere; nor does the use of a recursive function in
+/// its own block make it live. What has no variable (operands that are not atoms) is not counted;
+/// its own operands are used where it comes first in program order.
 ///
 /// To be made takes one walk, 12 bytes an expression.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see [`Liveness::check`].
+/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
+/// compaction, which renumbers: see [`Liveness::check`].
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -89,7 +94,8 @@ const NEVER: u32 = 0;
 const TAIL: u32 = u32::MAX;
 
 impl Liveness {
-    /// The liveness of every variable that is bound in what can be reached from a body's root. Linear.
+    /// The liveness of every variable that is bound in what can be reached from a body's root.
+    /// Linear.
     pub fn of(body: &Body) -> Liveness {
         let liveness = Liveness {
             entries: body.side_table(Entry { block: NOWHERE, position: 0, last: NEVER }),
@@ -124,7 +130,8 @@ impl Liveness {
         }
     }
 
-    /// The positions of a variable's binding and of its last use in the chain that it belongs to; `None` if it is not live anywhere.
+    /// The positions of a variable's binding and of its last use in the chain that it belongs to;
+    /// `None` if it is not live anywhere.
     pub fn range(&self, var: VarId) -> Option<(u32, u32)> {
         let Entry { block, position, last } = self.entries[var.expr()];
         match last {
@@ -135,9 +142,10 @@ impl Liveness {
 
     /// Whether a variable is live after a Let.
     ///
-    /// In a block that is nested in its own, a variable is live from beginning to end if the block is part of a Let (or tail) that comes after
-    /// its binding and not after its last use. In the block of a Lambda nothing from around it is: the closure holds what it needs.
-    /// Logarithmic in the depth of nesting.
+    /// In a block that is nested in its own, a variable is live from beginning to end if the block
+    /// is part of a Let (or tail) that comes after its binding and not after its last use. In the
+    /// block of a Lambda nothing from around it is: the closure holds what it needs. Logarithmic in
+    /// the depth of nesting.
     pub fn is_live_after(&self, var: VarId, let_: ExprId) -> bool {
         let (var, at) = (self.entries[var.expr()], self.entries[let_]);
         if var.block == NOWHERE || at.block == NOWHERE {
@@ -156,8 +164,9 @@ impl Liveness {
         var.position < position && position <= var.last
     }
 
-    /// The greatest number of variables that are live at once, between two positions of a chain. While a branch or a block as a value is evaluated,
-    /// what is live in it counts together with what is live around it; the block of a Lambda counts alone.
+    /// The greatest number of variables that are live at once, between two positions of a chain.
+    /// While a branch or a block as a value is evaluated, what is live in it counts together with
+    /// what is live around it; the block of a Lambda counts alone.
     pub fn max_live(&self) -> usize {
         self.max_live as usize
     }

@@ -8,24 +8,27 @@ use crate::link::Binding;
 
 /// The post-dominator tree of the values of a body: the graph that operator fusion looks at.
 ///
-/// The values are the bindings, each by its Let, and the nodes that are no binding's value (operands that are not atoms, tails). An edge leads
-/// from a value to each value *of the same block* that has it as an operand, condition or alias. A value goes to the exit of its
-/// block if it is
+/// The values are the bindings, each by its Let, and the nodes that are no binding's value
+/// (operands that are not atoms, tails). An edge leads from a value to each value *of the same
+/// block* that has it as an operand, condition or alias. A value goes to the exit of its block if
+/// it is
 /// - the tail of the block,
 /// - used in a block that is nested in it: a branch, the block of a Lambda or a block as a value,
 /// - bound in a dataflow region to a variable that is visible outside of it, or
 /// - not used at all.
 ///
-/// One value post-dominates another if every path from that one to the exit goes through it. The exit is what the methods say `None` for. Blocks are all
-/// in one tree, and have only the exit in common. Parameters, literals and globals are not computed in a block and are no values here.
+/// One value post-dominates another if every path from that one to the exit goes through it. The
+/// exit is what the methods say `None` for. Blocks are all in one tree, and have only the exit in
+/// common. Parameters, literals and globals are not computed in a block and are no values here.
 ///
-/// Where a method takes an expression, a binding may be named by its Let, its variable or its value.
+/// Where a method takes an expression, a binding may be named by its Let, its variable or its
+/// value.
 ///
 /// Making it takes a walk down and two passes over the values. For each further use of a
 /// value it takes time logarithmic in how far the uses are apart. Memory is linear.
 ///
-/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for compaction, which renumbers: see
-/// [`PostDominators::check`].
+/// It speaks of the body as it was when it was made. Any edit is legal while it exists, but for
+/// compaction, which renumbers: see [`PostDominators::check`].
 ///
 /// ```
 /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
@@ -69,9 +72,11 @@ impl PostDominators {
         PostDominators::with_labels(body, |_, _| 0)
     }
 
-    /// The same, with a label on each edge: `label(operand, user)`, where `user` is the node that has the operand (the Let, where a binding's value
-    /// is an atom or shared). [`PostDominators::path_label`] then says the greatest label on the paths from a value to its immediate post-dominator:
-    /// with fusion patterns for labels, whether what lies between can be fused.
+    /// The same, with a label on each edge: `label(operand, user)`, where `user` is the node that
+    /// has the operand (the Let, where a binding's value is an atom or shared).
+    /// [`PostDominators::path_label`] then says the greatest label on the paths from a value to its
+    /// immediate post-dominator: with fusion patterns for labels, whether what lies between can be
+    /// fused.
     pub fn with_labels(body: &Body, label: impl Fn(ExprId, ExprId) -> u8) -> PostDominators {
         let OrderedBlocks { blocks, order, shared } = Blocks::with_order(body);
         let mut flow = Flow {
@@ -99,7 +104,8 @@ impl PostDominators {
         self.values[vertex as usize]
     }
 
-    /// The first value that everything computed from a value goes through; `None` if that is the exit, or it is no value.
+    /// The first value that everything computed from a value goes through; `None` if that is the
+    /// exit, or it is no value.
     pub fn immediate(&self, id: ExprId) -> Option<ExprId> {
         self.tree.immediate(self.vertex(id)?).map(|v| self.value(v))
     }
@@ -109,18 +115,20 @@ impl PostDominators {
         std::iter::successors(self.immediate(id), |&id| self.immediate(id))
     }
 
-    /// How many values post-dominate a value, and the exit: 1 for one that the exit alone does, 0 for what is no value.
+    /// How many values post-dominate a value, and the exit: 1 for one that the exit alone does, 0
+    /// for what is no value.
     pub fn depth(&self, id: ExprId) -> u32 {
         self.vertex(id).map_or(0, |v| self.tree.depth(v))
     }
 
-    /// The first value that everything computed from either goes through, which may be one of them; `None` if that is the exit, or one is
-    /// no value. Logarithmic.
+    /// The first value that everything computed from either goes through, which may be one of them;
+    /// `None` if that is the exit, or one is no value. Logarithmic.
     pub fn common(&self, a: ExprId, b: ExprId) -> Option<ExprId> {
         self.tree.common(self.vertex(a)?, self.vertex(b)?).map(|v| self.value(v))
     }
 
-    /// Whether everything computed from `id` goes through `by`, as it does if they are the same. Logarithmic.
+    /// Whether everything computed from `id` goes through `by`, as it does if they are the same.
+    /// Logarithmic.
     pub fn is_post_dominated(&self, id: ExprId, by: ExprId) -> bool {
         match (self.vertex(id), self.vertex(by)) {
             (Some(id), Some(by)) => self.tree.is_post_dominated(id, by),
@@ -128,7 +136,8 @@ impl PostDominators {
         }
     }
 
-    /// The greatest label of an edge on the paths from a value to its immediate post-dominator; 0 if that is the exit, or without labels.
+    /// The greatest label of an edge on the paths from a value to its immediate post-dominator; 0
+    /// if that is the exit, or without labels.
     pub fn path_label(&self, id: ExprId) -> u8 {
         self.vertex(id).map_or(0, |v| self.tree.path_label(v))
     }

@@ -96,8 +96,8 @@ struct OpenTuple {
     fields: SmallVec<[ExprId; 4]>,
 }
 
-/// Returns a value of the type `to` made from another one. Where types change to any others, a tuple
-/// is taken apart and its fields are converted, however deep they are.
+/// Returns a value of the type `to` made from another one. Where types change to any others, a
+/// tuple is taken apart and its fields are converted, however deep they are.
 fn convert<M: Mutator>(
     s: &mut Site<'_>,
     m: &mut M,
@@ -278,8 +278,9 @@ pub(super) fn note_node<M: Mutator>(s: &mut Site<'_>, old: TypeId, node: ExprId)
     Ok(())
 }
 
-/// Passes on that the value of the present Let, which had the type `old`, is `value` now. A variable
-/// that had that type gets the new one; one that was annotated with a less specific type keeps it.
+/// Passes on that the value of the present Let, which had the type `old`, is `value` now. A
+/// variable that had that type gets the new one; one that was annotated with a less specific type
+/// keeps it.
 pub(super) fn note_value<M: Mutator>(s: &mut Site<'_>, old: TypeId, value: ExprId) -> Result<(), M::Error> {
     let new = s.editor.body.type_of(value);
     if new == old {
@@ -310,8 +311,8 @@ pub(super) fn note_alias<M: Mutator>(s: &mut Site<'_>, pre: ExprId, value: ExprI
     note_value::<M>(s, before, value)
 }
 
-/// Passes on the type of an atom, or of a node that may have been walked before, that is the tail of
-/// the block, and was `pre`.
+/// Passes on the type of an atom, or of a node that may have been walked before, that is the tail
+/// of the block, and was `pre`.
 #[inline]
 pub(super) fn note_tail(s: &mut Site<'_>, pre: ExprId, value: ExprId) {
     if s.editor.body.type_of(value) != s.type_before(pre) {
@@ -328,7 +329,8 @@ pub(super) fn note_new_value<M: Mutator>(s: &mut Site<'_>, old: ExprId, new: Exp
     note_value::<M>(s, before, new)
 }
 
-/// Passes on the type of the tail that an author gives to a block, whose tail had the type `wanted`.
+/// Passes on the type of the tail that an author gives to a block, whose tail had the type
+/// `wanted`.
 pub(super) fn note_new_tail<M: Mutator>(s: &mut Site<'_>, wanted: TypeId, new: ExprId) -> Result<(), M::Error> {
     let found = s.editor.body.type_of(new);
     if wanted != found {

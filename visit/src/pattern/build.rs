@@ -11,8 +11,8 @@ use crate::pattern::guard::{Guard, Match};
 
 /// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
 ///
-/// Its nodes stand in one flat list, so that patterns of any depth are built, used and dropped without recursion. Put into another pattern, the
-/// shorter list is moved into the longer one.
+/// Its nodes stand in one flat list, so that patterns of any depth are built, used and dropped
+/// without recursion. Put into another pattern, the shorter list is moved into the longer one.
 #[derive(Clone)]
 pub struct Pattern {
     pub(crate) nodes: Vec<Node>,
@@ -40,7 +40,8 @@ pub struct Candidate<'a> {
     pub body: &'a Body,
     /// The expression as it stands there: in A-normal form, an operand is an atom.
     pub expr: ExprId,
-    /// What it is bound to, if it is a variable that can be looked through; else the expression itself.
+    /// What it is bound to, if it is a variable that can be looked through; else the expression
+    /// itself.
     pub value: ExprId,
 }
 
@@ -179,7 +180,8 @@ impl Pattern {
         }));
     }
 
-    /// A pattern over several others. The shorter lists are appended to the longest so far, so that nests are built in near-linear time.
+    /// A pattern over several others. The shorter lists are appended to the longest so far, so that
+    /// nests are built in near-linear time.
     fn over(parts: impl IntoIterator<Item = Pattern>, node: impl FnOnce(Children) -> Node) -> Pattern {
         let mut all = Pattern { nodes: Vec::new(), children: Vec::new(), root: 0 };
         let mut roots: Vec<u32> = Vec::new();
@@ -216,8 +218,9 @@ impl Pattern {
 
     // ---- Naming ----
 
-    /// Gives what is matched here a name, by which the right side of a rule finds it. Where one name stands twice, both have to be the same
-    /// expression: the same variable, literal or node, aliases looked through. Of [`rest`], what is captured is a list.
+    /// Gives what is matched here a name, by which the right side of a rule finds it. Where one
+    /// name stands twice, both have to be the same expression: the same variable, literal or node,
+    /// aliases looked through. Of [`rest`], what is captured is a list.
     #[must_use]
     pub fn capture(self, name: &str) -> Pattern {
         let name = Arc::from(name);
@@ -226,8 +229,9 @@ impl Pattern {
 
     // ---- Alternatives ----
 
-    /// This, or what `wrap` puts around it: an addition of a bias, an activation. What is wrapped is tried first. A capture in the wrapping
-    /// tells whether it was there: [`Captures::get`](crate::pattern::Captures::get).
+    /// This, or what `wrap` puts around it: an addition of a bias, an activation. What is wrapped
+    /// is tried first. A capture in the wrapping tells whether it was there:
+    /// [`Captures::get`](crate::pattern::Captures::get).
     ///
     /// ```
     /// use anfora_visit::pattern::{any, op};
@@ -254,13 +258,15 @@ impl Pattern {
 
     // ---- Conditions ----
 
-    /// Only where what is matched has one use, in the block that computes it: fusing it into its user computes nothing twice.
+    /// Only where what is matched has one use, in the block that computes it: fusing it into its
+    /// user computes nothing twice.
     #[must_use]
     pub fn used_once(self) -> Pattern {
         self.filtered(Condition::UsedOnce)
     }
 
-    /// Only calls of an operator with this value of an attribute; one that is left out has its default.
+    /// Only calls of an operator with this value of an attribute; one that is left out has its
+    /// default.
     #[must_use]
     pub fn attr(self, name: &str, value: impl Into<AttrValue>) -> Pattern {
         self.filtered(Condition::Attr { name: name.into(), value: Wanted::Is(value.into()) })
@@ -317,7 +323,8 @@ impl Pattern {
         self.type_where(|types, ty| types.static_shape(ty).is_some())
     }
 
-    /// Only what has the same type as the capture of a name, which may stand anywhere in the pattern.
+    /// Only what has the same type as the capture of a name, which may stand anywhere in the
+    /// pattern.
     #[must_use]
     pub fn same_type_as(self, capture: &str) -> Pattern {
         self.filtered(Condition::SameTypeAs(capture.into()))
@@ -343,7 +350,8 @@ impl Pattern {
         self.in_order(Order::Either)
     }
 
-    /// The operands of the operator stand as they are written, though its row says that they may be exchanged.
+    /// The operands of the operator stand as they are written, though its row says that they may be
+    /// exchanged.
     #[must_use]
     pub fn ordered(self) -> Pattern {
         self.in_order(Order::AsWritten)
@@ -375,7 +383,8 @@ pub fn any() -> Pattern {
     Pattern::leaf(Node::Any)
 }
 
-/// Anything, named: `any().capture(name)`. On the right side of a rule, what was captured on the left.
+/// Anything, named: `any().capture(name)`. On the right side of a rule, what was captured on the
+/// left.
 pub fn capture(name: &str) -> Pattern {
     any().capture(name)
 }
@@ -385,8 +394,9 @@ pub fn rest() -> Pattern {
     Pattern::leaf(Node::Rest)
 }
 
-/// A call of an operator with these operands (all of them, unless [`rest`] is the last). Where the operator's row says that its two operands may be
-/// exchanged, both orders match; the one that is written is tried first.
+/// A call of an operator with these operands (all of them, unless [`rest`] is the last). Where the
+/// operator's row says that its two operands may be exchanged, both orders match; the one that is
+/// written is tried first.
 pub fn op(name: &str, operands: impl IntoIterator<Item = Pattern>) -> Pattern {
     let names = OpNames::One(name.into());
     Pattern::over(operands, |children| Node::Op { names, children, order: Order::Row })
@@ -436,9 +446,11 @@ pub fn any_of(alternatives: impl IntoIterator<Item = Pattern>) -> Pattern {
 
 /// A tensor literal, of any shape, whose elements all have this value.
 ///
-/// An integer is that number in any integer type, and no float; a float that number in any float type, and no integer: `literal(1) | literal(1.0)` is one in
-/// any type. A float is rounded to the type of the literal, as where a program is read: `literal(0.1)` matches `0.1f`; one that becomes zero or infinite there
-/// matches nothing. Zeros have signs: `literal(0.0)` does not match `-0f`. Any NaN matches a NaN. A [`Literal`] is just itself.
+/// An integer is that number in any integer type, and no float; a float that number in any float
+/// type, and no integer: `literal(1) | literal(1.0)` is one in any type. A float is rounded to the
+/// type of the literal, as where a program is read: `literal(0.1)` matches `0.1f`; one that becomes
+/// zero or infinite there matches nothing. Zeros have signs: `literal(0.0)` does not match `-0f`.
+/// Any NaN matches a NaN. A [`Literal`] is just itself.
 pub fn literal(value: impl Into<LiteralValue>) -> Pattern {
     Pattern::leaf(Node::Literal(value.into().0))
 }

@@ -6,7 +6,8 @@ use anfora_ir::{AttrId, Body, ExprId};
 
 use crate::pattern::search::tail;
 
-/// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the variable, not what is bound to it.
+/// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the
+/// variable, not what is bound to it.
 #[derive(Copy, Clone)]
 pub struct Captures<'m> {
     pub(crate) names: &'m [Arc<str>],
@@ -31,7 +32,8 @@ impl<'m> Captures<'m> {
         self.root
     }
 
-    /// What was captured by a name; `None` where it stands in an alternative that was not taken, or is a list.
+    /// What was captured by a name; `None` where it stands in an alternative that was not taken, or
+    /// is a list.
     pub fn get(&self, name: &str) -> Option<ExprId> {
         match self.found(name)? {
             Found::One(id) => Some(*id),
@@ -53,8 +55,10 @@ impl<'m> Captures<'m> {
         self.found(name).is_some_and(|f| *f != Found::Nothing)
     }
 
-    /// The list that a [`rest`](crate::pattern::rest) captured, in the body that was matched; empty where it stands in an alternative that was not taken. In
-    /// constant time: it is where it was found. While a rule builds, [`Rewriter::list`](crate::pattern::Rewriter::list) says it in a copy.
+    /// The list that a [`rest`](crate::pattern::rest) captured, in the body that was matched; empty
+    /// where it stands in an alternative that was not taken. In constant time: it is where it was
+    /// found. While a rule builds, [`Rewriter::list`](crate::pattern::Rewriter::list) says it in a
+    /// copy.
     ///
     /// Cost: one loop.
     pub fn list<'a>(&'a self, body: &'a Body, name: &str) -> &'a [ExprId] {
@@ -69,7 +73,8 @@ impl<'m> Captures<'m> {
         self.found.get(self.names.iter().position(|n| **n == *name)?)
     }
 
-    /// Names and what was captured, in the order in which they stand in the pattern, without lists and what was not captured.
+    /// Names and what was captured, in the order in which they stand in the pattern, without lists
+    /// and what was not captured.
     pub fn iter(&self) -> impl Iterator<Item = (&'m str, ExprId)> + use<'m> {
         self.names.iter().zip(self.found).filter_map(|(name, found)| match found {
             Found::One(id) => Some((&**name, *id)),

@@ -247,7 +247,8 @@ impl Compiled {
     fn step(&mut self, cx: &mut Context, pattern: &Pattern, node: &Node) -> Result<Step, PatternError> {
         Ok(match node {
             Node::Any => Step::Any,
-            // As an operand it never becomes a goal, and elsewhere it is refused by who has it as a child.
+            // As an operand it never becomes a goal, and elsewhere it is refused by who has it as a
+            // child.
             Node::Rest | Node::Link(_) => Step::Any,
             Node::Hole(_) => return Err(PatternError::Hole),
             Node::Literal(condition) => {
@@ -543,7 +544,8 @@ pub(crate) fn for_each_child(pattern: &Pattern, node: &Node, mut f: impl FnMut(u
     }
 }
 
-/// Calls `f` with the operators that a condition is on, through names, other conditions and alternatives.
+/// Calls `f` with the operators that a condition is on, through names, other conditions and
+/// alternatives.
 fn operators(
     pattern: &Pattern,
     at: u32,

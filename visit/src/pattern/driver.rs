@@ -27,25 +27,34 @@ use crate::pattern::trace::{Applied, node_text};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.
 ///
-/// Nodes are looked at in program order, the rules at each in the order in which they are given; the first that matches and applies replaces the node. What it
-/// put there, and what uses it, are looked at next; when all are done, sweeps over the body follow until one finds nothing ([`StopReason::Fixpoint`]). Rules
-/// whose patterns cannot begin at a node cost nothing there. A rewrite costs as much as it changes, and the whole is near-linear in the body and the rewrites.
+/// Nodes are looked at in program order, the rules at each in the order in which they are given;
+/// the first that matches and applies replaces the node. What it put there, and what uses it, are
+/// looked at next; when all are done, sweeps over the body follow until one finds nothing
+/// ([`StopReason::Fixpoint`]). Rules whose patterns cannot begin at a node cost nothing there. A
+/// rewrite costs as much as it changes, and the whole is near-linear in the body and the rewrites.
 ///
-/// In a program in A-normal form the result is in A-normal form: nested parts of a replacement are bound just before the binding or tail that is rewritten, in its
-/// dataflow region where there is one. Where a binding's value becomes an atom, uses of its variable become that atom and the binding disappears. In a graph, and any other
-/// program, a node is replaced at all its uses and nothing is bound; an operand that is impure, an `if`, a `fn` or a block is then matched by nothing, and a binding whose value
-/// has nested parts is not looked through (bring the program to A-normal form first where these matter: `ToANormalForm`).
+/// In a program in A-normal form the result is in A-normal form: nested parts of a replacement are
+/// bound just before the binding or tail that is rewritten, in its dataflow region where there is
+/// one. Where a binding's value becomes an atom, uses of its variable become that atom and the
+/// binding disappears. In a graph, and any other program, a node is replaced at all its uses and
+/// nothing is bound; an operand that is impure, an `if`, a `fn` or a block is then matched by
+/// nothing, and a binding whose value has nested parts is not looked through (bring the program to
+/// A-normal form first where these matter: `ToANormalForm`).
 ///
-/// A replacement has an equal or more specific type than what it replaces, else the rule does not apply there ([`RuleCounts::mistyped`]); its users are inferred again.
-/// A variable of another dataflow region that a replacement uses becomes an output of its region. Pure bindings that a rewrite leaves
-/// without use are erased, so that [`used_once`](crate::pattern::Pattern::used_once) is right for the next rule; other dead code is left as it is.
+/// A replacement has an equal or more specific type than what it replaces, else the rule does not
+/// apply there ([`RuleCounts::mistyped`]); its users are inferred again. A variable of another
+/// dataflow region that a replacement uses becomes an output of its region. Pure bindings that a
+/// rewrite leaves without use are erased, so that [`used_once`](crate::pattern::Pattern::used_once)
+/// is right for the next rule; other dead code is left as it is.
 ///
-/// A `fn` with the attribute `Primitive=1` is finished: nothing in it is looked at. Who fuses into a `fn` gives it that attribute, or the rule applies in it again.
+/// A `fn` with the attribute `Primitive=1` is finished: nothing in it is looked at. Who fuses into
+/// a `fn` gives it that attribute, or the rule applies in it again.
 ///
 /// Where the work is taken back, since a limit was reached that nobody stated, [`Outcome::remarks`]
 /// are noted in the body ([`Body::note_remarks`]), and the pass manager reports them.
 ///
-/// What a rule may do is what [`Rewriter`] offers: make expressions. Nothing else can be edited meanwhile.
+/// What a rule may do is what [`Rewriter`] offers: make expressions. Nothing else can be edited
+/// meanwhile.
 ///
 /// ```
 /// use anfora_ir::{Source, parse_module};
@@ -71,7 +80,8 @@ use crate::pattern::trace::{Applied, node_text};
 /// ```
 ///
 /// # Errors
-/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does not fit. The body is as it was then.
+/// If a rule is refused before anything is rewritten; what a rule returns; or if the result does
+/// not fit. The body is as it was then.
 pub fn rewrite_patterns(
     editor: &mut Editor<'_>,
     rules: &mut [Rule<'_>],
@@ -319,7 +329,8 @@ impl From<RewriteError> for Refusal {
     }
 }
 
-/// How many nodes a rewrite puts back on the work list; what more there is, the next sweep comes to.
+/// How many nodes a rewrite puts back on the work list; what more there is, the next sweep comes
+/// to.
 const REACH: usize = 256;
 
 struct Driver {
@@ -342,11 +353,13 @@ struct Driver {
     /// What was replaced, if that is asked for.
     trace: Option<Vec<Applied>>,
     erased: u64,
-    /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says where.
+    /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says
+    /// where.
     last: VecDeque<(usize, ExprId)>,
     /// The number of nodes at the start.
     start: usize,
-    /// The last original node at which, or at whose replacement, a rule applied. Remarks name it after a rollback.
+    /// The last original node at which, or at whose replacement, a rule applied. Remarks name it
+    /// after a rollback.
     origin: ExprId,
 }
 
@@ -510,12 +523,14 @@ impl Driver {
         self.last.push_back((rule, self.origin));
     }
 
-    /// Returns a node that is there after a rollback too: this one, or the last such at which a rule applied.
+    /// Returns a node that is there after a rollback too: this one, or the last such at which a
+    /// rule applied.
     fn original(&self, at: ExprId) -> ExprId {
         if at.index() < self.start { at } else { self.origin }
     }
 
-    /// Checks what is to replace a node, and takes it apart. Overwrites nothing that is part of the program.
+    /// Checks what is to replace a node, and takes it apart. Overwrites nothing that is part of the
+    /// program.
     fn prepare(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) -> Result<ExprId, Refusal> {
         let (body, facts) = (&*editor.body, &self.facts);
         self.nested.clear();
@@ -632,7 +647,8 @@ impl Driver {
         }
     }
 
-    /// Binds the parts of a replacement before the binding or tail that a link belongs to, and returns the link at which the replaced node hangs then.
+    /// Binds the parts of a replacement before the binding or tail that a link belongs to, and
+    /// returns the link at which the replaced node hangs then.
     fn bind_nested(&mut self, editor: &mut Editor<'_>, link: Link, node: ExprId) -> Link {
         if self.nested.bindings.is_empty() {
             return link;
@@ -666,8 +682,8 @@ impl Driver {
         self.facts.def_use.sync(editor.body, link);
     }
 
-    /// Infers again what hangs around links at which something of another type hangs now. What follows from the type of a block is left for the end of
-    /// the sweep.
+    /// Infers again what hangs around links at which something of another type hangs now. What
+    /// follows from the type of a block is left for the end of the sweep.
     fn pass_on(&mut self, editor: &mut Editor<'_>, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
         let mut stack = changed;
         stack.reverse();
@@ -714,7 +730,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Erases bindings that lost their last use and can be left out, and puts the users of what is used once now on the work list.
+    /// Erases bindings that lost their last use and can be left out, and puts the users of what is
+    /// used once now on the work list.
     fn erase_unused(&mut self, editor: &mut Editor<'_>) {
         let mut losses = self.facts.def_use.take_losses();
         while !losses.is_empty() {
@@ -747,7 +764,8 @@ impl Driver {
         }
     }
 
-    /// Puts the nodes of a rewrite on the work list, and those that may look at them through their operands.
+    /// Puts the nodes of a rewrite on the work list, and those that may look at them through their
+    /// operands.
     fn queue(&mut self, editor: &Editor<'_>) {
         let body = &*editor.body;
         let def_use = &self.facts.def_use;
@@ -776,7 +794,8 @@ impl Driver {
     }
 }
 
-/// Checks the parts of a replacement in a graph: what is new of it, and what of the program it shares.
+/// Checks the parts of a replacement in a graph: what is new of it, and what of the program it
+/// shares.
 fn check_parts(
     cx: &Context,
     body: &Body,

@@ -53,7 +53,8 @@ pub enum PatternError {
         /// What may have been meant.
         help: Option<String>,
     },
-    /// One name stands for different things in different places: an expression, a list or an attribute.
+    /// One name stands for different things in different places: an expression, a list or an
+    /// attribute.
     #[error("`{0}` is captured as two of these: an expression, a list, an attribute")]
     MixedCapture(String),
     /// One name stands for values of attributes of different kinds or defaults.
@@ -66,7 +67,8 @@ pub enum PatternError {
         /// Its attribute.
         attr: String,
     },
-    /// `rest()` stands elsewhere than at the end of a list of operands, arguments or fields, or has a condition.
+    /// `rest()` stands elsewhere than at the end of a list of operands, arguments or fields, or has
+    /// a condition.
     #[error("`rest()` has to be the last operand, argument or field, without conditions")]
     Rest,
     /// Alternatives without any.

@@ -36,10 +36,12 @@ pub(crate) struct Facts {
     places: Vec<Place>,
     /// Which block is in which, and where.
     pub(crate) scopes: Scopes,
-    /// Functions that the program calls in regions, or that have nothing in them that can be observed.
+    /// Functions that the program calls in regions, or that have nothing in them that can be
+    /// observed.
     pure_functions: IdSet<ExprId>,
     pure_globals: IdSet<GlobalId>,
-    /// What each variable that is bound to an atom, or was replaced by one, stands for; shortened as it is followed.
+    /// What each variable that is bound to an atom, or was replaced by one, stands for; shortened
+    /// as it is followed.
     aliases: Vec<AtomicU32>,
     /// What stands in a `fn` with the attribute `Primitive=1`.
     closed: IdSet<ExprId>,
@@ -250,7 +252,8 @@ impl Facts {
         !is_pure(function) && !value.is_some_and(is_pure)
     }
 
-    /// Takes account of another place at which a shared node is evaluated: what is visible at its place is visible at all of them.
+    /// Takes account of another place at which a shared node is evaluated: what is visible at its
+    /// place is visible at all of them.
     pub(crate) fn meet(&mut self, id: ExprId, place: Place, label: u64) {
         let old = self.place(id);
         let (block, label) = self.scopes.meet((old.block, self.scopes.label(id)), (place.block, label));
@@ -425,7 +428,8 @@ impl Facts {
         self.aliases[var.index()] = AtomicU32::new(end.index() as u32);
     }
 
-    /// The end of a row of aliases: a variable that is bound to no atom, or another atom. Near-constant time: the row is shortened.
+    /// The end of a row of aliases: a variable that is bound to no atom, or another atom.
+    /// Near-constant time: the row is shortened.
     #[inline]
     pub(crate) fn atom(&self, id: ExprId) -> ExprId {
         let next = |id: ExprId| {
@@ -447,7 +451,8 @@ impl Facts {
         end
     }
 
-    /// What an operand is bound to, if it is a variable that can be looked through; else itself, aliases looked through.
+    /// What an operand is bound to, if it is a variable that can be looked through; else itself,
+    /// aliases looked through.
     #[inline]
     pub(crate) fn value(&self, body: &Body, id: ExprId) -> ExprId {
         let atom = self.atom(id);
@@ -496,8 +501,9 @@ impl Facts {
         self.impure.contains(id)
     }
 
-    /// What a variable is bound to, if that can be looked at in its place. Outside of A-normal form its operands have to be atoms: a node that is nested in
-    /// the value of one Let does not become part of another.
+    /// What a variable is bound to, if that can be looked at in its place. Outside of A-normal form
+    /// its operands have to be atoms: a node that is nested in the value of one Let does not become
+    /// part of another.
     #[inline]
     pub(crate) fn visible_value(&self, body: &Body, var: VarId) -> Option<ExprId> {
         let value = self.def_use.value(body, var)?;
@@ -507,8 +513,9 @@ impl Facts {
         (may_be_seen && (self.is_anf || is_flat())).then_some(value)
     }
 
-    /// Whether an expression may be an operand that a pattern matches: evaluating it somewhere else, once more or not at all makes no difference, and
-    /// it holds no block that has to stay where it is.
+    /// Whether an expression may be an operand that a pattern matches: evaluating it somewhere
+    /// else, once more or not at all makes no difference, and it holds no block that has to stay
+    /// where it is.
     #[inline]
     pub(crate) fn may_be_operand(&self, body: &Body, id: ExprId) -> bool {
         self.is_anf || !body.expr(id).binds() && !self.impure.contains(id)

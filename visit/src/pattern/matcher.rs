@@ -43,11 +43,13 @@ pub struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// Gets ready to look for a pattern. `purity` says which global functions are pure; without it, calls of function values count as impure,
-    /// and are not looked through. Takes time linear in the body and the pattern.
+    /// Gets ready to look for a pattern. `purity` says which global functions are pure; without it,
+    /// calls of function values count as impure, and are not looked through. Takes time linear in
+    /// the body and the pattern.
     ///
     /// # Errors
-    /// If the pattern is refused: an operator or attribute that does not exist, a wrong number of operands, and so on.
+    /// If the pattern is refused: an operator or attribute that does not exist, a wrong number of
+    /// operands, and so on.
     pub fn new(
         cx: &'a mut Context,
         body: &'a Body,
@@ -62,8 +64,8 @@ impl<'a> Matcher<'a> {
         Ok(Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget })
     }
 
-    /// What the pattern captures at a call, tuple, projection, If or Lambda; `None` if it does not match there, or not in 64 steps for each of its nodes and
-    /// 4,096 more.
+    /// What the pattern captures at a call, tuple, projection, If or Lambda; `None` if it does not
+    /// match there, or not in 64 steps for each of its nodes and 4,096 more.
     pub fn at(&mut self, root: ExprId) -> Option<Captures<'_>> {
         if self.dispatch.rules(self.body, root).is_empty() {
             return None;

@@ -9,18 +9,22 @@ use crate::pattern::rule::RuleError;
 use crate::pattern::rule_set::without_source;
 use crate::pattern::trace::Applied;
 
-/// Limits of [`rewrite_patterns`](crate::pattern::rewrite_patterns), and what it may take to be pure.
+/// Limits of [`rewrite_patterns`](crate::pattern::rewrite_patterns), and what it may take to be
+/// pure.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct PatternOptions<'a> {
-    /// The largest number of rewrites; results are kept when it is reached. Default: 8 for each node and 1,000 more.
-    /// Reaching the default rolls everything back.
+    /// The largest number of rewrites; results are kept when it is reached. Default: 8 for each
+    /// node and 1,000 more. Reaching the default rolls everything back.
     pub fuel: Option<u64>,
-    /// The largest number of sweeps over the body; results are kept when it is reached. A fixpoint takes one sweep more,
-    /// which finds nothing. Default: 32. Reaching the default rolls everything back.
+    /// The largest number of sweeps over the body; results are kept when it is reached. A fixpoint
+    /// takes one sweep more, which finds nothing. Default: 32. Reaching the default rolls
+    /// everything back.
     pub sweeps: Option<u32>,
-    /// How many steps a match may take at one node. By default 64 for each node of the pattern, and 4,096 more.
+    /// How many steps a match may take at one node. By default 64 for each node of the pattern, and
+    /// 4,096 more.
     pub steps: Option<u64>,
-    /// Which global functions are pure. Without it, calls of function values count as impure, and are not looked through.
+    /// Which global functions are pure. Without it, calls of function values count as impure, and
+    /// are not looked through.
     pub purity: Option<&'a Purity>,
     /// Whether [`Outcome::trace`] says what each rewrite changed.
     pub trace: bool,
@@ -31,11 +35,13 @@ pub struct PatternOptions<'a> {
 pub enum StopReason {
     /// No rule applies anywhere any more.
     Fixpoint,
-    /// There were as many rewrites as there may be, and a rule still applied. Where the options state no fuel, the body is as it was.
+    /// There were as many rewrites as there may be, and a rule still applied. Where the options
+    /// state no fuel, the body is as it was.
     OutOfFuel,
-    /// There were as many sweeps as there may be, and the last one still changed something. Where the options state no number of sweeps, the
-    /// body is as it was. A rule that applies to what it makes is the usual reason: one that
-    /// wraps a match in a `fn` without the attribute `Primitive=1` applies again in there.
+    /// There were as many sweeps as there may be, and the last one still changed something. Where
+    /// the options state no number of sweeps, the body is as it was. A rule that applies to what it
+    /// makes is the usual reason: one that wraps a match in a `fn` without the attribute
+    /// `Primitive=1` applies again in there.
     OutOfSweeps,
 }
 
@@ -47,7 +53,8 @@ pub struct Outcome {
     pub stop: StopReason,
     /// How many matches were replaced; none if all was taken back.
     pub rewrites: u64,
-    /// How many bindings were erased since a rewrite left them without use; none if all was taken back.
+    /// How many bindings were erased since a rewrite left them without use; none if all was taken
+    /// back.
     pub erased: u64,
     /// How many sweeps over the body it took.
     pub sweeps: u32,
@@ -66,8 +73,9 @@ impl Outcome {
         self.taken_back
     }
 
-    /// Returns what the author of the rules is to be told: which rules still applied when a limit was reached, which did not fit by type,
-    /// and which took too many steps to match; each about the first expression where that was so. Nothing, if all went as it should.
+    /// Returns what the author of the rules is to be told: which rules still applied when a limit
+    /// was reached, which did not fit by type, and which took too many steps to match; each about
+    /// the first expression where that was so. Nothing, if all went as it should.
     ///
     /// In a pass, `FunctionEdit::report_all` leaves them in the context. If all was taken back, the
     /// pass manager does so in any case, once.
@@ -153,7 +161,8 @@ pub struct RuleCounts {
     pub rewrites: u64,
     /// How often it matched and did not apply after all.
     pub declined: u64,
-    /// How often what it would have put there has a type that does not fit: the match was left as it is.
+    /// How often what it would have put there has a type that does not fit: the match was left as
+    /// it is.
     pub mistyped: u64,
     /// Where and why that was so first.
     pub first_misfit: Option<Misfit>,

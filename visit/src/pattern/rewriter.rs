@@ -15,10 +15,12 @@ use crate::pattern::facts::{Facts, is_primitive};
 
 /// Makes the expressions that a rule replaces a match by, and looks at the program around it.
 ///
-/// It makes expressions and nothing else: no link of the program, no type, flag or binding can be overwritten through it. What it makes may be nested: in a
-/// program in A-normal form, the parts that are not atoms are bound just before the binding or tail that is rewritten, each once however
-/// often it is used. Operands are what was captured (or is in scope at the root of the match), and what was made here. An expression that was made and is not
-/// part of what the rule returns is of no consequence.
+/// It makes expressions and nothing else: no link of the program, no type, flag or binding can be
+/// overwritten through it. What it makes may be nested: in a program in A-normal form, the parts
+/// that are not atoms are bound just before the binding or tail that is rewritten, each once
+/// however often it is used. Operands are what was captured (or is in scope at the root of the
+/// match), and what was made here. An expression that was made and is not part of what the rule
+/// returns is of no consequence.
 pub struct Rewriter<'r, 'e> {
     editor: &'r mut Editor<'e>,
     facts: &'r Facts,
@@ -61,21 +63,24 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.cx
     }
 
-    /// What a variable is bound to, as far as it can be looked through; any other expression is its own value.
+    /// What a variable is bound to, as far as it can be looked through; any other expression is its
+    /// own value.
     ///
     /// Cost: one node.
     pub fn value(&self, id: ExprId) -> ExprId {
         self.facts.value(self.editor.body, id)
     }
 
-    /// The list that a [`rest`](crate::pattern::rest) captured, as [`Captures::list`]; in a copy, so that expressions can be made of it.
+    /// The list that a [`rest`](crate::pattern::rest) captured, as [`Captures::list`]; in a copy,
+    /// so that expressions can be made of it.
     ///
     /// Cost: one loop.
     pub fn list(&self, captures: &Captures<'_>, name: &str) -> SmallVec<[ExprId; 4]> {
         SmallVec::from_slice(captures.list(self.editor.body, name))
     }
 
-    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked to.
+    /// The type of an expression; that of a Let is that of the tail of its chain, which is walked
+    /// to.
     pub fn ty(&self, id: ExprId) -> TypeId {
         self.editor.body.type_of(id)
     }
@@ -90,7 +95,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         }
     }
 
-    /// The attributes of the call of an operator that an expression is, looked through to its value, with the defaults of the operator's row.
+    /// The attributes of the call of an operator that an expression is, looked through to its
+    /// value, with the defaults of the operator's row.
     ///
     /// Cost: one node.
     pub fn attrs(&self, id: ExprId) -> Option<AttrReader<'_>> {
@@ -196,7 +202,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.literal(literal)
     }
 
-    /// A rank-0 tensor of the element type of another expression; `None` if that is not a tensor, or its element type has no such number.
+    /// A rank-0 tensor of the element type of another expression; `None` if that is not a tensor,
+    /// or its element type has no such number.
     ///
     /// Cost: one node.
     pub fn number_like(&mut self, number: impl Into<Number>, other: ExprId) -> Option<ExprId> {
@@ -227,9 +234,11 @@ impl<'r, 'e> Rewriter<'r, 'e> {
         self.editor.none()
     }
 
-    /// A `fn` with parameters of these types and these attributes; `block` makes what it returns from the parameters. What it makes nested is bound inside the
-    /// `fn`, in a program in A-normal form. With the attribute `Primitive=1`, nothing in it is rewritten; without it, the rules go on in it: one that wraps what
-    /// it matches in a `fn` matches again in there, without end ([`StopReason::OutOfSweeps`](crate::pattern::StopReason)).
+    /// A `fn` with parameters of these types and these attributes; `block` makes what it returns
+    /// from the parameters. What it makes nested is bound inside the `fn`, in a program in A-normal
+    /// form. With the attribute `Primitive=1`, nothing in it is rewritten; without it, the rules go
+    /// on in it: one that wraps what it matches in a `fn` matches again in there, without end
+    /// ([`StopReason::OutOfSweeps`](crate::pattern::StopReason)).
     ///
     /// Cost: one node.
     ///
@@ -293,7 +302,8 @@ impl<'r, 'e> Rewriter<'r, 'e> {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IllegalEdit {
-    /// A part of it is an `if`, a `fn` or a block that stands elsewhere in the program, or any expression there that has no name.
+    /// A part of it is an `if`, a `fn` or a block that stands elsewhere in the program, or any
+    /// expression there that has no name.
     #[error(
         "what a rule returns is made of atoms, of what was captured and of new expressions, not of a part of the program that stands elsewhere"
     )]
@@ -342,7 +352,8 @@ impl Nested {
         self.root_name = None;
     }
 
-    /// Takes a new expression apart, and returns it, its operands atoms now. What it replaces may be a part of it.
+    /// Takes a new expression apart, and returns it, its operands atoms now. What it replaces may
+    /// be a part of it.
     pub(crate) fn find(
         &mut self,
         editor: &mut Editor<'_>,
@@ -406,10 +417,12 @@ impl Nested {
     }
 }
 
-/// An expression as it may be a part of a new one in A-normal form: a new node, the root, or an atom; of what is bound elsewhere, the variable.
+/// An expression as it may be a part of a new one in A-normal form: a new node, the root, or an
+/// atom; of what is bound elsewhere, the variable.
 pub(crate) fn named(body: &Body, facts: &Facts, id: ExprId, new: New<'_>) -> Result<ExprId, IllegalEdit> {
     if let Some(var) = body.as_var(id) {
-        // The variable that is being rewritten would be bound to itself: what it was bound to is meant.
+        // The variable that is being rewritten would be bound to itself: what it was bound to is
+        // meant.
         if facts.def_use.value(body, var) == Some(new.root) {
             return Ok(new.root);
         }

@@ -50,9 +50,10 @@ pub struct Rule<'r> {
 }
 
 impl<'r> Rule<'r> {
-    /// What `pattern` matches becomes `by`, which is written like a pattern: captures of the left side, operators with attributes, tuples,
-    /// projections, calls, and literals (a number is a rank-0 tensor of the element type of what is replaced). Where it does not have a type that fits, the rule does
-    /// not apply.
+    /// What `pattern` matches becomes `by`, which is written like a pattern: captures of the left
+    /// side, operators with attributes, tuples, projections, calls, and literals (a number is a
+    /// rank-0 tensor of the element type of what is replaced). Where it does not have a type that
+    /// fits, the rule does not apply.
     ///
     /// ```
     /// use anfora_visit::pattern::{Rule, capture, literal, op};
@@ -62,8 +63,8 @@ impl<'r> Rule<'r> {
         Rule { name: name.to_string(), pattern, right: RightSide::Written(by) }
     }
 
-    /// What `pattern` matches becomes what `build` makes of the captures; `None` where the rule does not apply after all. An error
-    /// ends the rewriting.
+    /// What `pattern` matches becomes what `build` makes of the captures; `None` where the rule
+    /// does not apply after all. An error ends the rewriting.
     pub fn new(
         name: &str,
         pattern: Pattern,

@@ -77,7 +77,8 @@ impl Scopes {
         (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
-    /// The last place from which two places are reached, each a block and a label in it: what is visible there is visible at both.
+    /// The last place from which two places are reached, each a block and a label in it: what is
+    /// visible there is visible at both.
     pub(crate) fn meet(&self, a: (u32, u64), b: (u32, u64)) -> (u32, u64) {
         if a.0 == b.0 {
             return (a.0, a.1.min(b.1));

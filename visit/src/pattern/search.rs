@@ -124,7 +124,8 @@ pub(crate) struct Search {
     root: Option<ExprId>,
 }
 
-/// Steps that an attempt may take: enough for any pattern that does not have many ways to match in each other.
+/// Steps that an attempt may take: enough for any pattern that does not have many ways to match in
+/// each other.
 pub(crate) fn default_budget(pattern: &Compiled) -> u64 {
     4096 + 64 * pattern.nodes.len() as u64
 }
@@ -334,7 +335,8 @@ impl Search {
         Some(self.push_operands(pattern, operands, list, next))
     }
 
-    /// The two operands in the order in which they may match at all; where both may, the other order is a choice to come back to.
+    /// The two operands in the order in which they may match at all; where both may, the other
+    /// order is a choice to come back to.
     #[allow(clippy::too_many_arguments)]
     fn either_order(
         &mut self,
@@ -433,7 +435,8 @@ impl Search {
     }
 }
 
-/// The patterns for the operands of a call that has so many: `none` at the end is met by an operand that is not there.
+/// The patterns for the operands of a call that has so many: `none` at the end is met by an operand
+/// that is not there.
 fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
     while operands.len as usize > count && operands.rest == Rest::None {
         let last = pattern.children[(operands.start + operands.len - 1) as usize];

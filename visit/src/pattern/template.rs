@@ -161,7 +161,8 @@ impl Template {
         (at, len)
     }
 
-    /// Builds it. `None` where a capture is missing, or a number does not exist in the element type of what is replaced.
+    /// Builds it. `None` where a capture is missing, or a number does not exist in the element type
+    /// of what is replaced.
     pub(crate) fn build(
         &self,
         rewriter: &mut Rewriter<'_, '_>,

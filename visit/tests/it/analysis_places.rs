@@ -104,8 +104,8 @@ fn ancestors_agree_with_walking_up() {
     }
 }
 
-/// The links of the blocks around each node, outermost first: the longest that all references to it have in common, found by going over the links until
-/// nothing changes.
+/// The links of the blocks around each node, outermost first: the longest that all references to it
+/// have in common, found by going over the links until nothing changes.
 fn nesting(body: &Body) -> HashMap<ExprId, Vec<Link>> {
     let mut found: HashMap<ExprId, Vec<Link>> = HashMap::new();
     let links = all_links(body);

@@ -1,5 +1,5 @@
-//! Odd things that authors do in callbacks: the walk makes a well-formed program of them, or says why
-//! not.
+//! Odd things that authors do in callbacks: the walk makes a well-formed program of them, or says
+//! why not.
 
 use anfora_ir::{BlockKind, DType, ExprId, Module, Source, TypeId, VarId, parse_module, verify_module};
 use anfora_visit::{

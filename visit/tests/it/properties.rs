@@ -1,4 +1,5 @@
-//! Random programs: what does nothing writes nothing, a copy is the same but for its variables, and what rewrites leaves a whole program.
+//! Random programs: what does nothing writes nothing, a copy is the same but for its variables, and
+//! what rewrites leaves a whole program.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -24,7 +25,8 @@ fn edit(module: &mut Module, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
     function.body.commit_journal()
 }
 
-/// Every variable is in scope where it is used, every Let is linked once, and regions start where they should.
+/// Every variable is in scope where it is used, every Let is linked once, and regions start where
+/// they should.
 struct Whole {
     defined: IdSet<ExprId>,
     undefined: usize,

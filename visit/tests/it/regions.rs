@@ -134,7 +134,8 @@ fn plain(step: Step<ExprId>) -> Option<Step> {
     })
 }
 
-/// The walk with regions is the plain one with steps in between, and has each Let of a region in one.
+/// The walk with regions is the plain one with steps in between, and has each Let of a region in
+/// one.
 fn check_regions(body: &Body) {
     let (mut with, mut without) = (Cursor::with_regions(body), Cursor::new(body));
     let mut open: PerBlock<Option<ExprId>> = PerBlock::default();

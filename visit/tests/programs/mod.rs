@@ -60,7 +60,8 @@ pub(crate) fn all_links(body: &Body) -> Vec<(Link, ExprId)> {
     links.map(|link| (link, link.target(body))).collect()
 }
 
-/// Edits the first function of a text, and prints the module. Says "unchanged" if nothing was written.
+/// Edits the first function of a text, and prints the module. Says "unchanged" if nothing was
+/// written.
 pub(crate) fn edited(text: &str, edit: impl FnOnce(&mut Editor<'_>)) -> String {
     let mut module = parse(text);
     let key = first(&module);
@@ -117,7 +118,8 @@ pub(crate) const SHAPES: [Shape; 7] = [
     Shape::Diamonds,
 ];
 
-/// `@main(%x: float32, %c: bool)` of a shape, `n` long or deep. In the innermost place stands `negative(%x)`.
+/// `@main(%x: float32, %c: bool)` of a shape, `n` long or deep. In the innermost place stands
+/// `negative(%x)`.
 pub(crate) fn deep(shape: Shape, n: usize) -> Module {
     let mut module = Module::new(registry());
     let float = module.cx.types.scalar(DType::Float32);

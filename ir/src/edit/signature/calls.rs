@@ -70,8 +70,8 @@ fn used_by_attrs(module: &Module, globals: &FxHashSet<GlobalId>) -> Option<Globa
     found
 }
 
-/// Returns the functions in attributes of the program, and in metadata of its functions, that name a
-/// function with another signature than it has: with that function.
+/// Returns the functions in attributes of the program, and in metadata of its functions, that name
+/// a function with another signature than it has: with that function.
 pub(super) fn outdated_function_attrs(module: &Module) -> Vec<(FunctionAttrId, GlobalId)> {
     let cx = &module.cx;
     let outdated = |f: &Function| {

@@ -10,8 +10,8 @@ use crate::walk::cursor::{Cursor, Step};
 use crate::walk::symbols::SymbolWalk;
 
 /// Returns a symbol that a function names and none of its parameters binds, and the Let that it is
-/// at: one that the parameters `before` bound, or that a parameter names. A `match_cast` to a symbol
-/// that a parameter bound compared with it, so that it does not do instead.
+/// at: one that the parameters `before` bound, or that a parameter names. A `match_cast` to a
+/// symbol that a parameter bound compared with it, so that it does not do instead.
 ///
 /// Linear in the parameters, and in the function if its parameters bind less than before.
 pub(super) fn not_bound(cx: &Context, function: &Function, before: &[VarId]) -> Option<(SymbolId, Option<ExprId>)> {

@@ -28,7 +28,8 @@ impl SeenParts {
 /// [`Types::substitute_in`].
 #[derive(Clone, Default, Debug)]
 pub struct SubstitutedParts {
-    /// Whether a part may become something else where another number of function types is around it.
+    /// Whether a part may become something else where another number of function types is around
+    /// it.
     by_depth: bool,
     types: FxHashMap<(TypeId, u32), TypeId>,
     dims: FxHashMap<(DimId, u32), DimId>,
@@ -77,8 +78,9 @@ impl Types {
         }
     }
 
-    /// Replaces symbols all through a type; parts without symbols of the kind are not looked into. `leaf` is told how many function types lie between the place and the
-    /// top. Linear in the distinct (type, depth) pairs under `id`; an explicit stack.
+    /// Replaces symbols all through a type; parts without symbols of the kind are not looked into.
+    /// `leaf` is told how many function types lie between the place and the top. Linear in the
+    /// distinct (type, depth) pairs under `id`; an explicit stack.
     pub(super) fn substitute_with(
         &mut self,
         id: TypeId,
@@ -145,7 +147,8 @@ impl Types {
         memo[&(id, 0)]
     }
 
-    /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly more than once.
+    /// Calls `f` with every symbol in a type, free or bound, in order of first appearance, possibly
+    /// more than once.
     pub fn for_each_symbol(&self, id: TypeId, f: impl FnMut(DimId)) {
         self.for_each_new_symbol(id, &mut SeenParts::default(), f);
     }
@@ -182,8 +185,9 @@ impl Types {
         }
     }
 
-    /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that
-    /// type binds it: in order of first appearance, possibly more than once.
+    /// Calls `f` with every symbol that stands alone as a dimension, or as an element, of a tensor
+    /// in a type, or in the fields of a tuple, where a parameter or a `match_cast` of that type
+    /// binds it: in order of first appearance, possibly more than once.
     pub fn for_each_binding_symbol(&self, id: TypeId, f: impl FnMut(SymbolId)) {
         self.binding_symbols_within(id, |_| true, f);
     }

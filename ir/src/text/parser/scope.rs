@@ -1,4 +1,5 @@
-//! What names mean at the place that is being read: locals and symbolic dimensions, scoped by an undo log.
+//! What names mean at the place that is being read: locals and symbolic dimensions, scoped by an
+//! undo log.
 
 use super::{Parser, Place};
 use crate::core::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
@@ -67,7 +68,8 @@ pub(super) struct Scopes {
     locals: SideTable<NameId, Local>,
     /// The names that were declared, in order.
     local_log: Vec<NameId>,
-    /// What a name meant before, where it meant anything when it was declared, with its place in the log.
+    /// What a name meant before, where it meant anything when it was declared, with its place in
+    /// the log.
     shadowed: Vec<(u32, Local)>,
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,
@@ -98,7 +100,8 @@ impl Scopes {
         self.local_log.reserve(names);
     }
 
-    /// Begins a function that sees nothing of what is around it. Returns the number of the one before, to go back to.
+    /// Begins a function that sees nothing of what is around it. Returns the number of the one
+    /// before, to go back to.
     pub(super) fn begin_function(&mut self) -> u32 {
         self.serials += 1;
         std::mem::replace(&mut self.owner, self.serials)
@@ -123,7 +126,8 @@ impl Scopes {
         }
     }
 
-    /// Like [`Scopes::undo`] at the end of a function that stands in no other: what was declared stays, and no other function sees it.
+    /// Like [`Scopes::undo`] at the end of a function that stands in no other: what was declared
+    /// stays, and no other function sees it.
     pub(super) fn forget(&mut self, mark: Mark) {
         self.local_log.truncate(mark.locals as usize);
         while self.shadowed.pop_if(|&mut (at, _)| at >= mark.locals).is_some() {}
@@ -316,7 +320,8 @@ impl Parser<'_, '_> {
         self.cx.types.dims.unknown()
     }
 
-    /// Notes that a dimension stands alone in a tensor type outside of function types: that binds it.
+    /// Notes that a dimension stands alone in a tensor type outside of function types: that binds
+    /// it.
     pub(super) fn bind_symbol(&mut self, symbol: SymbolId) {
         if let Some(new) = &mut self.new_symbols
             && let Ok(i) = new.binary_search_by_key(&crate::core::entity::EntityId::index(symbol), |n| {
@@ -327,7 +332,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads types whose unknown names are new symbols, each bound by a place where it stands alone.
+    /// Reads types whose unknown names are new symbols, each bound by a place where it stands
+    /// alone.
     pub(super) fn binding_types<T>(&mut self, mut read: impl FnMut(&mut Self) -> super::Parsed<T>) -> super::Parsed<T> {
         let start = self.tok.start();
         let errors = self.diagnostics.len();
@@ -335,7 +341,8 @@ impl Parser<'_, '_> {
         self.names_in_function_types.clear();
         let mut result = read(self);
         let new = self.new_symbols.take().unwrap_or_default();
-        // A function type that came before the parameter that binds a name took the name for its own.
+        // A function type that came before the parameter that binds a name took the name for its
+        // own.
         let mistaken = self.names_in_function_types.iter().any(|&n| self.scopes.symbol(n).is_some());
         if mistaken && result.is_ok() && self.diagnostics.len() == errors {
             self.seek(start);

@@ -1,12 +1,14 @@
 //! Where shared nodes are bound in the text.
 //!
-//! A node that several others refer to, and one that tools put something on, prints as a graph binding `%0 = …;` in the innermost block
-//! that encloses its uses, before the first statement that uses it. A use by a node that is such a binding itself is where
-//! that binding stands, so nodes are placed in reverse post-order, users first. The innermost common block is found in time
+//! A node that several others refer to, and one that tools put something on, prints as a graph
+//! binding `%0 = …;` in the innermost block that encloses its uses, before the first statement that
+//! uses it. A use by a node that is such a binding itself is where that binding stands, so nodes
+//! are placed in reverse post-order, users first. The innermost common block is found in time
 //! logarithmic in the depth of blocks.
 //!
-//! A graph binding is not visible after the dataflow region that it is in. A node that is used in a region and after it stands before the region;
-//! one that needs what the region binds stands in it as a `let`, which is an output.
+//! A graph binding is not visible after the dataflow region that it is in. A node that is used in a
+//! region and after it stands before the region; one that needs what the region binds stands in it
+//! as a `let`, which is an output.
 
 use smallvec::SmallVec;
 
@@ -18,7 +20,8 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// A statement of a block, by the node that it can be found from: a Let, the tail behind a Let, or the tail of a block without Lets.
+/// A statement of a block, by the node that it can be found from: a Let, the tail behind a Let, or
+/// the tail of a block without Lets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Slot(u32);
 
@@ -88,7 +91,8 @@ enum User {
     Statement(Place),
 }
 
-/// A statement: its block, its slot, its number in program order, and the dataflow region that it is in.
+/// A statement: its block, its slot, its number in program order, and the dataflow region that it
+/// is in.
 #[derive(Copy, Clone)]
 struct Place {
     block: u32,
@@ -113,7 +117,8 @@ enum Entity {
     Block(u32),
 }
 
-/// Places the graph bindings of a body: `several` are the nodes that are referred to more than once.
+/// Places the graph bindings of a body: `several` are the nodes that are referred to more than
+/// once.
 pub(super) fn place(body: &Body) -> SharedNodes {
     Placement {
         body,
@@ -147,7 +152,8 @@ struct Placement<'b> {
     lets: IdSet<ExprId>,
     /// The slot and number of the first Let of every region.
     regions: Vec<(Slot, u32)>,
-    /// For a variable, the number of the statement that binds it; for a node, that of the last variable that it names.
+    /// For a variable, the number of the statement that binds it; for a node, that of the last
+    /// variable that it names.
     needs: Vec<u32>,
 }
 
@@ -260,7 +266,8 @@ impl Placement<'_> {
         }
     }
 
-    /// The number of the statement that binds the last of the variables that a node names; what is in blocks is not looked for.
+    /// The number of the statement that binds the last of the variables that a node names; what is
+    /// in blocks is not looked for.
     fn needs_of(&self, id: ExprId) -> u32 {
         let need = |o: ExprId| match self.body.expr(o) {
             Expr::Let { .. } => u32::MAX,
@@ -285,7 +292,8 @@ impl Placement<'_> {
         self.within.push(Some(within));
     }
 
-    /// The earliest use of a node in the innermost block that encloses all of them, `place` being one of them.
+    /// The earliest use of a node in the innermost block that encloses all of them, `place` being
+    /// one of them.
     fn earliest(&mut self, id: ExprId, place: Place) -> Place {
         let mut uses: SmallVec<[Place; 8]> = smallvec::smallvec![place];
         let mut at = self.first_more[id.index()];
@@ -319,7 +327,8 @@ impl Placement<'_> {
     }
 }
 
-/// Whether any node of a body prints as a graph binding; and the variables of Lets that a `fn` without stated result uses to call itself.
+/// Whether any node of a body prints as a graph binding; and the variables of Lets that a `fn`
+/// without stated result uses to call itself.
 pub(super) struct Glance {
     pub(super) has_shared: bool,
     pub(super) recursive: Option<IdSet<ExprId>>,
@@ -328,7 +337,8 @@ pub(super) struct Glance {
 /// Walks a body once, calling `name` with each variable that it binds.
 pub(super) fn glance(body: &Body, mut name: impl FnMut(ExprId)) -> Glance {
     let mut glance = Glance { has_shared: false, recursive: None };
-    // The variables of the Lets around the present place whose value is a `fn` without stated result.
+    // The variables of the Lets around the present place whose value is a `fn` without stated
+    // result.
     let mut open: Option<IdSet<ExprId>> = None;
     let mut open_count = 0usize;
     let mut cursor = Cursor::new(body);
