@@ -147,7 +147,7 @@ struct MultiplyByOne {
 }
 
 impl MultiplyByOne {
-    /// What a node becomes, if it is a product with 1.
+    /// Returns the expression that a node becomes, if it is a product with 1.
     #[inline]
     fn operand(&self, body: &Body, id: ExprId) -> Option<ExprId> {
         match body.expr(id) {

@@ -78,7 +78,7 @@ impl Prepared {
         self.levels.get(var.index()).copied().unwrap_or(0)
     }
 
-    /// Whether no later node needs the variable once this one has its operands.
+    /// Returns true if no later node needs the variable once this one has its operands.
     #[inline]
     pub(crate) fn is_last_use(&self, var: ExprId, user: ExprId) -> bool {
         self.shared.is_none() && self.last_uses.get(var.index()).is_some_and(|&u| u == user.index() as u32 + 1)
@@ -93,14 +93,14 @@ impl Prepared {
         self.symbol_levels.get(&symbol).copied().unwrap_or(0)
     }
 
-    /// Whether several nodes refer to this one, so that its value is to be kept.
+    /// Returns true if several nodes refer to this one, so that its value is to be kept.
     #[inline]
     pub(crate) fn is_shared(&self, id: ExprId) -> bool {
         self.shared.as_ref().is_some_and(|s| s.contains(id))
     }
 
-    /// Whether a variable is bound inside of a shared node, which is evaluated in each activation
-    /// that needs it: it has no place and no level of its own.
+    /// Returns true if a variable is bound inside of a shared node, which is evaluated in each
+    /// activation that needs it: it has no place and no level of its own.
     #[inline]
     pub(crate) fn is_floating(&self, var: ExprId) -> bool {
         self.floating.as_ref().is_some_and(|f| f.contains(var))

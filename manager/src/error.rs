@@ -187,7 +187,7 @@ impl PassError {
         &self.0.diagnostics
     }
 
-    /// Whether it stands for a panic.
+    /// Returns true if it stands for a panic.
     pub fn is_panic(&self) -> bool {
         self.0.panicked
     }

@@ -100,7 +100,7 @@ pub fn convert_to_dataflow(
 struct Block {
     /// The first Let of the region that goes on with the binding, if that may be in it.
     region: Option<ExprId>,
-    /// Whether bindings joined that region since the last one that was in it.
+    /// True if bindings joined that region since the last one that was in it.
     is_joined: bool,
     writer: RegionWriter,
     /// Otherwise, the first of the bindings that may become a region, and how many they are.
@@ -165,7 +165,7 @@ impl Pass<'_> {
         self.result.grouped += count;
     }
 
-    /// Whether a value may be in a region.
+    /// Returns true if a value may be in a region.
     fn fits(&mut self, body: &Body, value: ExprId) -> bool {
         match body.expr(value) {
             Expr::CallOp { .. } | Expr::Call { .. } => !self.effects.is_impure(self.cx, body, value),

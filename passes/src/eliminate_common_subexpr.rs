@@ -56,7 +56,7 @@ register_pass! {
     }
 }
 
-/// Whether the operands of commutative operators are compared in either order.
+/// True if the operands of commutative operators are compared in either order.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum OperandOrder {
     /// `add(x, y)` and `add(y, x)` are two values.
@@ -222,7 +222,8 @@ impl Pass {
     }
 }
 
-/// Whether a value that was seen is visible: its scope is open, or was a region whose output it is.
+/// Returns true if a value that was seen is visible: its scope is open, or was a region whose
+/// output it is.
 #[inline]
 fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
     let scope = &scopes[entry.scope as usize];
@@ -230,7 +231,8 @@ fn is_visible(s: &Site<'_>, scopes: &[SeenScope], entry: &Seen) -> bool {
         || (scope.is_region && scopes[scope.around as usize].is_open && !s.editor.body.is_dataflow_var(entry.var))
 }
 
-/// Whether two values with one hash are the same; `same_blocks` says it of two branches or lambdas.
+/// Returns true if two values with one hash are the same; `same_blocks` says it of two branches or
+/// lambdas.
 #[inline]
 fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: impl Fn(ExprId, ExprId) -> bool) -> bool {
     if a == b {

@@ -43,7 +43,7 @@ impl FromRules for FunctionPass {
     }
 }
 
-/// What a pass that is made of rules does to a function.
+/// The work of a pass that is made of rules on a function.
 pub(crate) fn run_rules(
     edit: &mut FunctionEdit<'_>,
     module: &ModuleView<'_>,

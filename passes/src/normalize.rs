@@ -101,7 +101,7 @@ pub fn normalize(cx: &Context, body: &mut Body) -> Normalized {
     done
 }
 
-/// What is known about an open block.
+/// The facts about an open block.
 #[derive(Copy, Clone, Default)]
 struct Block {
     /// The last Let that was met.

@@ -141,7 +141,7 @@ fn signs() -> RuleSet {
     ]
 }
 
-/// What only moves elements.
+/// The rules of operators that only move elements.
 fn shapes() -> RuleSet {
     rules![
         "permute_dims(permute_dims(%x, axes=none), axes=none)" => "%x",
@@ -158,8 +158,8 @@ fn shapes() -> RuleSet {
     ]
 }
 
-/// Whether `x` has the bits that arithmetic on it gives: it is no float, or the result of an
-/// operator that computes, whose NaNs are the canonical one. Another NaN would change.
+/// Returns true if `x` has the bits that arithmetic on it gives: it is no float, or the result of
+/// an operator that computes, whose NaNs are the canonical one. Another NaN would change.
 fn keeps_nans(m: &Match<'_>) -> bool {
     const COMPUTING: &[&str] = &[
         "abs",
@@ -197,7 +197,7 @@ fn after(m: &Match<'_>, first: &str, second: &str) -> Option<Vec<i64>> {
     second.into_iter().map(place).collect()
 }
 
-/// Whether a transposition leaves all axes where they are.
+/// Returns true if a transposition leaves all axes where they are.
 fn is_identity(axes: Option<Vec<i64>>) -> bool {
     axes.is_some_and(|axes| {
         let rank = axes.len() as i64;
@@ -205,8 +205,8 @@ fn is_identity(axes: Option<Vec<i64>>) -> bool {
     })
 }
 
-/// Whether the shape `s` of a reshape is known and none of its extents is that of the operand: 0
-/// may say so.
+/// Returns true if the shape `s` of a reshape is known and none of its extents is that of the
+/// operand: 0 may say so.
 fn copies_no_extent(m: &Match<'_>) -> bool {
     /// A shape of more axes is not looked at.
     const MOST_AXES: usize = 64;

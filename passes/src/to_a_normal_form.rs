@@ -140,7 +140,7 @@ fn users_last(body: &Body) -> Vec<ExprId> {
 struct BlockState {
     /// Where the next Let, or the tail, hangs.
     last: Link,
-    /// Whether what is bound now is in a dataflow region.
+    /// True if what is bound now is in a dataflow region.
     regions: RegionWriter,
 }
 

@@ -282,7 +282,7 @@ impl Uses {
     }
 }
 
-/// Whether what uses something is, or is used by, a node that is shared.
+/// True if what uses something is, or is used by, a node that is shared.
 #[derive(Copy, Clone, PartialEq)]
 enum Holder {
     Single,

@@ -17,7 +17,7 @@ pub enum RewriteError {
     /// one.
     #[error("an expression loses its type: {error}")]
     Untyped {
-        /// What the type rule says.
+        /// The error of the type rule.
         error: TypeError,
         /// The name of the variable whose binding it is in; empty if it has none.
         name: String,

@@ -50,7 +50,7 @@ impl LetList {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_none()
     }

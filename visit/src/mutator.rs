@@ -10,7 +10,7 @@ use crate::error::RewriteError;
 use crate::link::{Binding, Link};
 use crate::site::Site;
 
-/// What a rewrite may depend on, and so when nodes are overwritten and when copied.
+/// The things that a rewrite may depend on, and so when nodes are overwritten and when copied.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edits {
     /// On the node alone (its operator, attributes and operands), so that wherever it is used it
@@ -28,7 +28,7 @@ pub enum Edits {
     Scoped,
 }
 
-/// What becomes of a node.
+/// The decision about a node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Rewrite {
     /// It stays.
@@ -56,8 +56,8 @@ impl Slot {
     }
 }
 
-/// What becomes of a value and its binding. In a tail, [`Verdict::Value`] and [`Verdict::Var`] put
-/// an expression in its place, [`Verdict::Splice`] also the bindings before it, and
+/// The decision about a value and its binding. In a tail, [`Verdict::Value`] and [`Verdict::Var`]
+/// put an expression in its place, [`Verdict::Splice`] also the bindings before it, and
 /// [`Verdict::Drop`] keeps it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -86,8 +86,8 @@ pub enum Scope {
     Region,
 }
 
-/// What happens where an operator refuses the types that its operands have become, or the branches
-/// of an If have nothing in common any more.
+/// The way to go on where an operator refuses the types that its operands have become, or the
+/// branches of an If have nothing in common any more.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The walk ends with the type error.
@@ -117,7 +117,7 @@ pub trait Mutator {
     /// The author's error. It ends the walk.
     type Error: From<RewriteError>;
 
-    /// What the rewrites depend on.
+    /// The things that the rewrites depend on.
     const EDITS: Edits = Edits::InPlace;
 
     /// False if the body is in A-normal form and [`Mutator::rewrite_expr`] is not wanted: the walk
@@ -128,7 +128,7 @@ pub trait Mutator {
     /// True if the values of variables are asked for: [`Site::value_of`], [`Site::field`].
     const VALUES: bool = false;
 
-    /// What happens where types do not fit any more.
+    /// The way to go on where types do not fit any more.
     const REFUSED: Refused = Refused::Error;
 
     /// A value or tail, before its operands are rewritten. The block (or value) that is returned

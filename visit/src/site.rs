@@ -74,7 +74,7 @@ pub struct Site<'e> {
     pub(crate) results: Vec<ExprId>,
 
     // ---- The tables ----
-    /// What each variable, and each node that was walked, has become.
+    /// The present meaning of each variable and of each node that was walked.
     pub(crate) current: Vec<Option<ExprId>>,
     is_whole: bool,
     /// The values of variables, with [`Mutator::VALUES`](crate::Mutator::VALUES).

@@ -360,7 +360,7 @@ fn leave<V: Visitor>(visitor: &mut V) {
     }
 }
 
-/// Whether what is skipped is to be skipped.
+/// Returns true if what is skipped is to be skipped.
 #[inline(always)]
 fn verdict<B>(visit: Visit<B>) -> ControlFlow<B, bool> {
     match visit {

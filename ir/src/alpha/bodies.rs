@@ -63,7 +63,7 @@ impl Pairing for Sparse {
     }
 }
 
-/// Whether tools' metadata counts.
+/// True if tools' metadata counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Meta {
     Ignored,

@@ -56,8 +56,8 @@ pub fn live_nodes(body: &Body) -> usize {
     trace(body).order.len()
 }
 
-/// Whether more than half of a body's nodes are dead, so that compacting it pays. Linear in what is
-/// alive.
+/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Linear in
+/// what is alive.
 pub fn is_sparse(body: &Body) -> bool {
     live_nodes(body) * 2 < body.len()
 }

@@ -282,7 +282,7 @@ impl Body {
         self.var_name(var).map(|name| cx.names.get(name))
     }
 
-    /// Whether a variable is visible only in its dataflow region.
+    /// Returns true if a variable is visible only in its dataflow region.
     ///
     /// Cost: one node.
     pub fn is_dataflow_var(&self, var: VarId) -> bool {
@@ -415,7 +415,8 @@ impl Body {
         self.revisions.stamp()
     }
 
-    /// Whether a rollback of an open edit, or of some of them, brings back the state of a stamp.
+    /// Returns true if a rollback of an open edit, or of some of them, brings back the state of a
+    /// stamp.
     ///
     /// Cost: one loop.
     pub fn may_go_back_to(&self, stamp: Stamp) -> bool {

@@ -13,7 +13,7 @@ use crate::tables::types::Types;
 pub struct Function {
     /// The global that names it; `None` for the value of an attribute.
     pub(crate) global: Option<GlobalId>,
-    /// Whether its name is seen from outside of the module. Ask [`Function::is_external`] whether
+    /// True if its name is seen from outside of the module. Ask [`Function::is_external`] whether
     /// it may be removed.
     pub visibility: Visibility,
     /// The result type, where it is annotated.
@@ -24,7 +24,7 @@ pub struct Function {
     pub meta: AttrsId,
     /// Parameters and expressions. A declaration has parameters only.
     pub body: Body,
-    /// Whether there is a body, or only a declaration.
+    /// True if there is a body; false if there is only a declaration.
     pub kind: FunctionKind,
     /// Byte offset of the definition in the source.
     pub span: Option<u32>,
@@ -40,7 +40,7 @@ pub enum Visibility {
     Private,
 }
 
-/// Whether a function has a body.
+/// True if a function has a body.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FunctionKind {
     /// `def`
@@ -126,7 +126,7 @@ impl Function {
         self.ret.unwrap_or_else(|| self.body.type_of(self.body.root()))
     }
 
-    /// Whether it has a body.
+    /// Returns true if it has a body.
     ///
     /// Cost: one entry.
     pub fn is_definition(&self) -> bool {

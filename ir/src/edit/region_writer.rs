@@ -6,12 +6,12 @@ use crate::core::expr::{Expr, LetFlags, VarFlags, VarId};
 
 /// Says which flags the Lets of a chain get, from its first to its last.
 ///
-/// Who builds a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end) around
-/// what is to be a region. Who rewrites one calls [`follow`](RegionWriter::follow) at each Let of
-/// the old chain, whether it stays or goes. Either calls [`next_flags`](RegionWriter::next_flags)
-/// or [`write`](RegionWriter::write) at each Let of the new chain. A region whose first Let goes
-/// then begins with the next one, and Lets that come in front of a Let of a region are part of the
-/// region.
+/// The builder of a chain calls [`begin`](RegionWriter::begin) and [`end`](RegionWriter::end)
+/// around what is to be a region. Who rewrites one calls [`follow`](RegionWriter::follow) at each
+/// Let of the old chain, whether it stays or goes. Either calls
+/// [`next_flags`](RegionWriter::next_flags) or [`write`](RegionWriter::write) at each Let of the
+/// new chain. A region whose first Let goes then begins with the next one, and Lets that come in
+/// front of a Let of a region are part of the region.
 ///
 /// ```
 /// use anfora_ir::{LetFlags, RegionWriter};

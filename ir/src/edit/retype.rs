@@ -51,7 +51,7 @@ impl Retype {
         self.changed.insert(id);
     }
 
-    /// Whether there is anything to pass on.
+    /// Returns true if there is anything to pass on.
     pub fn is_needed(&self) -> bool {
         self.any
     }
@@ -107,7 +107,7 @@ impl Retype {
         result.map(|()| count)
     }
 
-    /// Whether a part of an expression that its type follows from changed.
+    /// Returns true if a part of an expression that its type follows from changed.
     fn affects(&self, body: &Body, id: ExprId) -> bool {
         let tail_changed = |block: ExprId| self.changed.contains(body.tail(block));
         body.parts(id).any(tail_changed)

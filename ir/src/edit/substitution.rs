@@ -350,7 +350,7 @@ impl BodySubstitution<'_> {
         Ok(())
     }
 
-    /// Whether a part of a node that its type follows from changed.
+    /// Returns true if a part of a node that its type follows from changed.
     fn affects(&self, id: ExprId) -> bool {
         let changed = |part: ExprId| self.changed.contains(self.body.tail(part));
         match self.body.expr(id) {

@@ -21,7 +21,7 @@ use crate::tables::parallel::layers::Freeze;
 /// The type of a call's result, from the types (and constant values) of its operands.
 pub type TypeRule = fn(&mut TypeCall<'_>) -> Result<TypeId, TypeError>;
 
-/// Whether the opaque operator of a name is pure.
+/// True if the opaque operator of a name is pure.
 pub type OpaquePurity = fn(&str) -> OpPurity;
 
 /// The results of a call, where the types of its operands alone tell them; `None` where they do
@@ -57,7 +57,7 @@ pub struct Operand {
     pub ty: TypeId,
     /// Its value, if it is a constant, or its type says all of the elements.
     pub literal: Option<LiteralId>,
-    /// Whether it is `none`: an optional operand that is left out.
+    /// True if it is `none`: an optional operand that is left out.
     pub absent: bool,
 }
 
@@ -344,8 +344,8 @@ impl KernelError {
         KernelError { message: message.into(), is_fault: true }
     }
 
-    /// Whether the operator's row is wrong, and not the operands: its kernel panicked, or gave
-    /// results that are not of the type.
+    /// Returns true if the operator's row is wrong, and not the operands: its kernel panicked, or
+    /// gave results that are not of the type.
     pub fn is_fault(&self) -> bool {
         self.is_fault
     }
@@ -497,12 +497,12 @@ impl OpTable {
         self.registry.rows.len() + self.opaque.rows.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether no row of the registry describes it.
+    /// Returns true if no row of the registry describes it.
     #[inline]
     pub fn is_opaque(&self, op: OpId) -> bool {
         op.index() >= self.registry.rows.len()

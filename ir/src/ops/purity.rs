@@ -31,11 +31,11 @@ pub struct Purity {
     impure_attrs: IdSet<AttrId>,
     /// How many attribute values were looked at.
     attr_count: usize,
-    /// Whether one of them is or names a function.
+    /// True if one of them is or names a function.
     attrs_carry_functions: bool,
 }
 
-/// Whether they say the same of everything that both looked at.
+/// True if they say the same of everything that both looked at.
 impl PartialEq for Purity {
     fn eq(&self, other: &Self) -> bool {
         self.pure_globals == other.pure_globals
@@ -109,14 +109,14 @@ impl Purity {
         }
     }
 
-    /// Whether calls of a global cannot be observed. A global that was made since then is not known
-    /// to be pure.
+    /// Returns true if calls of a global cannot be observed. A global that was made since then is
+    /// not known to be pure.
     #[inline]
     pub fn global_is_pure(&self, global: GlobalId) -> bool {
         self.pure_globals.contains(global)
     }
 
-    /// Whether no attribute of a list holds an impure function.
+    /// Returns true if no attribute of a list holds an impure function.
     pub fn attrs_are_pure(&self, cx: &Context, attrs: AttrsId) -> bool {
         cx.attrs.list(attrs).iter().all(|&(_, value)| self.attr_is_pure(cx, value))
     }
@@ -148,7 +148,7 @@ impl Purity {
         true
     }
 
-    /// Whether calls of a function that is the value of an attribute cannot be observed.
+    /// Returns true if calls of a function that is the value of an attribute cannot be observed.
     pub fn function_attr_is_pure(&self, function: FunctionAttrId) -> bool {
         !self.impure_function_attrs.contains(function)
     }
@@ -275,19 +275,20 @@ impl BodyPurity {
         }
     }
 
-    /// Whether evaluating a node can be observed: for a Let, it or anything after it in its chain.
+    /// Returns true if evaluating a node can be observed: for a Let, it or anything after it in its
+    /// chain.
     #[inline]
     pub fn is_impure(&self, id: ExprId) -> bool {
         self.impure.contains(id)
     }
 
-    /// Whether a node is itself a call that can be observed, whatever its operands are.
+    /// Returns true if a node is itself a call that can be observed, whatever its operands are.
     #[inline]
     pub fn is_impure_call(&self, id: ExprId) -> bool {
         self.calls.contains(id)
     }
 
-    /// Whether calls of a `fn` can be observed.
+    /// Returns true if calls of a `fn` can be observed.
     #[inline]
     pub fn is_impure_lambda(&self, lambda: LambdaId) -> bool {
         self.lambdas.contains(lambda)
@@ -376,7 +377,7 @@ enum Callee {
     Attrs(AttrsId),
 }
 
-/// Whether some attribute value is or names a function.
+/// Returns true if some attribute value is or names a function.
 pub(crate) fn carries_functions(cx: &Context) -> bool {
     !cx.function_attrs.is_empty() || cx.attrs.iter().any(|(_, a)| is_function(a))
 }
@@ -399,8 +400,8 @@ impl<'a> EffectScan<'a> {
         EffectScan { cx, attrs_carry_functions: carries_functions(cx) }
     }
 
-    /// Whether there is anything else in a body, of which only the whole module tells whether it
-    /// can be observed.
+    /// Returns true if there is anything else in a body, of which only the whole module tells
+    /// whether it can be observed.
     pub fn may_have_effects(&self, body: &Body) -> bool {
         body.exprs().any(|(_, expr)| self.may_be_impure(body, expr, |_| false))
     }

@@ -106,7 +106,7 @@ impl AttrTable {
         self.values.capacity_bytes() + self.lists.capacity_bytes()
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     ///
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {

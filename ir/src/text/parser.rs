@@ -194,7 +194,7 @@ struct Parser<'s, 'c> {
 
     // The function that is being read.
     body: Body,
-    /// Whether every node of it so far has its type. From the first on that has not, the types are
+    /// True if every node of it so far has its type. From the first on that has not, the types are
     /// left to [`infer_module`].
     typed: bool,
     scopes: Scopes,

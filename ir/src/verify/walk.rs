@@ -29,7 +29,7 @@ pub(super) struct Walked {
     pub(super) function_attrs: Vec<AttrsId>,
     /// Globals that resolve to nothing, where they are named.
     pub(super) missing: Vec<(GlobalId, Place)>,
-    /// Whether rules 2 and 3 hold.
+    /// True if rules 2 and 3 hold.
     pub(super) sound: bool,
 }
 
@@ -54,7 +54,7 @@ struct Block {
     symbols: Option<usize>,
     /// Variables bound before the region that is open in it.
     region: Option<usize>,
-    /// Whether it is evaluated as part of a region around it.
+    /// True if it is evaluated as part of a region around it.
     inherited: bool,
 }
 
@@ -155,8 +155,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the body is sound: each Let, If and Lambda has one parent, and nothing is part of
-    /// itself.
+    /// Returns true if the body is sound: each Let, If and Lambda has one parent, and nothing is
+    /// part of itself.
     fn run(&mut self) -> bool {
         let body = self.body;
         let mut cursor = Cursor::with_regions(body);
@@ -241,7 +241,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether what is being walked is evaluated in a region.
+    /// Returns true if what is being walked is evaluated in a region.
     #[inline]
     fn executes_in_region(&self) -> bool {
         self.blocks.last().is_some_and(|b| b.inherited || b.region.is_some())

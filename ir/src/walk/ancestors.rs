@@ -71,8 +71,8 @@ impl AncestorTree {
         id
     }
 
-    /// Whether a leaf added under a node now would jump over the node's jump and the jump after
-    /// that, rather than to the node: for who keeps something of the paths to the jumps.
+    /// Returns true if a leaf added under a node now would jump over the node's jump and the jump
+    /// after that, rather than to the node: for who keeps something of the paths to the jumps.
     pub fn jumps_further(&self, parent: u32) -> bool {
         let p = self.node(parent);
         let far = self.node(p.jump);
@@ -119,7 +119,7 @@ impl AncestorTree {
         a
     }
 
-    /// Whether `node` is in the subtree of `above`, as it is in its own. Logarithmic.
+    /// Returns true if `node` is in the subtree of `above`, as it is in its own. Logarithmic.
     pub fn is_under(&self, node: u32, above: u32) -> bool {
         self.ancestor(node, self.depth(above)) == above
     }

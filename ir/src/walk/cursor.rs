@@ -67,7 +67,7 @@ impl<R> Step<R> {
     }
 }
 
-/// Whether a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or
+/// True if a walk yields the steps of dataflow regions: [`ExprId`], which they hold, or
 /// [`Infallible`].
 pub trait RegionSteps: sealed::Held {}
 
@@ -77,7 +77,7 @@ impl RegionSteps for ExprId {}
 mod sealed {
     use super::{ExprId, Infallible};
 
-    /// What the steps of regions hold.
+    /// The value that the steps of regions hold.
     pub trait Held: Copy {
         const YIELDED: bool;
 

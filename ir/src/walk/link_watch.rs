@@ -50,7 +50,7 @@ impl LinkWatch {
         }
     }
 
-    /// Whether something that it is over was overwritten.
+    /// Returns true if something that it is over was overwritten.
     #[inline(always)]
     pub(crate) fn has_seen(&self) -> bool {
         self.first_expr != u32::MAX || self.first_operand != u32::MAX

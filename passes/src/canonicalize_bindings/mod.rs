@@ -58,9 +58,9 @@ register_pass! {
 /// What canonicalizing did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Canonicalized {
-    /// How many bindings and tails gave way to atoms.
+    /// The number of bindings and tails that gave way to atoms.
     pub replaced: usize,
-    /// How many calls of closures became calls of their functions.
+    /// The number of calls of closures that became calls of their functions.
     pub direct: usize,
     /// How many outputs of dataflow regions became visible only inside.
     pub hidden: usize,

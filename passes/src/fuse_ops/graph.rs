@@ -103,7 +103,7 @@ impl Graph {
         self.lets.len()
     }
 
-    /// Whether a node's value is needed: by another node, or elsewhere.
+    /// Returns true if a node's value is needed: by another node, or elsewhere.
     pub(super) fn is_used(&self, node: u32) -> bool {
         self.escapes[node as usize] || !self.flow.edges(node).is_empty()
     }
@@ -175,7 +175,8 @@ impl Graph {
     }
 }
 
-/// Whether an operand has just the shape of the result, so that broadcasting repeats none of it.
+/// Returns true if an operand has just the shape of the result, so that broadcasting repeats none
+/// of it.
 fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
     let shape = |ty| cx.types.as_tensor(ty).and_then(|t| t.shape.as_ref());
     let known = |d: &_| !matches!(cx.types.dims.get(*d), Dim::Unknown);

@@ -195,9 +195,9 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Whether the groups walked over, with the first and the last, need no more from outside than
-    /// a function may have parameters. If so, what they need is noted for the last: they are about
-    /// to be merged.
+    /// Returns true if the groups walked over, with the first and the last, need no more from
+    /// outside than a function may have parameters. If so, what they need is noted for the last:
+    /// they are about to be merged.
     fn arguments_fit(&mut self, node: u32, last: u32) -> bool {
         let Some(mut arguments) = self.arguments.take() else { return true };
         let limit = self.limits.max_function_args as usize;

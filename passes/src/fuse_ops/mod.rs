@@ -125,7 +125,7 @@ pub struct Fused {
 /// Literals of more elements than this, other than splats, become parameters.
 const SMALL_LITERAL: usize = 16;
 
-/// Whether a literal is passed to a fused function rather than part of it.
+/// Returns true if a literal is passed to a fused function rather than part of it.
 fn is_large(literal: &Literal) -> bool {
     literal.rank() > 0 && literal.element_count() > SMALL_LITERAL && literal.as_splat().is_none()
 }

@@ -200,8 +200,8 @@ impl Outliner {
         &self.params
     }
 
-    /// Whether a call with the present arguments is of just the type that is wanted. Without
-    /// symbols it is: the parameters have the types of the arguments.
+    /// Returns true if a call with the present arguments is of just the type that is wanted.
+    /// Without symbols it is: the parameters have the types of the arguments.
     fn is_of_type(&self, cx: &mut Context, body: &Body, signature: TypeId, wanted: TypeId) -> bool {
         if self.symbols.is_empty() {
             return true;
@@ -459,7 +459,7 @@ fn param_type(cx: &mut Context, body: &Body, operand: ExprId) -> TypeId {
     }
 }
 
-/// Whether the type of a call stays what it is if its large literals become parameters.
+/// Returns true if the type of a call stays what it is if its large literals become parameters.
 fn lifts_literals(cx: &mut Context, body: &Body, call: ExprId) -> bool {
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return false };
     let literal = |o: ExprId| body.as_literal(o);

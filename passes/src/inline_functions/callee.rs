@@ -20,7 +20,7 @@ pub(super) struct Callee {
     /// Its attributes, without its name.
     pub(super) attrs: AttrsId,
     pub(super) meta: AttrsId,
-    /// Whether there is no If in its block, but for those in lambdas.
+    /// True if there is no If in its block, but for those in lambdas.
     pub(super) is_straight: bool,
     /// The symbols that its parameters bind.
     pub(super) param_symbols: Vec<SymbolId>,
@@ -101,7 +101,7 @@ impl Callee {
         self.full_size
     }
 
-    /// Whether it binds symbols.
+    /// Returns true if it binds symbols.
     pub(super) fn is_symbolic(&self) -> bool {
         !self.param_symbols.is_empty() || !self.inner_symbols.is_empty()
     }

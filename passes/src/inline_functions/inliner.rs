@@ -27,7 +27,7 @@ pub(super) struct Inliner<'a> {
     pub(super) uses: usize,
     /// By how many nodes the module may still grow.
     pub(super) left: Option<usize>,
-    /// Whether something was not inlined because of that.
+    /// True if something was not inlined because of that.
     pub(super) is_limited: bool,
 }
 
@@ -323,7 +323,7 @@ impl Copy {
         fresh
     }
 
-    /// Whether a parameter of a type has to be cast for its symbols.
+    /// Returns true if a parameter of a type has to be cast for its symbols.
     fn names_cast(&mut self, cx: &mut Context, ty: TypeId) -> bool {
         if self.cast.is_empty() {
             return false;

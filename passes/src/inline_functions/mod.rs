@@ -82,7 +82,7 @@ pub struct Inlined {
     pub uses: usize,
     /// How many functions were removed.
     pub functions: usize,
-    /// Whether some use stays because the module would have grown by more than it may.
+    /// True if some use stays because the module would have grown by more than it may.
     pub is_limited: bool,
     /// Why functions were not inlined.
     pub remarks: Vec<Diagnostic>,

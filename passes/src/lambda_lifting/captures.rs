@@ -37,13 +37,13 @@ pub(super) struct Lambda {
     pub(super) parent: u32,
     /// The dataflow region of that block that it is in, by its first Let.
     region: Option<ExprId>,
-    /// Whether it is used otherwise than by calling it.
+    /// True if it is used otherwise than by calling it.
     is_value: bool,
     /// The variables that it captures, by where they are first used.
     captures: SmallVec<[(u32, VarId); 2]>,
     /// The lambdas that its block uses as values and that are made closures of at its beginning.
     pub(super) closures: Vec<u32>,
-    /// Whether who names it from another lambda takes its captures.
+    /// True if who names it from another lambda takes its captures.
     pub(super) passes_on: bool,
     /// Where it is named from other lambdas, itself included.
     uses: Vec<u32>,
@@ -76,7 +76,7 @@ impl Lambda {
         self.captures.iter().map(|&(_, var)| var)
     }
 
-    /// Whether it captures anything.
+    /// Returns true if it captures anything.
     pub(super) fn is_closure(&self) -> bool {
         !self.captures.is_empty()
     }
@@ -120,7 +120,7 @@ pub(super) struct Captures {
     aliases: FxHashMap<ExprId, ExprId>,
     /// Dataflow variables that are used outside of their region.
     pub(super) outputs: FxHashSet<VarId>,
-    /// Whether a value that may be called is captured: who calls it is not known to be pure any
+    /// True if a value that may be called is captured: who calls it is not known to be pure any
     /// more.
     pub(super) hides_callees: bool,
     /// The type of the body.
@@ -152,7 +152,7 @@ impl Captures {
         self.aliases.get(&var).copied().unwrap_or(var)
     }
 
-    /// Whether a variable is bound by this lambda.
+    /// Returns true if a variable is bound by this lambda.
     #[inline]
     pub(super) fn is_local(&self, var: ExprId, lambda: u32) -> bool {
         self.owner[var.index()] == lambda
@@ -188,7 +188,7 @@ struct Walk<'a> {
     /// before the block.
     blocks: PerBlock<(Option<ExprId>, usize)>,
     match_cast: Option<OpId>,
-    /// Whether there are symbols.
+    /// True if there are symbols.
     is_symbolic: bool,
     bound: FxHashMap<SymbolId, SymbolUse>,
     /// The symbols that are bound, innermost last.

@@ -164,7 +164,7 @@ impl Blocks {
         BlockId(self.tree.common(a.0, b.0))
     }
 
-    /// Whether a block is another, or encloses it. Logarithmic in the depth.
+    /// Returns true if a block is another, or encloses it. Logarithmic in the depth.
     ///
     /// # Panics
     /// If one is a block of another body.

@@ -199,7 +199,7 @@ impl CallGraph {
         self.positions.get(&function).map(|&p| self.components.component(p))
     }
 
-    /// Whether a function can reach itself.
+    /// Returns true if a function can reach itself.
     pub fn is_recursive(&self, function: FunctionKey) -> bool {
         self.positions.get(&function).is_some_and(|&p| self.components.is_cyclic(p))
     }
@@ -226,7 +226,7 @@ struct Collector<'m> {
     last: Vec<u32>,
     /// Where the mentions of the present function begin.
     start: u32,
-    /// Whether some attribute value is or names a function.
+    /// True if some attribute value is or names a function.
     attrs_name_functions: bool,
     /// The present function, counted from 1.
     function: u32,
@@ -260,8 +260,8 @@ impl<'m> Collector<'m> {
         self.function += 1;
     }
 
-    /// Whether the present function comes to an attribute list that may name functions for the
-    /// first time.
+    /// Returns true if the present function comes to an attribute list that may name functions for
+    /// the first time.
     fn is_new_list(&mut self, attrs: AttrsId) -> bool {
         self.attrs_name_functions
             && attrs != self.cx.attrs.empty()

@@ -152,7 +152,7 @@ impl DefUse {
         self.nodes.get(id.index()).map_or(0, |n| n.uses as usize)
     }
 
-    /// Whether an expression hangs at just one link. In constant time.
+    /// Returns true if an expression hangs at just one link. In constant time.
     #[inline]
     pub fn is_used_once(&self, id: ExprId) -> bool {
         self.use_count(id) == 1

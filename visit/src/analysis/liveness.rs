@@ -140,7 +140,7 @@ impl Liveness {
         }
     }
 
-    /// Whether a variable is live after a Let.
+    /// Returns true if a variable is live after a Let.
     ///
     /// In a block that is nested in its own, a variable is live from beginning to end if the block
     /// is part of a Let (or tail) that comes after its binding and not after its last use. In the

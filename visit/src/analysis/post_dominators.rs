@@ -127,8 +127,8 @@ impl PostDominators {
         self.tree.common(self.vertex(a)?, self.vertex(b)?).map(|v| self.value(v))
     }
 
-    /// Whether everything computed from `id` goes through `by`, as it does if they are the same.
-    /// Logarithmic.
+    /// Returns true if everything computed from `id` goes through `by`, as it does if they are the
+    /// same. Logarithmic.
     pub fn is_post_dominated(&self, id: ExprId, by: ExprId) -> bool {
         match (self.vertex(id), self.vertex(by)) {
             (Some(id), Some(by)) => self.tree.is_post_dominated(id, by),

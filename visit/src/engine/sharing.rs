@@ -10,12 +10,12 @@ use crate::site::Site;
 
 /// The state of a walk with [`Edits::Scoped`].
 pub(crate) struct Scoped {
-    /// What nodes had become before their results in the open scopes, oldest first.
+    /// The earlier results of nodes that got others in the open scopes, oldest first.
     log: Vec<(ExprId, Option<ExprId>)>,
     /// The lengths of the log at the beginning of the open scopes.
     scopes: Vec<usize>,
-    /// What variables are assumed to be in the open scopes. Never in a circle, since what is stored
-    /// is resolved.
+    /// The atoms that variables are assumed to be in the open scopes. Never in a circle, since what
+    /// is stored is resolved.
     known: Memo<ExprId>,
     has_known: bool,
     /// Nodes with several uses that hold blocks.

@@ -50,7 +50,7 @@ impl<'m> Captures<'m> {
         }
     }
 
-    /// Whether something was captured by a name.
+    /// Returns true if something was captured by a name.
     pub fn has(&self, name: &str) -> bool {
         self.found(name).is_some_and(|f| *f != Found::Nothing)
     }

@@ -508,7 +508,7 @@ pub(crate) fn through_links(pattern: &Pattern, mut at: u32) -> u32 {
     at
 }
 
-/// Whether a node is the end of a list, and the name by which it is captured.
+/// Returns true if a node is the end of a list, and the name by which it is captured.
 pub(crate) fn rest_of(pattern: &Pattern, at: u32) -> Option<Option<&Arc<str>>> {
     match &pattern.nodes[at as usize] {
         Node::Rest => Some(None),

@@ -350,7 +350,7 @@ struct Driver {
     /// Nodes to put on the work list after a rewrite.
     next: Vec<ExprId>,
     counts: Vec<RuleCounts>,
-    /// What was replaced, if that is asked for.
+    /// The replacements so far, if they are asked for.
     trace: Option<Vec<Applied>>,
     erased: u64,
     /// The last rewrites of this sweep, the oldest first: the rule, and an expression that says

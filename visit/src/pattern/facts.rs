@@ -45,7 +45,7 @@ pub(crate) struct Facts {
     aliases: Vec<AtomicU32>,
     /// What stands in a `fn` with the attribute `Primitive=1`.
     closed: IdSet<ExprId>,
-    /// Whether operands are atoms, and blocks stand only where they are the block of something.
+    /// True if operands are atoms, and blocks stand only where they are the block of something.
     pub(crate) is_anf: bool,
     purity: Option<Purity>,
     attrs_carry_functions: bool,
@@ -237,7 +237,7 @@ impl Facts {
         self.pure_functions.contains(function)
     }
 
-    /// Whether a new node is a call that must not stand in a dataflow region.
+    /// Returns true if a new node is a call that must not stand in a dataflow region.
     pub(crate) fn call_is_barred(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
         if !self.call_is_impure(cx, body, id) {
             return false;
@@ -274,7 +274,8 @@ impl Facts {
         body.inputs(id).iter().for_each(|&o| look(o));
     }
 
-    /// Whether all variables that are visible where `id` is evaluated are visible where `at` is.
+    /// Returns true if all variables that are visible where `id` is evaluated are visible where
+    /// `at` is.
     pub(crate) fn is_evaluated_before(&self, id: ExprId, at: ExprId) -> bool {
         let place = (self.place(id).block, self.scopes.label(id));
         self.scopes.meet(place, (self.place(at).block, self.scopes.label(at))) == place
@@ -312,7 +313,7 @@ impl Facts {
         }
     }
 
-    /// Whether a variable that the program binds can be used where a node stands.
+    /// Returns true if a variable that the program binds can be used where a node stands.
     pub(crate) fn is_visible(&self, body: &Body, var: VarId, at: ExprId) -> bool {
         let block = self.place(at).block;
         match self.def_use.definition(body, var) {
@@ -479,7 +480,7 @@ impl Facts {
         });
     }
 
-    /// Whether a node stands in a `fn` with the attribute `Primitive=1`.
+    /// Returns true if a node stands in a `fn` with the attribute `Primitive=1`.
     pub(crate) fn is_closed(&self, id: ExprId) -> bool {
         self.closed.contains(id)
     }
@@ -495,7 +496,7 @@ impl Facts {
         self.places[id.index()] = place;
     }
 
-    /// Whether evaluating a node can be observed, or is not known not to be.
+    /// Returns true if evaluating a node can be observed, or is not known not to be.
     #[inline]
     pub(crate) fn is_impure(&self, id: ExprId) -> bool {
         self.impure.contains(id)
@@ -513,9 +514,9 @@ impl Facts {
         (may_be_seen && (self.is_anf || is_flat())).then_some(value)
     }
 
-    /// Whether an expression may be an operand that a pattern matches: evaluating it somewhere
-    /// else, once more or not at all makes no difference, and it holds no block that has to stay
-    /// where it is.
+    /// Returns true if an expression may be an operand that a pattern matches: evaluating it
+    /// somewhere else, once more or not at all makes no difference, and it holds no block that has
+    /// to stay where it is.
     #[inline]
     pub(crate) fn may_be_operand(&self, body: &Body, id: ExprId) -> bool {
         self.is_anf || !body.expr(id).binds() && !self.impure.contains(id)
@@ -530,7 +531,8 @@ impl Facts {
     }
 }
 
-/// Whether an expression is a `fn` with the attribute `Primitive=1`, which is not looked into.
+/// Returns true if an expression is a `fn` with the attribute `Primitive=1`, which is not looked
+/// into.
 pub(crate) fn is_primitive(cx: &Context, body: &Body, id: ExprId) -> bool {
     let Expr::Lambda { lambda, .. } = body.expr(id) else { return false };
     let attrs = body.lambda(lambda).attrs;

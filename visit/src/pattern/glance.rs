@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::pattern::compile::{Compiled, Rest, Step, Test};
 use crate::pattern::search::Sight;
 
-/// What an expression is at first sight, variables looked through.
+/// An expression at first sight, variables looked through.
 #[derive(Copy, Clone)]
 pub(crate) enum Seen<'a> {
     Literal(&'a Literal),
@@ -26,7 +26,7 @@ impl<'a> Seen<'a> {
         look(sight.facts.value(sight.body, expr))
     }
 
-    /// Whether it may meet a step of a pattern: false only if it cannot.
+    /// Returns true if it may meet a step of a pattern: false only if it cannot.
     pub(crate) fn may_meet(self, pattern: &Compiled, mut step: u32) -> bool {
         // What stands behind more names and conditions than this is looked at properly.
         for _ in 0..8 {
@@ -65,7 +65,7 @@ impl<'a> Glance<'a> {
         (list.len() <= MOST).then(|| Glance { operands: list.iter().map(|&o| Seen::of(sight, o)).collect() })
     }
 
-    /// Whether a pattern may match at the node: false only if it cannot.
+    /// Returns true if a pattern may match at the node: false only if it cannot.
     pub(crate) fn may_match(&self, pattern: &Compiled) -> bool {
         let mut step = pattern.root;
         for _ in 0..8 {
@@ -89,7 +89,7 @@ impl<'a> Glance<'a> {
 }
 
 impl Test {
-    /// Whether a literal passes a test of literals.
+    /// Returns true if a literal passes a test of literals.
     pub(crate) fn holds_for(&self, literal: &Literal) -> bool {
         match self {
             Test::Number(number) => number.is_splat_of(literal),
@@ -105,8 +105,8 @@ impl Test {
     }
 }
 
-/// Whether all elements are a whole number, of whatever type; 0 is none of floats, which have two
-/// zeros.
+/// Returns true if all elements are a whole number, of whatever type; 0 is none of floats, which
+/// have two zeros.
 fn is_whole(literal: &Literal, value: i64) -> bool {
     Number::Int(value).is_splat_of(literal) || value != 0 && Number::Float(value as f64).is_splat_of(literal)
 }

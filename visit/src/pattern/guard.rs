@@ -1,4 +1,4 @@
-//! What the condition of a rule looks at.
+//! The view of a match that the condition of a rule has.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl<'m> Match<'m> {
         self.captures.root()
     }
 
-    /// What was captured.
+    /// Returns the captures.
     pub fn captures(&self) -> Captures<'m> {
         self.captures
     }
@@ -39,7 +39,7 @@ impl<'m> Match<'m> {
         Some(self.sight.body.type_of(self.captures.get(name)?))
     }
 
-    /// Whether a capture is a tensor of integers.
+    /// Returns true if a capture is a tensor of integers.
     pub fn is_integer(&self, name: &str) -> bool {
         matches!(self.class(name), Some(DTypeClass::Signed | DTypeClass::Unsigned))
     }
@@ -51,13 +51,13 @@ impl<'m> Match<'m> {
         self.class(name) == Some(DTypeClass::Unsigned)
     }
 
-    /// Whether a capture is a tensor of floats.
+    /// Returns true if a capture is a tensor of floats.
     pub fn is_float(&self, name: &str) -> bool {
         self.class(name) == Some(DTypeClass::Float)
     }
 
-    /// Whether a capture and what is to be replaced are tensors of one type, all extents of which
-    /// are known: they have one shape then.
+    /// Returns true if a capture and what is to be replaced are tensors of one type, all extents of
+    /// which are known: they have one shape then.
     pub fn has_type_of_root(&self, name: &str) -> bool {
         let root = self.sight.body.type_of(self.root());
         self.ty(name) == Some(root) && self.sight.cx.types.has_known_extents(root)

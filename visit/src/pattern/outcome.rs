@@ -26,7 +26,7 @@ pub struct PatternOptions<'a> {
     /// Which global functions are pure. Without it, calls of function values count as impure, and
     /// are not looked through.
     pub purity: Option<&'a Purity>,
-    /// Whether [`Outcome::trace`] says what each rewrite changed.
+    /// True if [`Outcome::trace`] says what each rewrite changed.
     pub trace: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether a limit that nobody stated was reached, so that the body is as it was.
+    /// Returns true if a limit that nobody stated was reached, so that the body is as it was.
     pub fn was_taken_back(&self) -> bool {
         self.taken_back
     }

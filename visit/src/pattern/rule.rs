@@ -9,7 +9,7 @@ use crate::pattern::rewriter::Rewriter;
 /// The error of a rule's author: `?` makes one of any error.
 pub type RuleError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a rule in Rust is given, and gives.
+/// The right side of a rule in Rust.
 pub(crate) trait Build:
     FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError>
 {

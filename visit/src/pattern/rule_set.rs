@@ -85,14 +85,14 @@ impl RuleSet {
         self.written(format!("{left} => {right}").into(), left, right, |pattern| pattern.guard(test))
     }
 
-    /// What [`rules!`](crate::rules) makes of a rule.
+    /// Adds a rule of [`rules!`](crate::rules).
     #[doc(hidden)]
     #[must_use]
     pub fn named(self, name: &'static str, left: &str, right: &str) -> RuleSet {
         self.written(name.into(), left, right, |pattern| pattern)
     }
 
-    /// What [`rules!`](crate::rules) makes of a rule with a condition.
+    /// Adds a rule of [`rules!`](crate::rules) with a condition.
     #[doc(hidden)]
     #[must_use]
     pub fn named_if(

@@ -19,7 +19,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// Whether an expression is used once, and in the block in which it is computed.
+    /// Returns true if an expression is used once, and in the block in which it is computed.
     fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
         let (body, def_use) = (self.body, &self.facts.def_use);
         loop {
@@ -47,9 +47,9 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether a literal does not have a say in the extents of a match at `root`, but for what the
-    /// types say: it is a scalar, or these extents are known. Of an operand of unknown extents it
-    /// is not known what a tensor of several elements makes.
+    /// Returns true if a literal does not have a say in the extents of a match at `root`, but for
+    /// what the types say: it is a scalar, or these extents are known. Of an operand of unknown
+    /// extents it is not known what a tensor of several elements makes.
     fn keeps_extents(&self, literal: &Literal, root: ExprId) -> bool {
         literal.shape().is_empty() || self.cx.types.has_known_extents(self.body.type_of(root))
     }

@@ -1,4 +1,4 @@
-//! What rules changed, in words.
+//! The changes that rules made, in words.
 
 use anfora_ir::{Body, Context, Expr, ExprId};
 
@@ -12,9 +12,9 @@ pub struct Applied {
     pub at: ExprId,
     /// The binding whose value was replaced, without `%`, if it has a name.
     pub binding: Option<String>,
-    /// What was replaced: the node alone, with the names of its operands.
+    /// The node that was replaced, alone, with the names of its operands.
     pub before: String,
-    /// What it became.
+    /// The node that took its place.
     pub after: String,
 }
 

@@ -28,7 +28,7 @@ impl SeenParts {
 /// [`Types::substitute_in`].
 #[derive(Clone, Default, Debug)]
 pub struct SubstitutedParts {
-    /// Whether a part may become something else where another number of function types is around
+    /// True if a part may become something else where another number of function types is around
     /// it.
     by_depth: bool,
     types: FxHashMap<(TypeId, u32), TypeId>,

@@ -1,5 +1,5 @@
-//! What names mean at the place that is being read: locals and symbolic dimensions, scoped by an
-//! undo log.
+//! The meaning of names at the place that is being read: locals and symbolic dimensions, scoped by
+//! an undo log.
 
 use super::{Parser, Place};
 use crate::core::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
@@ -42,7 +42,7 @@ pub(super) struct NewSymbol {
     pub(super) name: NameId,
     pub(super) symbol: SymbolId,
     pub(super) place: Place,
-    /// Whether it stood alone as a dimension, which binds it.
+    /// True if it stood alone as a dimension, which binds it.
     pub(super) alone: bool,
 }
 
@@ -68,8 +68,8 @@ pub(super) struct Scopes {
     locals: SideTable<NameId, Local>,
     /// The names that were declared, in order.
     local_log: Vec<NameId>,
-    /// What a name meant before, where it meant anything when it was declared, with its place in
-    /// the log.
+    /// The earlier meaning of a name, where it meant anything when it was declared, with its place
+    /// in the log.
     shadowed: Vec<(u32, Local)>,
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,

@@ -78,7 +78,7 @@ pub struct SketchParts(Range<usize>);
 pub struct SketchAttr {
     /// The name.
     pub name: String,
-    /// What stands behind the `=`.
+    /// The value behind the `=`.
     pub value: SketchValue,
     /// The bytes of both.
     pub place: Range<usize>,
@@ -150,7 +150,7 @@ pub fn parse_sketch(text: &str) -> Result<Sketch, Diagnostics> {
     parser.finish(read.map(|()| reader.sketch), "sketch")
 }
 
-/// What has been read, and what is being read.
+/// The state of a reader: the values that were read, and the parts that are being read.
 #[derive(Default)]
 struct Reader {
     sketch: Sketch,
@@ -165,7 +165,7 @@ struct Open {
     start: u32,
     /// Where its `(` is.
     paren: u32,
-    /// How many values were read before its parts.
+    /// The number of values that were read before its parts.
     values: usize,
 }
 
@@ -177,12 +177,12 @@ enum OpenKind {
     Tuple,
 }
 
-/// What is to be read next.
+/// The next thing to read.
 enum Next {
     Term,
     /// A part of what is open, or its end.
     Part,
-    /// What may follow a term: arguments, `.INT`, or the rest of what is open.
+    /// The parts that may follow a term: arguments, `.INT`, or the rest of what is open.
     After(u32),
 }
 
@@ -423,7 +423,7 @@ impl Parser<'_, '_> {
         Ok(SketchValue::Is(value))
     }
 
-    /// Whether the attributes of a call begin here.
+    /// Returns true if the attributes of a call begin here.
     fn at_key(&self) -> bool {
         (self.tok.kind.is_word() || self.tok.kind == Kind::Str) && self.peek().kind == Kind::Equal
     }

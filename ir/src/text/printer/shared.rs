@@ -60,13 +60,13 @@ pub(super) struct SharedNodes {
 }
 
 impl SharedNodes {
-    /// Whether a node prints as a graph binding.
+    /// Returns true if a node prints as a graph binding.
     #[inline]
     pub(super) fn contains(&self, id: ExprId) -> bool {
         self.bound.contains(id)
     }
 
-    /// Whether a graph binding has to be a `let`.
+    /// Returns true if a graph binding has to be a `let`.
     pub(super) fn is_let(&self, id: ExprId) -> bool {
         self.lets.contains(id)
     }
@@ -327,7 +327,7 @@ impl Placement<'_> {
     }
 }
 
-/// Whether any node of a body prints as a graph binding; and the variables of Lets that a `fn`
+/// True if any node of a body prints as a graph binding; and the variables of Lets that a `fn`
 /// without stated result uses to call itself.
 pub(super) struct Glance {
     pub(super) has_shared: bool,
