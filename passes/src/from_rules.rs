@@ -61,7 +61,9 @@ pub(crate) fn run_rules(
         }
     }
     edit.report_all(outcome.remarks());
-    edit.report_all(outcome.trace_remarks());
+    if !outcome.was_taken_back() {
+        edit.report_all(outcome.trace_remarks());
+    }
     Ok(())
 }
 

@@ -29,6 +29,14 @@ pub enum PatternError {
         /// What may have been meant.
         help: Option<String>,
     },
+    /// The operator has to be given an attribute, which the right side of a rule leaves out.
+    #[error("`{op}` needs the attribute `{attr}`")]
+    MissingAttr {
+        /// The operator.
+        op: String,
+        /// The attribute.
+        attr: String,
+    },
     /// The attribute never has such a value.
     #[error("attribute `{attr}` of `{op}` wants {wanted}")]
     AttrKind {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{AttrValue, Context, ExprId, Literal, Number, OpId, TypeError};
+use anfora_ir::{AttrDef, AttrDefault, AttrValue, Context, ExprId, Literal, Number, OpId, TypeError};
 use smallvec::SmallVec;
 
 use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
 use crate::pattern::captures::Captures;
 use crate::pattern::compile::{CaptureKind, Compiled, check_attr_of, for_each_child, rest_of, through_links};
-use crate::pattern::error::{PatternError, Refused};
+use crate::pattern::error::{PatternError, Refused, arity_text};
 use crate::pattern::rewriter::Rewriter;
 
 /// What to build, parts before what they are parts of.
@@ -72,6 +72,11 @@ impl Template {
                 let part = template.part(cx, pattern, at, &numbers, left).map_err(|error| error.at(at))?;
                 numbers[at as usize] = Some(part);
                 stack.pop();
+            }
+        }
+        for (at, number) in numbers.iter().enumerate() {
+            if let (Node::Op { .. }, Some(number)) = (&pattern.nodes[at], number) {
+                template.check_call(cx, *number).map_err(|error| error.at(at as u32))?;
             }
         }
         match template.parts.last() {
@@ -152,6 +157,30 @@ impl Template {
         };
         self.parts.push(part);
         Ok(self.parts.len() as u32 - 1)
+    }
+
+    /// Checks that a call has as many operands, and the attributes, that its operator asks for.
+    fn check_call(&self, cx: &Context, number: u32) -> Result<(), PatternError> {
+        let Part::Op { op, start, len, ref attrs } = self.parts[number as usize] else { return Ok(()) };
+        let row = cx.ops.get(op);
+        let operands = &self.operands[start as usize..][..len as usize];
+        let is_list = |part: &&u32| matches!(self.parts[**part as usize], Part::List(_));
+        let lists = operands.iter().filter(is_list).count();
+        let found = operands.len() - lists;
+        let fits = match lists {
+            0 => row.arity.accepts(found),
+            _ => row.arity.max.is_none_or(|max| found <= max),
+        };
+        if !fits {
+            return Err(PatternError::Arity { op: row.name.to_string(), wanted: arity_text(row.arity), found });
+        }
+        let is_missing = |attr: &&AttrDef| {
+            attr.default == AttrDefault::Required && !attrs.iter().any(|(name, _)| **name == *attr.name)
+        };
+        match row.attrs.iter().find(is_missing) {
+            Some(attr) => Err(PatternError::MissingAttr { op: row.name.to_string(), attr: attr.name.to_string() }),
+            None => Ok(()),
+        }
     }
 
     fn list(&mut self, pattern: &Pattern, start: u32, len: u32, number: impl Fn(u32) -> u32) -> (u32, u32) {

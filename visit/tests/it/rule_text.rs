@@ -146,6 +146,40 @@ fn mistakes(rules: RuleSet, expected: Expect) {
 }
 
 #[test]
+fn calls_on_the_right_have_the_operands_and_attributes_that_they_need() {
+    mistakes(
+        rules![
+            "multiply(%x, 1)" => "add(%x)",
+            "exp(%x)" => "log(%x, %x)",
+            "tanh(%x)" => "negative(astype(%x))",
+        ],
+        expect![[r#"
+            error: a pattern of `add` has 1 operands, but it takes 2
+             --> rules:1:20
+              |
+            1 | multiply(%x, 1) => add(%x)
+              |                    ^^^^^^^
+
+            error: a pattern of `log` has 2 operands, but it takes 1
+             --> rules:2:12
+              |
+            2 | exp(%x) => log(%x, %x)
+              |            ^^^^^^^^^^^
+
+            error: `astype` needs the attribute `dtype`
+             --> rules:3:22
+              |
+            3 | tanh(%x) => negative(astype(%x))
+              |                      ^^^^^^^^^^
+        "#]],
+    );
+    // An attribute that has a default may be left out.
+    let mut cx = Context::new(anfora_ops::standard());
+    let rules = rules!["exp(%x)" => "sum(%x)", "tanh(%x)" => "astype(%x, dtype=float16)"];
+    assert!(rules.check(&mut cx).is_ok());
+}
+
+#[test]
 fn mistakes_in_rules_have_their_places() {
     mistakes(
         rules![
