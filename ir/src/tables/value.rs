@@ -89,7 +89,14 @@ impl Number {
             (Number::Bool(value), DTypeClass::Bool) => splat(&[u8::from(value)]),
             (Number::Int(value), DTypeClass::Signed | DTypeClass::Unsigned) => splat(&value.to_le_bytes()),
             (Number::Int(value), DTypeClass::Float) if value.unsigned_abs() < 1 << 53 => {
-                return Number::Float(value as f64).scalar(dtype);
+                let wanted = value as f64;
+                let nearest = match dtype {
+                    DType::Float16 => f16::from_f64(wanted).to_f64(),
+                    DType::BFloat16 => bf16::from_f64(wanted).to_f64(),
+                    DType::Float32 => f64::from(wanted as f32),
+                    _ => wanted,
+                };
+                return if nearest == wanted { Number::Float(wanted).scalar(dtype) } else { None };
             }
             (Number::Float(value), DTypeClass::Float) => match dtype {
                 DType::Float16 => splat(&f16::from_f64(value).to_bits().to_le_bytes()),

@@ -105,8 +105,10 @@ impl Test {
     }
 }
 
-/// Returns true if all elements are a whole number, of whatever type; 0 is none of floats, which
-/// have two zeros.
+/// Returns true if all elements are a whole number, of whatever type. A float that is the nearest
+/// one only is not it, and 0 is none of floats, which have two zeros.
 fn is_whole(literal: &Literal, value: i64) -> bool {
-    Number::Int(value).is_splat_of(literal) || value != 0 && Number::Float(value as f64).is_splat_of(literal)
+    let has_it = || Number::Int(value).scalar(literal.dtype()).is_some();
+    Number::Int(value).is_splat_of(literal)
+        || value != 0 && Number::Float(value as f64).is_splat_of(literal) && has_it()
 }

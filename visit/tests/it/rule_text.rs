@@ -145,6 +145,18 @@ fn mistakes(rules: RuleSet, expected: Expect) {
     expected.assert_eq(&format!("{}\n", rules.check(&mut cx).unwrap_err()));
 }
 
+/// A whole number is itself in each element type, or nothing: float16 has no 2049, and no 100000.
+#[test]
+fn whole_numbers_are_exact() {
+    let pass = |rules: RuleSet, text: &str| rewritten(&rules, text).1.rewrites;
+    let nearest = "def @f(%x: float16) { multiply(%x, 2048f16) }";
+    assert_eq!(pass(rules!["multiply(%x, 2048)" => "negative(%x)"], nearest), 1);
+    assert_eq!(pass(rules!["multiply(%x, 2049)" => "negative(%x)"], nearest), 0);
+    assert_eq!(pass(rules!["exp(%x)" => "multiply(%x, 2048)"], "def @f(%x: float16) { exp(%x) }"), 1);
+    assert_eq!(pass(rules!["exp(%x)" => "multiply(%x, 100000)"], "def @f(%x: float16) { exp(%x) }"), 0);
+    assert_eq!(pass(rules!["exp(%x)" => "multiply(%x, 100000)"], "def @f(%x: float32) { exp(%x) }"), 1);
+}
+
 #[test]
 fn calls_on_the_right_have_the_operands_and_attributes_that_they_need() {
     mistakes(
