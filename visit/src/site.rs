@@ -192,8 +192,7 @@ impl<'e> Site<'e> {
     /// not see the variable.
     pub fn bind(&mut self, name: Option<NameId>, value: ExprId) -> ExprId {
         let ty = self.editor.body.type_of(value);
-        let flags = if self.in_region() { VarFlags::DATAFLOW } else { VarFlags::PLAIN };
-        let var = self.editor.var(name, flags, ty);
+        let var = self.editor.var(name, self.block.regions.var_flags(), ty);
         self.push(var, value);
         var.expr()
     }

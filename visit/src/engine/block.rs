@@ -1,11 +1,11 @@
 //! The block that a walk rewrites: the chain of Lets that have stayed so far.
 
-use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, TypeId, VarFlags, VarId};
+use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, RegionWriter, TypeId, VarFlags, VarId};
 
 use crate::chain::{set_let_flags, set_var_flags};
 use crate::engine::spliced::spliced_twice;
 use crate::error::RewriteError;
-use crate::link::Binding;
+use crate::link::{Binding, Link};
 use crate::site::Site;
 
 /// An open block.
@@ -22,22 +22,13 @@ pub(crate) struct Block {
     last: Option<ExprId>,
     /// True if something was left out since `last`, whose link is then an old one.
     gap: bool,
-    region: Place,
+    pub(crate) regions: RegionWriter,
     /// The number of open nodes that belong to the blocks around this one.
     pub(crate) nodes: u32,
     /// The number of changes of types when the If or the `fn` of the block was entered.
     pub(crate) entered: u32,
     /// The type of the block before the walk, for a block in the place of a value or an operand.
     pub(crate) ty_before: Option<TypeId>,
-}
-
-/// The place of a walk among the dataflow regions of a block.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Place {
-    Outside,
-    /// In a region of which no Let has stayed yet.
-    AtStart,
-    Inside,
 }
 
 impl Block {
@@ -49,7 +40,7 @@ impl Block {
             head: start,
             last: None,
             gap: false,
-            region: Place::Outside,
+            regions: RegionWriter::default(),
             nodes: nodes as u32,
             entered,
             ty_before: None,
@@ -58,15 +49,7 @@ impl Block {
 
     #[inline(always)]
     pub(crate) fn in_region(&self) -> bool {
-        self.region != Place::Outside
-    }
-
-    pub(crate) fn begin_region(&mut self, flags: LetFlags) {
-        self.region = if flags.starts_region() { Place::AtStart } else { Place::Inside };
-    }
-
-    pub(crate) fn end_region(&mut self) {
-        self.region = Place::Outside;
+        self.regions.is_open()
     }
 
     /// Goes on to the rest without the present Let.
@@ -95,23 +78,17 @@ impl Site<'_> {
             self.hang(at);
             self.block.gap = false;
         }
-        if self.block.in_region() && (flags != LetFlags::DATAFLOW || self.block.region == Place::AtStart) {
+        if self.block.in_region() {
             self.set_flags_in_region(at, flags);
         }
         self.block.last = Some(at);
         self.block.at = rest;
     }
 
-    /// Makes a Let the next of the region that the walk is in.
+    /// Makes a Let, which has these flags, the next of the region that the walk is in.
+    #[inline]
     fn set_flags_in_region(&mut self, id: ExprId, flags: LetFlags) {
-        let wanted = match self.block.region {
-            Place::Outside => LetFlags::PLAIN,
-            Place::AtStart => LetFlags::REGION_START,
-            Place::Inside => LetFlags::DATAFLOW,
-        };
-        if self.block.region == Place::AtStart {
-            self.block.region = Place::Inside;
-        }
+        let wanted = self.block.regions.next_flags();
         if flags != wanted {
             set_let_flags(self.editor.body, id, wanted);
         }
@@ -195,7 +172,7 @@ impl Site<'_> {
         if flags.starts_region() {
             set_let_flags(self.editor.body, at, LetFlags::DATAFLOW);
         }
-        crate::link::Link::Value(at).set(self.editor.body, tail);
+        Link::Value(at).set(self.editor.body, tail);
         self.expanded_mut().insert(var.expr());
         if let Some(last) = last {
             self.hang(block);

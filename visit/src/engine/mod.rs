@@ -12,7 +12,7 @@ pub(crate) mod sharing;
 pub(crate) mod spliced;
 mod types;
 
-use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, SharedEdits, TypeId, VarId};
+use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, RegionWriter, SharedEdits, TypeId, VarId};
 
 use crate::error::RewriteError;
 use crate::link::Link;
@@ -356,7 +356,8 @@ fn cross_border<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId, flags: LetF
         leave_region(s, m, at)?;
     }
     if flags.is_dataflow() && !s.block.in_region() {
-        s.block.begin_region(flags);
+        // A walk may begin in the middle of a region.
+        s.block.regions = RegionWriter::before(flags);
         s.begin_region();
         s.begin_scope::<M>();
         ask::<M, _>(s, at, |s| m.enter(s, Scope::Region))?;
@@ -366,7 +367,7 @@ fn cross_border<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId, flags: LetF
 
 fn leave_region<M: Mutator>(s: &mut Site<'_>, m: &mut M, at: ExprId) -> Result<(), M::Error> {
     ask::<M, _>(s, at, |s| m.exit(s, Scope::Region))?;
-    s.block.end_region();
+    s.block.regions.end();
     s.end_region();
     s.end_scope::<M>();
     Ok(())
