@@ -242,12 +242,7 @@ fn next_operand<M: Mutator>(s: &mut Site<'_>, m: &mut M) -> Result<Walk, M::Erro
     let node = s.nodes.last_mut().expect("a node is open where an operand was finished");
     let (id, i) = (node.id, node.next as usize);
     node.next += 1;
-    let operand = match s.editor.body.expr(id) {
-        Expr::Proj { tuple, .. } => (i == 0).then_some(tuple),
-        Expr::If { cond, .. } => (i == 0).then_some(cond),
-        expr => expr.operand_list().filter(|list| i < list.len()).map(|list| s.editor.body.operand(list, i)),
-    };
-    if let Some(operand) = operand {
+    if let Some(&operand) = s.editor.body.inputs(id).get(i) {
         return visit(s, m, operand, BlockKind::Operand(id));
     }
     s.nodes.pop();

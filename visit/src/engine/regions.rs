@@ -181,7 +181,7 @@ impl Regions {
             }
             let Some(frame) = stack.last_mut() else { return };
             frame.uses.add(uses);
-            part = part_of(body, frame.id, frame.next);
+            part = body.parts(frame.id).nth(frame.next as usize);
             frame.next += 1;
             if part.is_none()
                 && let Some(Frame { id, mut uses, .. }) = stack.pop()
@@ -211,19 +211,5 @@ impl Regions {
         let region = uses.region.checked_sub(1).and_then(|at| self.open.get(at as usize));
         let serial = region.copied().unwrap_or(0);
         self.looked_into.insert(id, Looked { uses, serial, call: self.calls });
-    }
-}
-
-/// Returns a part of a node by its number.
-fn part_of(body: &Body, id: ExprId, number: u32) -> Option<ExprId> {
-    match (body.expr(id), number) {
-        (Expr::Let { value, .. }, 0) => Some(value),
-        (Expr::Let { body: rest, .. }, 1) => Some(rest),
-        (Expr::If { cond, .. }, 0) => Some(cond),
-        (Expr::If { then_block, .. }, 1) => Some(then_block),
-        (Expr::If { else_block, .. }, 2) => Some(else_block),
-        (Expr::Lambda { body: block, .. }, 0) => Some(block),
-        (Expr::Proj { tuple, .. }, 0) => Some(tuple),
-        _ => body.operands_of(id).get(number as usize).copied(),
     }
 }
