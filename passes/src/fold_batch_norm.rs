@@ -45,8 +45,7 @@ use channels::{PerChannel, magnitudes, range, scaled};
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
 register_pass! {
-    /// Folds normalisations and constant scales and biases into the weights of the convolutions
-    /// before them; rounds otherwise
+    /// Folds normalisations, scales and biases into the convolutions before them; rounds otherwise
     pub FOLD_BATCH_NORM = FunctionPass("FoldBatchNorm", 3).needing(["anf"]).with_tolerance(1e-4);
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {

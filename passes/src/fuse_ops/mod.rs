@@ -78,8 +78,7 @@ pub const MAX_FUSION_ARGS: ConfigDef = ConfigDef::int(
 );
 
 register_pass! {
-    /// Puts operators of dataflow regions that can be computed in one go into functions of their
-    /// own
+    /// Puts operators of regions that can be computed in one go into functions of their own
     pub FUSE_OPS = ModulePass("FuseOps", 1).needing(["dataflow"]).breaking(["global-symbols"]);
     configs { MAX_FUSION_DEPTH, MAX_FUSION_ARGS }
     run |module, cx| {
