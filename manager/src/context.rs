@@ -221,9 +221,9 @@ impl PassContext {
     /// # Errors
     /// If its values cannot be of the type.
     pub fn config_of<T: FromConfig>(&self, def: &ConfigDef) -> Result<T, ConfigError> {
-        match self.registry().config_index(def.key) {
-            Ok(i) => read(def, self.value(i, def)),
-            Err(_) => read(def, &def.default),
+        match self.registry().find_config(def.key) {
+            Some(i) => read(def, self.value(i, def)),
+            None => read(def, &def.default),
         }
     }
 

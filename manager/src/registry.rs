@@ -199,7 +199,7 @@ impl PassRegistry {
     /// Registers settings, except for those that are there already.
     fn add_configs(&mut self, configs: &[ConfigDef]) -> Result<(), RegistryError> {
         for config in configs {
-            if self.config(config.key) != Ok(config) {
+            if self.find_config(config.key).map(|i| &self.configs[i]) != Some(config) {
                 self.register_config(config.clone())?;
             }
         }
@@ -421,10 +421,14 @@ impl PassRegistry {
     }
 
     pub(crate) fn config_index(&self, key: &str) -> Result<usize, UnknownName> {
-        self.config_by_key
-            .get(key)
-            .copied()
-            .ok_or_else(|| UnknownName::new("config key", key, self.configs.iter().map(|d| d.key)))
+        self.find_config(key).ok_or_else(|| UnknownName::new("config key", key, self.configs.iter().map(|d| d.key)))
+    }
+
+    /// Returns the index of a setting, if it is declared. Looks for no similar names.
+    ///
+    /// Cost: linear in the text.
+    pub(crate) fn find_config(&self, key: &str) -> Option<usize> {
+        self.config_by_key.get(key).copied()
     }
 
     /// Makes a pass with its options at their defaults.

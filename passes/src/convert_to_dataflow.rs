@@ -124,13 +124,16 @@ impl Pass<'_> {
             block.region = Some(first);
             block.writer.begin();
         }
+        // The other Lets of the region keep their flags.
+        block.writer.write(body, first);
     }
 
     fn binding(&mut self, body: &mut Body, block: &mut Block, id: ExprId) {
         let Some(Binding { value, flags, .. }) = Binding::of(body, id) else { return };
         if flags.is_dataflow() {
-            block.writer.write(body, id);
-        } else if !self.fits(body, value) {
+            return;
+        }
+        if !self.fits(body, value) {
             self.end(body, block);
         } else if let Some(start) = block.region {
             block.writer.write(body, id);

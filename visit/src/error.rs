@@ -69,25 +69,22 @@ impl RewriteError {
     ///
     /// Cost: one node.
     #[cold]
-    pub fn not_a_normal_form(cx: &Context, body: &Body, at: ExprId) -> RewriteError {
-        RewriteError::NotANormalForm { name: body.binding_name(cx, at).unwrap_or_default().to_string() }
+    pub fn not_a_normal_form(cx: &Context, body: &Body, at: impl Into<Option<ExprId>>) -> RewriteError {
+        let name = at.into().and_then(|at| body.binding_name(cx, at)).unwrap_or_default();
+        RewriteError::NotANormalForm { name: name.to_string() }
     }
 
     /// Returns an error if a walk of a body has come to a step that breaks A-normal form.
     ///
     /// Cost: one node.
-    #[inline]
+    #[inline(always)]
     pub fn unless_anf<R: RegionSteps>(
         cx: &Context,
         body: &Body,
         cursor: &Cursor<R>,
         step: Step<R>,
     ) -> Result<(), RewriteError> {
-        if !step.breaks_anf(body) {
-            return Ok(());
-        }
-        let name = cursor.binding().and_then(|id| body.binding_name(cx, id)).unwrap_or_default();
-        Err(RewriteError::NotANormalForm { name: name.to_string() })
+        if step.breaks_anf(body) { Err(RewriteError::not_a_normal_form(cx, body, cursor.binding())) } else { Ok(()) }
     }
 
     /// Returns the error for an expression without a type, in the binding of this name.

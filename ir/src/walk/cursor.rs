@@ -53,7 +53,7 @@ impl<R> Step<R> {
     /// before.
     ///
     /// Cost: one node.
-    #[inline]
+    #[inline(always)]
     pub fn breaks_anf(&self, body: &Body) -> bool {
         match *self {
             Step::EnterBlock(_, kind) => matches!(kind, BlockKind::Value(_) | BlockKind::Operand(_)),
