@@ -214,12 +214,12 @@ impl Weighted {
 enum Stays {
     /// The constants would grow by more bytes than are left.
     TooLarge(usize),
-    /// More elements of a splat would be written out than are left.
+    /// More elements of constants would be computed than are left.
     TooLong(u64),
     /// A number would leave the range of its type.
     OutOfRange,
-    /// It adds something, and there is no bias.
-    NoBias,
+    /// It adds something, and there is no bias that takes it; or `nn.relu` stops it.
+    Unfit,
 }
 
 struct Pass {
@@ -291,7 +291,7 @@ impl Pass {
             Some((_, index, Err(why @ (Stays::TooLarge(_) | Stays::TooLong(_) | Stays::OutOfRange)))) => {
                 self.remark(cx, body, (slot, call), index, why);
             }
-            None | Some((.., Err(Stays::NoBias))) => self.before.push((slot, call, role)),
+            None | Some((.., Err(Stays::Unfit))) => self.before.push((slot, call, role)),
         }
         Verdict::Keep
     }
@@ -313,7 +313,7 @@ impl Pass {
         let is_shifted = !step.shift.all(|t| t == 0.0);
         let has_bias = old.has_bias || is_shifted;
         if has_bias && !shape.takes_bias {
-            return Err(Stays::NoBias);
+            return Err(Stays::Unfit);
         }
         if !output.all(f64::is_finite) || !bias.all(|b| b.abs() <= largest) {
             return Err(Stays::OutOfRange);
@@ -401,7 +401,7 @@ impl Pass {
         let into = self.weighted[index].var.and_then(|v| body.var_name(v)).map(|n| cx.names.get(n));
         let into = into.map_or_else(|| "a weight".to_string(), |n| format!("the weight of `%{n}`"));
         let (message, help) = match why {
-            Stays::NoBias => return,
+            Stays::Unfit => return,
             Stays::TooLarge(bytes) => (
                 format!("`{name}` was not folded into {into}: the constants would grow by {bytes} bytes"),
                 Some(

@@ -124,10 +124,10 @@ impl Pass {
     ) -> Result<Constants, Stays> {
         let (shape, old) = (&self.weighted[index].shape, &self.weighted[index].constants);
         let is_shifted = !step.shift.all(|t| t == 0.0);
-        let factor = shape.shift_factor.filter(|_| !only_positive && shape.takes_bias);
-        let factor = if is_shifted { factor.ok_or(Stays::NoBias)? } else { 0.0 };
+        let factor = shape.shift_factor.filter(|_| !only_positive);
+        let factor = if is_shifted { factor.ok_or(Stays::Unfit)? } else { 0.0 };
         if only_positive && !step.scale.all(|s| s > 0.0) {
-            return Err(Stays::NoBias);
+            return Err(Stays::Unfit);
         }
         let (weight, range) = weight_of(cx, body, shape)?;
         let input = old.factors.input.zip(&step.scale, |a, b| a * b);
