@@ -36,6 +36,18 @@ pub(super) const BROKEN: &[Broken] = &[
         why: &[Why::OtherResult],
         make: || before("FoldBatchNorm", forget_the_scale),
     },
+    Broken {
+        of: "FoldBatchNorm",
+        mistake: "takes a negative scale through nn.relu",
+        why: &[Why::OtherResult],
+        make: || before("FoldBatchNorm", scale_after_relu),
+    },
+    Broken {
+        of: "FoldBatchNorm",
+        mistake: "makes a shift before a convolution a bias where zeros stand around the operand",
+        why: &[Why::OtherResult],
+        make: || before("FoldBatchNorm", shift_the_padding),
+    },
 ];
 
 /// Of each call of a group, two arguments of one type. (A group has one output, so outputs have no order.)
@@ -92,5 +104,55 @@ fn forget_the_scale(editor: &mut Editor<'_>) {
         let nothing = editor.literal(Literal::splat(&shape, 0f32));
         let Some(list) = editor.body.expr(first.value).operand_list() else { continue };
         editor.body.set_operand(list, 1, nothing);
+    }
+}
+
+/// Where nn.relu follows a scale, the scale follows nn.relu.
+fn scale_after_relu(editor: &mut Editor<'_>) {
+    for (first, second) in neighbours(editor.body) {
+        if !is_call_of(editor, first.value, &["multiply"])
+            || !is_call_of(editor, second.value, &["nn.relu"])
+            || !mentions(editor.body, second.value, first.var)
+        {
+            continue;
+        }
+        let operands = editor.body.operands_of(first.value).to_vec();
+        let (x, scale) = (operands[0], operands[1]);
+        if editor.body.as_literal(scale).is_none() || editor.body.ty(x) != editor.body.ty(first.value) {
+            continue;
+        }
+        for (value, operands) in [(second.value, &[x][..]), (first.value, &[first.var.expr(), scale][..])] {
+            let Expr::CallOp { op, attrs, .. } = editor.body.expr(value) else { continue };
+            let operands = editor.body.push_operands(operands);
+            editor.body.set_expr(value, Expr::CallOp { op, operands, attrs });
+        }
+        for (at, value) in [(&first, second.value), (&second, first.value)] {
+            let Expr::Let { var, body: rest, flags, .. } = editor.body.expr(at.id) else { continue };
+            editor.body.set_expr(at.id, Expr::Let { var, value, body: rest, flags });
+        }
+    }
+}
+
+/// Where a shift precedes a convolution, it follows it, as what the weights make of it.
+fn shift_the_padding(editor: &mut Editor<'_>) {
+    for (first, second) in neighbours(editor.body) {
+        let is_pair = is_call_of(editor, first.value, &["add"])
+            && is_call_of(editor, second.value, &["nn.conv2d"])
+            && mentions(editor.body, second.value, first.var);
+        let (shifted, conv) = (editor.body.operands_of(first.value).to_vec(), editor.body.operands_of(second.value));
+        let constant = |id: anfora::ir::ExprId| {
+            let literal = editor.cx.literals.get(editor.body.as_literal(id)?);
+            Some((literal.shape().to_vec(), literal.elements::<f32>()?.to_vec()))
+        };
+        let (true, [_, by], &[_, weight]) = (is_pair, &shifted[..], conv) else { continue };
+        let (Some((by_shape, by)), Some((shape, weights))) = (constant(*by), constant(weight)) else { continue };
+        if by_shape != [2, 1, 1] || shape != [2, 2, 1, 1] {
+            continue;
+        }
+        let bias: Vec<f32> = weights.chunks(2).map(|w| w[0] * by[0] + w[1] * by[1]).collect();
+        let bias = editor.literal(Literal::from_elements(&[2], &bias).expect("a number a channel"));
+        let Expr::CallOp { op, attrs, .. } = editor.body.expr(second.value) else { continue };
+        let operands = editor.body.push_operands(&[shifted[0], weight, bias]);
+        editor.body.set_expr(second.value, Expr::CallOp { op, operands, attrs });
     }
 }

@@ -3,6 +3,8 @@
 use anfora_ir::{DType, Element, Literal};
 use half::{bf16, f16};
 
+use super::roles::{Affine, Shape, Side};
+
 /// A number for each channel.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PerChannel {
@@ -64,7 +66,7 @@ impl PerChannel {
     /// The rank-1 tensor of these numbers, rounded once each.
     pub(super) fn to_literal(&self, dtype: DType, channels: usize) -> Option<Literal> {
         let zeros = Literal::splat_bytes(dtype, &[channels], &[0; 8]);
-        rewritten(&zeros, 0, |_, channel| self.get(channel), self.is_same())
+        rewritten(&zeros, |_, channel| self.get(channel), self.is_same())
     }
 }
 
@@ -78,80 +80,129 @@ fn of<T: Float>(literal: &Literal) -> PerChannel {
     }
 }
 
-/// For each channel of a weight along `axis`, the largest of its magnitudes; NaN if there is one.
-pub(super) fn magnitudes(weight: &Literal, axis: usize) -> Option<PerChannel> {
+/// Returns the largest magnitude of each channel of a weight, NaN where there is one.
+pub(super) fn magnitudes(weight: &Literal, side: &Side) -> Option<PerChannel> {
     let elements = PerChannel::of(weight)?;
     let PerChannel::Each(elements) = elements else { return Some(elements.map(f64::abs)) };
-    let layout = Layout::of(weight, axis);
-    let mut largest = vec![0.0f64; layout.channels];
+    let layout = Layout::of(weight, side);
+    let mut largest = vec![0.0f64; side.channels];
     for (i, e) in elements.iter().enumerate() {
-        let m = &mut largest[layout.channel(i)];
-        // Unlike `max`, which would lose a NaN.
-        if e.is_nan() || e.abs() > *m {
-            *m = e.abs();
-        }
+        raise(&mut largest[layout.channel(i)], e.abs());
     }
     Some(PerChannel::Each(largest.into()))
 }
 
-/// The weight times a number a channel, each element computed as a float64 and rounded once. A splat times one number stays one.
-pub(super) fn scaled(weight: &Literal, axis: usize, scale: &PerChannel) -> Option<Literal> {
-    rewritten(weight, axis, |e, channel| e * scale.get(channel), scale.is_same())
+/// Raises a maximum. Unlike `max`, it keeps a NaN.
+fn raise(largest: &mut f64, magnitude: f64) {
+    if magnitude.is_nan() || magnitude > *largest {
+        *largest = magnitude;
+    }
 }
 
-fn rewritten(literal: &Literal, axis: usize, f: impl Fn(f64, usize) -> f64, ignores_channel: bool) -> Option<Literal> {
+/// The numbers that the elements of a weight are multiplied by.
+#[derive(Clone)]
+pub(super) struct Factors {
+    /// By channel of the result.
+    pub(super) output: PerChannel,
+    /// By channel of the operand.
+    pub(super) input: PerChannel,
+}
+
+impl Factors {
+    /// Returns true if all elements are multiplied by one number.
+    pub(super) fn is_same(&self) -> bool {
+        self.output.is_same() && self.input.is_same()
+    }
+}
+
+/// Returns what a shift of the operand adds to each channel of the result, given the factors of
+/// the weight before the step. `None` if, after the step, all weights of a channel of the result or
+/// of the operand would be below `range`, or one above it.
+///
+/// Cost: `work` elements.
+pub(super) fn shifted(
+    weight: &Literal,
+    shape: &Shape,
+    factors: &Factors,
+    step: &Affine,
+    (range, work): ((f64, f64), usize),
+) -> Option<PerChannel> {
+    let elements = PerChannel::of(weight)?;
+    let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
+    let mut shifts = vec![0.0; shape.output.channels.min(work)];
+    let mut by_output = vec![0.0; shape.output.channels.min(work)];
+    let mut by_input = vec![0.0; shape.input.channels.min(work)];
+    for element in 0..work {
+        let (o, i) = (output.channel(element), input.channel(element));
+        let before = elements.get(element) * factors.output.get(o) * factors.input.get(i);
+        shifts[o] += before * step.shift.get(i);
+        let after = (before * step.scale.get(i)).abs();
+        raise(&mut by_output[o], after);
+        raise(&mut by_input[i], after);
+    }
+    let fits = |m: &f64| *m == 0.0 || (range.1..=range.0).contains(m);
+    (by_output.iter().all(fits) && by_input.iter().all(fits)).then(|| PerChannel::Each(shifts.into()))
+}
+
+/// Returns the weight times the factors, each element computed as a float64 and rounded once. A
+/// splat times one number stays one.
+pub(super) fn scaled(weight: &Literal, shape: &Shape, factors: &Factors) -> Option<Literal> {
+    let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
+    let product = |e, i| e * factors.output.get(output.channel(i)) * factors.input.get(input.channel(i));
+    rewritten(weight, product, factors.is_same())
+}
+
+fn rewritten(literal: &Literal, f: impl Fn(f64, usize) -> f64, ignores_index: bool) -> Option<Literal> {
     match literal.dtype() {
-        DType::Float16 => rewritten_as::<f16>(literal, axis, f, ignores_channel),
-        DType::BFloat16 => rewritten_as::<bf16>(literal, axis, f, ignores_channel),
-        DType::Float32 => rewritten_as::<f32>(literal, axis, f, ignores_channel),
-        DType::Float64 => rewritten_as::<f64>(literal, axis, f, ignores_channel),
+        DType::Float16 => rewritten_as::<f16>(literal, f, ignores_index),
+        DType::BFloat16 => rewritten_as::<bf16>(literal, f, ignores_index),
+        DType::Float32 => rewritten_as::<f32>(literal, f, ignores_index),
+        DType::Float64 => rewritten_as::<f64>(literal, f, ignores_index),
         _ => None,
     }
 }
 
-fn rewritten_as<T: Float>(
-    literal: &Literal,
-    axis: usize,
-    f: impl Fn(f64, usize) -> f64,
-    ignores_channel: bool,
-) -> Option<Literal> {
-    let layout = Layout::of(literal, axis);
+fn rewritten_as<T: Float>(literal: &Literal, f: impl Fn(f64, usize) -> f64, ignores_index: bool) -> Option<Literal> {
     let mut bytes = Vec::new();
     match literal.as_splat() {
-        Some(element) if ignores_channel => {
+        Some(element) if ignores_index => {
             return Some(Literal::splat(literal.shape(), T::narrow(f(T::read(element).widen(), 0))));
         }
         Some(element) => {
             let element = T::read(element).widen();
             bytes.reserve_exact(literal.expanded_bytes()?);
-            (0..literal.element_count()).for_each(|i| T::narrow(f(element, layout.channel(i))).write(&mut bytes));
+            (0..literal.element_count()).for_each(|i| T::narrow(f(element, i)).write(&mut bytes));
         }
         None => {
             let old = literal.as_dense()?;
             bytes.reserve_exact(old.len());
             for (i, e) in old.chunks_exact(T::DTYPE.bits() / 8).enumerate() {
-                T::narrow(f(T::read(e).widen(), layout.channel(i))).write(&mut bytes);
+                T::narrow(f(T::read(e).widen(), i)).write(&mut bytes);
             }
         }
     }
     Literal::from_bytes(T::DTYPE, literal.shape(), bytes.into()).ok()
 }
 
-/// Which channel an element belongs to.
+/// The channel of each element of a weight.
 struct Layout {
+    /// The channels of one group, and the elements of one.
     channels: usize,
+    group: usize,
     inner: usize,
 }
 
 impl Layout {
-    fn of(literal: &Literal, axis: usize) -> Layout {
+    fn of(weight: &Literal, side: &Side) -> Layout {
         // A tensor without elements has no element to ask about.
-        let inner = literal.shape()[axis + 1..].iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        Layout { channels: literal.shape()[axis].max(1), inner: inner.unwrap_or(usize::MAX).max(1) }
+        let inner = weight.shape()[side.weight_axis + 1..].iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        let channels = weight.shape()[side.weight_axis].max(1);
+        let group = (weight.element_count() / (side.channels / channels).max(1)).max(1);
+        Layout { channels, group, inner: inner.unwrap_or(usize::MAX).max(1) }
     }
 
     fn channel(&self, element: usize) -> usize {
-        element / self.inner % self.channels
+        element / self.group * self.channels + element / self.inner % self.channels
     }
 }
 

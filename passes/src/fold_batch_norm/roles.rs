@@ -18,6 +18,8 @@ pub(super) enum Role {
     Add,
     Subtract,
     Negative,
+    /// Commutes with positive scales.
+    Homogeneous,
 }
 
 /// The part that each operator of the registry plays.
@@ -35,6 +37,7 @@ impl Roles {
             "add" => Role::Add,
             "subtract" => Role::Subtract,
             "negative" => Role::Negative,
+            "nn.relu" | "nn.leaky_relu" => Role::Homogeneous,
             _ => Role::Nothing,
         };
         Roles(cx.ops.registry().rows().map(|(_, row)| role(&row.name)).collect())
@@ -54,20 +57,30 @@ impl Roles {
     }
 }
 
-/// A call whose result is its weight, channel by channel, times something, plus a bias.
+/// The channels of the operand or of the result of a linear call.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Side {
+    /// The axis of the value along which they lie.
+    pub(super) axis: usize,
+    pub(super) channels: usize,
+    /// The axis of the weight along which those of one group lie.
+    pub(super) weight_axis: usize,
+}
+
+/// A call whose result is its first operand times a weight, plus a bias.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Shape {
     /// The operand that is the weight.
     pub(super) weight: ExprId,
-    /// The axis of the weight along which its channels lie.
-    pub(super) weight_axis: usize,
     /// The operand that is the bias, if there is one.
     pub(super) bias: Option<ExprId>,
-    /// Whether a bias can be given.
+    /// True if a bias can be given.
     pub(super) takes_bias: bool,
-    /// The axis of the result along which its channels lie.
-    pub(super) axis: usize,
-    pub(super) channels: usize,
+    /// A shift of the first operand, times the weight and this number, is a shift of the result.
+    /// `None` if there is no such number, since zeros stand around the operand.
+    pub(super) shift_factor: Option<f64>,
+    pub(super) output: Side,
+    pub(super) input: Side,
 }
 
 /// What a call is linear in, if that is known.
@@ -86,17 +99,33 @@ pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Opt
         return None;
     }
     let attrs = AttrReader { cx, op, attrs };
-    let (weight_axis, axis, takes_bias) = match role {
-        Role::Convolution => (0, 1, true),
-        Role::Gemm if attrs.float("beta")? == 1.0 => (usize::from(!attrs.bool("trans_b")?), 1, true),
-        Role::Matmul if literal.rank() == 2 => (1, rank.checked_sub(1)?, false),
-        _ => return None,
-    };
-    let channels = *literal.shape().get(weight_axis)?;
-    if axis >= rank || literal.element_count() == 0 {
+    let extents = literal.shape();
+    if extents.len() < 2 {
         return None;
     }
-    Some(Shape { weight, weight_axis, bias, takes_bias, axis, channels })
+    let side = |axis, weight_axis| Side { axis, channels: extents[weight_axis], weight_axis };
+    let (output, input, shift_factor) = match role {
+        Role::Convolution => {
+            let groups = usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0] % g == 0)?;
+            let input = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
+            let is_padded = attrs.ints("padding")?.iter().any(|&p| p != 0);
+            (side(1, 0), input, (!is_padded).then_some(1.0))
+        }
+        Role::Gemm if attrs.float("beta")? == 1.0 => {
+            let [trans_a, trans_b] = [attrs.bool("trans_a")?, attrs.bool("trans_b")?];
+            let (k, n) = if trans_b { (1, 0) } else { (0, 1) };
+            (side(1, n), side(usize::from(!trans_a), k), attrs.float("alpha"))
+        }
+        Role::Matmul if extents.len() == 2 => {
+            let of_operand = cx.types.as_tensor(body.ty(operands[0]))?.shape.as_ref()?.len();
+            (side(rank.checked_sub(1)?, 1), side(of_operand.checked_sub(1)?, 0), None)
+        }
+        _ => return None,
+    };
+    if output.axis >= rank || literal.element_count() == 0 {
+        return None;
+    }
+    Some(Shape { weight, bias, takes_bias: role != Role::Matmul, shift_factor, output, input })
 }
 
 /// `scale * x + shift`, by channel.
@@ -105,26 +134,26 @@ pub(super) struct Affine {
     pub(super) shift: PerChannel,
 }
 
-/// What a call does to the result of a linear one, and the constants that it takes.
+/// What a call does to a value, and the constants that it takes.
 pub(super) type Step = (Affine, SmallVec<[ExprId; 4]>);
 
-/// A call with the linear result as its operand `position`, as a scale and a shift of that.
+/// A call with a value as its operand `position`, as a scale and a shift of the channels of that.
 pub(super) fn affine(
     cx: &Context,
     body: &Body,
     (call, role): (ExprId, Role),
     position: usize,
-    (shape, result): (&Shape, ExprId),
+    (side, value): (&Side, ExprId),
 ) -> Option<Step> {
     let Expr::CallOp { op, operands, attrs } = body.expr(call) else { return None };
     let operands = body.operands(operands);
     let same = PerChannel::Same;
     match role {
         Role::Negative => Some((Affine { scale: same(-1.0), shift: same(-0.0) }, SmallVec::new())),
-        Role::BatchNorm if position == 0 => batch_norm(cx, body, (op, attrs), operands, shape),
+        Role::BatchNorm if position == 0 => batch_norm(cx, body, (op, attrs), operands, side),
         Role::Multiply | Role::Divide | Role::Add | Role::Subtract => {
             let constant = *operands.get(1 - position)?;
-            let by = per_channel(cx, body, cx.literals.get(body.as_literal(constant)?), shape, result)?;
+            let by = per_channel(cx, body, cx.literals.get(body.as_literal(constant)?), side, value)?;
             let affine = match (role, position) {
                 (Role::Multiply, _) => Affine { scale: by, shift: same(0.0) },
                 (Role::Divide, 0) => Affine { scale: by.map(|b| 1.0 / b), shift: same(0.0) },
@@ -144,7 +173,7 @@ fn batch_norm(
     body: &Body,
     (op, attrs): (OpId, AttrsId),
     operands: &[ExprId],
-    shape: &Shape,
+    side: &Side,
 ) -> Option<Step> {
     let attrs = AttrReader { cx, op, attrs };
     let (axis, epsilon) = (attrs.int("axis")?, attrs.float("epsilon")?);
@@ -155,7 +184,7 @@ fn batch_norm(
     for &o in &operands[1..] {
         let literal = cx.literals.get(body.as_literal(o)?);
         let one = literal.as_splat().is_some();
-        if !one && (usize::try_from(axis) != Ok(shape.axis) || literal.shape() != [shape.channels]) {
+        if !one && (usize::try_from(axis) != Ok(side.axis) || literal.shape() != [side.channels]) {
             return None;
         }
         constants.push(o);
@@ -167,21 +196,22 @@ fn batch_norm(
     Some((Affine { scale, shift }, constants))
 }
 
-/// A constant that is broadcast to a linear result, if it has one number a channel and leaves the result's extents as they are.
+/// A constant that is broadcast to a value, if it has one number a channel and leaves the value's
+/// extents as they are.
 pub(super) fn per_channel(
     cx: &Context,
     body: &Body,
     literal: &Literal,
-    shape: &Shape,
-    result: ExprId,
+    side: &Side,
+    value: ExprId,
 ) -> Option<PerChannel> {
-    let dims = cx.types.as_tensor(body.ty(result))?.shape.as_ref()?;
+    let dims = cx.types.as_tensor(body.ty(value))?.shape.as_ref()?;
     let first = dims.len().checked_sub(literal.rank())?;
     let one = literal.as_splat().is_some();
     for (i, &extent) in literal.shape().iter().enumerate() {
         let fits = extent == 1
-            || if first + i == shape.axis {
-                extent == shape.channels
+            || if first + i == side.axis {
+                extent == side.channels
             } else {
                 one && cx.types.dims.as_constant(dims[first + i]) == Some(extent as i64)
             };

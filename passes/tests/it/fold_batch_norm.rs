@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anfora_interp::Interpreter;
-use anfora_ir::{DType, Element, Literal, Module, Source, parse_module, verify_module};
+use anfora_ir::{DType, Element, ExprId, FunctionBuilder, Literal, Module, Source, parse_module, verify_module};
 use anfora_passes::{FoldBudget, FoldedIntoWeights, fold_batch_norm};
 use fastrand::Rng;
 use half::{bf16, f16};
@@ -47,6 +47,57 @@ fn shape(extents: &[usize]) -> String {
     format!("({})", all.join(" "))
 }
 
+/// How many kinds of steps there are.
+const STEPS: usize = 8;
+
+/// A step of the kind `which` after `last`, with numbers by channel.
+fn step(
+    random: &mut Random,
+    which: usize,
+    last: &str,
+    (channels, axes, name): (usize, usize, &str),
+    number: fn(&mut Random) -> f64,
+) -> String {
+    let mut by = vec![channels];
+    by.extend((0..axes).map(|_| 1));
+    let by = shape(&by);
+    let constant = random.list(channels, number);
+    let constant = format!("dense<Tensor[{by}, {name}]>{constant}");
+    match which {
+        0 => format!("multiply({last}, {constant})"),
+        1 => format!("multiply({constant}, {last})"),
+        2 => format!("divide({last}, {constant})"),
+        3 => format!("add({constant}, {last})"),
+        4 => format!("subtract({last}, {constant})"),
+        5 => format!("subtract({constant}, {last})"),
+        6 => format!("negative({last})"),
+        _ => {
+            let mut call = format!("nn.batch_norm({last}");
+            for i in 0..4 {
+                let numbers = random.list(channels, |r| if i == 3 { r.factor().abs() } else { number(r) });
+                write!(call, ", dense<Tensor[({channels},), {name}]>{numbers}").unwrap();
+            }
+            call + ", epsilon=0.001)"
+        }
+    }
+}
+
+/// How many of the steps before a convolution go into it, each of a kind (or nn.relu), with true if
+/// all of its numbers are positive.
+fn folded_before(before: &[(usize, bool)], is_padded: bool) -> usize {
+    let (mut has_relu, mut count) = (false, 0);
+    for &(which, is_positive) in before.iter().rev() {
+        let shifts = matches!(which, 3..=5 | 7);
+        match which {
+            STEPS => has_relu = true,
+            _ if shifts && (is_padded || has_relu) => break,
+            _ if has_relu && !(is_positive && which < 3) => break,
+            _ => count += 1,
+        }
+    }
+    count
+}
+
 fn program(seed: u64) -> Program {
     let mut random = Random(Rng::with_seed(seed));
     let dtype = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16][random.below(4)];
@@ -69,6 +120,20 @@ fn program(seed: u64) -> Program {
         text.push_str("  dataflow {\n");
     }
     for _ in 0..1 + random.below(2) {
+        let most = random.below(2);
+        let padding: Vec<usize> = (0..2 * axes).map(|_| random.below(1 + most)).collect();
+        let mut before = Vec::new();
+        for _ in 0..random.below(4) {
+            let which = random.below(STEPS + 1);
+            let number = if random.below(2) == 0 { |r: &mut Random| r.factor().abs() } else { Random::factor };
+            let call = match which {
+                STEPS => format!("nn.relu({last})"),
+                _ => step(&mut random, which, &last, (channels, axes, name), number),
+            };
+            before.push((which, !call.contains('-')));
+            last = bind(&mut text, call);
+        }
+        steps += folded_before(&before, padding.iter().any(|&p| p != 0));
         let out = groups * (1 + random.below(3));
         let mut weight = vec![out, channels / groups];
         weight.extend((0..axes).map(|_| 1 + random.below(2)));
@@ -79,34 +144,13 @@ fn program(seed: u64) -> Program {
             let bias = random.list(out, Random::factor);
             write!(call, ", dense<Tensor[({out},), {name}]>{bias}").unwrap();
         }
-        let padding: Vec<String> = (0..2 * axes).map(|_| random.below(2).to_string()).collect();
-        write!(call, ", groups={groups}, padding=[{}])", padding.join(", ")).unwrap();
+        write!(call, ", groups={groups}, padding={padding:?})").unwrap();
         last = bind(&mut text, call);
         channels = out;
         for _ in 0..random.below(5) {
             steps += 1;
-            let mut by = vec![channels];
-            by.extend((0..axes).map(|_| 1));
-            let by = shape(&by);
-            let constant = random.list(channels, Random::factor);
-            let constant = format!("dense<Tensor[{by}, {name}]>{constant}");
-            let call = match random.below(8) {
-                0 => format!("multiply({last}, {constant})"),
-                1 => format!("multiply({constant}, {last})"),
-                2 => format!("divide({last}, {constant})"),
-                3 => format!("add({constant}, {last})"),
-                4 => format!("subtract({last}, {constant})"),
-                5 => format!("subtract({constant}, {last})"),
-                6 => format!("negative({last})"),
-                _ => {
-                    let mut call = format!("nn.batch_norm({last}");
-                    for i in 0..4 {
-                        let numbers = random.list(channels, |r| if i == 3 { r.factor().abs() } else { r.factor() });
-                        write!(call, ", dense<Tensor[({channels},), {name}]>{numbers}").unwrap();
-                    }
-                    call + ", epsilon=0.001)"
-                }
-            };
+            let which = random.below(STEPS);
+            let call = step(&mut random, which, &last, (channels, axes, name), Random::factor);
             last = bind(&mut text, call);
         }
         if random.below(2) == 0 {
@@ -197,4 +241,58 @@ fn random_chains_compute_what_they_did() {
     assert!(done as u64 > PROGRAMS, "only {done} steps were folded");
     // Rounding shows, so that the comparison above is of two different computations.
     assert!(changed as u64 > PROGRAMS / 4, "only {changed} results differ");
+}
+
+/// A call that several Lets share stays as it is, whether it is a step or takes steps.
+#[test]
+fn shared_calls_are_not_folded() {
+    type Build = fn(&mut FunctionBuilder<'_>, ExprId) -> ExprId;
+    fn conv(b: &mut FunctionBuilder<'_>, x: ExprId) -> ExprId {
+        let weight = b.literal(Literal::from_elements(&[1, 1, 1], &[7f32]).unwrap());
+        b.call_op("nn.conv1d", &[x, weight], &[]).unwrap()
+    }
+    fn times(b: &mut FunctionBuilder<'_>, x: ExprId, by: f32) -> ExprId {
+        let by = b.literal(Literal::scalar(by));
+        b.call_op("multiply", &[x, by], &[]).unwrap()
+    }
+    let after: Build = |b, x| {
+        let call = conv(b, x);
+        let v = b.bind("v", call);
+        let call = times(b, v, 2.0);
+        let (s, t) = (b.bind("s", call), b.bind("t", call));
+        b.call_op("add", &[s, t], &[]).unwrap()
+    };
+    let before: Build = |b, x| {
+        let call = times(b, x, 2.0);
+        let (s, t) = (b.bind("s", call), b.bind("t", call));
+        let (v, w) = (conv(b, s), conv(b, t));
+        let (v, w) = (b.bind("v", v), b.bind("w", w));
+        b.call_op("add", &[v, w], &[]).unwrap()
+    };
+    let around: Build = |b, x| {
+        let call = times(b, x, 2.0);
+        let u = b.bind("u", call);
+        let call = conv(b, u);
+        let (v, w) = (b.bind("v", call), b.bind("w", call));
+        let (s, t) = (times(b, v, 3.0), times(b, w, 5.0));
+        let (s, t) = (b.bind("s", s), b.bind("t", t));
+        b.call_op("add", &[s, t], &[]).unwrap()
+    };
+    for build in [after, before, around] {
+        let mut module = Module::new(anfora_ops::standard());
+        let dims = [1, 1, 2].map(|d| module.cx.types.dims.constant(d));
+        let ty = module.cx.types.tensor(DType::Float32, &dims);
+        let mut b = FunctionBuilder::new(&mut module, "main");
+        let x = b.param("x", ty);
+        let result = build(&mut b, x);
+        b.finish(result).unwrap();
+        let x = Literal::from_elements(&[1, 1, 2], &[1f32, -3.0]).unwrap();
+        let run = |module: &Module| {
+            let result = Interpreter::new(module).run("main", std::slice::from_ref(&x)).unwrap();
+            result.tensor().unwrap().elements::<f32>().unwrap().to_vec()
+        };
+        let before = run(&module);
+        assert_eq!(folded(&mut module).folded, 0, "{module}");
+        assert_eq!(run(&module), before, "{module}");
+    }
 }

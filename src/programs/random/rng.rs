@@ -16,6 +16,11 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// Other numbers. Those that this one gives stay as they are.
+    pub(super) fn apart(&self) -> Rng {
+        Rng(!self.0)
+    }
+
     pub(super) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }

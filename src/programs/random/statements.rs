@@ -4,6 +4,7 @@ use anfora_ir::{Attr, AttrId, BuildError, DType, Element, ExprId, Literal};
 
 use super::blocks::Frame;
 use super::kinds::{DTYPES, Kind};
+use super::rng::Rng;
 use super::{Generator, Role};
 
 const FLOATS: [Kind; 3] = [Kind::Vector, Kind::Matrix, Kind::Scalar];
@@ -339,8 +340,12 @@ impl Generator<'_> {
         let shape = self.dense(&[4], &[1i64, 2, 2, 4]);
         let image = self.b.call_op("reshape", &[bounded, shape], &[])?;
         let image = self.unnamed(image);
+        let mut rng = self.rng.apart();
+        let image = self.scaled(image, &mut rng)?;
         let weight = self.dense(&[2, 2, 1, 1], &[0.5f32, -1.0, 2.0, 0.25]);
-        let mut x = self.b.call_op("nn.conv2d", &[image, weight], &[])?;
+        let is_padded = rng.one_in(2);
+        let padding = self.ints(if is_padded { &[1, 0, 0, 1] } else { &[0; 4] });
+        let mut x = self.b.call_op("nn.conv2d", &[image, weight], &[("padding", padding)])?;
         for _ in 0..=self.rng.below(2) {
             x = self.unnamed(x);
             let per_channel = self.dense(&[2, 1, 1], &[1.5f32, -0.75]);
@@ -353,10 +358,30 @@ impl Generator<'_> {
                 }
             };
         }
+        if !is_padded && rng.one_in(3) {
+            // What was scaled is used elsewhere too.
+            x = self.unnamed(x);
+            x = self.b.call_op("add", &[x, image], &[])?;
+        }
         let out = self.b.bind("image", x);
         self.region.bound(out);
         self.sinks.push(out);
         Ok(())
+    }
+
+    /// What can be folded into a convolution after it.
+    fn scaled(&mut self, mut image: ExprId, rng: &mut Rng) -> Result<ExprId, BuildError> {
+        for _ in 0..rng.below(4) {
+            let numbers = rng.choose(&[[1.5f32, -0.75], [0.5, 2.0]]);
+            let per_channel = self.dense(&[2, 1, 1], &numbers);
+            image = match rng.below(5) {
+                0 | 1 => self.b.call_op("multiply", &[image, per_channel], &[])?,
+                2 | 3 => self.b.call_op("nn.relu", &[image], &[])?,
+                _ => self.b.call_op("add", &[image, per_channel], &[])?,
+            };
+            image = self.unnamed(image);
+        }
+        Ok(image)
     }
 
     /// A vector of a length that the callee does not know.

@@ -1,0 +1,185 @@
+//! The forward half: scales and shifts that are folded into the calls after them.
+//!
+//! A step goes if every use of its result is the first operand of a weighted call, or of what
+//! commutes with it and is itself used like that. The steps are gone through from the last to the
+//! first, so that all uses of a step are known when its turn comes, and the one that stands next to
+//! the weight is folded first.
+
+use anfora_ir::{Body, Context, ExprId};
+use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::channels::{Factors, shifted};
+use super::roles::{Affine, Role, Side, affine};
+use super::{Constants, Cost, Pass, Stays, weight_of};
+
+/// The most calls that one step is folded into, which bounds the work for each step.
+const MAX_USERS: usize = 16;
+
+/// The weighted calls that take a scale from a variable.
+struct Users {
+    /// Indexes of the weighted calls.
+    calls: SmallVec<[u32; 4]>,
+    /// How many mentions of the variable lead to them.
+    links: u32,
+    /// True if a scale gets there only if it is positive, and a shift never.
+    only_positive: bool,
+}
+
+impl Pass {
+    /// Folds steps into the weighted calls after them, and returns what takes the place of each.
+    pub(super) fn fold_into_inputs(&mut self, cx: &Context, body: &Body) -> FxHashMap<ExprId, ExprId> {
+        let mut bypassed = FxHashMap::default();
+        let before = std::mem::take(&mut self.before);
+        if before.is_empty() {
+            return bypassed;
+        }
+        let mut users = FxHashMap::default();
+        for (i, weighted) in self.weighted.iter().enumerate() {
+            let calls = SmallVec::from_slice(&[i as u32]);
+            let operand = body.operands_of(weighted.call)[0];
+            self.add_users(&mut users, operand, Users { calls, links: 1, only_positive: false });
+        }
+        for (slot, call, role) in before.into_iter().rev() {
+            let Some(var) = slot.var else { continue };
+            let Some(mut of_var) = users.remove(&var.expr()) else { continue };
+            let operands = body.operands_of(call);
+            let position = usize::from(body.as_literal(operands[0]).is_some());
+            let Some(&operand) = operands.get(position) else { continue };
+            if of_var.links != self.links[var.expr()] || body.ty(call) != body.ty(operand) {
+                continue;
+            }
+            if role == Role::Homogeneous {
+                of_var.only_positive = true;
+            } else {
+                let side = self.weighted[of_var.calls[0] as usize].shape.input;
+                let Some((step, constants)) = affine(cx, body, (call, role), position, (&side, operand)) else {
+                    continue;
+                };
+                let freed = constants.iter().map(|&c| self.freed_bytes(cx, body, c)).sum();
+                match self.absorb_before(cx, body, &of_var, &step, freed) {
+                    Ok(()) => bypassed.insert(call, operand),
+                    Err((index, why)) => {
+                        self.remark(cx, body, (slot, call), index, why);
+                        continue;
+                    }
+                };
+            }
+            of_var.links = 1;
+            self.add_users(&mut users, operand, of_var);
+        }
+        bypassed
+    }
+
+    /// Adds users of a variable, unless they are too many or the channels are other ones. Not all
+    /// of its mentions lead to users then, so that no step before it is folded.
+    fn add_users(&self, users: &mut FxHashMap<ExprId, Users>, operand: ExprId, more: Users) {
+        let side = |users: &Users| self.weighted[users.calls[0] as usize].shape.input;
+        let Some(all) = users.get_mut(&operand) else {
+            users.insert(operand, more);
+            return;
+        };
+        let (Side { axis, channels, .. }, other) = (side(all), side(&more));
+        if (axis, channels) == (other.axis, other.channels) && all.calls.len() + more.calls.len() <= MAX_USERS {
+            all.calls.extend(more.calls);
+            all.links += more.links;
+            all.only_positive |= more.only_positive;
+        }
+    }
+
+    /// Folds a step into all users of its result, or into none. An error has the first user that
+    /// does not take it.
+    fn absorb_before(
+        &mut self,
+        cx: &Context,
+        body: &Body,
+        users: &Users,
+        step: &Affine,
+        freed: usize,
+    ) -> Result<(), (usize, Stays)> {
+        let mut total = Cost { freed, ..Cost::default() };
+        let mut absorbed = SmallVec::<[(usize, Constants); 2]>::new();
+        for &index in &users.calls {
+            let index = index as usize;
+            let taken = self.absorbed_before(cx, body, index, (step, users.only_positive), &mut total);
+            absorbed.push((index, taken.map_err(|why| (index, why))?));
+        }
+        self.spend(total).map_err(|why| (users.calls[0] as usize, why))?;
+        for (index, constants) in absorbed {
+            self.weighted[index].constants = constants;
+        }
+        Ok(())
+    }
+
+    /// Returns the constants of a call that a step before it is folded into, and adds up what they
+    /// cost.
+    fn absorbed_before(
+        &self,
+        cx: &Context,
+        body: &Body,
+        index: usize,
+        (step, only_positive): (&Affine, bool),
+        total: &mut Cost,
+    ) -> Result<Constants, Stays> {
+        let (shape, old) = (&self.weighted[index].shape, &self.weighted[index].constants);
+        let is_shifted = !step.shift.all(|t| t == 0.0);
+        let factor = shape.shift_factor.filter(|_| !only_positive);
+        let factor = if is_shifted { factor.ok_or(Stays::Unfit)? } else { 0.0 };
+        if only_positive && !step.scale.all(|s| s > 0.0) {
+            return Err(Stays::Unfit);
+        }
+        let (weight, range) = weight_of(cx, body, shape)?;
+        let input = old.factors.input.zip(&step.scale, |a, b| a * b);
+        if !input.all(f64::is_finite) {
+            return Err(Stays::OutOfRange);
+        }
+        let factors = Factors { output: old.factors.output.clone(), input };
+
+        // Each element of the weight is looked at, unless all are the same.
+        let is_same = weight.as_splat().is_some() && factors.is_same() && !is_shifted;
+        let count = if is_same { 1 } else { weight.element_count() };
+        total.work = total.work.saturating_add(count as u64);
+        if total.work > self.budget.work.saturating_sub(self.result.work) {
+            return Err(Stays::TooLong(total.work));
+        }
+        let shifts = shifted(weight, shape, &old.factors, step, (range, count)).ok_or(Stays::OutOfRange)?;
+        let bias = match is_shifted {
+            true => old.bias.zip(&shifts, |b, t| b + factor * t),
+            false => old.bias.clone(),
+        };
+        if !bias.all(|b| b.abs() <= range.0) {
+            return Err(Stays::OutOfRange);
+        }
+
+        let mut new = Constants {
+            factors,
+            bias,
+            has_bias: old.has_bias || is_shifted,
+            is_scaled: old.is_scaled || !step.scale.all(|s| s == 1.0),
+            is_biased: old.is_biased || is_shifted,
+            weight_bytes: 0,
+            bias_bytes: 0,
+            work: 0,
+        };
+        let cost = self.cost(cx, body, index, &mut new);
+        total.new = total.new.saturating_add(cost.new);
+        total.freed += cost.freed;
+        total.work = total.work.saturating_add(cost.work);
+        Ok(new)
+    }
+}
+
+/// Lets other atoms take the places of calls.
+pub(super) struct Bypass(pub(super) FxHashMap<ExprId, ExprId>);
+
+impl Mutator for Bypass {
+    type Error = RewriteError;
+    const NODES: bool = false;
+    const REFUSED: Refused = Refused::CastBack;
+
+    #[inline]
+    fn rewrite_value(&mut self, _: &mut Site<'_>, _: Slot, value: ExprId) -> Result<Verdict, RewriteError> {
+        Ok(self.0.get(&value).map_or(Verdict::Keep, |&atom| Verdict::Var(atom)))
+    }
+}
