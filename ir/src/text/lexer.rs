@@ -1,5 +1,7 @@
 //! Tokens of the text format, by bytes, without an allocation.
 
+use crate::tables::dtype::DType;
+
 /// What a token is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -150,9 +152,7 @@ fn keyword(word: &[u8]) -> Kind {
 
 /// Whether a word is a keyword, an element type or a number (`inff`), and so names no operator and no dimension without quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    keyword(word.as_bytes()) != Kind::Word
-        || word.parse::<crate::tables::dtype::DType>().is_ok()
-        || special_float(word).is_some()
+    keyword(word.as_bytes()) != Kind::Word || word.parse::<DType>().is_ok() || special_float(word).is_some()
 }
 
 /// Splits `inff16` and the like into whether it is a NaN and the suffix.
@@ -162,7 +162,34 @@ pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
         (_, Some(s)) => (true, s),
         _ => return None,
     };
-    matches!(suffix, "" | "f" | "f16" | "f32" | "f64" | "bf16").then_some((nan, suffix))
+    (suffix.is_empty() || suffix_dtype(suffix).is_some_and(DType::is_float)).then_some((nan, suffix))
+}
+
+/// The suffixes of numbers. Of two of one type, the printer writes the first.
+const SUFFIXES: [(&str, DType); 13] = [
+    ("f", DType::Float32),
+    ("f32", DType::Float32),
+    ("f64", DType::Float64),
+    ("f16", DType::Float16),
+    ("bf16", DType::BFloat16),
+    ("i8", DType::Int8),
+    ("i16", DType::Int16),
+    ("i32", DType::Int32),
+    ("i64", DType::Int64),
+    ("u8", DType::UInt8),
+    ("u16", DType::UInt16),
+    ("u32", DType::UInt32),
+    ("u64", DType::UInt64),
+];
+
+/// The element type that a suffix means.
+pub(crate) fn suffix_dtype(suffix: &str) -> Option<DType> {
+    SUFFIXES.iter().find(|&&(text, _)| text == suffix).map(|&(_, dtype)| dtype)
+}
+
+/// The suffix of numbers of an element type; empty if they have none.
+pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
+    SUFFIXES.iter().find(|&&(_, of)| of == dtype && of != DType::Int32).map_or("", |&(text, _)| text)
 }
 
 /// A token: what it is, and the bytes of the text that it takes.

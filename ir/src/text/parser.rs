@@ -359,6 +359,26 @@ impl<'s, 'c> Parser<'s, 'c> {
         Err(self.unexpected(kind.describe()))
     }
 
+    /// Like [`Parser::expect`], with a help for the reader if another token stands there.
+    #[inline]
+    fn expect_or(&mut self, kind: Kind, help: &str) -> Parsed<Token> {
+        if self.tok.kind == kind {
+            return self.expect(kind);
+        }
+        Err(self.unexpected_help(kind.describe(), help))
+    }
+
+    /// Reads the items of a list and the `close` behind them.
+    fn list(&mut self, close: Kind, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+        let mut more = self.tok.kind != close;
+        while more {
+            item(self)?;
+            more = self.comma_or(close)?;
+        }
+        self.next();
+        Ok(())
+    }
+
     /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may
     /// be another item.
     fn comma_or(&mut self, close: Kind) -> Parsed<bool> {
@@ -379,6 +399,12 @@ impl<'s, 'c> Parser<'s, 'c> {
     fn name(&mut self, token: Token) -> NameId {
         let text = &self.text[token.start() as usize + 1..token.end() as usize];
         if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
+    }
+
+    /// The text of a name behind `%` or `@`, or in a string.
+    fn text_of(&mut self, token: Token) -> String {
+        let name = if token.kind == Kind::Str { self.quoted_name(token, 0) } else { self.name(token) };
+        self.cx.names.get(name).to_string()
     }
 
     /// The name that a string means, which starts `offset` bytes into the token.
@@ -442,11 +468,8 @@ impl<'s, 'c> Parser<'s, 'c> {
         let tok = self.tok;
         if tok.kind == Kind::Bad {
             let (message, help) = bad_token_message(self.slice(tok));
-            let diagnostic = Diagnostic::error(message).at(tok.range());
-            return match help {
-                Some(help) => diagnostic.with_help(help),
-                None => diagnostic,
-            };
+            let help = help.map(str::to_string);
+            return Diagnostic { help, ..Diagnostic::error(message).at(tok.range()) };
         }
         let found = match tok.kind {
             Kind::Word | Kind::Local | Kind::Global | Kind::Number => {

@@ -37,7 +37,7 @@ impl Parser<'_, '_> {
             }
             Kind::Global => {
                 self.next();
-                let global = self.global_name(tok.into());
+                let global = self.global_name(tok);
                 self.global_uses.push((global, tok.into()));
                 Attr::Global(global)
             }
@@ -64,10 +64,7 @@ impl Parser<'_, '_> {
             }
             Kind::Op => {
                 self.next();
-                let name = self.expect(Kind::Str)?;
-                let id = self.quoted_name(name, 0);
-                let text = self.cx.names.get(id).to_string();
-                self.resolve_op(&text, name.into()).map_or(Attr::None, Attr::Op)
+                self.quoted_op()?.map_or(Attr::None, Attr::Op)
             }
             _ if self.at_literal() => {
                 let number = self.number(Unsuffixed::Attribute)?;
@@ -163,6 +160,11 @@ impl Parser<'_, '_> {
 
     // ---- Named attributes ----
 
+    /// Returns true if a named attribute begins here.
+    pub(super) fn at_key(&self) -> bool {
+        (self.tok.kind.is_word() || self.tok.kind == Kind::Str) && self.peek().kind == Kind::Equal
+    }
+
     /// What closes the list of named attributes on top of the stack.
     fn key_values_end(&self) -> Kind {
         match self.frames.last() {
@@ -195,10 +197,7 @@ impl Parser<'_, '_> {
             }
         };
         self.next();
-        if self.tok.kind != Kind::Equal {
-            return Err(self.unexpected_help("`=`", "an attribute is `name = value`"));
-        }
-        self.next();
+        self.expect_or(Kind::Equal, "an attribute is `name = value`")?;
         self.frames.push(Frame::Key { key, place: tok.into() });
         Ok(State::Attribute)
     }

@@ -9,9 +9,17 @@ enum DimFrame {
     Paren,
     First(DimOp),
     Second(DimOp, DimId),
-    Add(DimId),
-    Subtract(DimId),
-    Multiply(DimId),
+    /// An operator with what stands before it.
+    Binary(Kind, DimId),
+}
+
+/// How strongly a token binds the dimensions on its sides; `None` if it is no operator on them.
+fn precedence(kind: Kind) -> Option<u8> {
+    match kind {
+        Kind::Plus | Kind::Minus => Some(1),
+        Kind::Star => Some(2),
+        _ => None,
+    }
 }
 
 impl Parser<'_, '_> {
@@ -62,31 +70,21 @@ impl Parser<'_, '_> {
             };
             // What may follow a factor.
             loop {
-                if let Some(&DimFrame::Multiply(lhs)) = frames.last() {
+                let next = precedence(self.tok.kind);
+                while let Some(&DimFrame::Binary(operator, lhs)) = frames.last()
+                    && precedence(operator) >= next
+                {
                     frames.pop();
-                    value = self.cx.types.dims.mul(lhs, value);
+                    let dims = &mut self.cx.types.dims;
+                    value = match operator {
+                        Kind::Star => dims.mul(lhs, value),
+                        Kind::Plus => dims.add(lhs, value),
+                        _ => dims.sub(lhs, value),
+                    };
                 }
-                if self.eat(Kind::Star) {
-                    frames.push(DimFrame::Multiply(value));
-                    break;
-                }
-                match frames.last() {
-                    Some(&DimFrame::Add(lhs)) => {
-                        frames.pop();
-                        value = self.cx.types.dims.add(lhs, value);
-                    }
-                    Some(&DimFrame::Subtract(lhs)) => {
-                        frames.pop();
-                        value = self.cx.types.dims.sub(lhs, value);
-                    }
-                    _ => {}
-                }
-                if self.eat(Kind::Plus) {
-                    frames.push(DimFrame::Add(value));
-                    break;
-                }
-                if self.eat(Kind::Minus) {
-                    frames.push(DimFrame::Subtract(value));
+                if next.is_some() {
+                    frames.push(DimFrame::Binary(self.tok.kind, value));
+                    self.next();
                     break;
                 }
                 match frames.pop() {
@@ -103,9 +101,8 @@ impl Parser<'_, '_> {
                         self.expect(Kind::RParen)?;
                         value = self.cx.types.dims.op(op, lhs, value);
                     }
-                    Some(frame @ (DimFrame::Add(_) | DimFrame::Subtract(_) | DimFrame::Multiply(_))) => {
-                        frames.push(frame);
-                    }
+                    // None is left where no operator follows.
+                    Some(DimFrame::Binary(..)) => {}
                 }
             }
         }

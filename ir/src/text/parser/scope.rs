@@ -74,7 +74,7 @@ pub(super) struct Scopes {
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,
     /// Serial number of the function that is being read. Functions see nothing of each other.
-    owner: u32,
+    pub(super) owner: u32,
     serials: u32,
     /// The symbols that the `fn`s being read own so far.
     pub(super) lambda_symbols: Vec<SymbolId>,
@@ -105,10 +105,6 @@ impl Scopes {
     pub(super) fn begin_function(&mut self) -> u32 {
         self.serials += 1;
         std::mem::replace(&mut self.owner, self.serials)
-    }
-
-    pub(super) fn end_function(&mut self, owner: u32) {
-        self.owner = owner;
     }
 
     #[inline]

@@ -276,13 +276,10 @@ impl Parser<'_, '_> {
             elements.push(self.known_element()?);
             return Ok(elements);
         }
-        let mut more = self.tok.kind != Kind::RBracket;
-        while more {
-            let element = self.known_element()?;
-            elements.push(element);
-            more = self.comma_or(Kind::RBracket)?;
-        }
-        self.next();
+        self.list(Kind::RBracket, |p| {
+            elements.push(p.known_element()?);
+            Ok(())
+        })?;
         Ok(elements)
     }
 
@@ -322,17 +319,15 @@ impl Parser<'_, '_> {
     pub(super) fn dim_list(&mut self, of_type: bool) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
         self.expect(Kind::LParen)?;
         let mut dims = smallvec::SmallVec::new();
-        let mut more = self.tok.kind != Kind::RParen;
-        while more {
-            let start = self.tok.start();
-            let dim = self.parse_dim()?;
+        self.list(Kind::RParen, |p| {
+            let start = p.tok.start();
+            let dim = p.parse_dim()?;
             if of_type {
-                self.check_extent(dim, start);
+                p.check_extent(dim, start);
             }
             dims.push(dim);
-            more = self.comma_or(Kind::RParen)?;
-        }
-        self.next();
+            Ok(())
+        })?;
         Ok(dims)
     }
 

@@ -6,6 +6,7 @@ use crate::core::context::LiteralTable;
 use crate::core::entity::{EntityId, LiteralId};
 use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Element, Literal};
+use crate::text::lexer::dtype_suffix;
 
 use super::PrintLiterals;
 use super::numbers::{Decimal, decimal};
@@ -61,23 +62,6 @@ impl LiteralTexts {
     }
 }
 
-fn suffix(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Int8 => "i8",
-        DType::Int16 => "i16",
-        DType::Int64 => "i64",
-        DType::UInt8 => "u8",
-        DType::UInt16 => "u16",
-        DType::UInt32 => "u32",
-        DType::UInt64 => "u64",
-        DType::Float16 => "f16",
-        DType::BFloat16 => "bf16",
-        DType::Float32 => "f",
-        DType::Float64 => "f64",
-        _ => "",
-    }
-}
-
 impl Output<'_> {
     /// A constant: a scalar as a number with a suffix where the language has one for it, anything else as `dense<…>`.
     pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
@@ -90,14 +74,14 @@ impl Output<'_> {
                     let value = decimal(dtype, bits);
                     if !matches!(value, Decimal::NanBits(_)) {
                         self.float(value);
-                        return self.text(suffix(dtype));
+                        return self.text(dtype_suffix(dtype));
                     }
                 }
                 DTypeClass::Signed | DTypeClass::Unsigned
                     if dtype == DType::Int32 && position == Position::Attribute => {}
                 DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Bool => {
                     self.element(dtype, bits);
-                    return self.text(suffix(dtype));
+                    return self.text(dtype_suffix(dtype));
                 }
                 DTypeClass::Opaque => {}
             }
