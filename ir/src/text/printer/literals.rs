@@ -88,9 +88,7 @@ impl Output<'_> {
         }
         self.text("dense<Tensor[(");
         for (i, &d) in literal.shape().iter().enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
+            self.comma(i);
             self.number(d as u64);
         }
         self.text(if literal.rank() == 1 { ",), " } else { "), " });
@@ -108,9 +106,7 @@ impl Output<'_> {
         if let Some(strings) = literal.as_strings() {
             self.ascii(b'[');
             for (i, s) in strings.iter().enumerate() {
-                if i > 0 {
-                    self.text(", ");
-                }
+                self.comma(i);
                 self.quoted(s);
                 self.pass_on();
             }
@@ -144,9 +140,7 @@ impl Output<'_> {
     fn elements(&mut self, dtype: DType, bytes: &[u8]) {
         self.ascii(b'[');
         for (i, element) in bytes.chunks_exact(dtype.bits() / 8).enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
+            self.comma(i);
             self.element(dtype, element);
             self.pass_on();
         }
