@@ -426,47 +426,44 @@ impl<'s> Lexer<'s> {
     /// The token behind comments, of which there may be many.
     fn after_comments(&mut self, start: usize) -> Token {
         let mut i = start;
-        loop {
-            match (self.at(i), self.at(i + 1)) {
-                (b'/', b'/') => {
+        while self.at(i) == b'/' {
+            match self.at(i + 1) {
+                b'/' => {
                     while i < self.bytes.len() && self.at(i) != b'\n' {
                         i += 1;
                     }
                 }
-                (b'/', b'*') => {
-                    let open = i;
-                    let mut depth = 0usize;
-                    loop {
-                        match (self.at(i), self.at(i + 1)) {
-                            (b'/', b'*') => {
-                                depth += 1;
-                                i += 2;
-                            }
-                            (b'*', b'/') => {
-                                depth -= 1;
-                                i += 2;
-                                if depth == 0 {
-                                    break;
-                                }
-                            }
-                            _ if i >= self.bytes.len() => {
-                                let end = self.bytes.len();
-                                self.pos = end;
-                                return Token::new(Kind::Bad, open as u32, end as u32);
-                            }
-                            _ => i += 1,
-                        }
-                    }
-                }
-                _ => {}
+                b'*' => match self.end_of_comment(i) {
+                    Some(end) => i = end,
+                    None => return self.token(Kind::Bad, i, self.bytes.len()),
+                },
+                _ => break,
             }
             i = self.end_of(i, SPACE);
-            if !(self.at(i) == b'/' && matches!(self.at(i + 1), b'/' | b'*')) {
-                break;
-            }
         }
         self.pos = i;
         self.next()
+    }
+
+    /// Returns where the comment `/* … */` ends that starts at a place; `None` if it is not closed.
+    fn end_of_comment(&self, start: usize) -> Option<usize> {
+        let mut i = start;
+        let mut depth = 0usize;
+        loop {
+            match (self.at(i), self.at(i + 1)) {
+                (b'/', b'*') => depth += 1,
+                (b'*', b'/') => depth -= 1,
+                _ if i >= self.bytes.len() => return None,
+                _ => {
+                    i += 1;
+                    continue;
+                }
+            }
+            i += 2;
+            if depth == 0 {
+                return Some(i);
+            }
+        }
     }
 
     /// A token whose text is in quotes. A string ends on its line.

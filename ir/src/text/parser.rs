@@ -452,32 +452,27 @@ impl<'s, 'c> Parser<'s, 'c> {
     /// Reports that something else stands where `wanted` should.
     #[cold]
     fn unexpected(&mut self, wanted: &str) -> Reported {
-        self.error(self.unexpected_diagnostic(wanted))
+        self.unexpected_or(wanted, None)
     }
 
+    /// Likewise, with a help for the reader.
     #[cold]
     fn unexpected_help(&mut self, wanted: &str, help: &str) -> Reported {
-        let diagnostic = self.unexpected_diagnostic(wanted);
-        if self.tok.kind == Kind::Bad {
-            return self.error(diagnostic);
-        }
-        self.error(diagnostic.with_help(help))
+        self.unexpected_or(wanted, Some(help))
     }
 
-    fn unexpected_diagnostic(&self, wanted: &str) -> Diagnostic {
+    fn unexpected_or(&mut self, wanted: &str, help: Option<&str>) -> Reported {
         let tok = self.tok;
-        if tok.kind == Kind::Bad {
-            let (message, help) = bad_token_message(self.slice(tok));
-            let help = help.map(str::to_string);
-            return Diagnostic { help, ..Diagnostic::error(message).at(tok.range()) };
-        }
-        let found = match tok.kind {
+        let (message, help) = match tok.kind {
+            Kind::Bad => bad_token_message(self.slice(tok)),
             Kind::Word | Kind::Local | Kind::Global | Kind::Number => {
-                format!("`{}`", self.slice(tok).chars().take(60).collect::<String>())
+                let found: String = self.slice(tok).chars().take(60).collect();
+                (format!("expected {wanted}, found `{found}`"), help)
             }
-            kind => kind.describe().to_string(),
+            kind => (format!("expected {wanted}, found {}", kind.describe()), help),
         };
-        Diagnostic::error(format!("expected {wanted}, found {found}")).at(tok.range())
+        let help = help.map(str::to_string);
+        self.error(Diagnostic { help, ..Diagnostic::error(message).at(tok.range()) })
     }
 
     // ---- Nodes ----
@@ -512,7 +507,6 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     /// Reads one attribute value that stands outside any function.
     fn run_attribute(&mut self) -> Parsed<AttrId> {
-        self.frames.push(Frame::Single);
         self.run(State::Attribute)?;
         Ok(self.result.take().unwrap_or_else(|| self.cx.attr(Attr::None)))
     }

@@ -2,7 +2,7 @@
 
 use super::expressions::{Callee, Frame, State};
 use super::literals::Unsuffixed;
-use super::{Alias, KeyValue, Parsed, Parser, Place};
+use super::{Alias, KeyValue, Parsed, Parser};
 use crate::core::entity::AttrsId;
 use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
@@ -141,7 +141,6 @@ impl Parser<'_, '_> {
                 self.finish_list()
             }
             _ => {
-                self.frames.pop();
                 self.result = Some(value);
                 Ok(State::Done)
             }
@@ -211,14 +210,10 @@ impl Parser<'_, '_> {
                 self.expect(Kind::RBracket)?;
                 self.frames.pop();
                 self.add_meta(key_values);
-                Ok(State::Statement)
+                // That of an item stands in no block.
+                Ok(if self.frames.is_empty() { State::Done } else { State::Statement })
             }
-            _ => {
-                self.expect(Kind::RBracket)?;
-                self.frames.pop();
-                self.add_meta(0);
-                Ok(State::Done)
-            }
+            _ => Err(self.unexpected("an attribute value")),
         }
     }
 
@@ -241,16 +236,9 @@ impl Parser<'_, '_> {
             return self.cx.attrs.empty();
         }
         let pairs: smallvec::SmallVec<[_; 8]> = list.iter().map(|kv| (kv.key, kv.value)).collect();
-        let mut duplicate: Option<(KeyValue, Place)> = None;
-        if pairs.len() > 1 {
-            let mut seen = rustc_hash::FxHashMap::default();
-            for kv in list {
-                if let Some(first) = seen.insert(kv.key, kv.place) {
-                    duplicate = Some((*kv, first));
-                    break;
-                }
-            }
-        }
+        let mut seen = rustc_hash::FxHashMap::default();
+        let mut again = list.iter().filter(|_| list.len() > 1);
+        let duplicate = again.find_map(|kv| seen.insert(kv.key, kv.place).map(|first| (*kv, first)));
         if let Some((kv, first)) = duplicate {
             let text = format!("the attribute `{}`", self.cx.names.get(kv.key));
             self.duplicate(&text, kv.place, first);

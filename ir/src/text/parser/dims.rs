@@ -1,5 +1,7 @@
 //! Dimensions: an operator-precedence machine.
 
+use std::num::IntErrorKind;
+
 use super::{Parsed, Parser, Place};
 use crate::core::entity::DimId;
 use crate::tables::dim::DimOp;
@@ -111,25 +113,17 @@ impl Parser<'_, '_> {
     /// A dimension that is a number.
     pub(super) fn dim_number(&mut self, place: Place) -> DimId {
         let text = &self.text[place.range()];
-        let mut value: i64 = 0;
-        for b in text.bytes() {
-            let digit = b.wrapping_sub(b'0');
-            if digit > 9 {
-                self.error_help(
-                    place,
-                    format!("`{text}` is not a dimension"),
-                    "a dimension is a whole number without a suffix",
-                );
-                return self.cx.types.dims.unknown();
+        match text.parse::<i64>() {
+            Ok(value) => return self.cx.types.dims.constant(value),
+            Err(e) if *e.kind() == IntErrorKind::PosOverflow => {
+                self.error_at(place, format!("`{text}` is out of range: a dimension is at most {}", i64::MAX))
             }
-            match value.checked_mul(10).and_then(|v| v.checked_add(i64::from(digit))) {
-                Some(v) => value = v,
-                None => {
-                    self.error_at(place, format!("`{text}` is out of range: a dimension is at most {}", i64::MAX));
-                    return self.cx.types.dims.unknown();
-                }
-            }
-        }
-        self.cx.types.dims.constant(value)
+            Err(_) => self.error_help(
+                place,
+                format!("`{text}` is not a dimension"),
+                "a dimension is a whole number without a suffix",
+            ),
+        };
+        self.cx.types.dims.unknown()
     }
 }

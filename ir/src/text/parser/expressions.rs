@@ -31,22 +31,14 @@ pub(super) enum Frame {
     Else { start: u32, cond: ExprId, then_block: ExprId },
     /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's stack of heads.
     Signature,
-    /// `fn(…) {` …; the rest is on the parser's stack of heads.
-    Lambda,
-    /// `def @f(…) {` …
-    Definition,
-    /// A `fn` as an attribute value; what was being read around it is on the parser's stack of heads.
-    FunctionAttr,
+    /// A function in its block; the rest is on the parser's stack of heads.
+    Function,
     /// `KEY =` …
     Key { key: NameId, place: Place },
     /// `[` …, of an attribute list.
     List { elements: u32 },
-    /// `#[` … before a binding.
+    /// `#[` … before a binding or an item, or `#![` …
     Meta { key_values: u32 },
-    /// `#[` … before an item, or `#![` …
-    ItemMeta,
-    /// An attribute value by itself.
-    Single,
 }
 
 /// What is called.
@@ -108,16 +100,14 @@ impl<'s> Parser<'s, '_> {
                 let name = self.name(tok);
                 Ok(State::Value(self.local(name, tok), start))
             }
-            Kind::Word => {
-                if self.at_literal() {
-                    return self.literal_expression();
-                }
+            Kind::Word if !self.at_literal() => {
                 self.next();
                 let op = self.op_of(self.slice(tok), tok.into());
                 self.operator(op, start)
             }
-            Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => {
-                self.literal_expression()
+            Kind::Word | Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => {
+                let (literal, ty) = self.literal()?;
+                Ok(State::Value(self.body.literal(literal, ty), start))
             }
             Kind::Global => {
                 self.next();
@@ -162,12 +152,6 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    fn literal_expression(&mut self) -> Parsed<State> {
-        let start = self.tok.start();
-        let (literal, ty) = self.literal()?;
-        Ok(State::Value(self.body.literal(literal, ty), start))
-    }
-
     /// The operator of a name; `None` after an error.
     #[inline]
     pub(super) fn op_of(&mut self, name: &'s str, place: Place) -> Option<OpId> {
@@ -209,12 +193,8 @@ impl<'s> Parser<'s, '_> {
     fn operator(&mut self, op: Option<OpId>, start: u32) -> Parsed<State> {
         if self.tok.kind == Kind::LParen {
             self.next();
-            self.frames.push(Frame::Call {
-                callee: op.map_or(Callee::Unknown, Callee::Op),
-                start,
-                operands: self.operands.len() as u32,
-                key_values: self.key_values.len() as u32,
-            });
+            let frame = self.call(op.map_or(Callee::Unknown, Callee::Op), start);
+            self.frames.push(frame);
             return Ok(State::Argument);
         }
         let id = match op {
@@ -225,6 +205,11 @@ impl<'s> Parser<'s, '_> {
             None => self.error_expr(),
         };
         Ok(State::Value(id, start))
+    }
+
+    /// The frame of a call whose operands and attributes go on the stacks from here on.
+    fn call(&self, callee: Callee, start: u32) -> Frame {
+        Frame::Call { callee, start, operands: self.operands.len() as u32, key_values: self.key_values.len() as u32 }
     }
 
     /// The node of the global that was read.
@@ -252,10 +237,9 @@ impl<'s> Parser<'s, '_> {
             match self.tok.kind {
                 Kind::LParen => {
                     self.next();
-                    let operands = self.operands.len() as u32;
+                    let frame = self.call(Callee::Value, start);
+                    self.frames.push(frame);
                     self.operands.push(id);
-                    let key_values = self.key_values.len() as u32;
-                    self.frames.push(Frame::Call { callee: Callee::Value, start, operands, key_values });
                     return Ok(State::Argument);
                 }
                 Kind::Dot => {
@@ -353,26 +337,11 @@ impl<'s> Parser<'s, '_> {
                 let id = self.node(Expr::If { cond, then_block, else_block: id }, start);
                 Ok(State::Deliver(id))
             }
-            Frame::Lambda => {
+            Frame::Function => {
                 self.frames.pop();
-                Ok(State::Deliver(self.finish_lambda(id)))
+                Ok(self.finish_function(id))
             }
-            Frame::Definition => {
-                self.frames.pop();
-                self.finish_item(id);
-                Ok(State::Done)
-            }
-            Frame::FunctionAttr => {
-                self.frames.pop();
-                let attr = self.finish_function_attr(id);
-                Ok(State::AttributeValue(attr))
-            }
-            Frame::Signature
-            | Frame::Key { .. }
-            | Frame::List { .. }
-            | Frame::Meta { .. }
-            | Frame::ItemMeta
-            | Frame::Single => {
+            Frame::Signature | Frame::Key { .. } | Frame::List { .. } | Frame::Meta { .. } => {
                 // Only attribute values are read under these.
                 Err(self.unexpected("an attribute value"))
             }
@@ -434,7 +403,7 @@ impl<'s> Parser<'s, '_> {
         let key_values = self.key_values.len() as u32;
         let callee = op.map_or(Callee::Unknown, Callee::Op);
         let frame = Frame::Call { callee, start, operands: operands as u32, key_values };
-        loop {
+        let rest = loop {
             let tok = self.tok;
             let id = match tok.kind {
                 Kind::Local => {
@@ -444,16 +413,10 @@ impl<'s> Parser<'s, '_> {
                 }
                 Kind::Number | Kind::Dense => match self.literal() {
                     Ok((literal, ty)) => self.body.literal(literal, ty),
-                    Err(reported) => {
-                        self.frames.extend([Frame::Let(head), frame]);
-                        return Err(reported);
-                    }
+                    Err(reported) => break Some(Err(reported)),
                 },
-                Kind::RParen => break,
-                _ => {
-                    self.frames.extend([Frame::Let(head), frame]);
-                    return Ok(Err(State::Argument));
-                }
+                Kind::RParen => break None,
+                _ => break Some(Ok(State::Argument)),
             };
             match self.tok.kind {
                 Kind::Comma => {
@@ -462,13 +425,14 @@ impl<'s> Parser<'s, '_> {
                 }
                 Kind::RParen => {
                     self.operands.push(id);
-                    break;
+                    break None;
                 }
-                _ => {
-                    self.frames.extend([Frame::Let(head), frame]);
-                    return Ok(Err(State::Value(id, tok.start())));
-                }
+                _ => break Some(Ok(State::Value(id, tok.start()))),
             }
+        };
+        if let Some(rest) = rest {
+            self.frames.extend([Frame::Let(head), frame]);
+            return rest.map(Err);
         }
         self.next();
         Ok(Ok((self.make_call(callee, start, operands, key_values), start)))

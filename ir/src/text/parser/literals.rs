@@ -1,5 +1,6 @@
 //! Numbers and constant tensors.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::ops::Neg;
 use std::str::FromStr;
 
@@ -505,18 +506,11 @@ fn number_bits(dtype: DType, digits: &str, negative: bool) -> Result<u64, BadNum
         }
         _ => {
             let (low, high) = integer_range(dtype).ok_or(BadNumber::Malformed)?;
-            let mut value: i128 = 0;
-            for b in digits.bytes() {
-                let digit = b.wrapping_sub(b'0');
-                if digit > 9 {
-                    return Err(BadNumber::Malformed);
-                }
-                value = value * 10 + i128::from(digit);
-                if value > 1 << 64 {
-                    return Err(BadNumber::OutOfRange);
-                }
-            }
-            let value = if negative { -value } else { value };
+            let magnitude: u64 = digits.parse().map_err(|e: ParseIntError| match e.kind() {
+                IntErrorKind::PosOverflow => BadNumber::OutOfRange,
+                _ => BadNumber::Malformed,
+            })?;
+            let value = if negative { -i128::from(magnitude) } else { magnitude.into() };
             if value < low || value > high {
                 return Err(BadNumber::OutOfRange);
             }

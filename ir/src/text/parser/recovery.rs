@@ -90,9 +90,8 @@ impl Parser<'_, '_> {
                 }
                 Frame::Tuple { operands, .. } => self.operands.truncate(operands as usize),
                 Frame::Meta { key_values } => self.key_values.truncate(key_values as usize),
-                Frame::ItemMeta => self.key_values.clear(),
                 Frame::List { elements } => self.elements.truncate(elements as usize),
-                Frame::Signature | Frame::Lambda | Frame::Definition | Frame::FunctionAttr => self.abandon_head(),
+                Frame::Signature | Frame::Function => self.abandon_head(),
                 Frame::Block(_)
                 | Frame::Let(_)
                 | Frame::Graph { .. }
@@ -100,8 +99,7 @@ impl Parser<'_, '_> {
                 | Frame::Condition { .. }
                 | Frame::Then { .. }
                 | Frame::Else { .. }
-                | Frame::Key { .. }
-                | Frame::Single => {}
+                | Frame::Key { .. } => {}
             }
             last = Some(frame);
         }

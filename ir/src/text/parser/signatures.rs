@@ -9,7 +9,7 @@ use super::items::Item;
 use super::scope::{LocalKind, Mark};
 use super::{Parsed, Parser, Place};
 use crate::core::body::Body;
-use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
+use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::tables::attrs::Attr;
@@ -182,33 +182,26 @@ impl Parser<'_, '_> {
         let Some(head) = self.heads.last_mut() else { return Err(self.unexpected("an item")) };
         (head.attrs, head.ret) = (attrs, ret);
         let params: SmallVec<[VarId; 8]> = self.params.drain(head.params as usize..).collect();
-        let frame = match &mut head.kind {
-            HeadKind::Lambda { recursive, lambda } => {
-                *lambda = Some(self.body.push_lambda(&params, ret, attrs));
-                if let Some(r) = *recursive {
-                    let kind = if ret.is_some() || r.typed { LocalKind::Plain } else { LocalKind::Untyped };
-                    self.scopes.declare(r.name, r.var.expr(), kind);
-                }
-                Frame::Lambda
+        if let HeadKind::Lambda { recursive, lambda } = &mut head.kind {
+            *lambda = Some(self.body.push_lambda(&params, ret, attrs));
+            if let Some(r) = *recursive {
+                let kind = if ret.is_some() || r.typed { LocalKind::Plain } else { LocalKind::Untyped };
+                self.scopes.declare(r.name, r.var.expr(), kind);
             }
-            HeadKind::Item { .. } => Frame::Definition,
-            HeadKind::FunctionAttr(_) => Frame::FunctionAttr,
-        };
-        if !matches!(frame, Frame::Lambda) {
+        } else {
             self.body.set_params(params.to_vec());
         }
         self.frames.pop();
         if is_declaration {
             let root = self.body.root();
-            self.finish_item(root);
-            return Ok(State::Done);
+            return Ok(self.finish_function(root));
         }
         for &p in &params {
             if let Some(name) = self.body.var_name(p) {
                 self.scopes.declare(name, p.expr(), LocalKind::Plain);
             }
         }
-        self.frames.push(frame);
+        self.frames.push(Frame::Function);
         self.open_block(end.start());
         Ok(State::Statement)
     }
@@ -224,53 +217,43 @@ impl Parser<'_, '_> {
         Some(head)
     }
 
-    /// The block of a `fn` was read. Returns the `fn`.
-    pub(super) fn finish_lambda(&mut self, block: ExprId) -> ExprId {
+    /// The block of a function, or the signature of a `declare`, was read.
+    pub(super) fn finish_function(&mut self, root: ExprId) -> State {
         let symbols = self.heads.last().map_or(0, |h| h.lambda_symbols);
         let own = self.scopes.lambda_symbols.split_off(symbols as usize);
-        let Some(head) = self.pop_head() else { return block };
-        let HeadKind::Lambda { lambda: Some(lambda), .. } = head.kind else { return block };
-        if !own.is_empty() {
-            self.body.set_lambda_symbols(lambda, own);
+        let Some(head) = self.pop_head() else { return State::Done };
+        let start = head.start;
+        // Makes a function of the body that was read, and goes on with the body around it.
+        let function = |p: &mut Self, around: Body| {
+            p.body.set_root(root);
+            let body = std::mem::replace(&mut p.body, around);
+            Function { body, ret: head.ret, span: Some(start), ..Function::new(&p.cx.types, head.attrs) }
+        };
+        match head.kind {
+            HeadKind::Lambda { lambda, .. } => {
+                let Some(lambda) = lambda else { return State::Deliver(root) };
+                if !own.is_empty() {
+                    self.body.set_lambda_symbols(lambda, own);
+                }
+                // What it states is to be checked.
+                self.typed = false;
+                let ty = self.cx.types.error();
+                State::Deliver(self.body.push(Expr::Lambda { lambda, body: root }, ty, Some(start)))
+            }
+            HeadKind::Item { global, visibility, kind, meta } => {
+                let around = Body::new(&self.cx.types);
+                let mut function = Function { visibility, kind, meta, ..function(self, around) };
+                function.body.shrink();
+                self.last_length = self.previous_end - start;
+                self.items.push(Item { global, function, is_typed: self.typed });
+                State::Done
+            }
+            HeadKind::FunctionAttr(around) => {
+                let function = function(self, *around);
+                let id = self.cx.function_attrs.push(Arc::new(function));
+                State::AttributeValue(self.cx.attr(Attr::Function(id)))
+            }
         }
-        // What it states is to be checked.
-        self.typed = false;
-        let ty = self.cx.types.error();
-        self.body.push(Expr::Lambda { lambda, body: block }, ty, Some(head.start))
-    }
-
-    /// The block of a `def`, or the signature of a `declare`, was read.
-    pub(super) fn finish_item(&mut self, root: ExprId) {
-        let Some(head) = self.pop_head() else { return };
-        let HeadKind::Item { global, visibility, kind, meta } = head.kind else { return };
-        let around = Body::new(&self.cx.types);
-        let mut function = self.take_function(&head, root, around);
-        function.body.shrink();
-        function.visibility = visibility;
-        function.meta = meta;
-        function.kind = kind;
-        self.last_length = self.previous_end - head.start;
-        self.items.push(Item { global, function, is_typed: self.typed });
-    }
-
-    /// The block of a `fn` that is an attribute value was read.
-    pub(super) fn finish_function_attr(&mut self, root: ExprId) -> AttrId {
-        let Some(mut head) = self.pop_head() else { return self.cx.attr(Attr::None) };
-        let HeadKind::FunctionAttr(around) = &mut head.kind else { return self.cx.attr(Attr::None) };
-        let around = std::mem::replace(&mut **around, Body::new(&self.cx.types));
-        let function = self.take_function(&head, root, around);
-        let id = self.cx.function_attrs.push(Arc::new(function));
-        self.cx.attr(Attr::Function(id))
-    }
-
-    /// Makes a function of the body that was read, and goes on with the body around it.
-    fn take_function(&mut self, head: &Head, root: ExprId, around: Body) -> Function {
-        self.body.set_root(root);
-        let mut function = Function::new(&self.cx.types, head.attrs);
-        function.body = std::mem::replace(&mut self.body, around);
-        function.ret = head.ret;
-        function.span = Some(head.start);
-        function
     }
 
     /// Gives up a signature, or what has it, after an error.

@@ -283,13 +283,10 @@ impl Parser<'_, '_> {
             }
             _ => tail,
         };
-        let owned = matches!(
-            self.frames.last(),
-            Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Lambda | Frame::Definition | Frame::FunctionAttr)
-        );
-        match self.frames.last() {
-            // Nothing around a definition sees what is undone, nor do the functions after it.
-            Some(Frame::Definition) => self.scopes.forget(block.mark),
+        let owned = matches!(self.frames.last(), Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Function));
+        match self.frames.as_slice() {
+            // Outside of such a function nothing sees what is undone, nor do the functions after it.
+            [Frame::Function] => self.scopes.forget(block.mark),
             _ if owned => self.scopes.undo(block.mark),
             // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.
             _ => self.scopes.undo_locals(block.mark),

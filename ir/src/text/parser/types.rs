@@ -94,10 +94,9 @@ impl Parser<'_, '_> {
                     let function = self.open_function_type();
                     let base = self.type_values.len() as u32;
                     self.type_frames.push(TypeFrame::Params { base, function });
-                    if self.tok.kind != Kind::RParen {
-                        continue;
+                    if self.tok.kind == Kind::RParen {
+                        self.end_of_params()?;
                     }
-                    self.end_of_params()?;
                     continue;
                 }
                 _ => {
@@ -115,26 +114,17 @@ impl Parser<'_, '_> {
                 let Some(frame) = self.type_frames.last_mut() else { return Ok(value) };
                 match frame {
                     TypeFrame::Tuple { base, commas } => {
-                        let base = *base as usize;
-                        if self.tok.kind == Kind::Comma {
-                            *commas = true;
-                            self.type_values.push(value);
-                            self.next();
-                            if self.tok.kind != Kind::RParen {
-                                break;
-                            }
-                        } else if *commas {
-                            self.type_values.push(value);
-                        }
-                        let grouping = !matches!(self.type_frames.last(), Some(TypeFrame::Tuple { commas: true, .. }));
-                        if self.tok.kind != Kind::RParen {
-                            return Err(self.unexpected("`,` or `)`"));
+                        *commas |= self.tok.kind == Kind::Comma;
+                        let (base, is_tuple) = (*base as usize, *commas);
+                        self.type_values.push(value);
+                        if self.comma_or(Kind::RParen)? {
+                            break;
                         }
                         self.next();
-                        if !grouping {
+                        if is_tuple {
                             value = self.cx.types.tuple(&self.type_values[base..]);
-                            self.type_values.truncate(base);
                         }
+                        self.type_values.truncate(base);
                         self.type_frames.pop();
                     }
                     TypeFrame::Params { .. } => {
