@@ -137,7 +137,7 @@ impl Diagnostic {
         self
     }
 
-    /// The function and the binding in parentheses, for a reader who is shown no text.
+    /// Returns the function and the binding in parentheses, for a message without an excerpt.
     pub(crate) fn place_in_words(&self) -> String {
         match (&self.function, &self.binding) {
             (Some(function), Some(binding)) => format!(" (in @{function}, at %{binding})"),

@@ -33,8 +33,8 @@ impl<'s> Scanner<'s> {
         found
     }
 
-    /// Takes tokens up to one of these kinds outside of brackets, or a bracket that closes more than
-    /// was opened, and at most `most` of them. A group in brackets counts as one.
+    /// Takes at most `most` tokens, where a group in brackets counts as one. Stops before one of
+    /// these kinds outside of brackets, and before a bracket that closes more than was opened.
     fn take(&mut self, stops: &[Kind], most: usize) {
         let (mut depth, mut taken) = (0usize, 0);
         while taken < most {

@@ -182,12 +182,12 @@ const SUFFIXES: [(&str, DType); 13] = [
     ("u64", DType::UInt64),
 ];
 
-/// The element type that a suffix means.
+/// Returns the element type that a suffix stands for.
 pub(crate) fn suffix_dtype(suffix: &str) -> Option<DType> {
     SUFFIXES.iter().find(|&&(text, _)| text == suffix).map(|&(_, dtype)| dtype)
 }
 
-/// The suffix of numbers of an element type; empty if they have none.
+/// Returns the suffix of numbers of an element type; empty if they have none.
 pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
     SUFFIXES.iter().find(|&&(_, of)| of == dtype && of != DType::Int32).map_or("", |&(text, _)| text)
 }

@@ -401,7 +401,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
     }
 
-    /// The text of a name behind `%` or `@`, or in a string.
+    /// Returns the name that stands behind `%` or `@`, or in a string.
     fn text_of(&mut self, token: Token) -> String {
         let name = if token.kind == Kind::Str { self.quoted_name(token, 0) } else { self.name(token) };
         self.cx.names.get(name).to_string()
@@ -455,7 +455,7 @@ impl<'s, 'c> Parser<'s, 'c> {
         self.unexpected_or(wanted, None)
     }
 
-    /// Likewise, with a help for the reader.
+    /// Like [`Parser::unexpected`], with a help for the reader.
     #[cold]
     fn unexpected_help(&mut self, wanted: &str, help: &str) -> Reported {
         self.unexpected_or(wanted, Some(help))

@@ -210,7 +210,7 @@ impl Parser<'_, '_> {
                 self.expect(Kind::RBracket)?;
                 self.frames.pop();
                 self.add_meta(key_values);
-                // That of an item stands in no block.
+                // An item stands in no block, so nothing is left to be read.
                 Ok(if self.frames.is_empty() { State::Done } else { State::Statement })
             }
             _ => Err(self.unexpected("an attribute value")),

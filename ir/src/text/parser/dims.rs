@@ -11,11 +11,12 @@ enum DimFrame {
     Paren,
     First(DimOp),
     Second(DimOp, DimId),
-    /// An operator with what stands before it.
+    /// An operator with the dimension on its left side.
     Binary(Kind, DimId),
 }
 
-/// How strongly a token binds the dimensions on its sides; `None` if it is no operator on them.
+/// Returns the rank of an operator on dimensions, that of the strongest last; `None` for other
+/// tokens.
 fn precedence(kind: Kind) -> Option<u8> {
     match kind {
         Kind::Plus | Kind::Minus => Some(1),

@@ -182,7 +182,7 @@ impl<'s> Parser<'s, '_> {
         None
     }
 
-    /// The operator of the name behind `op`; `None` after an error.
+    /// Reads the string behind `op`. Returns the operator of that name; `None` after an error.
     pub(super) fn quoted_op(&mut self) -> Parsed<Option<OpId>> {
         let tok = self.expect(Kind::Str)?;
         let name = self.text_of(tok);
@@ -207,7 +207,7 @@ impl<'s> Parser<'s, '_> {
         Ok(State::Value(id, start))
     }
 
-    /// The frame of a call whose operands and attributes go on the stacks from here on.
+    /// Returns the frame of a call whose operands and attributes go on the stacks from here on.
     fn call(&self, callee: Callee, start: u32) -> Frame {
         Frame::Call { callee, start, operands: self.operands.len() as u32, key_values: self.key_values.len() as u32 }
     }
@@ -253,7 +253,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reads `.INT`; `None`, after an error, for a number that no field has.
+    /// Reads `.INT`. Returns `None`, after an error, if no field has the number.
     pub(super) fn field(&mut self) -> Parsed<Option<u32>> {
         let digits = self.lexer.digits();
         let text = self.slice(digits);

@@ -335,7 +335,7 @@ impl<'s> Parser<'s, '_> {
         self.literal_or_error(literal, start)
     }
 
-    /// A constant of the error type, which silences errors about it.
+    /// Returns a constant of the error type, which silences errors about it.
     fn error_literal(&mut self) -> (LiteralId, TypeId) {
         (self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error())
     }
@@ -521,7 +521,7 @@ fn number_bits(dtype: DType, digits: &str, negative: bool) -> Result<u64, BadNum
     if finite { Ok(bits) } else { Err(BadNumber::OutOfRange) }
 }
 
-/// The bits of infinity, the bit that makes a quiet NaN of it, and the place of the sign.
+/// Returns the bits of infinity, the bit that makes a quiet NaN of it, and the place of the sign.
 fn float_layout(dtype: DType) -> (u64, u64, u32) {
     match dtype {
         DType::Float16 => (0x7c00, 0x200, 15),

@@ -10,7 +10,7 @@ impl Parser<'_, '_> {
     /// error if there is no such place: the stack is empty then.
     #[cold]
     pub(super) fn recover(&mut self) -> Parsed<State> {
-        // The binding directly in the block, if the error is in one.
+        // If the error is in a binding, the last frame is that of the outermost one in the block.
         let broken = self.unwind_to_block().filter(|f| matches!(f, Frame::Let(_) | Frame::Graph { .. }));
         let Some(Frame::Block(block)) = self.frames.last() else { return Err(Reported) };
         let opened = block.start;

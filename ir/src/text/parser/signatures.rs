@@ -217,7 +217,8 @@ impl Parser<'_, '_> {
         Some(head)
     }
 
-    /// The block of a function, or the signature of a `declare`, was read.
+    /// Finishes the function on top of the stack of heads, of which the block was read, or of a
+    /// `declare` the signature.
     pub(super) fn finish_function(&mut self, root: ExprId) -> State {
         let symbols = self.heads.last().map_or(0, |h| h.lambda_symbols);
         let own = self.scopes.lambda_symbols.split_off(symbols as usize);
@@ -235,7 +236,7 @@ impl Parser<'_, '_> {
                 if !own.is_empty() {
                     self.body.set_lambda_symbols(lambda, own);
                 }
-                // What it states is to be checked.
+                // The result that it states is to be checked.
                 self.typed = false;
                 let ty = self.cx.types.error();
                 State::Deliver(self.body.push(Expr::Lambda { lambda, body: root }, ty, Some(start)))

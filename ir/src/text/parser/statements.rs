@@ -285,7 +285,7 @@ impl Parser<'_, '_> {
         };
         let owned = matches!(self.frames.last(), Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Function));
         match self.frames.as_slice() {
-            // Outside of such a function nothing sees what is undone, nor do the functions after it.
+            // Nothing outside of such a function sees its names, so they need not be undone.
             [Frame::Function] => self.scopes.forget(block.mark),
             _ if owned => self.scopes.undo(block.mark),
             // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.

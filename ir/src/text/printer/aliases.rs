@@ -358,7 +358,7 @@ impl Survey<'_> {
     }
 }
 
-/// The parts that have an alias, in their order, and the number of each, from 1.
+/// Returns the parts that have an alias, in their order, and the numbers of their aliases, from 1.
 fn numbered<I: EntityId>(mut order: Vec<I>, seen: &[Seen]) -> (Vec<I>, Vec<u32>) {
     order.retain(|id| seen[id.index()].aliased);
     let mut numbers = vec![0; seen.len()];

@@ -384,7 +384,7 @@ impl<'m> Printer<'m, '_> {
         (!matches!(self.cx.types.get(ty), Type::Any | Type::Error)).then_some(ty)
     }
 
-    /// Returns that type where the node itself is to be printed.
+    /// Returns the type of [`Printer::opaque_type`] if the node does not print as a number.
     fn hidden_type(&self, id: ExprId) -> Option<TypeId> {
         self.opaque_type(id).filter(|_| !self.is_shared(id))
     }

@@ -25,7 +25,7 @@ impl<'w> Output<'w> {
         Output { buffer: Vec::new(), sink, failed: false, handed: 0, depth: 0 }
     }
 
-    /// Makes room for a chunk, where there is much to be printed.
+    /// Makes room for a chunk, for long texts.
     pub(super) fn with_room(mut self) -> Output<'w> {
         self.buffer.reserve(CHUNK + 1024);
         self

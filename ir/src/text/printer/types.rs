@@ -1,7 +1,7 @@
 //! Types and dimensions, in programs and in messages.
 //!
-//! One machine prints both, with a stack of the parts that remain. [`TypeNames`] holds what is
-//! different.
+//! One machine prints both, with a stack of the parts that remain. The two differ in
+//! [`TypeNames`].
 
 use crate::core::context::Context;
 use crate::core::entity::{DimId, TypeId};
@@ -27,9 +27,9 @@ pub(super) enum TypePart {
 
 /// The names of the parts of types, and the order of sums.
 enum TypeNames<'a> {
-    /// Those of the text of a program, which parses back.
+    /// In the text of a program, which parses back: with aliases, sums in the order of names.
     Program { aliases: &'a Aliases, symbols: &'a mut SymbolNames },
-    /// Those of a message, without aliases and in the order of the tables; it is cut.
+    /// In a message, which is cut: without aliases, sums in the order of the table.
     Message,
 }
 
@@ -189,7 +189,7 @@ impl TypeText<'_, '_> {
 
     /// Leaves items with commas between them to be printed.
     fn list<T: Copy>(&mut self, items: &[T], part: fn(T) -> TypePart) {
-        // A message is cut before it has come to the others.
+        // A message is cut before it comes to the others.
         let most = if self.is_message() { LONGEST } else { usize::MAX };
         for (i, &item) in items.iter().take(most).enumerate().rev() {
             self.parts.push(part(item));
