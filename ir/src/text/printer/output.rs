@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The room for the text of a constant or of a type in a message.
+const SHORT: usize = 128;
+
 /// Handed on when it holds that much.
 const CHUNK: usize = 32 * 1024;
 
@@ -22,7 +25,7 @@ pub(super) struct Output<'w> {
 
 impl<'w> Output<'w> {
     pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
-        Output { buffer: Vec::new(), sink, failed: false, handed: 0, depth: 0 }
+        Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0 }
     }
 
     /// Makes room for a chunk, for long texts.
