@@ -137,6 +137,16 @@ impl Diagnostic {
         self
     }
 
+    /// Returns the function and the binding in parentheses, for a message without an excerpt.
+    pub(crate) fn place_in_words(&self) -> String {
+        match (&self.function, &self.binding) {
+            (Some(function), Some(binding)) => format!(" (in @{function}, at %{binding})"),
+            (Some(function), None) => format!(" (in @{function})"),
+            (None, Some(binding)) => format!(" (at %{binding})"),
+            (None, None) => String::new(),
+        }
+    }
+
     /// With a suggestion.
     ///
     /// Cost: linear in the text.
@@ -150,13 +160,7 @@ impl Diagnostic {
 /// One line, without the source.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.severity.name(), self.message)?;
-        match (&self.function, &self.binding) {
-            (Some(function), Some(binding)) => write!(f, " (in @{function}, at %{binding})")?,
-            (Some(function), None) => write!(f, " (in @{function})")?,
-            (None, Some(binding)) => write!(f, " (at %{binding})")?,
-            (None, None) => {}
-        }
+        write!(f, "{}: {}{}", self.severity.name(), self.message, self.place_in_words())?;
         if let Some(help) = &self.help {
             write!(f, "; {help}")?;
         }

@@ -210,11 +210,8 @@ impl IntoDiagnostics for TypeError {
     const MAY_END_WALK: bool = true;
 
     fn into_diagnostics(self) -> Diagnostics {
-        let diagnostic = Diagnostic::error(self.to_string());
-        match self.help {
-            Some(help) => diagnostic.with_help(help).into(),
-            None => diagnostic.into(),
-        }
+        let message = self.to_string();
+        Diagnostic { help: self.help, ..Diagnostic::error(message) }.into()
     }
 }
 

@@ -4,7 +4,6 @@ mod json;
 mod lines;
 mod printed;
 
-use std::fmt::Write;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
@@ -96,7 +95,7 @@ fn render(
             Some(line) => !line.is_head || d.binding.is_none(),
             None => !shown.is_empty(),
         };
-        let title = if is_shown { d.message.clone() } else { format!("{}{}", d.message, place(d)) };
+        let title = if is_shown { d.message.clone() } else { format!("{}{}", d.message, d.place_in_words()) };
         render_one(&mut out, d, &title, &shown, &renderer);
         out.push('\n');
     }
@@ -157,19 +156,6 @@ fn render_one(out: &mut String, d: &Diagnostic, title: &str, shown: &[Shown<'_>]
         done += at + rendered.len();
     }
     out.push_str(&text[done..]);
-}
-
-/// Function and binding, for a diagnostic that no text shows.
-fn place(d: &Diagnostic) -> String {
-    let mut text = String::new();
-    // Writing to a string succeeds.
-    let _ = match (&d.function, &d.binding) {
-        (Some(function), Some(binding)) => write!(text, " (in @{function}, at %{binding})"),
-        (Some(function), None) => write!(text, " (in @{function})"),
-        (None, Some(binding)) => write!(text, " (at %{binding})"),
-        (None, None) => Ok(()),
-    };
-    text
 }
 
 #[cfg(test)]

@@ -7,16 +7,18 @@
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A name that long is no misspelling, and distance takes time in the product of the lengths.
     const LONGEST: usize = 64;
-    let wanted: Vec<char> = name.chars().take(LONGEST + 1).collect();
-    if wanted.len() > LONGEST {
+    let length = name.chars().take(LONGEST + 1).count();
+    if length > LONGEST {
         return None;
     }
+    let wanted = name.to_ascii_lowercase();
     // Whether it does not go on where the name ends, and the distance.
     let mut best: Option<((bool, usize), &str)> = None;
     for candidate in candidates {
-        let d = distance(&wanted, candidate);
-        let limit = wanted.len().max(candidate.chars().count()).div_ceil(3);
-        let key = (!goes_on(&wanted, candidate), d);
+        let compared: String = candidate.chars().take(2 * LONGEST).map(|c| c.to_ascii_lowercase()).collect();
+        let d = strsim::osa_distance(&wanted, &compared);
+        let limit = length.max(candidate.chars().count()).div_ceil(3);
+        let key = (!goes_on(&wanted, &compared), d);
         if d <= limit && best.is_none_or(|(b, _)| key < b) {
             best = Some((key, candidate));
         }
@@ -25,31 +27,8 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
 }
 
 /// Whether the candidate begins with the name, and the next part of it with a new one: with no letter or digit.
-fn goes_on(name: &[char], candidate: &str) -> bool {
-    let mut rest = candidate.chars();
-    let begins = name.iter().all(|c| rest.next().is_some_and(|r| r.eq_ignore_ascii_case(c)));
-    begins && rest.next().is_some_and(|c| !c.is_alphanumeric())
-}
-
-/// Optimal string alignment distance, ignoring case: insertions, deletions, replacements and swaps of neighbours.
-fn distance(a: &[char], b: &str) -> usize {
-    let lower = |c: &char| c.to_ascii_lowercase();
-    let b: Vec<char> = b.chars().take(128).collect();
-    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect::<Vec<usize>>(), vec![0; b.len() + 1]];
-    for i in 1..=a.len() {
-        let [before, previous, current] = &mut rows;
-        current[0] = i;
-        for j in 1..=b.len() {
-            let cost = usize::from(lower(&a[i - 1]) != lower(&b[j - 1]));
-            let mut d = (previous[j] + 1).min(current[j - 1] + 1).min(previous[j - 1] + cost);
-            if i > 1 && j > 1 && lower(&a[i - 1]) == lower(&b[j - 2]) && lower(&a[i - 2]) == lower(&b[j - 1]) {
-                d = d.min(before[j - 2] + 1);
-            }
-            current[j] = d;
-        }
-        rows.rotate_left(1);
-    }
-    rows[1][b.len()]
+fn goes_on(name: &str, candidate: &str) -> bool {
+    candidate.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| !c.is_alphanumeric()))
 }
 
 #[cfg(test)]

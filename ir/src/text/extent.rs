@@ -33,33 +33,32 @@ impl<'s> Scanner<'s> {
         found
     }
 
-    /// Takes a bracket and everything up to the one that closes it.
-    fn group(&mut self) {
-        let mut depth = 0usize;
-        loop {
+    /// Takes at most `most` tokens, where a group in brackets counts as one. Stops before one of
+    /// these kinds outside of brackets, and before a bracket that closes more than was opened.
+    fn take(&mut self, stops: &[Kind], most: usize) {
+        let (mut depth, mut taken) = (0usize, 0);
+        while taken < most {
             match self.tok.kind {
-                Kind::LParen | Kind::LBrace | Kind::LBracket => depth += 1,
-                Kind::RParen | Kind::RBrace | Kind::RBracket => depth = depth.saturating_sub(1),
                 Kind::End => return,
+                kind if depth == 0 && stops.contains(&kind) => return,
+                Kind::LParen | Kind::LBrace | Kind::LBracket => depth += 1,
+                Kind::RParen | Kind::RBrace | Kind::RBracket if depth > 0 => depth -= 1,
+                Kind::RParen | Kind::RBrace | Kind::RBracket => return,
                 _ => {}
             }
             self.next();
-            if depth == 0 {
-                return;
-            }
+            taken += usize::from(depth == 0);
         }
     }
 
     /// Takes tokens, with groups whole, up to one of these kinds or a bracket that closes more than was opened.
     fn until(&mut self, stops: &[Kind]) {
-        loop {
-            match self.tok.kind {
-                Kind::End | Kind::RParen | Kind::RBrace | Kind::RBracket => return,
-                kind if stops.contains(&kind) => return,
-                Kind::LParen | Kind::LBrace | Kind::LBracket => self.group(),
-                _ => self.next(),
-            }
-        }
+        self.take(stops, usize::MAX);
+    }
+
+    /// Takes a bracket and everything up to the one that closes it.
+    fn group(&mut self) {
+        self.take(&[], 1);
     }
 
     /// Takes an expression without the arguments and projections behind it; whether such may follow.

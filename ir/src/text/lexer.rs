@@ -1,5 +1,7 @@
 //! Tokens of the text format, by bytes, without an allocation.
 
+use crate::tables::dtype::DType;
+
 /// What a token is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -150,9 +152,7 @@ fn keyword(word: &[u8]) -> Kind {
 
 /// Whether a word is a keyword, an element type or a number (`inff`), and so names no operator and no dimension without quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    keyword(word.as_bytes()) != Kind::Word
-        || word.parse::<crate::tables::dtype::DType>().is_ok()
-        || special_float(word).is_some()
+    keyword(word.as_bytes()) != Kind::Word || word.parse::<DType>().is_ok() || special_float(word).is_some()
 }
 
 /// Splits `inff16` and the like into whether it is a NaN and the suffix.
@@ -162,7 +162,34 @@ pub(crate) fn special_float(word: &str) -> Option<(bool, &str)> {
         (_, Some(s)) => (true, s),
         _ => return None,
     };
-    matches!(suffix, "" | "f" | "f16" | "f32" | "f64" | "bf16").then_some((nan, suffix))
+    (suffix.is_empty() || suffix_dtype(suffix).is_some_and(DType::is_float)).then_some((nan, suffix))
+}
+
+/// The suffixes of numbers. Of two of one type, the printer writes the first.
+const SUFFIXES: [(&str, DType); 13] = [
+    ("f", DType::Float32),
+    ("f32", DType::Float32),
+    ("f64", DType::Float64),
+    ("f16", DType::Float16),
+    ("bf16", DType::BFloat16),
+    ("i8", DType::Int8),
+    ("i16", DType::Int16),
+    ("i32", DType::Int32),
+    ("i64", DType::Int64),
+    ("u8", DType::UInt8),
+    ("u16", DType::UInt16),
+    ("u32", DType::UInt32),
+    ("u64", DType::UInt64),
+];
+
+/// Returns the element type that a suffix stands for.
+pub(crate) fn suffix_dtype(suffix: &str) -> Option<DType> {
+    SUFFIXES.iter().find(|&&(text, _)| text == suffix).map(|&(_, dtype)| dtype)
+}
+
+/// Returns the suffix of numbers of an element type; empty if they have none.
+pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
+    SUFFIXES.iter().find(|&&(_, of)| of == dtype && of != DType::Int32).map_or("", |&(text, _)| text)
 }
 
 /// A token: what it is, and the bytes of the text that it takes.
@@ -399,47 +426,44 @@ impl<'s> Lexer<'s> {
     /// The token behind comments, of which there may be many.
     fn after_comments(&mut self, start: usize) -> Token {
         let mut i = start;
-        loop {
-            match (self.at(i), self.at(i + 1)) {
-                (b'/', b'/') => {
+        while self.at(i) == b'/' {
+            match self.at(i + 1) {
+                b'/' => {
                     while i < self.bytes.len() && self.at(i) != b'\n' {
                         i += 1;
                     }
                 }
-                (b'/', b'*') => {
-                    let open = i;
-                    let mut depth = 0usize;
-                    loop {
-                        match (self.at(i), self.at(i + 1)) {
-                            (b'/', b'*') => {
-                                depth += 1;
-                                i += 2;
-                            }
-                            (b'*', b'/') => {
-                                depth -= 1;
-                                i += 2;
-                                if depth == 0 {
-                                    break;
-                                }
-                            }
-                            _ if i >= self.bytes.len() => {
-                                let end = self.bytes.len();
-                                self.pos = end;
-                                return Token::new(Kind::Bad, open as u32, end as u32);
-                            }
-                            _ => i += 1,
-                        }
-                    }
-                }
-                _ => {}
+                b'*' => match self.end_of_comment(i) {
+                    Some(end) => i = end,
+                    None => return self.token(Kind::Bad, i, self.bytes.len()),
+                },
+                _ => break,
             }
             i = self.end_of(i, SPACE);
-            if !(self.at(i) == b'/' && matches!(self.at(i + 1), b'/' | b'*')) {
-                break;
-            }
         }
         self.pos = i;
         self.next()
+    }
+
+    /// Returns where the comment `/* … */` ends that starts at a place; `None` if it is not closed.
+    fn end_of_comment(&self, start: usize) -> Option<usize> {
+        let mut i = start;
+        let mut depth = 0usize;
+        loop {
+            match (self.at(i), self.at(i + 1)) {
+                (b'/', b'*') => depth += 1,
+                (b'*', b'/') => depth -= 1,
+                _ if i >= self.bytes.len() => return None,
+                _ => {
+                    i += 1;
+                    continue;
+                }
+            }
+            i += 2;
+            if depth == 0 {
+                return Some(i);
+            }
+        }
     }
 
     /// A token whose text is in quotes. A string ends on its line.

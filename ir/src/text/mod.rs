@@ -4,7 +4,6 @@ pub(crate) mod extent;
 mod lexer;
 mod parser;
 mod printer;
-mod type_text;
 
 pub use extent::expr_extent;
 pub(crate) use lexer::unescape;

@@ -359,6 +359,26 @@ impl<'s, 'c> Parser<'s, 'c> {
         Err(self.unexpected(kind.describe()))
     }
 
+    /// Like [`Parser::expect`], with a help for the reader if another token stands there.
+    #[inline]
+    fn expect_or(&mut self, kind: Kind, help: &str) -> Parsed<Token> {
+        if self.tok.kind == kind {
+            return self.expect(kind);
+        }
+        Err(self.unexpected_help(kind.describe(), help))
+    }
+
+    /// Reads the items of a list and the `close` behind them.
+    fn list(&mut self, close: Kind, mut item: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+        let mut more = self.tok.kind != close;
+        while more {
+            item(self)?;
+            more = self.comma_or(close)?;
+        }
+        self.next();
+        Ok(())
+    }
+
     /// Reads the comma between two items of a list, or sees that `close` follows. Whether there may
     /// be another item.
     fn comma_or(&mut self, close: Kind) -> Parsed<bool> {
@@ -379,6 +399,12 @@ impl<'s, 'c> Parser<'s, 'c> {
     fn name(&mut self, token: Token) -> NameId {
         let text = &self.text[token.start() as usize + 1..token.end() as usize];
         if text.as_bytes().first() == Some(&b'"') { self.quoted_name(token, 1) } else { self.cx.names.intern(text) }
+    }
+
+    /// Returns the name that stands behind `%` or `@`, or in a string.
+    fn text_of(&mut self, token: Token) -> String {
+        let name = if token.kind == Kind::Str { self.quoted_name(token, 0) } else { self.name(token) };
+        self.cx.names.get(name).to_string()
     }
 
     /// The name that a string means, which starts `offset` bytes into the token.
@@ -426,35 +452,27 @@ impl<'s, 'c> Parser<'s, 'c> {
     /// Reports that something else stands where `wanted` should.
     #[cold]
     fn unexpected(&mut self, wanted: &str) -> Reported {
-        self.error(self.unexpected_diagnostic(wanted))
+        self.unexpected_or(wanted, None)
     }
 
+    /// Like [`Parser::unexpected`], with a help for the reader.
     #[cold]
     fn unexpected_help(&mut self, wanted: &str, help: &str) -> Reported {
-        let diagnostic = self.unexpected_diagnostic(wanted);
-        if self.tok.kind == Kind::Bad {
-            return self.error(diagnostic);
-        }
-        self.error(diagnostic.with_help(help))
+        self.unexpected_or(wanted, Some(help))
     }
 
-    fn unexpected_diagnostic(&self, wanted: &str) -> Diagnostic {
+    fn unexpected_or(&mut self, wanted: &str, help: Option<&str>) -> Reported {
         let tok = self.tok;
-        if tok.kind == Kind::Bad {
-            let (message, help) = bad_token_message(self.slice(tok));
-            let diagnostic = Diagnostic::error(message).at(tok.range());
-            return match help {
-                Some(help) => diagnostic.with_help(help),
-                None => diagnostic,
-            };
-        }
-        let found = match tok.kind {
+        let (message, help) = match tok.kind {
+            Kind::Bad => bad_token_message(self.slice(tok)),
             Kind::Word | Kind::Local | Kind::Global | Kind::Number => {
-                format!("`{}`", self.slice(tok).chars().take(60).collect::<String>())
+                let found: String = self.slice(tok).chars().take(60).collect();
+                (format!("expected {wanted}, found `{found}`"), help)
             }
-            kind => kind.describe().to_string(),
+            kind => (format!("expected {wanted}, found {}", kind.describe()), help),
         };
-        Diagnostic::error(format!("expected {wanted}, found {found}")).at(tok.range())
+        let help = help.map(str::to_string);
+        self.error(Diagnostic { help, ..Diagnostic::error(message).at(tok.range()) })
     }
 
     // ---- Nodes ----
@@ -489,7 +507,6 @@ impl<'s, 'c> Parser<'s, 'c> {
 
     /// Reads one attribute value that stands outside any function.
     fn run_attribute(&mut self) -> Parsed<AttrId> {
-        self.frames.push(Frame::Single);
         self.run(State::Attribute)?;
         Ok(self.result.take().unwrap_or_else(|| self.cx.attr(Attr::None)))
     }

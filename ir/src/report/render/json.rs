@@ -12,14 +12,12 @@ use crate::report::source::Source;
 /// Each has `severity` and `message`, and what there is of `file`, `label`, `function`, `binding` and `help`. A place is `start` and `end` (bytes) with
 /// `line` and `column` (from 1, in characters); `related` is a list of places with a `label` each. Linear in the text (once) and the diagnostics.
 pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
-    let lines = source.map(|s| Lines::new(s.text()));
-    let mut out = String::from("[");
-    for (i, d) in diagnostics.iter().enumerate() {
-        out.push_str(if i > 0 { ",\n" } else { "\n" });
-        object(&mut out, None, d, source, lines.as_ref());
+    let objects = diagnostics_json_with(diagnostics.iter().map(|d| (None, d)), source);
+    // No object has a line break in it.
+    match objects.strip_suffix('\n') {
+        Some(objects) => format!("[\n{}\n]", objects.replace('\n', ",\n")),
+        None => "[]".to_string(),
     }
-    out.push_str(if diagnostics.is_empty() { "]" } else { "\n]" });
-    out
 }
 
 /// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with one more field in front where there is one. Linear
@@ -45,35 +43,30 @@ fn object(
     lines: Option<&Lines<'_>>,
 ) {
     let Diagnostic { severity, message, span, label, related, function, binding, help } = d;
-    out.push('{');
+    let mut begin = '{';
     if let Some((key, value)) = first {
-        field(out, key, value);
-        out.push(',');
+        field(out, begin, key, value);
+        begin = ',';
     }
-    field(out, "severity", severity.name());
-    out.push(',');
-    field(out, "message", message);
+    field(out, begin, "severity", severity.name());
+    field(out, ',', "message", message);
     if let Some(span) = span {
         if let Some(source) = source {
-            out.push(',');
-            field(out, "file", source.name());
+            field(out, ',', "file", source.name());
         }
-        out.push(',');
-        place(out, span, lines);
+        place(out, ',', span, lines);
     }
     for (key, value) in [("label", label), ("function", function), ("binding", binding), ("help", help)] {
         if let Some(value) = value {
-            out.push(',');
-            field(out, key, value);
+            field(out, ',', key, value);
         }
     }
     if !related.is_empty() {
         out.push_str(",\"related\":[");
         for (i, (span, label)) in related.iter().enumerate() {
-            out.push_str(if i > 0 { ",{" } else { "{" });
-            place(out, span, lines);
-            out.push(',');
-            field(out, "label", label);
+            out.push_str(if i > 0 { "," } else { "" });
+            place(out, '{', span, lines);
+            field(out, ',', "label", label);
             out.push('}');
         }
         out.push(']');
@@ -81,16 +74,17 @@ fn object(
     out.push('}');
 }
 
-fn place(out: &mut String, span: &Range<usize>, lines: Option<&Lines<'_>>) {
+fn place(out: &mut String, begin: char, span: &Range<usize>, lines: Option<&Lines<'_>>) {
     // Writing to a string succeeds.
-    let _ = write!(out, "\"start\":{},\"end\":{}", span.start, span.end);
+    let _ = write!(out, "{begin}\"start\":{},\"end\":{}", span.start, span.end);
     if let Some(lines) = lines {
         let at = lines.position(span.start);
         let _ = write!(out, ",\"line\":{},\"column\":{}", at.line, at.column);
     }
 }
 
-fn field(out: &mut String, key: &str, value: &str) {
+fn field(out: &mut String, begin: char, key: &str, value: &str) {
+    out.push(begin);
     string(out, key);
     out.push(':');
     string(out, value);

@@ -1,5 +1,6 @@
 //! Finds the lines of a printed module that diagnostics without a place in a source text are about.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -7,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::core::module::Module;
 use crate::report::diagnostic::Diagnostic;
+use crate::text::extent::token_extent;
 use crate::text::{PrintLiterals, PrintOptions, print_function, unescape};
 
 /// A name is looked for, and a line shown, in this much of the line at most.
@@ -31,24 +33,17 @@ pub(super) struct PrintedLine {
 /// The lines for those diagnostics that name a function of the module and have no span; a diagnostic's number finds its line. Each function is
 /// printed once, and only its lines that are asked for are kept.
 pub(super) fn printed_lines(diagnostics: &[Diagnostic], module: &Module) -> FxHashMap<usize, PrintedLine> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut by_function: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
+    let mut by_function: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, d) in diagnostics.iter().enumerate() {
         if let (None, Some(function)) = (&d.span, &d.function) {
-            by_function
-                .entry(function)
-                .or_insert_with(|| {
-                    order.push(function);
-                    Vec::new()
-                })
-                .push(i);
+            by_function.entry(function).or_default().push(i);
         }
     }
     let mut found = FxHashMap::default();
-    for name in order {
-        let (Some(key), Some(about)) = (module.find(name), by_function.get(name)) else { continue };
+    for (name, about) in by_function {
+        let Some(key) = module.find(name) else { continue };
         let mut finder = LineFinder::default();
-        for &i in about {
+        for i in about {
             match &diagnostics[i].binding {
                 Some(binding) => finder.bindings.entry(binding).or_default().push(i),
                 None => finder.heads.push(i),
@@ -104,8 +99,7 @@ impl LineFinder<'_> {
     fn end_of_line(&mut self) {
         let line = self.line.trim_end_matches('\n');
         if self.head.is_none() && (line.starts_with("def ") || line.starts_with("declare ")) {
-            let at = line.find('@').unwrap_or(0);
-            let span = at..at + 1 + name_len(&line[at + 1..]);
+            let span = token_extent(line, line.find('@').unwrap_or(0));
             self.head = Some(PrintedLine { text: line.to_string(), number: self.number, span, is_head: true });
             return;
         }
@@ -113,41 +107,17 @@ impl LineFinder<'_> {
             return;
         }
         let statement = line.trim_start();
-        let is_let = statement.starts_with("let %");
-        let Some(name) = statement.strip_prefix("let ").unwrap_or(statement).strip_prefix('%') else { return };
-        let len = name_len(name);
+        let binding = statement.strip_prefix("let ").unwrap_or(statement);
+        let span = token_extent(line, line.len() - binding.len());
+        let Some(name) = line[span.clone()].strip_prefix('%') else { return };
         // A graph binding, not a tail.
-        if !is_let && !name[len..].starts_with(" = ") {
+        if binding.len() == statement.len() && !line[span.end..].starts_with(" = ") {
             return;
         }
-        let quoted = name[..len].starts_with('"').then(|| unescape(&name[..len]).ok()).flatten();
-        let printed = quoted.as_deref().unwrap_or(&name[..len]);
-        if let Some(about) = self.bindings.remove(printed) {
-            let at = line.len() - name.len() - 1;
-            let found =
-                PrintedLine { text: line.to_string(), number: self.number, span: at..at + 1 + len, is_head: false };
+        let quoted = name.starts_with('"').then(|| unescape(name).ok()).flatten();
+        if let Some(about) = self.bindings.remove(quoted.as_deref().unwrap_or(name)) {
+            let found = PrintedLine { text: line.to_string(), number: self.number, span, is_head: false };
             self.found.extend(about.into_iter().map(|i| (i, found.clone())));
         }
     }
-}
-
-/// How long the name is that a text begins with, in quotes or not.
-fn name_len(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    if bytes.first() != Some(&b'"') {
-        return bytes
-            .iter()
-            .position(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'_' | b'$'))
-            .unwrap_or(bytes.len());
-    }
-    let mut escaped = false;
-    for (i, &b) in bytes.iter().enumerate().skip(1) {
-        match b {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return i + 1,
-            _ => {}
-        }
-    }
-    text.len()
 }

@@ -2,7 +2,7 @@
 
 use super::expressions::{Callee, Frame, State};
 use super::literals::Unsuffixed;
-use super::{Alias, KeyValue, Parsed, Parser, Place};
+use super::{Alias, KeyValue, Parsed, Parser};
 use crate::core::entity::AttrsId;
 use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
@@ -37,7 +37,7 @@ impl Parser<'_, '_> {
             }
             Kind::Global => {
                 self.next();
-                let global = self.global_name(tok.into());
+                let global = self.global_name(tok);
                 self.global_uses.push((global, tok.into()));
                 Attr::Global(global)
             }
@@ -64,10 +64,7 @@ impl Parser<'_, '_> {
             }
             Kind::Op => {
                 self.next();
-                let name = self.expect(Kind::Str)?;
-                let id = self.quoted_name(name, 0);
-                let text = self.cx.names.get(id).to_string();
-                self.resolve_op(&text, name.into()).map_or(Attr::None, Attr::Op)
+                self.quoted_op()?.map_or(Attr::None, Attr::Op)
             }
             _ if self.at_literal() => {
                 let number = self.number(Unsuffixed::Attribute)?;
@@ -144,7 +141,6 @@ impl Parser<'_, '_> {
                 self.finish_list()
             }
             _ => {
-                self.frames.pop();
                 self.result = Some(value);
                 Ok(State::Done)
             }
@@ -162,6 +158,11 @@ impl Parser<'_, '_> {
     }
 
     // ---- Named attributes ----
+
+    /// Returns true if a named attribute begins here.
+    pub(super) fn at_key(&self) -> bool {
+        (self.tok.kind.is_word() || self.tok.kind == Kind::Str) && self.peek().kind == Kind::Equal
+    }
 
     /// What closes the list of named attributes on top of the stack.
     fn key_values_end(&self) -> Kind {
@@ -195,10 +196,7 @@ impl Parser<'_, '_> {
             }
         };
         self.next();
-        if self.tok.kind != Kind::Equal {
-            return Err(self.unexpected_help("`=`", "an attribute is `name = value`"));
-        }
-        self.next();
+        self.expect_or(Kind::Equal, "an attribute is `name = value`")?;
         self.frames.push(Frame::Key { key, place: tok.into() });
         Ok(State::Attribute)
     }
@@ -212,14 +210,10 @@ impl Parser<'_, '_> {
                 self.expect(Kind::RBracket)?;
                 self.frames.pop();
                 self.add_meta(key_values);
-                Ok(State::Statement)
+                // An item stands in no block, so nothing is left to be read.
+                Ok(if self.frames.is_empty() { State::Done } else { State::Statement })
             }
-            _ => {
-                self.expect(Kind::RBracket)?;
-                self.frames.pop();
-                self.add_meta(0);
-                Ok(State::Done)
-            }
+            _ => Err(self.unexpected("an attribute value")),
         }
     }
 
@@ -242,16 +236,9 @@ impl Parser<'_, '_> {
             return self.cx.attrs.empty();
         }
         let pairs: smallvec::SmallVec<[_; 8]> = list.iter().map(|kv| (kv.key, kv.value)).collect();
-        let mut duplicate: Option<(KeyValue, Place)> = None;
-        if pairs.len() > 1 {
-            let mut seen = rustc_hash::FxHashMap::default();
-            for kv in list {
-                if let Some(first) = seen.insert(kv.key, kv.place) {
-                    duplicate = Some((*kv, first));
-                    break;
-                }
-            }
-        }
+        let mut seen = rustc_hash::FxHashMap::default();
+        let mut again = list.iter().filter(|_| list.len() > 1);
+        let duplicate = again.find_map(|kv| seen.insert(kv.key, kv.place).map(|first| (*kv, first)));
         if let Some((kv, first)) = duplicate {
             let text = format!("the attribute `{}`", self.cx.names.get(kv.key));
             self.duplicate(&text, kv.place, first);

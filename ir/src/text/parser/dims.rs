@@ -1,5 +1,7 @@
 //! Dimensions: an operator-precedence machine.
 
+use std::num::IntErrorKind;
+
 use super::{Parsed, Parser, Place};
 use crate::core::entity::DimId;
 use crate::tables::dim::DimOp;
@@ -9,9 +11,18 @@ enum DimFrame {
     Paren,
     First(DimOp),
     Second(DimOp, DimId),
-    Add(DimId),
-    Subtract(DimId),
-    Multiply(DimId),
+    /// An operator with the dimension on its left side.
+    Binary(Kind, DimId),
+}
+
+/// Returns the rank of an operator on dimensions, that of the strongest last; `None` for other
+/// tokens.
+fn precedence(kind: Kind) -> Option<u8> {
+    match kind {
+        Kind::Plus | Kind::Minus => Some(1),
+        Kind::Star => Some(2),
+        _ => None,
+    }
 }
 
 impl Parser<'_, '_> {
@@ -62,31 +73,21 @@ impl Parser<'_, '_> {
             };
             // What may follow a factor.
             loop {
-                if let Some(&DimFrame::Multiply(lhs)) = frames.last() {
+                let next = precedence(self.tok.kind);
+                while let Some(&DimFrame::Binary(operator, lhs)) = frames.last()
+                    && precedence(operator) >= next
+                {
                     frames.pop();
-                    value = self.cx.types.dims.mul(lhs, value);
+                    let dims = &mut self.cx.types.dims;
+                    value = match operator {
+                        Kind::Star => dims.mul(lhs, value),
+                        Kind::Plus => dims.add(lhs, value),
+                        _ => dims.sub(lhs, value),
+                    };
                 }
-                if self.eat(Kind::Star) {
-                    frames.push(DimFrame::Multiply(value));
-                    break;
-                }
-                match frames.last() {
-                    Some(&DimFrame::Add(lhs)) => {
-                        frames.pop();
-                        value = self.cx.types.dims.add(lhs, value);
-                    }
-                    Some(&DimFrame::Subtract(lhs)) => {
-                        frames.pop();
-                        value = self.cx.types.dims.sub(lhs, value);
-                    }
-                    _ => {}
-                }
-                if self.eat(Kind::Plus) {
-                    frames.push(DimFrame::Add(value));
-                    break;
-                }
-                if self.eat(Kind::Minus) {
-                    frames.push(DimFrame::Subtract(value));
+                if next.is_some() {
+                    frames.push(DimFrame::Binary(self.tok.kind, value));
+                    self.next();
                     break;
                 }
                 match frames.pop() {
@@ -103,9 +104,8 @@ impl Parser<'_, '_> {
                         self.expect(Kind::RParen)?;
                         value = self.cx.types.dims.op(op, lhs, value);
                     }
-                    Some(frame @ (DimFrame::Add(_) | DimFrame::Subtract(_) | DimFrame::Multiply(_))) => {
-                        frames.push(frame);
-                    }
+                    // None is left where no operator follows.
+                    Some(DimFrame::Binary(..)) => {}
                 }
             }
         }
@@ -114,25 +114,17 @@ impl Parser<'_, '_> {
     /// A dimension that is a number.
     pub(super) fn dim_number(&mut self, place: Place) -> DimId {
         let text = &self.text[place.range()];
-        let mut value: i64 = 0;
-        for b in text.bytes() {
-            let digit = b.wrapping_sub(b'0');
-            if digit > 9 {
-                self.error_help(
-                    place,
-                    format!("`{text}` is not a dimension"),
-                    "a dimension is a whole number without a suffix",
-                );
-                return self.cx.types.dims.unknown();
+        match text.parse::<i64>() {
+            Ok(value) => return self.cx.types.dims.constant(value),
+            Err(e) if *e.kind() == IntErrorKind::PosOverflow => {
+                self.error_at(place, format!("`{text}` is out of range: a dimension is at most {}", i64::MAX))
             }
-            match value.checked_mul(10).and_then(|v| v.checked_add(i64::from(digit))) {
-                Some(v) => value = v,
-                None => {
-                    self.error_at(place, format!("`{text}` is out of range: a dimension is at most {}", i64::MAX));
-                    return self.cx.types.dims.unknown();
-                }
-            }
-        }
-        self.cx.types.dims.constant(value)
+            Err(_) => self.error_help(
+                place,
+                format!("`{text}` is not a dimension"),
+                "a dimension is a whole number without a suffix",
+            ),
+        };
+        self.cx.types.dims.unknown()
     }
 }

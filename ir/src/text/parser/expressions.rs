@@ -2,11 +2,12 @@
 
 use super::statements::Block;
 use super::{KeyValue, Parsed, Parser, Place};
-use crate::core::entity::{ExprId, NameId, OpId, TypeId};
-use crate::core::expr::{Expr, VarId};
+use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, NameId, OpId, TypeId};
+use crate::core::expr::{Expr, OperandList, VarId};
+use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
 use crate::tables::dtype::DType;
-use crate::text::lexer::Kind;
+use crate::text::lexer::{Kind, Token};
 
 /// What is being read, innermost last.
 pub(super) enum Frame {
@@ -15,7 +16,7 @@ pub(super) enum Frame {
     /// `let %x =` …
     Let(LetHead),
     /// `%x =` …
-    Graph { name: NameId, meta: Option<crate::core::entity::AttrsId> },
+    Graph { name: NameId, meta: Option<AttrsId> },
     /// A call: operands and attributes so far lie on the parser's stacks from these places on.
     Call { callee: Callee, start: u32, operands: u32, key_values: u32 },
     /// `(` and an expression that may turn out to be the first field of a tuple.
@@ -30,22 +31,14 @@ pub(super) enum Frame {
     Else { start: u32, cond: ExprId, then_block: ExprId },
     /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's stack of heads.
     Signature,
-    /// `fn(…) {` …; the rest is on the parser's stack of heads.
-    Lambda,
-    /// `def @f(…) {` …
-    Definition,
-    /// A `fn` as an attribute value; what was being read around it is on the parser's stack of heads.
-    FunctionAttr,
+    /// A function in its block; the rest is on the parser's stack of heads.
+    Function,
     /// `KEY =` …
     Key { key: NameId, place: Place },
     /// `[` …, of an attribute list.
     List { elements: u32 },
-    /// `#[` … before a binding.
+    /// `#[` … before a binding or an item, or `#![` …
     Meta { key_values: u32 },
-    /// `#[` … before an item, or `#![` …
-    ItemMeta,
-    /// An attribute value by itself.
-    Single,
 }
 
 /// What is called.
@@ -70,7 +63,7 @@ pub(super) struct LetHead {
     pub(super) later: Option<u32>,
     /// Made already where the value is a `fn`, which may name it.
     pub(super) var: Option<VarId>,
-    pub(super) meta: Option<crate::core::entity::AttrsId>,
+    pub(super) meta: Option<AttrsId>,
 }
 
 /// What is to be done next.
@@ -89,7 +82,7 @@ pub(super) enum State {
     /// Read an attribute value.
     Attribute,
     /// An attribute value was read: what is it part of?
-    AttributeValue(crate::core::entity::AttrId),
+    AttributeValue(AttrId),
     /// Read `KEY = attr`, or the end of the list that is on top of the stack.
     KeyValue,
     /// Nothing is left to be read.
@@ -107,27 +100,25 @@ impl<'s> Parser<'s, '_> {
                 let name = self.name(tok);
                 Ok(State::Value(self.local(name, tok), start))
             }
-            Kind::Word => {
-                if self.at_literal() {
-                    return self.literal_expression();
-                }
+            Kind::Word if !self.at_literal() => {
                 self.next();
                 let op = self.op_of(self.slice(tok), tok.into());
                 self.operator(op, start)
             }
-            Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => {
-                self.literal_expression()
+            Kind::Word | Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => {
+                let (literal, ty) = self.literal()?;
+                Ok(State::Value(self.body.literal(literal, ty), start))
             }
             Kind::Global => {
                 self.next();
-                let id = self.global(tok.into());
+                let id = self.global(tok);
                 Ok(State::Value(id, start))
             }
             Kind::LParen => {
                 self.next();
                 if self.eat(Kind::RParen) {
                     let ty = self.cx.types.unit();
-                    let id = self.body.push(Expr::Tuple(crate::core::expr::OperandList::EMPTY), ty, Some(start));
+                    let id = self.body.push(Expr::Tuple(OperandList::EMPTY), ty, Some(start));
                     return Ok(State::Value(id, start));
                 }
                 self.frames.push(Frame::Paren { start });
@@ -153,21 +144,12 @@ impl<'s> Parser<'s, '_> {
             }
             Kind::Op => {
                 self.next();
-                let name = self.expect(Kind::Str)?;
-                let id = self.quoted_name(name, 0);
-                let text = self.cx.names.get(id).to_string();
-                let op = self.resolve_op(&text, name.into());
+                let op = self.quoted_op()?;
                 self.operator(op, start)
             }
             Kind::Let => Err(self.unexpected_help("an expression", "bindings stand in a block: `{ let %x = …; %x }`")),
             _ => Err(self.unexpected("an expression")),
         }
-    }
-
-    fn literal_expression(&mut self) -> Parsed<State> {
-        let start = self.tok.start();
-        let (literal, ty) = self.literal()?;
-        Ok(State::Value(self.body.literal(literal, ty), start))
     }
 
     /// The operator of a name; `None` after an error.
@@ -187,33 +169,32 @@ impl<'s> Parser<'s, '_> {
     }
 
     pub(super) fn resolve_op(&mut self, name: &str, place: Place) -> Option<OpId> {
-        match self.cx.ops.resolve(name) {
-            Ok(op) => Some(op),
-            Err(e) => {
-                let mut error = crate::report::diagnostic::Diagnostic::error(e.message).at(place.range());
-                if let Some(help) = e.help {
-                    error = error.with_help(help);
-                } else if name.parse::<DType>().is_ok() {
-                    error = error.with_help("this names an element type");
-                } else if let Some(near) = did_you_mean(name, DType::ALL.iter().map(|d| d.name())) {
-                    error = error.with_help(format!("did you mean the element type `{near}`?"));
-                }
-                self.error(error);
-                None
-            }
-        }
+        let error = match self.cx.ops.resolve(name) {
+            Ok(op) => return Some(op),
+            Err(error) => error,
+        };
+        let help = error.help.or_else(|| match name.parse::<DType>() {
+            Ok(_) => Some("this names an element type".to_string()),
+            Err(()) => did_you_mean(name, DType::ALL.iter().map(|d| d.name()))
+                .map(|near| format!("did you mean the element type `{near}`?")),
+        });
+        self.error(Diagnostic { help, ..Diagnostic::error(error.message).at(place.range()) });
+        None
+    }
+
+    /// Reads the string behind `op`. Returns the operator of that name; `None` after an error.
+    pub(super) fn quoted_op(&mut self) -> Parsed<Option<OpId>> {
+        let tok = self.expect(Kind::Str)?;
+        let name = self.text_of(tok);
+        Ok(self.resolve_op(&name, tok.into()))
     }
 
     /// Behind the name of an operator: a call of it, or the operator as a value.
     fn operator(&mut self, op: Option<OpId>, start: u32) -> Parsed<State> {
         if self.tok.kind == Kind::LParen {
             self.next();
-            self.frames.push(Frame::Call {
-                callee: op.map_or(Callee::Unknown, Callee::Op),
-                start,
-                operands: self.operands.len() as u32,
-                key_values: self.key_values.len() as u32,
-            });
+            let frame = self.call(op.map_or(Callee::Unknown, Callee::Op), start);
+            self.frames.push(frame);
             return Ok(State::Argument);
         }
         let id = match op {
@@ -226,22 +207,27 @@ impl<'s> Parser<'s, '_> {
         Ok(State::Value(id, start))
     }
 
+    /// Returns the frame of a call whose operands and attributes go on the stacks from here on.
+    fn call(&self, callee: Callee, start: u32) -> Frame {
+        Frame::Call { callee, start, operands: self.operands.len() as u32, key_values: self.key_values.len() as u32 }
+    }
+
     /// The node of the global that was read.
-    fn global(&mut self, place: Place) -> ExprId {
-        let global = self.global_name(place);
+    fn global(&mut self, tok: Token) -> ExprId {
+        let global = self.global_name(tok);
         let before = self.body.len();
         let ty = self.cx.types.error();
         let id = self.body.global(global, ty);
         if self.body.len() > before {
             self.typed = false;
-            self.global_uses.push((global, place));
+            self.global_uses.push((global, tok.into()));
         }
         id
     }
 
     /// The global of a name that was read.
-    pub(super) fn global_name(&mut self, place: Place) -> crate::core::entity::GlobalId {
-        let name = self.name(crate::text::lexer::Token::new(Kind::Global, place.start, place.end));
+    pub(super) fn global_name(&mut self, tok: Token) -> GlobalId {
+        let name = self.name(tok);
         self.cx.globals.intern(name)
     }
 
@@ -251,38 +237,36 @@ impl<'s> Parser<'s, '_> {
             match self.tok.kind {
                 Kind::LParen => {
                     self.next();
-                    let operands = self.operands.len() as u32;
+                    let frame = self.call(Callee::Value, start);
+                    self.frames.push(frame);
                     self.operands.push(id);
-                    let key_values = self.key_values.len() as u32;
-                    self.frames.push(Frame::Call { callee: Callee::Value, start, operands, key_values });
                     return Ok(State::Argument);
                 }
                 Kind::Dot => {
-                    let digits = self.lexer.digits();
-                    let text = self.slice(digits);
-                    let index: Option<u32> = text.parse().ok();
-                    match index {
-                        _ if text.is_empty() => {
-                            return Err(self.error_help(
-                                self.tok,
-                                "expected the number of a field after `.`",
-                                "such as `%x.0`",
-                            ));
-                        }
-                        Some(index) => {
-                            id = self.node(Expr::Proj { tuple: id, index }, start);
-                        }
-                        None => {
-                            self.error_at(digits, format!("no tuple has a field {text}"));
-                            id = self.error_expr();
-                        }
-                    }
-                    self.tok = digits;
-                    self.next();
+                    id = match self.field()? {
+                        Some(index) => self.node(Expr::Proj { tuple: id, index }, start),
+                        None => self.error_expr(),
+                    };
                 }
                 _ => return self.deliver(id),
             }
         }
+    }
+
+    /// Reads `.INT`. Returns `None`, after an error, if no field has the number.
+    pub(super) fn field(&mut self) -> Parsed<Option<u32>> {
+        let digits = self.lexer.digits();
+        let text = self.slice(digits);
+        if text.is_empty() {
+            return Err(self.error_help(self.tok, "expected the number of a field after `.`", "such as `%x.0`"));
+        }
+        let index = text.parse().ok();
+        if index.is_none() {
+            self.error_at(digits, format!("no tuple has a field {text}"));
+        }
+        self.tok = digits;
+        self.next();
+        Ok(index)
     }
 
     /// An expression is complete: what is it part of?
@@ -296,26 +280,16 @@ impl<'s> Parser<'s, '_> {
                 }
                 self.finish_call()
             }
-            Frame::Let(head) => {
-                let head = *head;
-                if self.tok.kind != Kind::Semicolon {
-                    return Err(self.unexpected_help("`;`", "a binding ends with `;`"));
+            Frame::Let(_) | Frame::Graph { .. } => {
+                self.expect_or(Kind::Semicolon, "a binding ends with `;`")?;
+                match self.frames.pop() {
+                    Some(Frame::Let(head)) => self.finish_let(head, id),
+                    Some(Frame::Graph { name, meta }) => self.finish_graph_binding(name, meta, id),
+                    _ => {}
                 }
-                self.next();
-                self.frames.pop();
-                self.finish_let(head, id);
                 Ok(State::Statement)
             }
             Frame::Block(_) => self.tail(id),
-            &mut Frame::Graph { name, meta } => {
-                if self.tok.kind != Kind::Semicolon {
-                    return Err(self.unexpected_help("`;`", "a binding ends with `;`"));
-                }
-                self.next();
-                self.frames.pop();
-                self.finish_graph_binding(name, meta, id);
-                Ok(State::Statement)
-            }
             &mut Frame::Paren { start } => {
                 if self.eat(Kind::Comma) {
                     let operands = self.operands.len() as u32;
@@ -350,18 +324,12 @@ impl<'s> Parser<'s, '_> {
                 Ok(State::Statement)
             }
             &mut Frame::Then { start, cond } => {
-                if self.tok.kind != Kind::Else {
-                    return Err(self.unexpected_help("`else`", "an `if` is an expression and has both branches"));
-                }
-                self.next();
-                if self.tok.kind != Kind::LBrace {
-                    return Err(self.unexpected_help("`{`", "branches are blocks: `else { if (…) { … } else { … } }`"));
-                }
-                let brace = self.tok.start();
-                self.next();
+                self.expect_or(Kind::Else, "an `if` is an expression and has both branches")?;
+                let help = "branches are blocks: `else { if (…) { … } else { … } }`";
+                let brace = self.expect_or(Kind::LBrace, help)?;
                 self.frames.pop();
                 self.frames.push(Frame::Else { start, cond, then_block: id });
-                self.open_block(brace);
+                self.open_block(brace.start());
                 Ok(State::Statement)
             }
             &mut Frame::Else { start, cond, then_block } => {
@@ -369,27 +337,11 @@ impl<'s> Parser<'s, '_> {
                 let id = self.node(Expr::If { cond, then_block, else_block: id }, start);
                 Ok(State::Deliver(id))
             }
-            Frame::Lambda => {
+            Frame::Function => {
                 self.frames.pop();
-                let (id, _) = self.finish_lambda(id);
-                Ok(State::Deliver(id))
+                Ok(self.finish_function(id))
             }
-            Frame::Definition => {
-                self.frames.pop();
-                self.finish_definition(id);
-                Ok(State::Done)
-            }
-            Frame::FunctionAttr => {
-                self.frames.pop();
-                let attr = self.finish_function_attr(Some(id));
-                Ok(State::AttributeValue(attr))
-            }
-            Frame::Signature
-            | Frame::Key { .. }
-            | Frame::List { .. }
-            | Frame::Meta { .. }
-            | Frame::ItemMeta
-            | Frame::Single => {
+            Frame::Signature | Frame::Key { .. } | Frame::List { .. } | Frame::Meta { .. } => {
                 // Only attribute values are read under these.
                 Err(self.unexpected("an attribute value"))
             }
@@ -418,8 +370,7 @@ impl<'s> Parser<'s, '_> {
                     }
                 }
                 Kind::RParen => return self.finish_call(),
-                Kind::Str if self.peek().kind == Kind::Equal => return self.key_value(),
-                kind if kind.is_word() && self.peek().kind == Kind::Equal => return self.key_value(),
+                _ if self.at_key() => return self.key_value(),
                 _ => return Ok(State::Expression),
             }
         }
@@ -452,7 +403,7 @@ impl<'s> Parser<'s, '_> {
         let key_values = self.key_values.len() as u32;
         let callee = op.map_or(Callee::Unknown, Callee::Op);
         let frame = Frame::Call { callee, start, operands: operands as u32, key_values };
-        loop {
+        let rest = loop {
             let tok = self.tok;
             let id = match tok.kind {
                 Kind::Local => {
@@ -462,16 +413,10 @@ impl<'s> Parser<'s, '_> {
                 }
                 Kind::Number | Kind::Dense => match self.literal() {
                     Ok((literal, ty)) => self.body.literal(literal, ty),
-                    Err(reported) => {
-                        self.frames.extend([Frame::Let(head), frame]);
-                        return Err(reported);
-                    }
+                    Err(reported) => break Some(Err(reported)),
                 },
-                Kind::RParen => break,
-                _ => {
-                    self.frames.extend([Frame::Let(head), frame]);
-                    return Ok(Err(State::Argument));
-                }
+                Kind::RParen => break None,
+                _ => break Some(Ok(State::Argument)),
             };
             match self.tok.kind {
                 Kind::Comma => {
@@ -480,13 +425,14 @@ impl<'s> Parser<'s, '_> {
                 }
                 Kind::RParen => {
                     self.operands.push(id);
-                    break;
+                    break None;
                 }
-                _ => {
-                    self.frames.extend([Frame::Let(head), frame]);
-                    return Ok(Err(State::Value(id, tok.start())));
-                }
+                _ => break Some(Ok(State::Value(id, tok.start()))),
             }
+        };
+        if let Some(rest) = rest {
+            self.frames.extend([Frame::Let(head), frame]);
+            return rest.map(Err);
         }
         self.next();
         Ok(Ok((self.make_call(callee, start, operands, key_values), start)))
@@ -534,11 +480,7 @@ impl<'s> Parser<'s, '_> {
         let names = &self.cx.names;
         let found = key.and_then(|key| self.key_values.iter().rev().find(|kv| names.get(kv.key) == key));
         let place = found.map_or(self.since(start), |&KeyValue { place, .. }| place);
-        let mut error = crate::report::diagnostic::Diagnostic::error(e.message).at(place.range());
-        if let Some(help) = e.help {
-            error = error.with_help(help);
-        }
-        self.error(error);
+        self.error(Diagnostic { help: e.help, ..Diagnostic::error(e.message).at(place.range()) });
     }
 
     /// At the `)` of a tuple.

@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
     }
 
     fn item_meta(&mut self) -> Parsed<()> {
-        self.frames.push(Frame::ItemMeta);
+        self.frames.push(Frame::Meta { key_values: self.key_values.len() as u32 });
         self.run(State::KeyValue)
     }
 

@@ -1,5 +1,9 @@
 //! Numbers and constant tensors.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::ops::Neg;
+use std::str::FromStr;
+
 use bytes::Bytes;
 use half::{bf16, f16};
 
@@ -7,7 +11,7 @@ use super::{Parsed, Parser, Place};
 use crate::core::entity::{EntityId, LiteralId, TypeId};
 use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Literal, LiteralError, Shape};
-use crate::text::lexer::{Kind, Token, special_float, unescape};
+use crate::text::lexer::{Kind, Token, special_float, suffix_dtype, unescape};
 
 /// The type of the constant read last, with its text from `<` to `[`: constants that stand together often share it.
 pub(super) struct SplatType<'s> {
@@ -66,9 +70,8 @@ impl<'s> Parser<'s, '_> {
         match self.tok.kind {
             Kind::Dense => return self.dense(),
             Kind::Str => {
-                let name = self.quoted_name(self.tok, 0);
+                let text = self.text_of(self.tok).into();
                 self.next();
-                let text: std::sync::Arc<str> = self.cx.names.get(name).into();
                 let literal = Literal::from_strings(&[], vec![text]).expect("a rank-0 tensor has one element");
                 return Ok(self.intern_literal(literal));
             }
@@ -115,21 +118,10 @@ impl<'s> Parser<'s, '_> {
             Kind::Word => match special_float(self.slice(tok)) {
                 Some((nan, suffix)) => {
                     self.next();
-                    let dtype = match float_suffix(suffix) {
-                        Some(dtype) => dtype,
-                        None => {
-                            if unsuffixed == Unsuffixed::Expression {
-                                let word = self.slice(tok);
-                                let place = self.since(start);
-                                self.error_help(
-                                    place,
-                                    format!("`{word}` wants a suffix"),
-                                    format!("write `{word}f` for float32"),
-                                );
-                            }
-                            DType::Float64
-                        }
-                    };
+                    let dtype = suffix_dtype(suffix).unwrap_or(DType::Float64);
+                    if suffix.is_empty() && unsuffixed == Unsuffixed::Expression {
+                        self.wants_suffix(self.slice(tok), start);
+                    }
                     if nan && self.tok.kind == Kind::LParen && unsuffixed == Unsuffixed::Attribute {
                         return Ok(Number { dtype, bits: self.nan_payload(dtype)? });
                     }
@@ -139,6 +131,11 @@ impl<'s> Parser<'s, '_> {
             },
             _ => Err(self.unexpected("a number")),
         }
+    }
+
+    fn wants_suffix(&mut self, text: &str, start: u32) {
+        let place = self.since(start);
+        self.error_help(place, format!("`{text}` wants a suffix"), format!("write `{text}f` for float32"));
     }
 
     fn suffixed(&mut self, tok: Token, negative: bool, start: u32, unsuffixed: Unsuffixed) -> Number {
@@ -151,10 +148,10 @@ impl<'s> Parser<'s, '_> {
             ("", Unsuffixed::Attribute) if whole => DType::Int64,
             ("", Unsuffixed::Attribute) => DType::Float64,
             ("", Unsuffixed::Expression) => {
-                self.error_help(place, format!("`{text}` wants a suffix"), format!("write `{text}f` for float32"));
+                self.wants_suffix(text, start);
                 return Number { dtype: DType::Float32, bits: 0 };
             }
-            _ => match float_suffix(suffix).or_else(|| integer_suffix(suffix)) {
+            _ => match suffix_dtype(suffix) {
                 Some(dtype) => dtype,
                 None => {
                     self.error_help(
@@ -232,9 +229,7 @@ impl<'s> Parser<'s, '_> {
             }
             // Its elements are read as whatever they look like.
             self.skip_elements()?;
-            let literal = Literal::scalar(0.0f32);
-            let id = self.cx.literals.intern(literal);
-            return Ok((id, self.cx.types.error()));
+            return Ok(self.error_literal());
         };
         match self.tok.kind {
             Kind::LBracket => {
@@ -304,9 +299,8 @@ impl<'s> Parser<'s, '_> {
         let mut first = 0u64;
         let mut bytes: Vec<u8> = Vec::new();
         let size = dtype.bits().div_ceil(8);
-        let mut more = self.tok.kind != Kind::RBracket;
-        while more {
-            let bits = self.element(dtype)?;
+        self.list(Kind::RBracket, |p| {
+            let bits = p.element(dtype)?;
             if count == 0 {
                 first = bits;
             } else {
@@ -316,9 +310,8 @@ impl<'s> Parser<'s, '_> {
                 bytes.extend_from_slice(&bits.to_le_bytes()[..size]);
             }
             count += 1;
-            more = self.comma_or(Kind::RBracket)?;
-        }
-        self.next();
+            Ok(())
+        })?;
         if count == 1 {
             return Ok(
                 self.remembered(ty.index() as u32, first, |_| Literal::splat_bytes(dtype, shape, &first.to_le_bytes()))
@@ -336,10 +329,15 @@ impl<'s> Parser<'s, '_> {
                 format!("the type has {wanted}, but {count} are given"),
                 "one element alone stands for all of them",
             );
-            return Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()));
+            return Ok(self.error_literal());
         }
         let literal = Literal::from_bytes(dtype, shape, Bytes::from(bytes));
         self.literal_or_error(literal, start)
+    }
+
+    /// Returns a constant of the error type, which silences errors about it.
+    fn error_literal(&mut self) -> (LiteralId, TypeId) {
+        (self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error())
     }
 
     fn literal_or_error(&mut self, literal: Result<Literal, LiteralError>, start: u32) -> Parsed<(LiteralId, TypeId)> {
@@ -348,7 +346,7 @@ impl<'s> Parser<'s, '_> {
             Err(e) => {
                 let place = self.since(start);
                 self.error_at(place, e.to_string());
-                Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()))
+                Ok(self.error_literal())
             }
         }
     }
@@ -400,18 +398,12 @@ impl<'s> Parser<'s, '_> {
 
     fn strings(&mut self, shape: &[usize], start: u32) -> Parsed<(LiteralId, TypeId)> {
         let mut strings: Vec<std::sync::Arc<str>> = Vec::new();
-        let mut more = self.tok.kind != Kind::RBracket;
-        while more {
-            if self.tok.kind != Kind::Str {
-                return Err(self.unexpected("a string"));
-            }
-            let tok = self.tok;
-            let name = self.quoted_name(tok, 0);
-            strings.push(self.cx.names.get(name).into());
-            self.next();
-            more = self.comma_or(Kind::RBracket)?;
-        }
-        self.next();
+        self.list(Kind::RBracket, |p| {
+            let tok = p.expect(Kind::Str)?;
+            let name = p.quoted_name(tok, 0);
+            strings.push(p.cx.names.get(name).into());
+            Ok(())
+        })?;
         self.literal_or_error(Literal::from_strings(shape, strings), start)
     }
 
@@ -427,7 +419,7 @@ impl<'s> Parser<'s, '_> {
                 "these are not bytes",
                 "raw bytes are `\"0x…\"` with two hexadecimal digits a byte, little-endian",
             );
-            return Ok((self.cx.literals.intern(Literal::scalar(0.0f32)), self.cx.types.error()));
+            return Ok(self.error_literal());
         };
         let one = dtype.bits().div_ceil(8);
         let expected = crate::tables::literal::element_count(shape).and_then(|n| dtype.byte_len(n));
@@ -472,45 +464,16 @@ fn split_suffix(text: &str) -> (&str, &str) {
     text.split_at(i)
 }
 
-fn float_suffix(suffix: &str) -> Option<DType> {
-    Some(match suffix {
-        "f" | "f32" => DType::Float32,
-        "f64" => DType::Float64,
-        "f16" => DType::Float16,
-        "bf16" => DType::BFloat16,
-        _ => return None,
-    })
-}
-
-fn integer_suffix(suffix: &str) -> Option<DType> {
-    Some(match suffix {
-        "i8" => DType::Int8,
-        "i16" => DType::Int16,
-        "i32" => DType::Int32,
-        "i64" => DType::Int64,
-        "u8" => DType::UInt8,
-        "u16" => DType::UInt16,
-        "u32" => DType::UInt32,
-        "u64" => DType::UInt64,
-        _ => return None,
-    })
-}
-
 fn integer_range(dtype: DType) -> Option<(i128, i128)> {
-    Some(match dtype {
-        DType::Int8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::Int16 => (i16::MIN.into(), i16::MAX.into()),
-        DType::Int32 => (i32::MIN.into(), i32::MAX.into()),
-        DType::Int64 => (i64::MIN.into(), i64::MAX.into()),
-        DType::UInt8 => (0, u8::MAX.into()),
-        DType::UInt16 => (0, u16::MAX.into()),
-        DType::UInt32 => (0, u32::MAX.into()),
-        DType::UInt64 => (0, u64::MAX.into()),
-        DType::Int4 => (-8, 7),
-        DType::UInt4 => (0, 15),
-        DType::Bool => (0, 1),
-        _ => return None,
-    })
+    match (dtype.class(), dtype) {
+        (DTypeClass::Bool, _) => Some((0, 1)),
+        (DTypeClass::Signed, _) | (_, DType::Int4) => {
+            let half = 1 << (dtype.bits() - 1);
+            Some((-half, half - 1))
+        }
+        (DTypeClass::Unsigned, _) | (_, DType::UInt4) => Some((0, (1 << dtype.bits()) - 1)),
+        _ => None,
+    }
 }
 
 fn largest_float(dtype: DType) -> f64 {
@@ -525,68 +488,55 @@ fn largest_float(dtype: DType) -> f64 {
 /// The bits of a number of this element type, from its digits without a suffix.
 #[inline]
 fn number_bits(dtype: DType, digits: &str, negative: bool) -> Result<u64, BadNumber> {
-    let finite = |ok: bool, bits: u64| if ok { Ok(bits) } else { Err(BadNumber::OutOfRange) };
-    let float = |digits: &str| -> Result<f64, BadNumber> {
-        let value: f64 = digits.parse().map_err(|_| BadNumber::Malformed)?;
+    // A float32 is parsed as such: to round a float64 would be to round twice.
+    fn float<T: FromStr + Neg<Output = T>>(digits: &str, negative: bool) -> Result<T, BadNumber> {
+        let value: T = digits.parse().map_err(|_| BadNumber::Malformed)?;
         Ok(if negative { -value } else { value })
-    };
-    match dtype {
-        DType::Float32 => {
-            let value: f32 = digits.parse().map_err(|_| BadNumber::Malformed)?;
-            let value = if negative { -value } else { value };
-            finite(value.is_finite(), value.to_bits().into())
+    }
+    let (bits, finite): (u64, bool) = match dtype {
+        DType::Float32 => float::<f32>(digits, negative).map(|v| (v.to_bits().into(), v.is_finite()))?,
+        DType::Float64 => float::<f64>(digits, negative).map(|v| (v.to_bits(), v.is_finite()))?,
+        DType::Float16 => {
+            let value = f16::from_f64(float(digits, negative)?);
+            (value.to_bits().into(), value.is_finite())
         }
-        DType::Float64 => float(digits).and_then(|v| finite(v.is_finite(), v.to_bits())),
-        DType::Float16 => float(digits).and_then(|v| {
-            let v = f16::from_f64(v);
-            finite(v.is_finite(), v.to_bits().into())
-        }),
-        DType::BFloat16 => float(digits).and_then(|v| {
-            let v = bf16::from_f64(v);
-            finite(v.is_finite(), v.to_bits().into())
-        }),
+        DType::BFloat16 => {
+            let value = bf16::from_f64(float(digits, negative)?);
+            (value.to_bits().into(), value.is_finite())
+        }
         _ => {
             let (low, high) = integer_range(dtype).ok_or(BadNumber::Malformed)?;
-            let mut value: i128 = 0;
-            for b in digits.bytes() {
-                let digit = b.wrapping_sub(b'0');
-                if digit > 9 {
-                    return Err(BadNumber::Malformed);
-                }
-                value = value * 10 + i128::from(digit);
-                if value > 1 << 64 {
-                    return Err(BadNumber::OutOfRange);
-                }
-            }
-            let value = if negative { -value } else { value };
+            let magnitude: u64 = digits.parse().map_err(|e: ParseIntError| match e.kind() {
+                IntErrorKind::PosOverflow => BadNumber::OutOfRange,
+                _ => BadNumber::Malformed,
+            })?;
+            let value = if negative { -i128::from(magnitude) } else { magnitude.into() };
             if value < low || value > high {
                 return Err(BadNumber::OutOfRange);
             }
             let mask = u64::MAX >> (64 - dtype.bits().min(64));
-            Ok(value as u64 & mask)
+            (value as u64 & mask, true)
         }
+    };
+    if finite { Ok(bits) } else { Err(BadNumber::OutOfRange) }
+}
+
+/// Returns the bits of infinity, the bit that makes a quiet NaN of it, and the place of the sign.
+fn float_layout(dtype: DType) -> (u64, u64, u32) {
+    match dtype {
+        DType::Float16 => (0x7c00, 0x200, 15),
+        DType::BFloat16 => (0x7f80, 0x40, 15),
+        DType::Float32 => (0x7f80_0000, 0x40_0000, 31),
+        _ => (0x7ff0_0000_0000_0000, 0x8_0000_0000_0000, 63),
     }
 }
 
 fn special_bits(dtype: DType, nan: bool, negative: bool) -> u64 {
-    let (bits, sign): (u64, u64) = match (dtype, nan) {
-        (DType::Float16, false) => (0x7c00, 15),
-        (DType::Float16, true) => (0x7e00, 15),
-        (DType::BFloat16, false) => (0x7f80, 15),
-        (DType::BFloat16, true) => (0x7fc0, 15),
-        (DType::Float32, false) => (0x7f80_0000, 31),
-        (DType::Float32, true) => (0x7fc0_0000, 31),
-        (_, false) => (0x7ff0_0000_0000_0000, 63),
-        (_, true) => (0x7ff8_0000_0000_0000, 63),
-    };
-    bits | u64::from(negative) << sign
+    let (infinity, quiet, sign) = float_layout(dtype);
+    infinity | if nan { quiet } else { 0 } | u64::from(negative) << sign
 }
 
 fn is_nan(dtype: DType, bits: u64) -> bool {
-    match dtype {
-        DType::Float16 => u16::try_from(bits).is_ok_and(|b| f16::from_bits(b).is_nan()),
-        DType::BFloat16 => u16::try_from(bits).is_ok_and(|b| bf16::from_bits(b).is_nan()),
-        DType::Float32 => u32::try_from(bits).is_ok_and(|b| f32::from_bits(b).is_nan()),
-        _ => f64::from_bits(bits).is_nan(),
-    }
+    let (infinity, _, sign) = float_layout(dtype);
+    bits >> sign <= 1 && bits & !(1 << sign) > infinity
 }

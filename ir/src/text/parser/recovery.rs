@@ -1,23 +1,17 @@
 //! Going on after a syntax error: at the next `;`, `}` or item.
 
-use super::expressions::{Frame, LetHead, State};
+use super::expressions::{Frame, State};
 use super::scope::LocalKind;
 use super::{Parsed, Parser, Reported};
-use crate::core::entity::NameId;
 use crate::text::lexer::Kind;
-
-/// A binding that an error stopped.
-enum Broken {
-    Let(LetHead),
-    Graph(NameId),
-}
 
 impl Parser<'_, '_> {
     /// After an error was reported: gives up what was being read in the innermost block, and skips to where that block goes on. An
     /// error if there is no such place: the stack is empty then.
     #[cold]
     pub(super) fn recover(&mut self) -> Parsed<State> {
-        let broken = self.unwind_to_block();
+        // If the error is in a binding, the last frame is that of the outermost one in the block.
+        let broken = self.unwind_to_block().filter(|f| matches!(f, Frame::Let(_) | Frame::Graph { .. }));
         let Some(Frame::Block(block)) = self.frames.last() else { return Err(Reported) };
         let opened = block.start;
         self.meta = None;
@@ -66,14 +60,13 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn bind_broken(&mut self, broken: Option<Broken>) {
+    /// Binds the name of a binding whose value has an error, so that its uses are known.
+    fn bind_broken(&mut self, broken: Option<Frame>) {
+        let value = self.error_expr();
         match broken {
-            Some(Broken::Let(head)) => self.bind_error(head),
-            Some(Broken::Graph(name)) => {
-                let value = self.error_expr();
-                self.scopes.declare(name, value, LocalKind::Plain);
-            }
-            None => {}
+            Some(Frame::Let(head)) => self.finish_let(head, value),
+            Some(Frame::Graph { name, .. }) => self.scopes.declare(name, value, LocalKind::Plain),
+            _ => {}
         }
     }
 
@@ -86,36 +79,30 @@ impl Parser<'_, '_> {
         Err(Reported)
     }
 
-    /// Takes frames off the stack down to the innermost block. The binding directly in it, if there was one.
-    fn unwind_to_block(&mut self) -> Option<Broken> {
-        let mut broken = None;
-        while let Some(frame) = self.frames.last() {
-            broken = None;
-            match *frame {
-                Frame::Block(_) => return None,
-                Frame::Let(head) => broken = Some(Broken::Let(head)),
-                Frame::Graph { name, .. } => broken = Some(Broken::Graph(name)),
+    /// Takes frames off the stack down to the innermost block. Returns the last of them.
+    fn unwind_to_block(&mut self) -> Option<Frame> {
+        let mut last = None;
+        while let Some(frame) = self.frames.pop_if(|frame| !matches!(frame, Frame::Block(_))) {
+            match frame {
                 Frame::Call { operands, key_values, .. } => {
                     self.operands.truncate(operands as usize);
                     self.key_values.truncate(key_values as usize);
                 }
                 Frame::Tuple { operands, .. } => self.operands.truncate(operands as usize),
                 Frame::Meta { key_values } => self.key_values.truncate(key_values as usize),
-                Frame::ItemMeta => self.key_values.clear(),
                 Frame::List { elements } => self.elements.truncate(elements as usize),
-                Frame::Signature | Frame::Lambda | Frame::Definition | Frame::FunctionAttr => self.abandon_head(),
-                Frame::Paren { .. }
+                Frame::Signature | Frame::Function => self.abandon_head(),
+                Frame::Block(_)
+                | Frame::Let(_)
+                | Frame::Graph { .. }
+                | Frame::Paren { .. }
                 | Frame::Condition { .. }
                 | Frame::Then { .. }
                 | Frame::Else { .. }
-                | Frame::Key { .. }
-                | Frame::Single => {}
+                | Frame::Key { .. } => {}
             }
-            self.frames.pop();
-            if matches!(self.frames.last(), Some(Frame::Block(_))) {
-                return broken;
-            }
+            last = Some(frame);
         }
-        broken
+        last
     }
 }

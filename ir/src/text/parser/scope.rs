@@ -2,7 +2,7 @@
 //! an undo log.
 
 use super::{Parser, Place};
-use crate::core::entity::{DimId, ExprId, NameId, SideTable, SymbolId};
+use crate::core::entity::{DimId, EntityId, ExprId, NameId, SideTable, SymbolId};
 use crate::core::expr::{Expr, VarFlags};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
@@ -74,7 +74,7 @@ pub(super) struct Scopes {
     symbols: SideTable<NameId, Symbol>,
     symbol_log: Vec<(NameId, Symbol)>,
     /// Serial number of the function that is being read. Functions see nothing of each other.
-    owner: u32,
+    pub(super) owner: u32,
     serials: u32,
     /// The symbols that the `fn`s being read own so far.
     pub(super) lambda_symbols: Vec<SymbolId>,
@@ -105,10 +105,6 @@ impl Scopes {
     pub(super) fn begin_function(&mut self) -> u32 {
         self.serials += 1;
         std::mem::replace(&mut self.owner, self.serials)
-    }
-
-    pub(super) fn end_function(&mut self, owner: u32) {
-        self.owner = owner;
     }
 
     #[inline]
@@ -253,15 +249,10 @@ impl Parser<'_, '_> {
             return free;
         }
         let text = self.cx.names.get(name).to_string();
-        let mut hidden = None;
-        for id in (0..self.body.len()).rev().map(crate::core::entity::EntityId::from_index) {
-            if let Expr::Var { name: Some(n), flags } = self.body.expr(id)
-                && n == name
-            {
-                hidden = Some((id, flags.is_dataflow()));
-                break;
-            }
-        }
+        let hidden = (0..self.body.len()).rev().map(EntityId::from_index).find_map(|id| match self.body.expr(id) {
+            Expr::Var { name: Some(n), flags } if n == name => Some((id, flags.is_dataflow())),
+            _ => None,
+        });
         let mut error = Diagnostic::error(format!("unknown local `%{text}`")).at(place.range());
         if let Some((id, dataflow)) = hidden {
             let start = self.body.span(id).unwrap_or(0) as usize;
@@ -324,9 +315,7 @@ impl Parser<'_, '_> {
     /// it.
     pub(super) fn bind_symbol(&mut self, symbol: SymbolId) {
         if let Some(new) = &mut self.new_symbols
-            && let Ok(i) = new.binary_search_by_key(&crate::core::entity::EntityId::index(symbol), |n| {
-                crate::core::entity::EntityId::index(n.symbol)
-            })
+            && let Ok(i) = new.binary_search_by_key(&symbol.index(), |n| n.symbol.index())
         {
             new[i].alone = true;
         }

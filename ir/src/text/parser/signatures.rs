@@ -9,7 +9,7 @@ use super::items::Item;
 use super::scope::{LocalKind, Mark};
 use super::{Parsed, Parser, Place};
 use crate::core::body::Body;
-use crate::core::entity::{AttrId, AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
+use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, NameId, TypeId};
 use crate::core::expr::{Expr, VarFlags, VarId};
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::tables::attrs::Attr;
@@ -20,6 +20,8 @@ pub(super) struct Head {
     kind: HeadKind,
     start: u32,
     mark: Mark,
+    /// The number of the function around it.
+    owner: u32,
     /// How many parameters, attributes and symbols of `fn`s were on the stacks before it.
     params: u32,
     key_values: u32,
@@ -29,16 +31,18 @@ pub(super) struct Head {
 }
 
 enum HeadKind {
-    Definition { global: GlobalId, visibility: Visibility, owner: u32, meta: AttrsId },
-    Declaration { global: GlobalId, owner: u32, meta: AttrsId },
-    Lambda { recursive: Option<Recursive>, lambda: Option<LambdaId> },
-    FunctionAttr(Box<Around>),
-}
-
-/// What was being read around a `fn` that is an attribute value.
-struct Around {
-    body: Body,
-    owner: u32,
+    Item {
+        global: GlobalId,
+        visibility: Visibility,
+        kind: FunctionKind,
+        meta: AttrsId,
+    },
+    Lambda {
+        recursive: Option<Recursive>,
+        lambda: Option<LambdaId>,
+    },
+    /// A `fn` that is an attribute value, with the body that was being read around it.
+    FunctionAttr(Box<Body>),
 }
 
 /// The variable that a `fn` is bound to, which its block may name.
@@ -61,9 +65,8 @@ impl Parser<'_, '_> {
     pub(super) fn function_attr(&mut self) -> Parsed<State> {
         let start = self.tok.start();
         self.next();
-        let body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
-        let owner = self.scopes.begin_function();
-        self.begin_signature(HeadKind::FunctionAttr(Box::new(Around { body, owner })), start)
+        let around = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
+        self.begin_signature(HeadKind::FunctionAttr(Box::new(around)), start)
     }
 
     /// Reads `def` or `declare`, up to the block.
@@ -73,7 +76,7 @@ impl Parser<'_, '_> {
         self.next();
         let private = definition && self.eat(Kind::Private);
         let name = self.expect(Kind::Global)?;
-        let global = self.global_name(name.into());
+        let global = self.global_name(name);
         let place = Place::from(name);
         match self.definitions.get(&global) {
             Some(&first) => {
@@ -88,13 +91,9 @@ impl Parser<'_, '_> {
         self.typed = true;
         self.reserve(start);
         let meta = self.meta.take().unwrap_or(self.cx.attrs.empty());
-        let owner = self.scopes.begin_function();
         let visibility = if private { Visibility::Private } else { Visibility::Public };
-        let kind = match definition {
-            true => HeadKind::Definition { global, visibility, owner, meta },
-            false => HeadKind::Declaration { global, owner, meta },
-        };
-        self.begin_signature(kind, start)
+        let kind = if definition { FunctionKind::Definition } else { FunctionKind::Declaration };
+        self.begin_signature(HeadKind::Item { global, visibility, kind, meta }, start)
     }
 
     /// Makes room for the function that starts here: the first may be all of the text, the others are taken to be about as long as
@@ -108,11 +107,16 @@ impl Parser<'_, '_> {
     }
 
     fn begin_signature(&mut self, kind: HeadKind, start: u32) -> Parsed<State> {
+        let owner = match kind {
+            HeadKind::Lambda { .. } => self.scopes.owner,
+            HeadKind::Item { .. } | HeadKind::FunctionAttr(_) => self.scopes.begin_function(),
+        };
         self.frames.push(Frame::Signature);
         self.heads.push(Head {
             kind,
             start,
             mark: self.scopes.mark(),
+            owner,
             params: self.params.len() as u32,
             key_values: self.key_values.len() as u32,
             lambda_symbols: self.scopes.lambda_symbols.len() as u32,
@@ -136,10 +140,7 @@ impl Parser<'_, '_> {
             let tok = self.tok;
             let name = self.name(tok);
             self.next();
-            if self.tok.kind != Kind::Colon {
-                return Err(self.unexpected_help("`:`", "parameters have types: `%x: Tensor[(8,), float32]`"));
-            }
-            self.next();
+            self.expect_or(Kind::Colon, "parameters have types: `%x: Tensor[(8,), float32]`")?;
             let ty = self.parse_type()?;
             params.push((name, tok.into(), ty));
             if !self.comma_or(Kind::RParen)? {
@@ -171,54 +172,37 @@ impl Parser<'_, '_> {
         let attrs = self.take_key_values(key_values);
         self.key_values.truncate(key_values as usize);
         let ret = if self.eat(Kind::Arrow) { Some(self.parse_type()?) } else { None };
-        let declaration = matches!(self.heads.last(), Some(Head { kind: HeadKind::Declaration { .. }, .. }));
-        if declaration {
-            if self.tok.kind != Kind::Semicolon {
-                return Err(self.unexpected_help("`;`", "a declaration has no block"));
-            }
-        } else if self.tok.kind != Kind::LBrace {
-            let wanted = if ret.is_some() { "`{`" } else { "`->` or `{`" };
-            return Err(self.unexpected(wanted));
-        }
-        let brace = self.tok.start();
-        self.next();
-        let Some(head) = self.heads.last_mut() else { return Err(self.unexpected("an item")) };
-        head.attrs = attrs;
-        head.ret = ret;
-        let params: SmallVec<[VarId; 8]> = self.params.drain(head.params as usize..).collect();
-        let frame = match &mut head.kind {
-            HeadKind::Definition { .. } => {
-                self.body.set_params(params.to_vec());
-                Frame::Definition
-            }
-            HeadKind::Declaration { .. } => {
-                self.body.set_params(params.to_vec());
-                self.frames.pop();
-                let root = self.body.root();
-                self.finish_definition(root);
-                return Ok(State::Done);
-            }
-            HeadKind::Lambda { recursive, lambda } => {
-                *lambda = Some(self.body.push_lambda(&params, ret, attrs));
-                if let Some(r) = *recursive {
-                    let kind = if ret.is_some() || r.typed { LocalKind::Plain } else { LocalKind::Untyped };
-                    self.scopes.declare(r.name, r.var.expr(), kind);
-                }
-                Frame::Lambda
-            }
-            HeadKind::FunctionAttr(_) => {
-                self.body.set_params(params.to_vec());
-                Frame::FunctionAttr
-            }
+        let is_declaration = |h: &Head| matches!(h.kind, HeadKind::Item { kind: FunctionKind::Declaration, .. });
+        let is_declaration = self.heads.last().is_some_and(is_declaration);
+        let end = match self.tok.kind {
+            _ if is_declaration => self.expect_or(Kind::Semicolon, "a declaration has no block")?,
+            Kind::LBrace => self.expect(Kind::LBrace)?,
+            _ => return Err(self.unexpected(if ret.is_some() { "`{`" } else { "`->` or `{`" })),
         };
+        let Some(head) = self.heads.last_mut() else { return Err(self.unexpected("an item")) };
+        (head.attrs, head.ret) = (attrs, ret);
+        let params: SmallVec<[VarId; 8]> = self.params.drain(head.params as usize..).collect();
+        if let HeadKind::Lambda { recursive, lambda } = &mut head.kind {
+            *lambda = Some(self.body.push_lambda(&params, ret, attrs));
+            if let Some(r) = *recursive {
+                let kind = if ret.is_some() || r.typed { LocalKind::Plain } else { LocalKind::Untyped };
+                self.scopes.declare(r.name, r.var.expr(), kind);
+            }
+        } else {
+            self.body.set_params(params.to_vec());
+        }
+        self.frames.pop();
+        if is_declaration {
+            let root = self.body.root();
+            return Ok(self.finish_function(root));
+        }
         for &p in &params {
             if let Some(name) = self.body.var_name(p) {
                 self.scopes.declare(name, p.expr(), LocalKind::Plain);
             }
         }
-        self.frames.pop();
-        self.frames.push(frame);
-        self.open_block(brace);
+        self.frames.push(Frame::Function);
+        self.open_block(end.start());
         Ok(State::Statement)
     }
 
@@ -226,87 +210,57 @@ impl Parser<'_, '_> {
     fn pop_head(&mut self) -> Option<Head> {
         let head = self.heads.pop()?;
         self.scopes.undo(head.mark);
+        self.scopes.owner = head.owner;
+        self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
         self.params.truncate(head.params as usize);
         self.key_values.truncate(head.key_values as usize);
         Some(head)
     }
 
-    /// The block of a `fn` was read. Returns the `fn` and where it starts.
-    pub(super) fn finish_lambda(&mut self, block: ExprId) -> (ExprId, u32) {
-        let Some(head) = self.pop_head() else { return (block, 0) };
-        let own = self.scopes.lambda_symbols.split_off(head.lambda_symbols as usize);
-        let HeadKind::Lambda { lambda: Some(lambda), .. } = head.kind else { return (block, head.start) };
-        if !own.is_empty() {
-            self.body.set_lambda_symbols(lambda, own);
-        }
-        // What it states is to be checked.
-        self.typed = false;
-        let ty = self.cx.types.error();
-        (self.body.push(Expr::Lambda { lambda, body: block }, ty, Some(head.start)), head.start)
-    }
-
-    /// The block of a `def`, or the signature of a `declare`, was read.
-    pub(super) fn finish_definition(&mut self, root: ExprId) {
-        let Some(head) = self.pop_head() else { return };
-        self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
-        let (global, visibility, owner, meta, kind) = match head.kind {
-            HeadKind::Definition { global, visibility, owner, meta } => {
-                (global, visibility, owner, meta, FunctionKind::Definition)
-            }
-            HeadKind::Declaration { global, owner, meta } => {
-                (global, Visibility::Public, owner, meta, FunctionKind::Declaration)
-            }
-            HeadKind::Lambda { .. } | HeadKind::FunctionAttr(_) => return,
+    /// Finishes the function on top of the stack of heads, of which the block was read, or of a
+    /// `declare` the signature.
+    pub(super) fn finish_function(&mut self, root: ExprId) -> State {
+        let symbols = self.heads.last().map_or(0, |h| h.lambda_symbols);
+        let own = self.scopes.lambda_symbols.split_off(symbols as usize);
+        let Some(head) = self.pop_head() else { return State::Done };
+        let start = head.start;
+        // Makes a function of the body that was read, and goes on with the body around it.
+        let function = |p: &mut Self, around: Body| {
+            p.body.set_root(root);
+            let body = std::mem::replace(&mut p.body, around);
+            Function { body, ret: head.ret, span: Some(start), ..Function::new(&p.cx.types, head.attrs) }
         };
-        self.scopes.end_function(owner);
-        self.body.set_root(root);
-        let mut body = std::mem::replace(&mut self.body, Body::new(&self.cx.types));
-        body.shrink();
-        self.last_length = self.previous_end - head.start;
-        let mut function = Function::new(&self.cx.types, head.attrs);
-        function.visibility = visibility;
-        function.ret = head.ret;
-        function.meta = meta;
-        function.body = body;
-        function.kind = kind;
-        function.span = Some(head.start);
-        self.items.push(Item { global, function, is_typed: self.typed });
-    }
-
-    /// The block of a `fn` that is an attribute value was read; `None` if it has an error.
-    pub(super) fn finish_function_attr(&mut self, root: Option<ExprId>) -> AttrId {
-        let Some(head) = self.pop_head() else { return self.cx.attr(Attr::None) };
-        self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
-        let HeadKind::FunctionAttr(around) = head.kind else { return self.cx.attr(Attr::None) };
-        let Around { body, owner } = *around;
-        self.scopes.end_function(owner);
-        let body = std::mem::replace(&mut self.body, body);
-        let Some(root) = root else { return self.cx.attr(Attr::None) };
-        let mut function = Function::new(&self.cx.types, head.attrs);
-        function.ret = head.ret;
-        function.body = body;
-        function.body.set_root(root);
-        function.span = Some(head.start);
-        let id = self.cx.function_attrs.push(Arc::new(function));
-        self.cx.attr(Attr::Function(id))
+        match head.kind {
+            HeadKind::Lambda { lambda, .. } => {
+                let Some(lambda) = lambda else { return State::Deliver(root) };
+                if !own.is_empty() {
+                    self.body.set_lambda_symbols(lambda, own);
+                }
+                // The result that it states is to be checked.
+                self.typed = false;
+                let ty = self.cx.types.error();
+                State::Deliver(self.body.push(Expr::Lambda { lambda, body: root }, ty, Some(start)))
+            }
+            HeadKind::Item { global, visibility, kind, meta } => {
+                let around = Body::new(&self.cx.types);
+                let mut function = Function { visibility, kind, meta, ..function(self, around) };
+                function.body.shrink();
+                self.last_length = self.previous_end - start;
+                self.items.push(Item { global, function, is_typed: self.typed });
+                State::Done
+            }
+            HeadKind::FunctionAttr(around) => {
+                let function = function(self, *around);
+                let id = self.cx.function_attrs.push(Arc::new(function));
+                State::AttributeValue(self.cx.attr(Attr::Function(id)))
+            }
+        }
     }
 
     /// Gives up a signature, or what has it, after an error.
     pub(super) fn abandon_head(&mut self) {
-        match self.heads.last().map(|h| &h.kind) {
-            Some(HeadKind::FunctionAttr(_)) => {
-                self.finish_function_attr(None);
-            }
-            Some(&HeadKind::Definition { owner, .. } | &HeadKind::Declaration { owner, .. }) => {
-                self.pop_head();
-                self.scopes.end_function(owner);
-            }
-            Some(HeadKind::Lambda { .. }) => {
-                if let Some(head) = self.pop_head() {
-                    self.scopes.lambda_symbols.truncate(head.lambda_symbols as usize);
-                }
-            }
-            None => {}
+        if let Some(Head { kind: HeadKind::FunctionAttr(around), .. }) = self.pop_head() {
+            self.body = *around;
         }
     }
 }

@@ -12,14 +12,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Parsed, Parser, Place};
+use super::{Parsed, Parser, Place, Reported};
 use crate::core::context::Context;
 use crate::ops::op::OpRegistry;
 use crate::report::diagnostics::Diagnostics;
 use crate::tables::attrs::Attr;
 use crate::tables::literal::Literal;
 use crate::tables::value::AttrValue;
-use crate::text::lexer::{Kind, Token};
+use crate::text::lexer::Kind;
 
 /// An expression with holes: one side of a rule. It belongs to no module.
 ///
@@ -272,14 +272,7 @@ impl Parser<'_, '_> {
             return Ok(self.slice(tok).to_string());
         }
         let name = self.expect(Kind::Str)?;
-        let name = self.quoted_name(name, 0);
-        Ok(self.cx.names.get(name).to_string())
-    }
-
-    /// The name behind `%` or `@`.
-    fn text_of(&mut self, token: Token) -> String {
-        let name = self.name(token);
-        self.cx.names.get(name).to_string()
+        Ok(self.text_of(name))
     }
 
     /// Behind a term: its arguments, a projection, or what it is a part of; `None` at the end.
@@ -289,12 +282,12 @@ impl Parser<'_, '_> {
             Kind::LParen => {
                 let paren = self.tok.start();
                 self.next();
-                reader.open.push(Open { kind: OpenKind::Call, start, paren, values: reader.values.len() });
+                let next = reader.open(OpenKind::Call, start, paren);
                 reader.values.push(node);
-                return Ok(Some(Next::Part));
+                return Ok(Some(next));
             }
             Kind::Dot => {
-                let index = self.field()?;
+                let index = self.field()?.ok_or(Reported)?;
                 let place = self.since(start);
                 return Ok(Some(Next::After(reader.push(SketchNode::Proj { tuple: node, index }, place))));
             }
@@ -316,26 +309,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads `.INT`.
-    fn field(&mut self) -> Parsed<u32> {
-        let digits = self.lexer.digits();
-        let index = self.slice(digits).parse();
-        let Ok(index) = index else {
-            return Err(self.error_help(self.tok, "expected the number of a field after `.`", "such as `%x.0`"));
-        };
-        self.tok = digits;
-        self.next();
-        Ok(index)
-    }
-
     fn expect_closed(&mut self) -> Parsed<()> {
-        match self.tok.kind {
-            Kind::RParen => {
-                self.next();
-                Ok(())
-            }
-            _ => Err(self.unexpected("`,` or `)`")),
-        }
+        if self.eat(Kind::RParen) { Ok(()) } else { Err(self.unexpected("`,` or `)`")) }
     }
 
     /// At the `)` of what is open, the last `attrs` attributes of which are its own.
@@ -370,13 +345,7 @@ impl Parser<'_, '_> {
             let key = self.tok;
             self.next();
             self.expect(Kind::Equal)?;
-            let name = match key.kind {
-                Kind::Str => {
-                    let name = self.quoted_name(key, 0);
-                    self.cx.names.get(name).to_string()
-                }
-                _ => self.slice(key).to_string(),
-            };
+            let name = if key.kind == Kind::Str { self.text_of(key) } else { self.slice(key).to_string() };
             let value = self.attribute_term()?;
             let place = self.since(key.start()).range();
             reader.sketch.attrs.push(SketchAttr { name, value, place });
@@ -421,11 +390,6 @@ impl Parser<'_, '_> {
             },
         };
         Ok(SketchValue::Is(value))
-    }
-
-    /// Returns true if the attributes of a call begin here.
-    fn at_key(&self) -> bool {
-        (self.tok.kind.is_word() || self.tok.kind == Kind::Str) && self.peek().kind == Kind::Equal
     }
 
     fn constant(&mut self) -> Parsed<SketchNode> {

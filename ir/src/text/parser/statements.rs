@@ -7,7 +7,7 @@ use super::{Parsed, Parser, Place};
 use crate::core::entity::{AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::{Expr, LetFlags, VarFlags};
 use crate::report::diagnostic::Diagnostic;
-use crate::text::lexer::{Kind, Token};
+use crate::text::lexer::Kind;
 
 /// A block that is being read.
 pub(super) struct Block {
@@ -118,27 +118,27 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads a `let`, without a frame where its value is a call of an operator on atoms, as most are.
+    /// Reads a `let` behind its keyword. If its value is a call of an operator on atoms, as most
+    /// are, it takes no frame.
     #[inline]
     fn let_binding(&mut self, start: u32) -> Parsed<State> {
-        let tok = self.tok;
-        if tok.kind != Kind::Local || self.meta.is_some() {
-            return self.let_head(start);
-        }
+        let tok = self.expect_or(Kind::Local, "a binding is `let %x = …;`")?;
         let name = self.name(tok);
-        self.next();
-        if self.tok.kind != Kind::Equal {
-            return self.let_head_of(start, tok, name);
+        let meta = self.meta.take();
+        let mut head = LetHead { name, start, name_start: tok.start(), annotation: None, later: None, var: None, meta };
+        if self.tok.kind != Kind::Equal
+            && let Err(reported) = self.annotation(&mut head)
+        {
+            self.frames.push(Frame::Let(head));
+            return Err(reported);
         }
         self.next();
-        let head =
-            LetHead { name, start, name_start: tok.start(), annotation: None, later: None, var: None, meta: None };
         let (value, value_start) = match self.tok.kind {
             Kind::Word if !self.at_literal() => match self.call_of_atoms(head)? {
                 Ok(value) => value,
                 Err(state) => return Ok(state),
             },
-            Kind::Fn => return self.let_value(head),
+            Kind::Fn => return self.let_function(head),
             _ => {
                 self.frames.push(Frame::Let(head));
                 return Ok(State::Expression);
@@ -153,22 +153,9 @@ impl Parser<'_, '_> {
         Ok(State::Statement)
     }
 
-    /// Reads a `let` up to its value.
-    fn let_head(&mut self, start: u32) -> Parsed<State> {
-        let tok = self.tok;
-        if tok.kind != Kind::Local {
-            return Err(self.unexpected_help("a local (`%name`)", "a binding is `let %x = …;`"));
-        }
-        self.next();
-        let name = self.name(tok);
-        self.let_head_of(start, tok, name)
-    }
-
-    /// Behind the name of a `let`.
-    fn let_head_of(&mut self, start: u32, tok: Token, name: NameId) -> Parsed<State> {
-        let meta = self.meta.take();
-        let mut head = LetHead { name, start, name_start: tok.start(), annotation: None, later: None, var: None, meta };
-        self.frames.push(Frame::Let(head));
+    /// Reads the annotation of a `let`, up to its `=`.
+    fn annotation(&mut self, head: &mut LetHead) -> Parsed<()> {
+        let wanted = if self.tok.kind == Kind::Colon { "`=`" } else { "`:` or `=`" };
         if self.eat(Kind::Colon) {
             let at = self.tok.start();
             let errors = self.diagnostics.len();
@@ -180,20 +167,13 @@ impl Parser<'_, '_> {
             }
         }
         if self.tok.kind != Kind::Equal {
-            let wanted = if self.previous_end > tok.end() { "`=`" } else { "`:` or `=`" };
             return Err(self.unexpected_help(wanted, "a binding is `let %x = …;`"));
         }
-        self.next();
-        self.frames.pop();
-        self.let_value(head)
+        Ok(())
     }
 
-    /// At the value of a `let`.
-    fn let_value(&mut self, mut head: LetHead) -> Parsed<State> {
-        if self.tok.kind != Kind::Fn {
-            self.frames.push(Frame::Let(head));
-            return Ok(State::Expression);
-        }
+    /// Reads the `fn` that is the value of a `let`, up to its block, which may name the variable.
+    fn let_function(&mut self, mut head: LetHead) -> Parsed<State> {
         let flags = self.let_var_flags();
         let ty = head.annotation.unwrap_or(self.cx.types.error());
         let var = self.new_var(head.name, flags, ty, head.name_start);
@@ -289,10 +269,7 @@ impl Parser<'_, '_> {
                 return Ok(State::Statement);
             }
         }
-        if self.tok.kind != Kind::RBrace {
-            return Err(self.unexpected_help("`}`", "a block ends with one expression"));
-        }
-        self.next();
+        self.expect_or(Kind::RBrace, "a block ends with one expression")?;
         self.close_block(id)
     }
 
@@ -306,13 +283,10 @@ impl Parser<'_, '_> {
             }
             _ => tail,
         };
-        let owned = matches!(
-            self.frames.last(),
-            Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Lambda | Frame::Definition | Frame::FunctionAttr)
-        );
-        match self.frames.last() {
-            // Nothing around a definition sees what is undone, nor do the functions after it.
-            Some(Frame::Definition) => self.scopes.forget(block.mark),
+        let owned = matches!(self.frames.last(), Some(Frame::Then { .. } | Frame::Else { .. } | Frame::Function));
+        match self.frames.as_slice() {
+            // Nothing outside of such a function sees its names, so they need not be undone.
+            [Frame::Function] => self.scopes.forget(block.mark),
             _ if owned => self.scopes.undo(block.mark),
             // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.
             _ => self.scopes.undo_locals(block.mark),
@@ -328,21 +302,16 @@ impl Parser<'_, '_> {
         self.next();
         self.expect(Kind::LParen)?;
         let mut outputs: Vec<(NameId, ExprId)> = Vec::new();
-        let mut more = self.tok.kind != Kind::RParen;
-        while more {
-            let tok = self.expect(Kind::Local)?;
-            let name = self.name(tok);
-            let id = self.local(name, tok);
-            self.check_output(name, id, tok.into());
+        self.list(Kind::RParen, |p| {
+            let tok = p.expect(Kind::Local)?;
+            let name = p.name(tok);
+            let id = p.local(name, tok);
+            p.check_output(name, id, tok.into());
             outputs.push((name, id));
-            more = self.comma_or(Kind::RParen)?;
-        }
-        self.next();
+            Ok(())
+        })?;
         self.eat(Kind::Semicolon);
-        if self.tok.kind != Kind::RBrace {
-            return Err(self.unexpected_help("`}`", "`output(…)` is the last statement of a dataflow region"));
-        }
-        self.next();
+        self.expect_or(Kind::RBrace, "`output(…)` is the last statement of a dataflow region")?;
         self.end_region(&outputs);
         Ok(State::Statement)
     }
@@ -380,12 +349,6 @@ impl Parser<'_, '_> {
     }
 
     // ---- Errors ----
-
-    /// Binds a `let` whose value has an error, so that its uses are known.
-    pub(super) fn bind_error(&mut self, head: LetHead) {
-        let value = self.error_expr();
-        self.finish_let(head, value);
-    }
 
     /// Reports two declarations of one name.
     pub(super) fn duplicate(&mut self, what: &str, place: Place, first: Place) {

@@ -94,10 +94,9 @@ impl Parser<'_, '_> {
                     let function = self.open_function_type();
                     let base = self.type_values.len() as u32;
                     self.type_frames.push(TypeFrame::Params { base, function });
-                    if self.tok.kind != Kind::RParen {
-                        continue;
+                    if self.tok.kind == Kind::RParen {
+                        self.end_of_params()?;
                     }
-                    self.end_of_params()?;
                     continue;
                 }
                 _ => {
@@ -115,26 +114,17 @@ impl Parser<'_, '_> {
                 let Some(frame) = self.type_frames.last_mut() else { return Ok(value) };
                 match frame {
                     TypeFrame::Tuple { base, commas } => {
-                        let base = *base as usize;
-                        if self.tok.kind == Kind::Comma {
-                            *commas = true;
-                            self.type_values.push(value);
-                            self.next();
-                            if self.tok.kind != Kind::RParen {
-                                break;
-                            }
-                        } else if *commas {
-                            self.type_values.push(value);
-                        }
-                        let grouping = !matches!(self.type_frames.last(), Some(TypeFrame::Tuple { commas: true, .. }));
-                        if self.tok.kind != Kind::RParen {
-                            return Err(self.unexpected("`,` or `)`"));
+                        *commas |= self.tok.kind == Kind::Comma;
+                        let (base, is_tuple) = (*base as usize, *commas);
+                        self.type_values.push(value);
+                        if self.comma_or(Kind::RParen)? {
+                            break;
                         }
                         self.next();
-                        if !grouping {
+                        if is_tuple {
                             value = self.cx.types.tuple(&self.type_values[base..]);
-                            self.type_values.truncate(base);
                         }
+                        self.type_values.truncate(base);
                         self.type_frames.pop();
                     }
                     TypeFrame::Params { .. } => {
@@ -276,13 +266,10 @@ impl Parser<'_, '_> {
             elements.push(self.known_element()?);
             return Ok(elements);
         }
-        let mut more = self.tok.kind != Kind::RBracket;
-        while more {
-            let element = self.known_element()?;
-            elements.push(element);
-            more = self.comma_or(Kind::RBracket)?;
-        }
-        self.next();
+        self.list(Kind::RBracket, |p| {
+            elements.push(p.known_element()?);
+            Ok(())
+        })?;
         Ok(elements)
     }
 
@@ -322,17 +309,15 @@ impl Parser<'_, '_> {
     pub(super) fn dim_list(&mut self, of_type: bool) -> Parsed<smallvec::SmallVec<[DimId; 8]>> {
         self.expect(Kind::LParen)?;
         let mut dims = smallvec::SmallVec::new();
-        let mut more = self.tok.kind != Kind::RParen;
-        while more {
-            let start = self.tok.start();
-            let dim = self.parse_dim()?;
+        self.list(Kind::RParen, |p| {
+            let start = p.tok.start();
+            let dim = p.parse_dim()?;
             if of_type {
-                self.check_extent(dim, start);
+                p.check_extent(dim, start);
             }
             dims.push(dim);
-            more = self.comma_or(Kind::RParen)?;
-        }
-        self.next();
+            Ok(())
+        })?;
         Ok(dims)
     }
 

@@ -352,18 +352,20 @@ impl Survey<'_> {
             (seen.depth, seen.size, seen.free) = (depth + 1, size, free);
             seen.aliased = seen.count > 1 && size > SMALL && !free;
         }
-        aliases.of_types = vec![0; self.types.len()];
-        for &t in self.type_order.iter().filter(|t| self.types[t.index()].aliased) {
-            aliases.types.push(t);
-            aliases.of_types[t.index()] = aliases.types.len() as u32;
-        }
-        aliases.of_attrs = vec![0; self.attrs.len()];
-        for &a in self.attr_order.iter().filter(|a| self.attrs[a.index()].aliased) {
-            aliases.attrs.push(a);
-            aliases.of_attrs[a.index()] = aliases.attrs.len() as u32;
-        }
+        (aliases.types, aliases.of_types) = numbered(self.type_order, &self.types);
+        (aliases.attrs, aliases.of_attrs) = numbered(self.attr_order, &self.attrs);
         aliases
     }
+}
+
+/// Returns the parts that have an alias, in their order, and the numbers of their aliases, from 1.
+fn numbered<I: EntityId>(mut order: Vec<I>, seen: &[Seen]) -> (Vec<I>, Vec<u32>) {
+    order.retain(|id| seen[id.index()].aliased);
+    let mut numbers = vec![0; seen.len()];
+    for (n, id) in order.iter().enumerate() {
+        numbers[id.index()] = n as u32 + 1;
+    }
+    (order, numbers)
 }
 
 impl Printer<'_, '_> {

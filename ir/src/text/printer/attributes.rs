@@ -31,7 +31,9 @@ impl<'m> Printer<'m, '_> {
             self.out.ascii(b'=');
             (items, comma) = (rest, true);
             if self.is_simple(value) {
-                self.simple_attr(value);
+                if !self.attr_alias(value) {
+                    self.list_or_leaf(value);
+                }
                 continue;
             }
             self.tasks.push(Task::NamedAttrs { items, comma, close });
@@ -49,16 +51,14 @@ impl<'m> Printer<'m, '_> {
 
     fn is_simple(&self, attr: AttrId) -> bool {
         match self.cx.attrs.get(attr) {
-            Attr::Function(_) => self.aliases.of_attr(attr).is_some(),
-            Attr::List(items) => {
-                let nests = |&i: &AttrId| {
-                    matches!(self.cx.attrs.get(i), Attr::Function(_) | Attr::List(_))
-                        && self.aliases.of_attr(i).is_none()
-                };
-                self.aliases.of_attr(attr).is_some() || !items.iter().any(nests)
-            }
-            _ => true,
+            Attr::List(items) => self.is_leaf(attr) || items.iter().all(|&i| self.is_leaf(i)),
+            _ => self.is_leaf(attr),
         }
+    }
+
+    /// Returns true if no other attribute nests in the text of this one.
+    fn is_leaf(&self, attr: AttrId) -> bool {
+        !matches!(self.cx.attrs.get(attr), Attr::Function(_) | Attr::List(_)) || self.aliases.of_attr(attr).is_some()
     }
 
     /// An attribute, by its alias if it has one.
@@ -80,46 +80,34 @@ impl<'m> Printer<'m, '_> {
     pub(super) fn attr_in_full(&mut self, attr: AttrId) {
         let cx = self.cx;
         match cx.attrs.get(attr) {
-            Attr::List(items) => {
-                self.out.ascii(b'[');
-                self.attr_items(items);
-            }
             &Attr::Function(f) => self.function_attr(&cx.function_attrs[f]),
-            _ => self.leaf_attr(attr),
+            _ => self.list_or_leaf(attr),
         }
     }
 
-    /// The rest of a list, and its closing bracket.
+    fn list_or_leaf(&mut self, attr: AttrId) {
+        let cx = self.cx;
+        let Attr::List(items) = cx.attrs.get(attr) else { return self.leaf_attr(attr) };
+        self.out.ascii(b'[');
+        self.attr_items(items);
+    }
+
+    /// The rest of a list, and its closing bracket. An item that nests is left to a task, and so is
+    /// what follows it.
     pub(super) fn attr_items(&mut self, mut items: &'m [AttrId]) {
         while let Some((&item, rest)) = items.split_first() {
             items = rest;
-            if !self.is_simple(item) {
+            if !self.is_leaf(item) {
                 self.tasks.push(Task::AttrItems(rest));
                 self.tasks.push(Task::Text(if rest.is_empty() { "" } else { ", " }));
                 self.tasks.push(Task::Attr(item));
                 return;
             }
-            self.simple_attr(item);
-            if !rest.is_empty() {
-                self.out.text(", ");
-            }
-        }
-        self.out.ascii(b']');
-    }
-
-    fn simple_attr(&mut self, attr: AttrId) {
-        if self.attr_alias(attr) {
-            return;
-        }
-        let cx = self.cx;
-        let Attr::List(items) = cx.attrs.get(attr) else { return self.leaf_attr(attr) };
-        self.out.ascii(b'[');
-        for (i, &item) in items.iter().enumerate() {
-            if i > 0 {
-                self.out.text(", ");
-            }
             if !self.attr_alias(item) {
                 self.leaf_attr(item);
+            }
+            if !rest.is_empty() {
+                self.out.text(", ");
             }
         }
         self.out.ascii(b']');
@@ -135,12 +123,7 @@ impl<'m> Printer<'m, '_> {
             Attr::Str(s) => self.out.quoted(cx.names.get(*s)),
             Attr::Shape(dims) => {
                 self.out.text("shape(");
-                for (i, &d) in dims.iter().enumerate() {
-                    if i > 0 {
-                        self.out.text(", ");
-                    }
-                    self.dim(d);
-                }
+                self.dims(dims);
                 self.out.ascii(b')');
             }
             Attr::Literal(l) => self.out.literal(cx.literals.get(*l), Position::Attribute, self.options.literals),

@@ -55,30 +55,20 @@ impl<'m> Printer<'m, '_> {
         self.symbols.clear();
         let labels = std::mem::take(&mut self.state.labels);
         self.begin_body(f, labels);
-        self.tasks.push(Task::Text("\n"));
-        if f.is_definition() {
-            self.tasks.push(Task::Body(f.body.root()));
-        } else {
-            self.tasks.push(Task::Text(";"));
-        }
-        let ret = result_annotation(self.cx, f);
-        self.signature_tasks(f.body.params().len(), f.attrs, ret);
-        self.tasks.push(Task::Head(f, ret));
         if !self.cx.attrs.list(f.meta).is_empty() {
             self.meta(f.meta);
+            self.run();
         }
-        self.run();
-    }
-
-    /// From the keyword to the parameters.
-    pub(super) fn function_head(&mut self, f: &'m Function, ret: Option<TypeId>) {
         self.out.text(match (f.is_definition(), f.visibility) {
             (false, _) => "declare @",
             (true, Visibility::Public) => "def @",
             (true, Visibility::Private) => "def private @",
         });
         self.out.name(f.global().map_or("", |g| self.cx.global_name(g)));
-        self.parameters(f.body.params().iter().copied(), ret);
+        let end = if f.is_definition() { Task::Body(f.body.root()) } else { Task::Text(";") };
+        self.tasks.extend([Task::Text("\n"), end]);
+        self.signature(f.body.params().iter().copied(), f.attrs, result_annotation(self.cx, f));
+        self.run();
     }
 
     /// A function that is an attribute: names and symbols of its own.
@@ -94,9 +84,8 @@ impl<'m> Printer<'m, '_> {
             Annotations::Needed => None,
             Annotations::All => result_annotation(self.cx, f),
         });
-        self.signature_tasks(f.body.params().len(), f.attrs, ret);
         self.out.text("fn ");
-        self.parameters(f.body.params().iter().copied(), ret);
+        self.signature(f.body.params().iter().copied(), f.attrs, ret);
     }
 
     /// Comes back to the function around an attribute.
@@ -127,27 +116,23 @@ impl<'m> Printer<'m, '_> {
         }
     }
 
-    /// `(%x: T, …`, without what follows the parameters.
-    fn parameters(&mut self, params: impl ExactSizeIterator<Item = VarId> + Clone, ret: Option<TypeId>) {
+    /// `(%x: T, …, KEY=attr, …)`. The result is left to a task, and so are the attributes from one
+    /// that nests on.
+    fn signature(&mut self, params: impl ExactSizeIterator<Item = VarId> + Clone, attrs: AttrsId, ret: Option<TypeId>) {
         let body = self.state.body;
         for ty in params.clone().map(|p| body.ty(p.expr())).chain(ret) {
             self.name_symbols(ty);
         }
         self.out.ascii(b'(');
+        let has_params = params.len() > 0;
         for (i, p) in params.enumerate() {
-            if i > 0 {
-                self.out.text(", ");
-            }
+            self.out.comma(i);
             self.local(p.expr());
             self.out.text(": ");
             self.ty(body.ty(p.expr()));
         }
-    }
-
-    /// Leaves the attributes of a signature and its result to tasks.
-    fn signature_tasks(&mut self, params: usize, attrs: AttrsId, ret: Option<TypeId>) {
         self.tasks.push(Task::Result(ret));
-        self.tasks.push(Task::NamedAttrs { items: self.cx.attrs.list(attrs), comma: params > 0, close: ")" });
+        self.named_attrs(self.cx.attrs.list(attrs), has_params, ")");
     }
 
     fn lambda(&mut self, id: ExprId, is_recursive: bool) {
@@ -163,7 +148,6 @@ impl<'m> Printer<'m, '_> {
             (is_known && is_nameable(self.cx, found, params, own)).then_some(found)
         });
         self.tasks.extend([Task::Block(block, Slot::tail_of(body, BlockKind::Lambda(id))), Task::Text(" ")]);
-        self.signature_tasks(data.params.len(), data.attrs, ret);
         for &s in body.lambda_symbols(lambda) {
             self.symbols.label(self.cx, s);
         }
@@ -173,7 +157,7 @@ impl<'m> Printer<'m, '_> {
             .iter()
             .filter_map(|&p| body.as_var(p))
             .collect::<smallvec::SmallVec<[VarId; 8]>>();
-        self.parameters(params.iter().copied(), ret);
+        self.signature(params.iter().copied(), data.attrs, ret);
     }
 
     // ---- Blocks ----
@@ -278,9 +262,7 @@ impl<'m> Printer<'m, '_> {
         self.out.indent();
         self.out.text("output(");
         for i in s.outputs_from as usize..self.outputs.len() {
-            if i > s.outputs_from as usize {
-                self.out.text(", ");
-            }
+            self.out.comma(i - s.outputs_from as usize);
             self.local(self.outputs[i]);
         }
         self.outputs.truncate(s.outputs_from as usize);
@@ -324,10 +306,7 @@ impl<'m> Printer<'m, '_> {
             return self.meta(meta);
         }
         self.out.indent();
-        let annotation = match body.expr(id) {
-            Expr::CallOp { op, .. } if self.cx.ops.is_opaque(op) => opaque_type(self, id),
-            _ => None,
-        };
+        let annotation = self.opaque_type(id);
         // Only a `let` can have a type, and be an output.
         if is_output || annotation.is_some() {
             self.out.text("let ");
@@ -396,18 +375,31 @@ impl<'m> Printer<'m, '_> {
     }
 
     /// The type of a call of an operator of which nothing is known, which only the annotation of a Let can say.
-    fn hidden_type(&self, id: ExprId) -> Option<TypeId> {
+    fn opaque_type(&self, id: ExprId) -> Option<TypeId> {
         let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
-        if !self.cx.ops.is_opaque(op) || self.is_shared(id) {
+        if !self.cx.ops.is_opaque(op) {
             return None;
         }
-        opaque_type(self, id)
+        let ty = self.state.body.ty(id);
+        (!matches!(self.cx.types.get(ty), Type::Any | Type::Error)).then_some(ty)
+    }
+
+    /// Returns the type of [`Printer::opaque_type`] if the node does not print as a number.
+    fn hidden_type(&self, id: ExprId) -> Option<TypeId> {
+        self.opaque_type(id).filter(|_| !self.is_shared(id))
     }
 
     /// An expression as an operand, a condition, a tail.
     #[inline]
     pub(super) fn expr(&mut self, id: ExprId) {
-        if self.is_shared(id) { self.local(id) } else { self.unshared(id) }
+        if self.is_shared(id) {
+            return self.local(id);
+        }
+        let Some(ty) = self.opaque_type(id) else { return self.node(id) };
+        self.out.text("{\n");
+        self.out.deeper();
+        self.tasks.push(Task::CloseBlock);
+        self.typed_tail(id, ty);
     }
 
     /// The value of a Let.
@@ -415,22 +407,6 @@ impl<'m> Printer<'m, '_> {
         match self.state.body.expr(id) {
             _ if self.is_shared(id) => self.local(id),
             Expr::Lambda { .. } => self.lambda(id, is_recursive),
-            _ => self.node(id),
-        }
-    }
-
-    /// What a shared node is, or any other.
-    fn unshared(&mut self, id: ExprId) {
-        match self.state.body.expr(id) {
-            Expr::CallOp { op, .. } if self.cx.ops.is_opaque(op) => match opaque_type(self, id) {
-                Some(ty) => {
-                    self.out.text("{\n");
-                    self.out.deeper();
-                    self.tasks.push(Task::CloseBlock);
-                    self.typed_tail(id, ty);
-                }
-                None => self.node(id),
-            },
             _ => self.node(id),
         }
     }
@@ -542,9 +518,7 @@ impl<'m> Printer<'m, '_> {
         let body = self.state.body;
         for i in next as usize..list.len() {
             let o = body.operand(list, i);
-            if i > 0 {
-                self.out.text(", ");
-            }
+            self.out.comma(i);
             if body.expr(o).is_atom() {
                 self.node(o);
             } else if self.is_shared(o) {
@@ -559,9 +533,4 @@ impl<'m> Printer<'m, '_> {
             None => self.out.text(if list.len() == 1 { ",)" } else { ")" }),
         }
     }
-}
-
-fn opaque_type(p: &Printer<'_, '_>, id: ExprId) -> Option<TypeId> {
-    let ty = p.state.body.ty(id);
-    (!matches!(p.cx.types.get(ty), Type::Any | Type::Error)).then_some(ty)
 }

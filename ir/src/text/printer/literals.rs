@@ -6,6 +6,7 @@ use crate::core::context::LiteralTable;
 use crate::core::entity::{EntityId, LiteralId};
 use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Element, Literal};
+use crate::text::lexer::dtype_suffix;
 
 use super::PrintLiterals;
 use super::numbers::{Decimal, decimal};
@@ -61,23 +62,6 @@ impl LiteralTexts {
     }
 }
 
-fn suffix(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Int8 => "i8",
-        DType::Int16 => "i16",
-        DType::Int64 => "i64",
-        DType::UInt8 => "u8",
-        DType::UInt16 => "u16",
-        DType::UInt32 => "u32",
-        DType::UInt64 => "u64",
-        DType::Float16 => "f16",
-        DType::BFloat16 => "bf16",
-        DType::Float32 => "f",
-        DType::Float64 => "f64",
-        _ => "",
-    }
-}
-
 impl Output<'_> {
     /// A constant: a scalar as a number with a suffix where the language has one for it, anything else as `dense<…>`.
     pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
@@ -90,23 +74,21 @@ impl Output<'_> {
                     let value = decimal(dtype, bits);
                     if !matches!(value, Decimal::NanBits(_)) {
                         self.float(value);
-                        return self.text(suffix(dtype));
+                        return self.text(dtype_suffix(dtype));
                     }
                 }
                 DTypeClass::Signed | DTypeClass::Unsigned
                     if dtype == DType::Int32 && position == Position::Attribute => {}
                 DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Bool => {
                     self.element(dtype, bits);
-                    return self.text(suffix(dtype));
+                    return self.text(dtype_suffix(dtype));
                 }
                 DTypeClass::Opaque => {}
             }
         }
         self.text("dense<Tensor[(");
         for (i, &d) in literal.shape().iter().enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
+            self.comma(i);
             self.number(d as u64);
         }
         self.text(if literal.rank() == 1 { ",), " } else { "), " });
@@ -124,9 +106,7 @@ impl Output<'_> {
         if let Some(strings) = literal.as_strings() {
             self.ascii(b'[');
             for (i, s) in strings.iter().enumerate() {
-                if i > 0 {
-                    self.text(", ");
-                }
+                self.comma(i);
                 self.quoted(s);
                 self.pass_on();
             }
@@ -160,9 +140,7 @@ impl Output<'_> {
     fn elements(&mut self, dtype: DType, bytes: &[u8]) {
         self.ascii(b'[');
         for (i, element) in bytes.chunks_exact(dtype.bits() / 8).enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
+            self.comma(i);
             self.element(dtype, element);
             self.pass_on();
         }

@@ -192,11 +192,7 @@ impl fmt::Display for Module {
 impl Module {
     /// The module as text, with the default options.
     pub fn to_text(&self) -> String {
-        // A node takes about twenty characters.
-        let nodes: usize = self.functions().map(|(_, f)| f.body.len()).sum();
-        let mut text = String::with_capacity(nodes.saturating_mul(16));
-        print_module(self, &PrintOptions::default(), &mut text).expect("a string takes all text");
-        text
+        ModuleText::new(self, &PrintOptions::default()).text
     }
 }
 
@@ -213,7 +209,7 @@ fn print_functions(
     let mut printer = Printer {
         cx,
         options,
-        out: Output::new(sink),
+        out: Output::new(sink).with_room(),
         aliases: Aliases::plan(cx, options, attrs, functions.iter().copied()),
         names: NameUses::new(&cx.names),
         symbols: SymbolNames::default(),
@@ -292,8 +288,6 @@ fn is_nameable(cx: &Context, ty: TypeId, params: impl Iterator<Item = TypeId>, o
 /// What remains to be printed.
 enum Task<'m> {
     Text(&'static str),
-    /// From `def` to the parameters.
-    Head(&'m Function, Option<TypeId>),
     /// ` -> T`
     Result(Option<TypeId>),
     /// The block of a function of the module, after a space.
@@ -353,7 +347,6 @@ impl Printer<'_, '_> {
         while let Some(task) = self.tasks.pop() {
             match task {
                 Task::Text(t) => self.out.text(t),
-                Task::Head(f, ret) => self.function_head(f, ret),
                 Task::Result(ty) => {
                     if let Some(ty) = ty.filter(|&t| !self.aliases.is_too_large(t)) {
                         self.out.text(" -> ");

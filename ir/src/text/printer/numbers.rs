@@ -40,21 +40,22 @@ pub(super) fn decimal(dtype: DType, bytes: &[u8]) -> Decimal {
     }
     match dtype {
         DType::Float32 => classify!(f32, Decimal::Single),
-        DType::Float16 => classify!(f16, |x: f16| Decimal::Double(shortest(x.to_f64(), |d| f16::from_f64(d)
-            .to_bits()
-            == x.to_bits()
-            && f16::from_f32(d as f32).to_bits() == x.to_bits()))),
-        DType::BFloat16 => classify!(bf16, |x: bf16| Decimal::Double(shortest(x.to_f64(), |d| bf16::from_f64(d)
-            .to_bits()
-            == x.to_bits()
-            && bf16::from_f32(d as f32).to_bits() == x.to_bits()))),
+        DType::Float16 => classify!(f16, |x: f16| {
+            let is_x = |y: f16| y.to_bits() == x.to_bits();
+            shortest(x.to_f64(), |d| is_x(f16::from_f64(d)) && is_x(f16::from_f32(d as f32)))
+        }),
+        DType::BFloat16 => classify!(bf16, |x: bf16| {
+            let is_x = |y: bf16| y.to_bits() == x.to_bits();
+            shortest(x.to_f64(), |d| is_x(bf16::from_f64(d)) && is_x(bf16::from_f32(d as f32)))
+        }),
         _ => classify!(f64, Decimal::Double),
     }
 }
 
 /// The decimal of fewest digits that `reads_back`, as the float64 next to it.
-fn shortest(exact: f64, reads_back: impl Fn(f64) -> bool) -> f64 {
-    (0..8).filter_map(|digits| format!("{exact:.digits$e}").parse().ok()).find(|&d| reads_back(d)).unwrap_or(exact)
+fn shortest(exact: f64, reads_back: impl Fn(f64) -> bool) -> Decimal {
+    let mut candidates = (0..8).filter_map(|digits| format!("{exact:.digits$e}").parse().ok());
+    Decimal::Double(candidates.find(|&d| reads_back(d)).unwrap_or(exact))
 }
 
 impl Output<'_> {

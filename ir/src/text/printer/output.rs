@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The room for the text of a constant or of a type in a message.
+const SHORT: usize = 128;
+
 /// Handed on when it holds that much.
 const CHUNK: usize = 32 * 1024;
 
@@ -9,17 +12,6 @@ const CHUNK: usize = 32 * 1024;
 const DEEPEST: u32 = 32;
 
 const SPACES: &[u8; 2 * DEEPEST as usize] = &[b' '; 2 * DEEPEST as usize];
-
-const DIGIT_PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
-    let mut i = 0;
-    while i < 100 {
-        pairs[2 * i] = b'0' + (i / 10) as u8;
-        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
-        i += 1;
-    }
-    pairs
-};
 
 /// Collects text and hands it on in chunks.
 pub(super) struct Output<'w> {
@@ -33,7 +25,13 @@ pub(super) struct Output<'w> {
 
 impl<'w> Output<'w> {
     pub(super) fn new(sink: &'w mut dyn fmt::Write) -> Output<'w> {
-        Output { buffer: Vec::with_capacity(CHUNK + 1024), sink, failed: false, handed: 0, depth: 0 }
+        Output { buffer: Vec::with_capacity(SHORT), sink, failed: false, handed: 0, depth: 0 }
+    }
+
+    /// Makes room for a chunk, for long texts.
+    pub(super) fn with_room(mut self) -> Output<'w> {
+        self.buffer.reserve(CHUNK + 1024);
+        self
     }
 
     #[inline]
@@ -48,25 +46,21 @@ impl<'w> Output<'w> {
         self.buffer.push(c);
     }
 
+    /// Appends the comma before item `i` of a list: nothing before the first.
     #[inline]
-    pub(super) fn number(&mut self, mut n: u64) {
+    pub(super) fn comma(&mut self, i: usize) {
+        if i > 0 {
+            self.text(", ");
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, n: u64) {
         if n < 10 {
             self.buffer.push(b'0' + n as u8);
             return;
         }
-        let mut digits = [0u8; 20];
-        let mut at = 20;
-        while n >= 10 {
-            let pair = 2 * (n % 100) as usize;
-            n /= 100;
-            at -= 2;
-            digits[at..at + 2].copy_from_slice(&DIGIT_PAIRS[pair..pair + 2]);
-        }
-        if n > 0 {
-            at -= 1;
-            digits[at] = b'0' + n as u8;
-        }
-        self.buffer.extend_from_slice(&digits[at..]);
+        self.text(itoa::Buffer::new().format(n));
     }
 
     pub(super) fn signed(&mut self, n: i64) {

@@ -138,7 +138,10 @@ impl SymbolNames {
     /// parts but for comparisons, each of which follows the first difference only.
     pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) -> bool {
         let dims = &cx.types.dims;
-        let mut stack = vec![(dim, false)];
+        let mut stack = Vec::new();
+        if !self.canonical.contains_key(&dim) {
+            stack.push((dim, false));
+        }
         while let Some((d, parts_done)) = stack.pop() {
             if self.canonical.contains_key(&d) {
                 continue;

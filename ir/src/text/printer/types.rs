@@ -1,211 +1,96 @@
-//! Types and dimensions.
+//! Types and dimensions, in programs and in messages.
+//!
+//! One machine prints both, with a stack of the parts that remain. The two differ in
+//! [`TypeNames`].
 
+use crate::core::context::Context;
 use crate::core::entity::{DimId, TypeId};
 use crate::tables::dim::Dim;
 use crate::tables::types::{TensorType, Type};
 
 use super::Printer;
-use super::symbols::products;
+use super::aliases::Aliases;
+use super::output::Output;
+use super::symbols::{SymbolNames, products};
+
+/// Messages show at most this many characters of a type.
+const LONGEST: usize = 400;
 
 /// What remains to be printed of a type.
 pub(super) enum TypePart {
     Type(TypeId),
-    Text(&'static str),
-    LeaveFunction,
-}
-
-enum DimPart {
     Dim(DimId),
     Text(&'static str),
     Number(u64),
+    LeaveFunction,
 }
 
-impl Printer<'_, '_> {
+/// The names of the parts of types, and the order of sums.
+enum TypeNames<'a> {
+    /// In the text of a program, which parses back: with aliases, sums in the order of names.
+    Program { aliases: &'a Aliases, symbols: &'a mut SymbolNames },
+    /// In a message, which is cut: without aliases, sums in the order of the table.
+    Message,
+}
+
+/// The printing of one type.
+struct TypeText<'a, 'w> {
+    cx: &'a Context,
+    out: &'a mut Output<'w>,
+    names: TypeNames<'a>,
+    parts: &'a mut Vec<TypePart>,
+}
+
+impl Context {
+    /// A type in the text format, for messages: without aliases, cut after a few hundred
+    /// characters.
+    pub fn type_text(&self, ty: TypeId) -> String {
+        self.message_text(TypePart::Type(ty))
+    }
+
+    /// A dimension in the text format, for messages: cut after a few hundred characters.
+    pub fn dim_text(&self, dim: DimId) -> String {
+        self.message_text(TypePart::Dim(dim))
+    }
+
+    fn message_text(&self, top: TypePart) -> String {
+        let mut text = String::new();
+        let mut out = Output::new(&mut text);
+        TypeText { cx: self, out: &mut out, names: TypeNames::Message, parts: &mut vec![top] }.run();
+        out.finish().expect("a string takes all text");
+        text
+    }
+}
+
+impl<'w> Printer<'_, 'w> {
+    fn type_text(&mut self) -> TypeText<'_, 'w> {
+        let names = TypeNames::Program { aliases: &self.aliases, symbols: &mut self.symbols };
+        TypeText { cx: self.cx, out: &mut self.out, names, parts: &mut self.type_parts }
+    }
+
     /// A type, by its alias if it has one.
     pub(super) fn ty(&mut self, ty: TypeId) {
-        match self.cx.types.get(ty) {
-            Type::Tensor(t) if self.aliases.of_type(ty).is_none() => self.tensor(t),
-            _ => self.type_parts(TypePart::Type(ty)),
-        }
+        let mut text = self.type_text();
+        text.ty(ty);
+        text.run();
     }
 
     /// A type in full; its parts may be aliases.
     pub(super) fn type_in_full(&mut self, ty: TypeId) {
-        let mut parts = std::mem::take(&mut self.type_parts);
-        self.composite(ty, &mut parts);
-        self.drain_types(parts);
+        let mut text = self.type_text();
+        text.composite(ty);
+        text.run();
     }
 
-    fn type_parts(&mut self, top: TypePart) {
-        let mut parts = std::mem::take(&mut self.type_parts);
-        parts.push(top);
-        self.drain_types(parts);
+    /// Dimensions with commas between them.
+    pub(super) fn dims(&mut self, dims: &[DimId]) {
+        let mut text = self.type_text();
+        text.list(dims, TypePart::Dim);
+        text.run();
     }
 
-    fn drain_types(&mut self, mut parts: Vec<TypePart>) {
-        while let Some(part) = parts.pop() {
-            match part {
-                TypePart::Text(t) => self.out.text(t),
-                TypePart::LeaveFunction => self.symbols.leave_type(),
-                TypePart::Type(t) => match self.aliases.of_type(t) {
-                    Some(n) => {
-                        self.out.text("!t");
-                        self.out.number(n.into());
-                    }
-                    None if self.aliases.is_too_large(t) => self.out.text("Any"),
-                    None => self.composite(t, &mut parts),
-                },
-            }
-            self.out.pass_on();
-        }
-        self.type_parts = parts;
-    }
-
-    fn composite(&mut self, ty: TypeId, parts: &mut Vec<TypePart>) {
-        let list = |parts: &mut Vec<TypePart>, items: &[TypeId]| {
-            for (i, &item) in items.iter().enumerate().rev() {
-                parts.push(TypePart::Type(item));
-                if i > 0 {
-                    parts.push(TypePart::Text(", "));
-                }
-            }
-        };
-        match self.cx.types.get(ty) {
-            // A type with an error in it agrees with everything, as `Any` does; no module without errors has one.
-            Type::Any | Type::Error => self.out.text("Any"),
-            Type::Tensor(t) => self.tensor(t),
-            Type::Tuple(fields) => {
-                self.out.ascii(b'(');
-                parts.push(TypePart::Text(if fields.len() == 1 { ",)" } else { ")" }));
-                list(parts, fields);
-            }
-            Type::Function(f) => {
-                self.out.text("fn(");
-                self.symbols.enter_type(f.symbols);
-                parts.extend([TypePart::LeaveFunction, TypePart::Type(f.ret), TypePart::Text(") -> ")]);
-                list(parts, &f.params);
-            }
-        }
-    }
-
-    fn tensor(&mut self, t: &TensorType) {
-        self.out.text("Tensor[");
-        match t.shape.as_deref() {
-            None => self.out.text("?, "),
-            Some(dims) => {
-                self.out.ascii(b'(');
-                for (i, &d) in dims.iter().enumerate() {
-                    if i > 0 {
-                        self.out.text(", ");
-                    }
-                    self.dim(d);
-                }
-                self.out.text(if dims.len() == 1 { ",), " } else { "), " });
-            }
-        }
-        self.out.text(t.dtype.name());
-        if let Some(elements) = &t.elements {
-            let is_list = t.shape.as_ref().is_none_or(|s| !s.is_empty());
-            self.out.text(if is_list { ", [" } else { ", " });
-            for (i, &d) in elements.iter().enumerate() {
-                if i > 0 {
-                    self.out.text(", ");
-                }
-                self.dim(d);
-            }
-            self.out.text(if is_list { "]" } else { "" });
-        }
-        self.out.ascii(b']');
-    }
-
-    /// A dimension.
-    pub(super) fn dim(&mut self, dim: DimId) {
-        match *self.cx.types.dims.get(dim) {
-            Dim::Const(c) if c >= 0 => self.out.number(c as u64),
-            Dim::Sum(_) | Dim::Op { .. } => self.computed_dim(dim),
-            _ => self.simple_dim(dim),
-        }
-    }
-
-    fn simple_dim(&mut self, dim: DimId) {
-        match *self.cx.types.dims.get(dim) {
-            Dim::Symbol(s) => self.out.text(self.symbols.text(self.cx, s)),
-            Dim::Bound { depth, index } => match self.symbols.bound(depth, index) {
-                Some(n) => {
-                    self.out.ascii(b'n');
-                    self.out.number(n.into());
-                }
-                None => self.out.ascii(b'?'),
-            },
-            Dim::Const(c) if c >= 0 => self.out.number(c as u64),
-            // No dimension starts with a sign, and the magnitude of the smallest integer is no integer.
-            Dim::Const(i64::MIN) => {
-                self.out.text("0 - ");
-                self.out.number(i64::MAX as u64);
-                self.out.text(" - 1");
-            }
-            Dim::Const(c) => {
-                self.out.text("0 - ");
-                self.out.number(c.unsigned_abs());
-            }
-            Dim::Unknown | Dim::Sum(_) | Dim::Op { .. } => self.out.ascii(b'?'),
-        }
-    }
-
-    fn computed_dim(&mut self, dim: DimId) {
-        if !self.symbols.prepare(self.cx, dim) {
-            return self.out.ascii(b'?');
-        }
-        let mut parts = vec![DimPart::Dim(dim)];
-        while let Some(part) = parts.pop() {
-            self.out.pass_on();
-            let d = match part {
-                DimPart::Text(t) => {
-                    self.out.text(t);
-                    continue;
-                }
-                DimPart::Number(n) => {
-                    self.out.number(n);
-                    continue;
-                }
-                DimPart::Dim(d) => d,
-            };
-            match self.cx.types.dims.get(d) {
-                Dim::Op { op, .. } => {
-                    let Some((lhs, rhs)) = self.symbols.operands(d) else { continue };
-                    self.out.text(op.name());
-                    self.out.ascii(b'(');
-                    parts.extend([DimPart::Text(")"), DimPart::Dim(rhs), DimPart::Text(", "), DimPart::Dim(lhs)]);
-                }
-                Dim::Sum(_) => {
-                    let from = parts.len();
-                    let all = self.symbols.terms(d).iter().flat_map(products);
-                    for (i, product) in all.enumerate() {
-                        match (i, product.negative) {
-                            (0, false) => {}
-                            (0, true) => parts.push(DimPart::Text("0 - ")),
-                            (_, false) => parts.push(DimPart::Text(" + ")),
-                            (_, true) => parts.push(DimPart::Text(" - ")),
-                        }
-                        parts.extend(product.magnitude.map(DimPart::Number));
-                        for (j, &f) in product.factors.iter().enumerate() {
-                            if j > 0 || product.magnitude.is_some() {
-                                parts.push(DimPart::Text(" * "));
-                            }
-                            let sum = matches!(self.cx.types.dims.get(f), Dim::Sum(_));
-                            parts.extend(sum.then_some(DimPart::Text("(")));
-                            parts.push(DimPart::Dim(f));
-                            parts.extend(sum.then_some(DimPart::Text(")")));
-                        }
-                    }
-                    parts[from..].reverse();
-                }
-                _ => self.simple_dim(d),
-            }
-        }
-    }
-
-    /// Gives the symbols of a type their names, so that what the type is printed beside does not take them.
+    /// Gives the symbols of a type their names, so that what the type is printed beside does not
+    /// take them.
     pub(super) fn name_symbols(&mut self, ty: TypeId) {
         if self.cx.types.is_symbolic(ty) {
             let (cx, symbols) = (self.cx, &mut self.symbols);
@@ -214,6 +99,178 @@ impl Printer<'_, '_> {
                     symbols.label(cx, s);
                 }
             });
+        }
+    }
+}
+
+impl TypeText<'_, '_> {
+    fn is_message(&self) -> bool {
+        matches!(self.names, TypeNames::Message)
+    }
+
+    /// Prints the parts that remain.
+    fn run(&mut self) {
+        while let Some(part) = self.parts.pop() {
+            if self.is_message() && self.out.position() > LONGEST {
+                self.out.text("…");
+                return self.parts.clear();
+            }
+            match part {
+                TypePart::Text(t) => self.out.text(t),
+                TypePart::Number(n) => self.out.number(n),
+                TypePart::Type(t) => self.ty(t),
+                TypePart::Dim(d) => self.dim(d),
+                TypePart::LeaveFunction => {
+                    if let TypeNames::Program { symbols, .. } = &mut self.names {
+                        symbols.leave_type();
+                    }
+                }
+            }
+            self.out.pass_on();
+        }
+    }
+
+    fn ty(&mut self, ty: TypeId) {
+        if let TypeNames::Program { aliases, .. } = &self.names {
+            if let Some(n) = aliases.of_type(ty) {
+                self.out.text("!t");
+                return self.out.number(n.into());
+            }
+            if aliases.is_too_large(ty) {
+                return self.out.text("Any");
+            }
+        }
+        self.composite(ty);
+    }
+
+    fn composite(&mut self, ty: TypeId) {
+        match self.cx.types.get(ty) {
+            Type::Error if self.is_message() => self.out.text("an unknown type"),
+            // A type with an error in it agrees with everything, as `Any` does; no module without
+            // errors has one.
+            Type::Any | Type::Error => self.out.text("Any"),
+            Type::Tensor(t) => self.tensor(t),
+            Type::Tuple(fields) => {
+                self.out.ascii(b'(');
+                self.parts.push(TypePart::Text(if fields.len() == 1 { ",)" } else { ")" }));
+                self.list(fields, TypePart::Type);
+            }
+            Type::Function(f) => {
+                self.out.text("fn(");
+                if let TypeNames::Program { symbols, .. } = &mut self.names {
+                    symbols.enter_type(f.symbols);
+                    self.parts.push(TypePart::LeaveFunction);
+                }
+                self.parts.extend([TypePart::Type(f.ret), TypePart::Text(") -> ")]);
+                self.list(&f.params, TypePart::Type);
+            }
+        }
+    }
+
+    fn tensor(&mut self, t: &TensorType) {
+        self.out.text("Tensor[");
+        self.parts.push(TypePart::Text("]"));
+        if let Some(elements) = &t.elements {
+            let is_list = t.shape.as_ref().is_none_or(|s| !s.is_empty());
+            self.parts.extend(is_list.then_some(TypePart::Text("]")));
+            self.list(elements, TypePart::Dim);
+            self.parts.push(TypePart::Text(if is_list { ", [" } else { ", " }));
+        }
+        self.parts.push(TypePart::Text(t.dtype.name()));
+        match t.shape.as_deref() {
+            None => self.out.text("?, "),
+            Some(dims) => {
+                self.out.ascii(b'(');
+                self.parts.push(TypePart::Text(if dims.len() == 1 { ",), " } else { "), " }));
+                self.list(dims, TypePart::Dim);
+            }
+        }
+    }
+
+    /// Leaves items with commas between them to be printed.
+    fn list<T: Copy>(&mut self, items: &[T], part: fn(T) -> TypePart) {
+        // A message is cut before it comes to the others.
+        let most = if self.is_message() { LONGEST } else { usize::MAX };
+        for (i, &item) in items.iter().take(most).enumerate().rev() {
+            self.parts.push(part(item));
+            if i > 0 {
+                self.parts.push(TypePart::Text(", "));
+            }
+        }
+    }
+
+    fn dim(&mut self, dim: DimId) {
+        let TypeText { cx, out, names, parts } = self;
+        let kind = cx.types.dims.get(dim);
+        if let (Dim::Op { .. } | Dim::Sum(_), TypeNames::Program { symbols, .. }) = (kind, &mut *names)
+            && !symbols.prepare(cx, dim)
+        {
+            return out.ascii(b'?');
+        }
+        match (kind, names) {
+            (Dim::Unknown, _) => out.ascii(b'?'),
+            (&Dim::Const(c), _) if c >= 0 => out.number(c as u64),
+            (&Dim::Const(c), TypeNames::Message) => out.signed(c),
+            // No dimension starts with a sign, and the magnitude of the smallest integer is no integer.
+            (Dim::Const(i64::MIN), _) => {
+                out.text("0 - ");
+                out.number(i64::MAX as u64);
+                out.text(" - 1");
+            }
+            (Dim::Const(c), _) => {
+                out.text("0 - ");
+                out.number(c.unsigned_abs());
+            }
+            (&Dim::Symbol(s), TypeNames::Program { symbols, .. }) => out.text(symbols.text(cx, s)),
+            (&Dim::Symbol(s), TypeNames::Message) => out.text(cx.names.get(cx.types.dims.symbol_name(s))),
+            (&Dim::Bound { depth, index }, names) => {
+                let number = match names {
+                    TypeNames::Program { symbols, .. } => symbols.bound(depth, index),
+                    TypeNames::Message => Some(index),
+                };
+                let Some(number) = number else { return out.ascii(b'?') };
+                out.ascii(b'n');
+                out.number(number.into());
+                if depth > 0 && matches!(names, TypeNames::Message) {
+                    out.ascii(b'_');
+                    out.number(depth.into());
+                }
+            }
+            (&Dim::Op { op, lhs, rhs }, names) => {
+                let (lhs, rhs) = match names {
+                    TypeNames::Program { symbols, .. } => symbols.operands(dim).unwrap_or((lhs, rhs)),
+                    TypeNames::Message => (lhs, rhs),
+                };
+                out.text(op.name());
+                out.ascii(b'(');
+                parts.extend([TypePart::Text(")"), TypePart::Dim(rhs), TypePart::Text(", "), TypePart::Dim(lhs)]);
+            }
+            (Dim::Sum(terms), names) => {
+                let terms = match names {
+                    TypeNames::Program { symbols, .. } => symbols.terms(dim),
+                    TypeNames::Message => terms,
+                };
+                let from = parts.len();
+                for (i, product) in terms.iter().flat_map(products).enumerate() {
+                    parts.push(TypePart::Text(match (i, product.negative) {
+                        (0, false) => "",
+                        (0, true) => "0 - ",
+                        (_, false) => " + ",
+                        (_, true) => " - ",
+                    }));
+                    parts.extend(product.magnitude.map(TypePart::Number));
+                    for (j, &f) in product.factors.iter().enumerate() {
+                        if j > 0 || product.magnitude.is_some() {
+                            parts.push(TypePart::Text(" * "));
+                        }
+                        let sum = matches!(cx.types.dims.get(f), Dim::Sum(_));
+                        parts.extend(sum.then_some(TypePart::Text("(")));
+                        parts.push(TypePart::Dim(f));
+                        parts.extend(sum.then_some(TypePart::Text(")")));
+                    }
+                }
+                parts[from..].reverse();
+            }
         }
     }
 }
