@@ -327,34 +327,13 @@ impl<'a> Tables<'a> {
             }
             let height = stack.len();
             let dim = self.right.types.dims.get(top);
-            match dim {
-                Dim::Op { lhs, rhs, .. } => stack.extend([*rhs, *lhs].iter().filter(|d| !memo.contains_key(d))),
-                Dim::Sum(terms) => {
-                    let factors = terms.iter().flat_map(|t| &t.factors);
-                    stack.extend(factors.filter(|d| !memo.contains_key(d)));
-                }
-                _ => {}
-            }
+            stack.extend(dim.parts().filter(|d| !memo.contains_key(d)));
             if stack.len() > height {
                 continue;
             }
             let new = match dim {
-                Dim::Unknown => dims.unknown(),
-                Dim::Const(c) => dims.constant(*c),
-                Dim::Bound { depth, index } => dims.bound(*depth, *index),
                 Dim::Symbol(s) => dims.symbol(*self.symbols_back.get(s)?),
-                Dim::Op { op, lhs, rhs } => dims.op(*op, memo[lhs], memo[rhs]),
-                Dim::Sum(terms) => {
-                    let mut sum = dims.constant(0);
-                    for term in terms {
-                        let mut product = dims.constant(term.coefficient);
-                        for factor in &term.factors {
-                            product = dims.mul(product, memo[factor]);
-                        }
-                        sum = dims.add(sum, product);
-                    }
-                    sum
-                }
+                dim => dims.rebuild(dim, |part| memo[&part]),
             };
             memo.insert(top, new);
             stack.pop();

@@ -299,6 +299,12 @@ impl<K> PartialEq for IdSet<K> {
     }
 }
 
+impl<K> Default for IdSet<K> {
+    fn default() -> Self {
+        IdSet { words: Vec::new(), key: PhantomData }
+    }
+}
+
 impl<K: EntityId> IdSet<K> {
     /// An empty set with room for `len` entries; it grows when a later id is inserted.
     pub fn with_capacity(len: usize) -> Self {
