@@ -242,12 +242,7 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
     /// Stores a value, growing the table where the id is new.
     #[inline]
     pub fn set(&mut self, id: K, value: V) {
-        work::tick();
-        let i = id.index();
-        if i >= self.items.len() {
-            self.items.resize(i + 1, self.default.clone());
-        }
-        self.items[i] = value;
+        *self.get_mut(id) = value;
     }
 
     /// The value for writing, growing the table where the id is new.
