@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::tables::is_private;
-use super::{mix, mix_bytes};
+use super::{flags_word, mix, mix_bytes};
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, DimId, EntityId, ExprId, GlobalId, SymbolId};
@@ -55,6 +55,8 @@ struct ModuleHasher<'a> {
     cx: &'a Context,
     /// The hashes of entries that are found by id once they were hashed.
     entries: FxHashMap<Entry, u64>,
+    /// Room for the entries to be hashed, and for the parts of one. Empty between questions.
+    work: (Vec<Entry>, Vec<Entry>),
     /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
     function_attrs: Vec<u64>,
     /// The number of each symbol of the function at hand.
@@ -69,6 +71,7 @@ impl<'a> ModuleHasher<'a> {
             module,
             cx: &module.cx,
             entries: FxHashMap::default(),
+            work: Default::default(),
             function_attrs: Vec::new(),
             symbols: FxHashMap::default(),
             next_symbol: 0,
@@ -97,12 +100,8 @@ impl<'a> ModuleHasher<'a> {
             h = mix(h, self.entry(Entry::Type(f.body.ty(p.expr()))));
             numbers.give(p.expr());
         }
-        match (f.ret, f.kind) {
-            (Some(ret), _) => h = mix(h, self.entry(Entry::Type(ret))),
-            (None, FunctionKind::Definition) => {
-                h = mix(h, self.entry(Entry::Type(f.body.type_of(f.body.root()))));
-            }
-            (None, FunctionKind::Declaration) => {}
+        if let Some(ret) = f.known_result_type() {
+            h = mix(h, self.entry(Entry::Type(ret)));
         }
         if f.kind == FunctionKind::Definition {
             h = mix(h, self.body(&f.body, &mut numbers));
@@ -117,8 +116,7 @@ impl<'a> ModuleHasher<'a> {
             match step {
                 Step::Let(id) => {
                     let Expr::Let { var, flags, .. } = body.expr(id) else { continue };
-                    let flags = flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2;
-                    h = mix(h, 16 + flags + body.is_dataflow_var(var) as u64 * 4);
+                    h = mix(h, 16 + flags_word(body, var, flags));
                     numbers.give(var.expr());
                 }
                 Step::Bound(_) => {}
@@ -208,8 +206,8 @@ impl<'a> ModuleHasher<'a> {
             return h;
         }
         let cx = self.cx;
-        let mut stack = vec![entry];
-        let mut parts = Vec::new();
+        let (mut stack, mut parts) = std::mem::take(&mut self.work);
+        stack.push(entry);
         while let Some(&top) = stack.last() {
             if self.entries.contains_key(&top) {
                 stack.pop();
@@ -229,6 +227,7 @@ impl<'a> ModuleHasher<'a> {
             self.entries.insert(top, h);
             stack.pop();
         }
+        self.work = (stack, parts);
         self.entries[&entry]
     }
 

@@ -1,5 +1,7 @@
 //! Which types, attributes, constants, symbols and globals of one program stand for which of another.
 
+use std::hash::Hash;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::core::context::{Context, GlobalTarget};
@@ -128,14 +130,8 @@ impl<'a> Tables<'a> {
         if self.is_within() {
             return l == r;
         }
-        if let Some(&known) = self.literals.get(&l) {
-            return known == r;
-        }
-        let equal = self.left.literals.get(l) == self.right.literals.get(r);
-        if equal {
-            self.literals.insert(l, r);
-        }
-        equal
+        let Tables { left, right, .. } = *self;
+        stands_for(&mut self.literals, l, r, || left.literals.get(l) == right.literals.get(r))
     }
 
     #[inline]
@@ -143,14 +139,8 @@ impl<'a> Tables<'a> {
         if self.is_within() {
             return l == r;
         }
-        if let Some(&known) = self.ops.get(&l) {
-            return known == r;
-        }
-        let equal = self.left.ops.get(l).name == self.right.ops.get(r).name;
-        if equal {
-            self.ops.insert(l, r);
-        }
-        equal
+        let Tables { left, right, .. } = *self;
+        stands_for(&mut self.ops, l, r, || left.ops.get(l).name == right.ops.get(r).name)
     }
 
     /// Whether two globals stand for each other. Private functions that nothing stood for yet do from here on, and are compared later.
@@ -340,6 +330,19 @@ impl<'a> Tables<'a> {
         }
         memo.get(&right).copied()
     }
+}
+
+/// Returns true if one entry stands for another, as is known, or as they are equal.
+#[inline]
+fn stands_for<K: Copy + Eq + Hash>(known: &mut FxHashMap<K, K>, l: K, r: K, are_equal: impl FnOnce() -> bool) -> bool {
+    if let Some(&known) = known.get(&l) {
+        return known == r;
+    }
+    let equal = are_equal();
+    if equal {
+        known.insert(l, r);
+    }
+    equal
 }
 
 /// Whether a global is a private function, whose name is nobody else's business.

@@ -116,19 +116,17 @@ impl FreeSymbols {
         }
         let mut stack = vec![ty];
         while let Some(&top) = stack.last() {
-            let height = stack.len();
-            let parts = types.get(top).parts();
-            if !self.types.contains_key(&top) {
-                let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
-                stack.extend(parts.clone().filter(is_open));
+            if self.types.contains_key(&top) {
+                stack.pop();
+                continue;
             }
+            let (height, parts) = (stack.len(), types.get(top).parts());
+            let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
+            stack.extend(parts.clone().filter(is_open));
             if stack.len() > height {
                 continue;
             }
             stack.pop();
-            if self.types.contains_key(&top) {
-                continue;
-            }
             let found = match types.get(top) {
                 Type::Tensor(tensor) => {
                     let dims: Vec<Rc<[SymbolId]>> = tensor.dims().map(|&d| self.of_dim(types, d)).collect();
