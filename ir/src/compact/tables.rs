@@ -1,17 +1,15 @@
 //! The tables of a module without what nothing uses.
 //!
-//! A work list marks what is used, from the functions on. Then the tables are filled anew in the
+//! A work list notes what is used, from the functions on. Then the tables are filled anew in the
 //! order of the old ids, parts before the wholes that they are in. Symbols so keep their order, on
 //! which the form of sums depends.
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
 use super::{Remap, rebuild, trace};
 use crate::core::context::Context;
 use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, IdSet, LiteralId, NameId, OpId, SymbolId, TypeId,
+    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
@@ -22,14 +20,14 @@ use crate::tables::dim::Dim;
 use crate::tables::entry::Entry;
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
-    let (mut cx, kept) = refill(&module.cx, &Marks::of(module));
-    for (id, function) in module.cx.function_attrs.iter() {
-        if kept.functions[id.index()].is_some() {
-            let mut function = Function::clone(function);
-            translate(&mut function, &kept);
-            let new = cx.function_attrs.push(Arc::new(function));
-            assert_eq!(new, kept.function(id), "a function got another id than was foretold");
-        }
+    let mut kept = Kept::of(module);
+    let mut cx = refill(&module.cx, &mut kept);
+    for ((_, function), new) in module.cx.function_attrs.iter().zip(&kept.functions) {
+        let Some(new) = new else { continue };
+        let mut function = Function::clone(function);
+        translate(&mut function, &kept);
+        let id = cx.function_attrs.push(Arc::new(function));
+        assert_eq!(id, *new, "a function got another id than was foretold");
     }
     let keys: Vec<FunctionKey> = module.order().to_vec();
     let mut remaps = Vec::with_capacity(keys.len());
@@ -49,50 +47,63 @@ fn translate(function: &mut Function, kept: &Kept) -> Remap {
     remap
 }
 
-/// The entries of the tables that are used.
-#[derive(Default)]
-struct Marks {
-    names: IdSet<NameId>,
-    symbols: IdSet<SymbolId>,
-    dims: IdSet<DimId>,
-    types: IdSet<TypeId>,
-    literals: IdSet<LiteralId>,
-    ops: FxHashSet<OpId>,
-    globals: IdSet<GlobalId>,
-    attrs: IdSet<AttrId>,
-    lists: IdSet<AttrsId>,
-    functions: IdSet<FunctionAttrId>,
-    /// Entries that were marked, and whose parts were not yet.
+/// The entries of the tables that are used, by their old ids. Each is noted with its old id until
+/// its table was filled anew, and with its new one from then on.
+struct Kept {
+    names: Vec<Option<NameId>>,
+    symbols: Vec<Option<SymbolId>>,
+    dims: Vec<Option<DimId>>,
+    types: Vec<Option<TypeId>>,
+    literals: Vec<Option<LiteralId>>,
+    ops: Vec<Option<OpId>>,
+    globals: Vec<Option<GlobalId>>,
+    attrs: Vec<Option<AttrId>>,
+    lists: Vec<Option<AttrsId>>,
+    functions: Vec<Option<FunctionAttrId>>,
+    /// Entries that were noted, and whose parts were not yet.
     work: Vec<Entry>,
 }
 
-impl Marks {
-    fn of(module: &Module) -> Marks {
+impl Kept {
+    /// Returns what a module uses, all under its old ids.
+    fn of(module: &Module) -> Kept {
         let cx = &module.cx;
-        let mut marks = Marks::default();
-        marks.add(Entry::Attrs(module.attrs()));
-        module.functions().for_each(|(_, function)| marks.add_function(function));
-        while let Some(entry) = marks.work.pop() {
+        let mut kept = Kept {
+            names: vec![None; cx.names.len()],
+            symbols: vec![None; cx.types.dims.symbol_count()],
+            dims: vec![None; cx.types.dims.len()],
+            types: vec![None; cx.types.len()],
+            literals: vec![None; cx.literals.len()],
+            ops: vec![None; cx.ops.len()],
+            globals: vec![None; cx.globals.len()],
+            attrs: vec![None; cx.attrs.len()],
+            lists: vec![None; cx.attrs.list_count()],
+            functions: vec![None; cx.function_attrs.len()],
+            work: Vec::new(),
+        };
+        kept.add(Entry::Attrs(module.attrs()));
+        module.functions().for_each(|(_, function)| kept.add_function(function));
+        while let Some(entry) = kept.work.pop() {
             match entry {
-                Entry::Function(function) => marks.add_function(&cx.function_attrs[function]),
-                entry => entry.for_each_part(cx, |part| marks.add(part)),
+                Entry::Function(function) => kept.add_function(&cx.function_attrs[function]),
+                entry => entry.for_each_part(cx, |part| kept.add(part)),
             }
         }
-        marks
+        kept
     }
 
     fn add(&mut self, entry: Entry) {
         let is_new = match entry {
-            Entry::Name(id) => self.names.insert(id),
-            Entry::Symbol(id) => self.symbols.insert(id),
-            Entry::Dim(id) => self.dims.insert(id),
-            Entry::Type(id) => self.types.insert(id),
-            Entry::Literal(id) => self.literals.insert(id),
-            Entry::Op(id) => self.ops.insert(id),
-            Entry::Global(id) => self.globals.insert(id),
-            Entry::Attr(id) => self.attrs.insert(id),
-            Entry::Attrs(id) => self.lists.insert(id),
-            Entry::Function(id) => self.functions.insert(id),
+            Entry::Name(id) => note(&mut self.names, id.index(), id),
+            Entry::Symbol(id) => note(&mut self.symbols, id.index(), id),
+            Entry::Dim(id) => note(&mut self.dims, id.index(), id),
+            Entry::Type(id) => note(&mut self.types, id.index(), id),
+            Entry::Literal(id) => note(&mut self.literals, id.index(), id),
+            Entry::Op(id) => note(&mut self.ops, id.index(), id),
+            Entry::Global(id) => note(&mut self.globals, id.index(), id),
+            Entry::Attr(id) => note(&mut self.attrs, id.index(), id),
+            Entry::Attrs(id) => note(&mut self.lists, id.index(), id),
+            Entry::Function(id) => note(&mut self.functions, id.index(), id),
         };
         if is_new {
             self.work.push(entry);
@@ -107,22 +118,12 @@ impl Marks {
     }
 }
 
-/// The new ids of the entries that are used, by their old ones.
-#[derive(Default)]
-struct Kept {
-    names: Vec<Option<NameId>>,
-    symbols: Vec<Option<SymbolId>>,
-    dims: Vec<Option<DimId>>,
-    types: Vec<Option<TypeId>>,
-    literals: Vec<Option<LiteralId>>,
-    ops: Vec<Option<OpId>>,
-    globals: Vec<Option<GlobalId>>,
-    attrs: Vec<Option<AttrId>>,
-    lists: Vec<Option<AttrsId>>,
-    functions: Vec<Option<FunctionAttrId>>,
+/// Notes an id at an index. Returns true if it was not noted before.
+fn note<K>(ids: &mut [Option<K>], index: usize, id: K) -> bool {
+    ids[index].replace(id).is_none()
 }
 
-const USED: &str = "what is used was marked";
+const USED: &str = "what is used was noted";
 
 impl Translate for Kept {
     fn name(&self, id: NameId) -> NameId {
@@ -157,57 +158,40 @@ impl Translate for Kept {
     }
 }
 
-/// Returns tables with what is marked, in the order of the old ones, and the ids that it has there.
-/// The functions in attributes only have their ids yet.
-fn refill(old: &Context, marks: &Marks) -> (Context, Kept) {
+/// Returns tables with what is kept, in the order of the old ones, and gives it its new ids. The
+/// functions in attributes only have their ids yet.
+fn refill(old: &Context, kept: &mut Kept) -> Context {
     let mut cx = Context::new(old.ops.registry().clone());
-    let mut kept = Kept::default();
-    let k = &mut kept;
-    fill(k, |k| &mut k.names, old.names.len(), &marks.names, |_, id| cx.names.intern(old.names.get(id)));
+    // Names, symbols, dimensions and types: each is made of those before it, and of smaller ids.
+    fill(kept, |k| &mut k.names, |_, id| cx.names.intern(old.names.get(id)));
     let (dims, new_dims) = (&old.types.dims, &mut cx.types.dims);
+    fill(kept, |k| &mut k.symbols, |k, id| new_dims.new_symbol(k.name(dims.symbol_name(id))));
     fill(
-        k,
-        |k| &mut k.symbols,
-        dims.symbol_count(),
-        &marks.symbols,
-        |k, id| new_dims.new_symbol(k.name(dims.symbol_name(id))),
-    );
-    fill(
-        k,
+        kept,
         |k| &mut k.dims,
-        dims.len(),
-        &marks.dims,
         |k, id| match dims.get(id) {
             Dim::Symbol(symbol) => new_dims.symbol(k.symbol(*symbol)),
             dim => new_dims.rebuild(dim, |part| k.dim(part)),
         },
     );
+    fill(kept, |k| &mut k.types, |k, id| cx.types.intern(translate_type(old.types.get(id), k)));
+    // What globals and attributes name besides.
+    fill(kept, |k| &mut k.literals, |_, id| cx.literals.intern_ref(old.literals.get(id)));
     fill(
-        k,
-        |k| &mut k.types,
-        old.types.len(),
-        &marks.types,
-        |k, id| cx.types.intern(translate_type(old.types.get(id), k)),
+        kept,
+        |k| &mut k.ops,
+        |_, id| {
+            // Those of the registry keep their ids.
+            if !old.ops.is_opaque(id) {
+                return id;
+            }
+            let row = old.ops.get(id);
+            cx.ops.opaque(&row.name, row.purity).expect("there are no more operators than before")
+        },
     );
     fill(
-        k,
-        |k| &mut k.literals,
-        old.literals.len(),
-        &marks.literals,
-        |_, id| cx.literals.intern_ref(old.literals.get(id)),
-    );
-    let rows = old.ops.registry().rows().map(|(op, _)| Some(op));
-    let opaque = (rows.len()..old.ops.len()).map(|i| {
-        let id = OpId::new(i).filter(|id| marks.ops.contains(id))?;
-        let row = old.ops.get(id);
-        Some(cx.ops.opaque(&row.name, row.purity).expect("there are no more operators than before"))
-    });
-    k.ops = rows.chain(opaque).collect();
-    fill(
-        k,
+        kept,
         |k| &mut k.globals,
-        old.globals.len(),
-        &marks.globals,
         |k, id| {
             let global = old.globals.get(id);
             let new = cx.globals.intern(k.name(global.name));
@@ -219,39 +203,25 @@ fn refill(old: &Context, marks: &Marks) -> (Context, Kept) {
         },
     );
     let mut ids = (0..).map(FunctionAttrId::from_index);
+    fill(kept, |k| &mut k.functions, |_, _| ids.next().expect("there are no more functions than before"));
+    // Attributes, and the lists of them.
+    fill(kept, |k| &mut k.attrs, |k, id| cx.attr(translate_attr(old.attrs.get(id), k)));
     fill(
-        k,
-        |k| &mut k.functions,
-        old.function_attrs.len(),
-        &marks.functions,
-        |_, _| ids.next().expect("there are no more functions than before"),
-    );
-    fill(k, |k| &mut k.attrs, old.attrs.len(), &marks.attrs, |k, id| cx.attr(translate_attr(old.attrs.get(id), k)));
-    fill(
-        k,
+        kept,
         |k| &mut k.lists,
-        old.attrs.list_count(),
-        &marks.lists,
         |k, id| {
             let list: Vec<_> = old.attrs.list(id).iter().map(|&(name, value)| (k.name(name), k.attr(value))).collect();
             cx.attrs(&list)
         },
     );
-    (cx, kept)
+    cx
 }
 
-/// Makes the entries of a table that are marked anew, in the order of their old ids, with what was
-/// kept before them.
-fn fill<K: EntityId>(
-    kept: &mut Kept,
-    table: fn(&mut Kept) -> &mut Vec<Option<K>>,
-    len: usize,
-    marks: &IdSet<K>,
-    mut make: impl FnMut(&Kept, K) -> K,
-) {
-    table(kept).reserve_exact(len);
-    for id in (0..len).map(K::from_index) {
-        let new = marks.contains(id).then(|| make(kept, id));
-        table(kept).push(new);
+/// Makes the entries of a table anew, in the order of their old ids, from what was made before them.
+fn fill<K: Copy>(kept: &mut Kept, table: fn(&mut Kept) -> &mut Vec<Option<K>>, mut make: impl FnMut(&Kept, K) -> K) {
+    for i in 0..table(kept).len() {
+        let Some(old) = table(kept)[i] else { continue };
+        let new = make(kept, old);
+        table(kept)[i] = Some(new);
     }
 }
