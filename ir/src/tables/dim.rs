@@ -113,12 +113,6 @@ impl DimOp {
     }
 }
 
-/// A symbolic dimension's printed name. Two symbols may share one; the printer tells them apart.
-#[derive(Clone, Debug)]
-pub(crate) struct Symbol {
-    pub(crate) name: NameId,
-}
-
 /// Which kinds of symbols occur in a dimension or type.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Symbols {
@@ -139,7 +133,8 @@ impl Symbols {
 #[derive(Clone)]
 pub struct Dims {
     dims: Interner<DimId, Dim, Symbols>,
-    symbols: LayeredArena<SymbolId, Symbol>,
+    /// The name that each symbol prints with where no other does.
+    symbols: LayeredArena<SymbolId, NameId>,
     unknown: DimId,
 }
 
@@ -202,14 +197,14 @@ impl Dims {
     ///
     /// Cost: one entry.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
-        self.symbols.push(Symbol { name })
+        self.symbols.push(name)
     }
 
     /// The name that a symbol was made with.
     ///
     /// Cost: one entry.
     pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
-        self.symbols[symbol].name
+        self.symbols[symbol]
     }
 
     /// The number of symbols.
@@ -528,7 +523,7 @@ impl Dims {
 
     /// Symbols and their names of the layer over what is frozen.
     pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
-        self.symbols.own().map(|(id, s)| (id, s.name))
+        self.symbols.own().map(|(id, &name)| (id, name))
     }
 
     /// So many dimensions, and so many symbols, are frozen.
