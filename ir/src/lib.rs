@@ -97,7 +97,7 @@ pub use crate::report::render::{
 };
 pub use crate::report::source::Source;
 pub use crate::report::suggest::did_you_mean;
-pub use crate::tables::attrs::{Attr, AttrTable, attr_depths};
+pub use crate::tables::attrs::{Attr, AttrTable};
 pub use crate::tables::dim::{Dim, DimOp, Dims, MAX_TERMS, Term};
 pub use crate::tables::dtype::{DType, DTypeClass};
 pub use crate::tables::literal::{Element, Literal, LiteralError, Shape, element_count};

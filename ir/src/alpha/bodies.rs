@@ -1,65 +1,40 @@
 //! Two expressions side by side.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::tables::Tables;
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, IdSet, NameId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
+use crate::walk::part_set::PartSet;
 
-/// Which node of the left body stands for which of the right.
-pub(super) trait Pairing {
-    fn get(&self, left: ExprId) -> Option<ExprId>;
-    fn set(&mut self, left: ExprId, right: ExprId);
-    /// Notes that a node of the right body was compared; whether it was not before.
-    fn visit_right(&mut self, right: ExprId) -> bool;
+/// The nodes of the left body that were compared, each with the node of the right one.
+pub(super) enum Pairs {
+    /// Of whole bodies.
+    Whole(Vec<Option<ExprId>>),
+    /// Of parts of a body: takes memory for what is visited only.
+    Part(FxHashMap<ExprId, ExprId>),
 }
 
-/// For whole bodies.
-pub(super) struct Dense {
-    pairs: Vec<Option<ExprId>>,
-    visited: IdSet<ExprId>,
-}
-
-impl Dense {
-    pub(super) fn new(left: &Body, right: &Body) -> Dense {
-        Dense { pairs: vec![None; left.len()], visited: IdSet::with_capacity(right.len()) }
-    }
-}
-
-impl Pairing for Dense {
+impl Pairs {
     #[inline]
     fn get(&self, left: ExprId) -> Option<ExprId> {
-        self.pairs[left.index()]
+        match self {
+            Pairs::Whole(pairs) => pairs[left.index()],
+            Pairs::Part(pairs) => pairs.get(&left).copied(),
+        }
     }
+
     #[inline]
     fn set(&mut self, left: ExprId, right: ExprId) {
-        self.pairs[left.index()] = Some(right);
-    }
-    #[inline]
-    fn visit_right(&mut self, right: ExprId) -> bool {
-        self.visited.insert(right)
-    }
-}
-
-/// For parts of a body: takes memory for what is visited only.
-#[derive(Default)]
-struct Sparse {
-    pairs: FxHashMap<ExprId, ExprId>,
-    visited: FxHashSet<ExprId>,
-}
-
-impl Pairing for Sparse {
-    fn get(&self, left: ExprId) -> Option<ExprId> {
-        self.pairs.get(&left).copied()
-    }
-    fn set(&mut self, left: ExprId, right: ExprId) {
-        self.pairs.insert(left, right);
-    }
-    fn visit_right(&mut self, right: ExprId) -> bool {
-        self.visited.insert(right)
+        match self {
+            Pairs::Whole(pairs) => pairs[left.index()] = Some(right),
+            Pairs::Part(pairs) => {
+                pairs.insert(left, right);
+            }
+        }
     }
 }
 
@@ -77,24 +52,13 @@ pub(super) struct Mismatch {
     pub(super) what: String,
 }
 
-enum Task {
-    /// Two expressions, and how many Lets they are in.
-    Compare(ExprId, ExprId, usize),
-}
-
-/// Compares two expressions. Program order, an explicit stack, a loop along Let chains.
-pub(super) fn compare<P: Pairing>(
-    tables: &mut Tables<'_>,
-    (left, right): (&Body, &Body),
-    (l, r): (ExprId, ExprId),
-    pairs: &mut P,
-    meta: Meta,
-) -> Result<(), Mismatch> {
-    let mut walk = Walk { tables, left, right, pairs, meta, tasks: vec![Task::Compare(l, r, 0)], path: Vec::new() };
-    match walk.run() {
-        Ok(()) => Ok(()),
-        Err(what) => Err(Mismatch { path: walk.path, what }),
-    }
+/// Compares two functions' blocks, and their parameters, which correspond.
+pub(super) fn compare_bodies(tables: &mut Tables<'_>, left: &Body, right: &Body, meta: Meta) -> Result<(), Mismatch> {
+    let mut pairs = Pairs::Whole(vec![None; left.len()]);
+    left.params().iter().zip(right.params()).for_each(|(p, q)| pairs.set(p.expr(), q.expr()));
+    let visited = PartSet::of_whole(right.len());
+    Walk { tables, left, right, pairs, visited, meta, tasks: Vec::new(), path: Vec::new() }
+        .compare(left.root(), right.root())
 }
 
 pub(super) fn equal_within(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> bool {
@@ -102,23 +66,34 @@ pub(super) fn equal_within(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> b
         return true;
     }
     let mut tables = Tables::within(cx);
-    let equal = compare(&mut tables, (body, body), (a, b), &mut Sparse::default(), Meta::Ignored).is_ok();
-    equal && tables.settle().is_none()
+    let (pairs, visited) = (Pairs::Part(FxHashMap::default()), PartSet::of_part(body.len()));
+    let (tasks, path) = (Vec::new(), Vec::new());
+    let walk = Walk { tables: &mut tables, left: body, right: body, pairs, visited, meta: Meta::Ignored, tasks, path };
+    walk.compare(a, b).is_ok() && tables.settle().is_none()
 }
 
-struct Walk<'w, 'a, P> {
+struct Walk<'w, 'a> {
     tables: &'w mut Tables<'a>,
     left: &'w Body,
     right: &'w Body,
-    pairs: &'w mut P,
+    pairs: Pairs,
+    /// The nodes of the right body that were compared.
+    visited: PartSet<ExprId>,
     meta: Meta,
-    tasks: Vec<Task>,
+    /// Expressions to be compared, and how many Lets they are in.
+    tasks: Vec<(ExprId, ExprId, usize)>,
     path: Vec<(ExprId, ExprId)>,
 }
 
-impl<P: Pairing> Walk<'_, '_, P> {
+impl Walk<'_, '_> {
+    /// Compares two expressions. Program order, an explicit stack, a loop along Let chains.
+    fn compare(mut self, l: ExprId, r: ExprId) -> Result<(), Mismatch> {
+        self.tasks.push((l, r, 0));
+        self.run().map_err(|what| Mismatch { path: self.path, what })
+    }
+
     fn run(&mut self) -> Result<(), String> {
-        while let Some(Task::Compare(mut l, mut r, depth)) = self.tasks.pop() {
+        while let Some((mut l, mut r, depth)) = self.tasks.pop() {
             self.path.truncate(depth);
             loop {
                 match (self.left.expr(l), self.right.expr(r)) {
@@ -132,8 +107,8 @@ impl<P: Pairing> Walk<'_, '_, P> {
                         }
                         self.bind(var.expr(), other_var.expr())?;
                         if !self.compare_shallow(value, other_value)? {
-                            self.tasks.push(Task::Compare(body, other_body, depth));
-                            self.tasks.push(Task::Compare(value, other_value, self.path.len()));
+                            self.tasks.push((body, other_body, depth));
+                            self.tasks.push((value, other_value, self.path.len()));
                             break;
                         }
                         self.path.pop();
@@ -254,15 +229,7 @@ impl<P: Pairing> Walk<'_, '_, P> {
             return Err(self.different(l, r));
         }
         match (a, b) {
-            (
-                Expr::If { cond, then_block, else_block },
-                Expr::If { cond: other_cond, then_block: other_then, else_block: other_else },
-            ) => {
-                self.tasks.push(Task::Compare(else_block, other_else, depth));
-                self.tasks.push(Task::Compare(then_block, other_then, depth));
-                self.tasks.push(Task::Compare(cond, other_cond, depth));
-                Ok(())
-            }
+            (Expr::If { .. }, Expr::If { .. }) => {}
             (Expr::Lambda { lambda, body }, Expr::Lambda { lambda: other, body: other_body }) => {
                 let (left, right) = (self.left, self.right);
                 self.tables.own_symbols(left.lambda_symbols(lambda), right.lambda_symbols(other));
@@ -277,18 +244,16 @@ impl<P: Pairing> Walk<'_, '_, P> {
                 let other_ret = right.lambda(other).ret.unwrap_or_else(|| right.type_of(other_body));
                 self.types(ret, other_ret)?;
                 self.attrs(left.lambda(lambda).attrs, right.lambda(other).attrs, "the attributes of the function")?;
-                self.tasks.push(Task::Compare(body, other_body, depth));
-                Ok(())
             }
             _ => {
                 if !self.enter(l, r)? {
                     return Ok(());
                 }
-                let (x, y) = (self.left.inputs(l), self.right.inputs(r));
-                self.tasks.extend(x.iter().zip(y).rev().map(|(&a, &b)| Task::Compare(a, b, depth)));
-                Ok(())
             }
         }
+        let parts = self.left.parts(l).zip(self.right.parts(r)).rev();
+        self.tasks.extend(parts.map(|(l, r)| (l, r, depth)));
+        Ok(())
     }
 
     /// Compares what two calls, tuples or projections say besides their parts. False if they were
@@ -302,7 +267,7 @@ impl<P: Pairing> Walk<'_, '_, P> {
         if self.tables.is_within() && l == r {
             return Ok(false);
         }
-        if !self.pairs.visit_right(r) {
+        if !self.visited.insert(r) {
             return Err("the right side uses a value again that the left side computes anew".to_string());
         }
         self.pairs.set(l, r);

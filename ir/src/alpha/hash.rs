@@ -3,15 +3,16 @@
 use rustc_hash::FxHashMap;
 
 use super::tables::is_private;
-use super::{mix, mix_bytes};
+use super::{flags_word, mix, mix_bytes};
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, ExprId, GlobalId, LiteralId, OpId, SymbolId, TypeId};
+use crate::core::entity::{AttrsId, DimId, EntityId, ExprId, GlobalId, SymbolId};
 use crate::core::expr::Expr;
 use crate::core::function::{Function, FunctionKind, Visibility};
 use crate::core::module::Module;
 use crate::tables::attrs::Attr;
-use crate::tables::dim::Dim;
+use crate::tables::dim::{Dim, DimOp};
+use crate::tables::entry::Entry;
 use crate::tables::literal::Literal;
 use crate::tables::types::Type;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
@@ -34,7 +35,7 @@ pub fn module_hash(module: &Module) -> u64 {
                 hasher.private.insert(global, h);
             }
         }
-        hasher.tables.clear();
+        hasher.entries.clear();
     }
     let mut all = 0u64;
     for (h, (_, f)) in hasher.functions().into_iter().zip(module.functions()) {
@@ -49,21 +50,13 @@ pub fn module_hash(module: &Module) -> u64 {
     mix(all, attrs)
 }
 
-/// What is hashed once and found by id afterwards.
-#[derive(Copy, Clone, PartialEq, Eq, Hash)]
-enum Node {
-    Type(TypeId),
-    Dim(DimId),
-    Attr(AttrId),
-}
-
 struct ModuleHasher<'a> {
     module: &'a Module,
     cx: &'a Context,
-    tables: FxHashMap<Node, u64>,
-    lists: FxHashMap<AttrsId, u64>,
-    literals: FxHashMap<LiteralId, u64>,
-    ops: FxHashMap<OpId, u64>,
+    /// The hashes of entries that are found by id once they were hashed.
+    entries: FxHashMap<Entry, u64>,
+    /// Room for the entries to be hashed, and for the parts of one. Empty between questions.
+    work: (Vec<Entry>, Vec<Entry>),
     /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
     function_attrs: Vec<u64>,
     /// The number of each symbol of the function at hand.
@@ -77,10 +70,8 @@ impl<'a> ModuleHasher<'a> {
         ModuleHasher {
             module,
             cx: &module.cx,
-            tables: FxHashMap::default(),
-            lists: FxHashMap::default(),
-            literals: FxHashMap::default(),
-            ops: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            work: Default::default(),
             function_attrs: Vec::new(),
             symbols: FxHashMap::default(),
             next_symbol: 0,
@@ -90,7 +81,6 @@ impl<'a> ModuleHasher<'a> {
 
     /// The hashes of all functions, in program order.
     fn functions(&mut self) -> Vec<u64> {
-        self.lists.clear();
         self.function_attrs.clear();
         let (module, cx) = (self.module, self.cx);
         for (_, f) in cx.function_attrs.iter() {
@@ -107,15 +97,11 @@ impl<'a> ModuleHasher<'a> {
         h = mix(h, self.attrs(f.attrs));
         let mut numbers = Numbers { of: vec![0; f.body.len()], next: 1 };
         for &p in f.body.params() {
-            h = mix(h, self.node(Node::Type(f.body.ty(p.expr()))));
+            h = mix(h, self.entry(Entry::Type(f.body.ty(p.expr()))));
             numbers.give(p.expr());
         }
-        match (f.ret, f.kind) {
-            (Some(ret), _) => h = mix(h, self.node(Node::Type(ret))),
-            (None, FunctionKind::Definition) => {
-                h = mix(h, self.node(Node::Type(f.body.type_of(f.body.root()))));
-            }
-            (None, FunctionKind::Declaration) => {}
+        if let Some(ret) = f.known_result_type() {
+            h = mix(h, self.entry(Entry::Type(ret)));
         }
         if f.kind == FunctionKind::Definition {
             h = mix(h, self.body(&f.body, &mut numbers));
@@ -130,8 +116,7 @@ impl<'a> ModuleHasher<'a> {
             match step {
                 Step::Let(id) => {
                     let Expr::Let { var, flags, .. } = body.expr(id) else { continue };
-                    let flags = flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2;
-                    h = mix(h, 16 + flags + body.is_dataflow_var(var) as u64 * 4);
+                    h = mix(h, 16 + flags_word(body, var, flags));
                     numbers.give(var.expr());
                 }
                 Step::Bound(_) => {}
@@ -145,11 +130,11 @@ impl<'a> ModuleHasher<'a> {
                         }
                     } else if let Expr::Lambda { lambda, body: block } = body.expr(id) {
                         for p in body.lambda_params(lambda) {
-                            h = mix(h, self.node(Node::Type(body.ty(p.expr()))));
+                            h = mix(h, self.entry(Entry::Type(body.ty(p.expr()))));
                             numbers.give(p.expr());
                         }
                         let ret = body.lambda(lambda).ret.unwrap_or_else(|| body.type_of(block));
-                        h = mix(h, self.node(Node::Type(ret)));
+                        h = mix(h, self.entry(Entry::Type(ret)));
                     }
                 }
                 Step::Seen(id) => h = mix(mix(h, 5), u64::from(numbers.of[id.index()])),
@@ -175,10 +160,10 @@ impl<'a> ModuleHasher<'a> {
     fn head(&mut self, body: &Body, id: ExprId) -> u64 {
         match body.expr(id) {
             Expr::CallOp { op, operands, attrs } => {
-                let mut h = mix(mix(64, self.op(op)), operands.len() as u64);
+                let mut h = mix(mix(64, self.entry(Entry::Op(op))), operands.len() as u64);
                 h = mix(h, self.attrs(attrs));
                 if self.cx.ops.is_opaque(op) {
-                    h = mix(h, self.node(Node::Type(body.ty(id))));
+                    h = mix(h, self.entry(Entry::Type(body.ty(id))));
                 }
                 h
             }
@@ -197,9 +182,9 @@ impl<'a> ModuleHasher<'a> {
     fn atom(&mut self, body: &Body, id: ExprId, numbers: &Numbers) -> u64 {
         match body.expr(id) {
             Expr::Var { .. } => mix(80, u64::from(numbers.of[id.index()])),
-            Expr::Literal(l) => mix(81, self.literal(l)),
+            Expr::Literal(l) => mix(81, self.entry(Entry::Literal(l))),
             Expr::Global(g) => mix(82, self.global(g)),
-            Expr::Op(op) => mix(83, self.op(op)),
+            Expr::Op(op) => mix(83, self.entry(Entry::Op(op))),
             _ => 84,
         }
     }
@@ -211,90 +196,46 @@ impl<'a> ModuleHasher<'a> {
         mix_bytes(2, self.cx.global_name(g).as_bytes())
     }
 
-    fn op(&mut self, op: OpId) -> u64 {
-        let cx = self.cx;
-        *self.ops.entry(op).or_insert_with(|| mix_bytes(8, cx.ops.get(op).name.as_bytes()))
+    fn attrs(&mut self, list: AttrsId) -> u64 {
+        if list == self.cx.attrs.empty() { 9 } else { self.entry(Entry::Attrs(list)) }
     }
 
-    fn literal(&mut self, id: LiteralId) -> u64 {
-        let cx = self.cx;
-        *self.literals.entry(id).or_insert_with(|| hash_literal(cx.literals.get(id)))
-    }
-
-    fn attrs(&mut self, id: AttrsId) -> u64 {
-        if id == self.cx.attrs.empty() {
-            return 9;
-        }
-        if let Some(&h) = self.lists.get(&id) {
+    /// Returns the hash of an entry. Entries that it is made of come first, on an explicit stack.
+    fn entry(&mut self, entry: Entry) -> u64 {
+        if let Some(&h) = self.entries.get(&entry) {
             return h;
         }
         let cx = self.cx;
-        let mut h = 10;
-        for &(key, value) in cx.attrs.list(id) {
-            h = mix_bytes(h, cx.names.get(key).as_bytes());
-            h = mix(h, self.node(Node::Attr(value)));
-        }
-        self.lists.insert(id, h);
-        h
-    }
-
-    /// The hash of a type, dimension or attribute: its parts first, on an explicit stack.
-    fn node(&mut self, node: Node) -> u64 {
-        if let Some(&h) = self.tables.get(&node) {
-            return h;
-        }
-        let mut stack = vec![node];
-        let mut parts = Vec::new();
+        let (mut stack, mut parts) = std::mem::take(&mut self.work);
+        stack.push(entry);
         while let Some(&top) = stack.last() {
-            if self.tables.contains_key(&top) {
+            if self.entries.contains_key(&top) {
                 stack.pop();
                 continue;
             }
             parts.clear();
-            self.parts(top, &mut parts);
-            let height = stack.len();
-            stack.extend(parts.iter().rev().filter(|p| !self.tables.contains_key(p)));
-            if stack.len() > height {
+            top.for_each_part(cx, |part| {
+                if is_found_by_id(cx, part) && !self.entries.contains_key(&part) {
+                    parts.push(part);
+                }
+            });
+            if !parts.is_empty() {
+                stack.extend(parts.iter().rev());
                 continue;
             }
             let h = self.combine(top);
-            self.tables.insert(top, h);
+            self.entries.insert(top, h);
             stack.pop();
         }
-        self.tables[&node]
+        self.work = (stack, parts);
+        self.entries[&entry]
     }
 
-    fn parts(&self, node: Node, out: &mut Vec<Node>) {
-        let dims = &self.cx.types.dims;
-        let computed = |d: &&DimId| matches!(dims.get(**d), Dim::Sum(_) | Dim::Op { .. });
-        match node {
-            Node::Type(t) => match self.cx.types.get(t) {
-                Type::Tensor(t) => out.extend(t.dims().filter(computed).map(|&d| Node::Dim(d))),
-                Type::Tuple(fields) => out.extend(fields.iter().map(|&f| Node::Type(f))),
-                Type::Function(f) => out.extend(f.params.iter().chain([&f.ret]).map(|&p| Node::Type(p))),
-                Type::Any | Type::Error => {}
-            },
-            Node::Dim(d) => match dims.get(d) {
-                Dim::Sum(terms) => {
-                    out.extend(terms.iter().flat_map(|t| &t.factors).filter(computed).map(|&d| Node::Dim(d)));
-                }
-                Dim::Op { lhs, rhs, .. } => out.extend([lhs, rhs].into_iter().filter(computed).map(|&d| Node::Dim(d))),
-                _ => {}
-            },
-            Node::Attr(a) => match self.cx.attrs.get(a) {
-                Attr::List(items) => out.extend(items.iter().map(|&i| Node::Attr(i))),
-                Attr::Shape(shape) => out.extend(shape.iter().filter(computed).map(|&d| Node::Dim(d))),
-                Attr::Type(t) => out.push(Node::Type(*t)),
-                _ => {}
-            },
-        }
-    }
-
-    /// The hash of a node whose parts have theirs.
-    fn combine(&mut self, node: Node) -> u64 {
+    /// Returns the hash of an entry whose parts have theirs.
+    fn combine(&mut self, entry: Entry) -> u64 {
         let cx = self.cx;
-        match node {
-            Node::Type(t) => match cx.types.get(t) {
+        match entry {
+            Entry::Type(t) => match cx.types.get(t) {
                 Type::Any => 100,
                 Type::Error => 101,
                 Type::Tensor(t) => {
@@ -314,14 +255,14 @@ impl<'a> ModuleHasher<'a> {
                     h
                 }
                 Type::Tuple(fields) => {
-                    fields.iter().fold(mix(103, fields.len() as u64), |h, &f| mix(h, self.tables[&Node::Type(f)]))
+                    fields.iter().fold(mix(103, fields.len() as u64), |h, &f| mix(h, self.entries[&Entry::Type(f)]))
                 }
                 Type::Function(f) => {
                     let head = mix(mix(104, f.params.len() as u64), u64::from(f.symbols));
-                    f.params.iter().chain([&f.ret]).fold(head, |h, &p| mix(h, self.tables[&Node::Type(p)]))
+                    f.params.iter().chain([&f.ret]).fold(head, |h, &p| mix(h, self.entries[&Entry::Type(p)]))
                 }
             },
-            Node::Dim(d) => match cx.types.dims.get(d) {
+            Entry::Dim(d) => match cx.types.dims.get(d) {
                 // Sums and the commutative operations come in an order that depends on when symbols
                 // were made.
                 Dim::Sum(terms) => terms.iter().fold(110, |sum: u64, t| {
@@ -331,23 +272,21 @@ impl<'a> ModuleHasher<'a> {
                 Dim::Op { op, lhs, rhs } => {
                     let (l, r) = (self.inner(*lhs), self.inner(*rhs));
                     let operands = match op {
-                        crate::tables::dim::DimOp::Min | crate::tables::dim::DimOp::Max => {
-                            mix(2, l).wrapping_add(mix(2, r))
-                        }
+                        DimOp::Min | DimOp::Max => mix(2, l).wrapping_add(mix(2, r)),
                         _ => mix(mix(3, l), r),
                     };
                     mix(mix(111, *op as u64), operands)
                 }
                 _ => self.inner(d),
             },
-            Node::Attr(a) => match cx.attrs.get(a) {
+            Entry::Attr(a) => match cx.attrs.get(a) {
                 Attr::None => 120,
                 Attr::Bool(b) => mix(121, u64::from(*b)),
                 Attr::Int(i) => mix(122, *i as u64),
                 Attr::Float(f) => mix(123, *f),
                 Attr::Str(s) => mix_bytes(124, cx.names.get(*s).as_bytes()),
                 Attr::List(items) => {
-                    items.iter().fold(mix(125, items.len() as u64), |h, &i| mix(h, self.tables[&Node::Attr(i)]))
+                    items.iter().fold(mix(125, items.len() as u64), |h, &i| mix(h, self.entries[&Entry::Attr(i)]))
                 }
                 Attr::Shape(shape) => {
                     let mut h = mix(126, shape.len() as u64);
@@ -356,13 +295,19 @@ impl<'a> ModuleHasher<'a> {
                     }
                     h
                 }
-                Attr::Literal(l) => mix(127, self.literal(*l)),
+                Attr::Literal(l) => mix(127, self.entries[&Entry::Literal(*l)]),
                 Attr::DType(d) => mix_bytes(128, d.name().as_bytes()),
-                Attr::Type(t) => mix(129, self.tables[&Node::Type(*t)]),
+                Attr::Type(t) => mix(129, self.entries[&Entry::Type(*t)]),
                 Attr::Function(f) => mix(130, self.function_attrs.get(f.index()).copied().unwrap_or(0)),
                 Attr::Global(g) => mix(131, self.global(*g)),
-                Attr::Op(op) => mix(132, self.op(*op)),
+                Attr::Op(op) => mix(132, self.entries[&Entry::Op(*op)]),
             },
+            Entry::Attrs(list) => cx.attrs.list(list).iter().fold(10, |h, &(name, value)| {
+                mix(mix_bytes(h, cx.names.get(name).as_bytes()), self.entries[&Entry::Attr(value)])
+            }),
+            Entry::Literal(l) => hash_literal(cx.literals.get(l)),
+            Entry::Op(op) => mix_bytes(8, cx.ops.get(op).name.as_bytes()),
+            Entry::Name(_) | Entry::Symbol(_) | Entry::Global(_) | Entry::Function(_) => 0,
         }
     }
 
@@ -383,8 +328,17 @@ impl<'a> ModuleHasher<'a> {
             Dim::Const(c) => mix(141, *c as u64),
             Dim::Symbol(s) => mix(142, self.symbols.get(s).copied().unwrap_or(0)),
             Dim::Bound { depth, index } => mix(mix(143, u64::from(*depth)), u64::from(*index)),
-            Dim::Sum(_) | Dim::Op { .. } => self.tables.get(&Node::Dim(d)).copied().unwrap_or(144),
+            Dim::Sum(_) | Dim::Op { .. } => self.entries.get(&Entry::Dim(d)).copied().unwrap_or(144),
         }
+    }
+}
+
+/// Returns true if the hash of an entry is kept once it was worked out.
+fn is_found_by_id(cx: &Context, entry: Entry) -> bool {
+    match entry {
+        Entry::Dim(dim) => matches!(cx.types.dims.get(dim), Dim::Sum(_) | Dim::Op { .. }),
+        Entry::Type(_) | Entry::Attr(_) | Entry::Attrs(_) | Entry::Literal(_) | Entry::Op(_) => true,
+        Entry::Name(_) | Entry::Symbol(_) | Entry::Global(_) | Entry::Function(_) => false,
     }
 }
 

@@ -27,6 +27,7 @@ pub use subtree::AlphaHasher;
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::ExprId;
+use crate::core::expr::{LetFlags, VarId};
 
 /// Whether two expressions of one body are equal modulo the names of what is bound in them. Variables that are free in them are equal just if they
 /// are the same variable, and likewise symbolic dimensions. What is carried along in `#[…]` does not count.
@@ -34,6 +35,12 @@ use crate::core::entity::ExprId;
 /// Takes time and memory linear in the smaller of the two, however large the body is.
 pub fn alpha_equal_exprs(cx: &Context, body: &Body, a: ExprId, b: ExprId) -> bool {
     bodies::equal_within(cx, body, a, b)
+}
+
+/// Returns the flags of a Let and of the variable that it binds, in three bits.
+#[inline]
+fn flags_word(body: &Body, var: VarId, flags: LetFlags) -> u64 {
+    flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2 + body.is_dataflow_var(var) as u64 * 4
 }
 
 /// Mixes a word into a hash: a folded multiplication, the same on every machine.

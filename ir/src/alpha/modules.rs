@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::bodies::{Dense, Meta, Mismatch, clip, compare};
+use super::bodies::{Meta, Mismatch, clip, compare_bodies};
 use super::tables::{Tables, is_private};
 use crate::core::body::Body;
 use crate::core::context::Context;
@@ -180,11 +180,7 @@ impl<'a> Modules<'a> {
             if f.kind == FunctionKind::Declaration {
                 return Ok(());
             }
-            let mut pairs = Dense::new(&f.body, &g.body);
-            for (p, q) in f.body.params().iter().zip(g.body.params()) {
-                super::bodies::Pairing::set(&mut pairs, p.expr(), q.expr());
-            }
-            compare(&mut self.tables, (&f.body, &g.body), (f.body.root(), g.body.root()), &mut pairs, self.meta)
+            compare_bodies(&mut self.tables, &f.body, &g.body, self.meta)
         });
         let result = result.and_then(|()| match self.tables.settle() {
             Some((l, r)) => {
@@ -230,12 +226,7 @@ impl<'a> Modules<'a> {
                 return Err(flat(format!("the `#[…]` of parameter {i} differs")));
             }
         }
-        let result = |f: &Function| match (f.ret, f.kind) {
-            (Some(ret), _) => Some(ret),
-            (None, FunctionKind::Definition) => Some(f.body.type_of(f.body.root())),
-            (None, FunctionKind::Declaration) => None,
-        };
-        match (result(f), result(g)) {
+        match (f.known_result_type(), g.known_result_type()) {
             (Some(l), Some(r)) if !self.tables.types(l, r) => {
                 let (l, r) = (self.left.cx.type_text(l), self.right.cx.type_text(r));
                 return Err(flat(format!("the results have different types: {l} and {r}")));

@@ -12,7 +12,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::mix;
+use super::{flags_word, mix};
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, EntityId, ExprId, TypeId};
@@ -212,10 +212,7 @@ impl AlphaHasher {
                 self.tasks.extend(body.parts(id).rev().map(Task::Eval));
             }
             _ if body.is_flat(id) => {
-                let mut summary = Summary::default();
-                summary.structure = self.flat(cx, body, id, |var, position| {
-                    summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
-                });
+                let summary = self.flat_summary(cx, body, id);
                 self.results.push(summary);
             }
             _ if !self.seen.insert(id) => {
@@ -226,6 +223,15 @@ impl AlphaHasher {
                 self.tasks.extend(body.inputs(id).iter().rev().map(|&o| Task::Eval(o)));
             }
         }
+    }
+
+    /// Returns the summary of a flat expression.
+    fn flat_summary(&mut self, cx: &Context, body: &Body, id: ExprId) -> Summary {
+        let mut summary = Summary::default();
+        summary.structure = self.flat(cx, body, id, |var, position| {
+            summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
+        });
+        summary
     }
 
     /// The structure of an atom, or of a call, tuple or projection of atoms; reports its variables
@@ -303,19 +309,14 @@ impl AlphaHasher {
     /// From the tail backwards: each link takes its variable out of the rest and joins its value.
     fn chain(&mut self, cx: &Context, body: &Body, first: usize, tail: ExprId) {
         let mut summary = if body.is_flat(tail) {
-            let mut summary = Summary::default();
-            summary.structure = self.flat(cx, body, tail, |var, position| {
-                summary.free.update(var, |old| mix(mix(2, old.unwrap_or(0)), position));
-            });
-            summary
+            self.flat_summary(cx, body, tail)
         } else {
             self.results.pop().expect("the tail has a summary")
         };
         let mut occurrences: SmallVec<[(ExprId, u64); 8]> = SmallVec::new();
         for at in (first..self.links.len()).rev() {
             let Expr::Let { var, value, flags, .. } = body.expr(self.links[at]) else { continue };
-            let flags =
-                flags.is_dataflow() as u64 + flags.starts_region() as u64 * 2 + body.is_dataflow_var(var) as u64 * 4;
+            let flags = flags_word(body, var, flags);
             let bound = summary.free.remove(var.expr()).unwrap_or(0);
             let structure = mix(mix(mix(4 + flags, bound), summary.structure), 5);
             if body.is_flat(value) {

@@ -1,5 +1,7 @@
 //! Which types, attributes, constants, symbols and globals of one program stand for which of another.
 
+use std::hash::Hash;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::core::context::{Context, GlobalTarget};
@@ -128,14 +130,8 @@ impl<'a> Tables<'a> {
         if self.is_within() {
             return l == r;
         }
-        if let Some(&known) = self.literals.get(&l) {
-            return known == r;
-        }
-        let equal = self.left.literals.get(l) == self.right.literals.get(r);
-        if equal {
-            self.literals.insert(l, r);
-        }
-        equal
+        let Tables { left, right, .. } = *self;
+        stands_for(&mut self.literals, l, r, || left.literals.get(l) == right.literals.get(r))
     }
 
     #[inline]
@@ -143,14 +139,8 @@ impl<'a> Tables<'a> {
         if self.is_within() {
             return l == r;
         }
-        if let Some(&known) = self.ops.get(&l) {
-            return known == r;
-        }
-        let equal = self.left.ops.get(l).name == self.right.ops.get(r).name;
-        if equal {
-            self.ops.insert(l, r);
-        }
-        equal
+        let Tables { left, right, .. } = *self;
+        stands_for(&mut self.ops, l, r, || left.ops.get(l).name == right.ops.get(r).name)
     }
 
     /// Whether two globals stand for each other. Private functions that nothing stood for yet do from here on, and are compared later.
@@ -327,40 +317,32 @@ impl<'a> Tables<'a> {
             }
             let height = stack.len();
             let dim = self.right.types.dims.get(top);
-            match dim {
-                Dim::Op { lhs, rhs, .. } => stack.extend([*rhs, *lhs].iter().filter(|d| !memo.contains_key(d))),
-                Dim::Sum(terms) => {
-                    let factors = terms.iter().flat_map(|t| &t.factors);
-                    stack.extend(factors.filter(|d| !memo.contains_key(d)));
-                }
-                _ => {}
-            }
+            stack.extend(dim.parts().filter(|d| !memo.contains_key(d)));
             if stack.len() > height {
                 continue;
             }
             let new = match dim {
-                Dim::Unknown => dims.unknown(),
-                Dim::Const(c) => dims.constant(*c),
-                Dim::Bound { depth, index } => dims.bound(*depth, *index),
                 Dim::Symbol(s) => dims.symbol(*self.symbols_back.get(s)?),
-                Dim::Op { op, lhs, rhs } => dims.op(*op, memo[lhs], memo[rhs]),
-                Dim::Sum(terms) => {
-                    let mut sum = dims.constant(0);
-                    for term in terms {
-                        let mut product = dims.constant(term.coefficient);
-                        for factor in &term.factors {
-                            product = dims.mul(product, memo[factor]);
-                        }
-                        sum = dims.add(sum, product);
-                    }
-                    sum
-                }
+                dim => dims.rebuild(dim, |part| memo[&part]),
             };
             memo.insert(top, new);
             stack.pop();
         }
         memo.get(&right).copied()
     }
+}
+
+/// Returns true if one entry stands for another, as is known, or as they are equal.
+#[inline]
+fn stands_for<K: Copy + Eq + Hash>(known: &mut FxHashMap<K, K>, l: K, r: K, are_equal: impl FnOnce() -> bool) -> bool {
+    if let Some(&known) = known.get(&l) {
+        return known == r;
+    }
+    let equal = are_equal();
+    if equal {
+        known.insert(l, r);
+    }
+    equal
 }
 
 /// Whether a global is a private function, whose name is nobody else's business.

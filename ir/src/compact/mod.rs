@@ -12,7 +12,7 @@ mod tables;
 use rustc_hash::FxHashMap;
 
 use crate::core::body::{Body, Leaf};
-use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SymbolId, TypeId};
+use crate::core::entity::{EntityId, ExprId, LambdaId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::module::{FunctionKey, Module};
 use crate::core::translate::{Translate, translate_expr, translate_lambda};
@@ -90,32 +90,10 @@ impl Module {
     }
 }
 
-/// They stay.
+/// Every id stays.
 struct SameTables;
 
-impl Translate for SameTables {
-    fn name(&self, id: NameId) -> NameId {
-        id
-    }
-    fn ty(&self, id: TypeId) -> TypeId {
-        id
-    }
-    fn attrs(&self, id: AttrsId) -> AttrsId {
-        id
-    }
-    fn literal(&self, id: LiteralId) -> LiteralId {
-        id
-    }
-    fn global(&self, id: GlobalId) -> GlobalId {
-        id
-    }
-    fn op(&self, id: OpId) -> OpId {
-        id
-    }
-    fn symbol(&self, id: SymbolId) -> SymbolId {
-        id
-    }
-}
+impl Translate for SameTables {}
 
 /// What is alive, in its new order.
 struct Trace {

@@ -242,12 +242,7 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
     /// Stores a value, growing the table where the id is new.
     #[inline]
     pub fn set(&mut self, id: K, value: V) {
-        work::tick();
-        let i = id.index();
-        if i >= self.items.len() {
-            self.items.resize(i + 1, self.default.clone());
-        }
-        self.items[i] = value;
+        *self.get_mut(id) = value;
     }
 
     /// The value for writing, growing the table where the id is new.
@@ -296,6 +291,12 @@ impl<K> PartialEq for IdSet<K> {
         let common = self.words.len().min(other.words.len());
         let mut rest = self.words[common..].iter().chain(&other.words[common..]);
         self.words[..common] == other.words[..common] && rest.all(|w| *w == 0)
+    }
+}
+
+impl<K> Default for IdSet<K> {
+    fn default() -> Self {
+        IdSet { words: Vec::new(), key: PhantomData }
     }
 }
 

@@ -126,6 +126,11 @@ impl Function {
         self.ret.unwrap_or_else(|| self.body.type_of(self.body.root()))
     }
 
+    /// Returns the result type, if it is known: a declaration has one only if it states it.
+    pub(crate) fn known_result_type(&self) -> Option<TypeId> {
+        if self.is_definition() { Some(self.result_type()) } else { self.ret }
+    }
+
     /// Returns true if it has a body.
     ///
     /// Cost: one entry.

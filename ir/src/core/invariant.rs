@@ -1,12 +1,11 @@
 //! What can be said of the form of a whole module: the invariants that phases begin with.
 
 use crate::core::body::Body;
-use crate::core::entity::ExprId;
 use crate::core::expr::Expr;
 use crate::core::function::Function;
 use crate::core::module::Module;
 use crate::report::diagnostic::Diagnostic;
-use crate::text::extent::token_extent;
+use crate::verify::Place;
 use crate::walk::cursor::{Cursor, Step};
 
 /// The attribute of functions that is their symbol for a linker. A function that has it is
@@ -88,11 +87,12 @@ impl Invariant {
     pub(crate) fn violation(self, module: &Module, function: &Function) -> Option<Diagnostic> {
         let at = match self {
             Invariant::GlobalSymbols if function.global_symbol(&module.cx).is_some() => return None,
-            Invariant::GlobalSymbols => Place { node: None, link: None },
+            Invariant::GlobalSymbols => Place::default(),
             in_body => in_body.first_breach(&function.body)?,
         };
         let diagnostic = Diagnostic::error(self.broken()).with_help(self.help());
-        Some(at.name(module, function, diagnostic))
+        let name = function.global().map_or("", |global| module.cx.global_name(global));
+        Some(at.locate(module, &function.body, name, diagnostic))
     }
 
     /// Returns true if nothing in a body breaks it.
@@ -117,31 +117,5 @@ impl Invariant {
             }
         }
         None
-    }
-}
-
-/// A place in a function.
-struct Place {
-    node: Option<ExprId>,
-    /// The innermost Let that it is in.
-    link: Option<ExprId>,
-}
-
-impl Place {
-    #[cold]
-    fn name(&self, module: &Module, function: &Function, mut diagnostic: Diagnostic) -> Diagnostic {
-        let body = &function.body;
-        if let Some(global) = function.global() {
-            diagnostic = diagnostic.in_function(module.cx.global_name(global));
-        }
-        if let Some(name) = self.link.and_then(|link| body.binding_name(&module.cx, link)) {
-            diagnostic = diagnostic.on_binding(name);
-        }
-        let start = self.node.and_then(|n| body.span(n)).or_else(|| self.link.and_then(|l| body.span(l)));
-        match (start, module.source()) {
-            (Some(start), Some(source)) => diagnostic.at(token_extent(source.text(), start as usize)),
-            (Some(start), None) => diagnostic.at(start as usize..start as usize + 1),
-            (None, _) => diagnostic,
-        }
     }
 }

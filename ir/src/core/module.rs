@@ -398,18 +398,10 @@ impl Module {
 
     /// Keeps the edit. Whether it changed anything.
     pub fn commit(&mut self) -> bool {
+        let changed = self.has_changes();
         let Some(edit) = self.edits.pop() else { return false };
-        let mut changed = self.cx.globals.commit();
-        changed |=
-            edit.order != self.order || edit.attrs != self.attrs || !edit.removed.is_empty() || !edit.added.is_empty();
-        changed |= !edit.function_attrs.is_empty();
-        for (key, head) in edit.heads {
-            changed |= self.functions.get(key).is_none_or(|f| Head::of(f) != head);
-        }
-        for (_, f) in &mut self.functions {
-            changed |= f.body.is_edited_in_module();
-            f.body.commit_module_journal();
-        }
+        self.cx.globals.commit();
+        self.functions.iter_mut().for_each(|(_, f)| f.body.commit_module_journal());
         match self.edits.last_mut() {
             Some(outer) => {
                 outer.removed.extend(edit.removed);

@@ -6,7 +6,7 @@ use crate::core::expr::{Expr, LambdaData, VarId};
 use crate::report::diagnostic::Diagnostic;
 
 /// The lengths of the arenas when the edit began, and what was overwritten since, oldest first.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Journal {
     /// The journal of the edit inside of which this one is.
     pub(crate) outer: Option<Box<Journal>>,
@@ -37,26 +37,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(crate) fn new(revision: u64, exprs_len: usize, operands_len: usize, lambdas_len: usize) -> Journal {
-        Journal {
-            outer: None,
-            replaced: None,
-            of_module: false,
-            revision,
-            exprs_len,
-            operands_len,
-            lambdas_len,
-            exprs: Vec::new(),
-            types: Vec::new(),
-            operands: Vec::new(),
-            lambdas: Vec::new(),
-            lambda_symbols: Vec::new(),
-            meta: Vec::new(),
-            root: None,
-            params: None,
-            stop: None,
-            remarks: Vec::new(),
-            by_hand: EditedByHand::default(),
-        }
+        Journal { revision, exprs_len, operands_len, lambdas_len, ..Journal::default() }
     }
 
     /// Nodes appended during the edit are cut off by a rollback, so what they were does not matter.

@@ -5,7 +5,7 @@
 
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{ExprId, IdSet};
+use crate::core::entity::{ExprId, IdSet, TypeId};
 use crate::core::expr::Expr;
 use crate::infer::infer_expr;
 use crate::ops::op::TypeError;
@@ -67,44 +67,74 @@ impl Retype {
     /// If the parts of a user do not fit together any more. The users before it have their new
     /// types.
     pub fn sweep(&mut self, cx: &mut Context, body: &mut Body, from: ExprId) -> Result<usize, RetypeError> {
-        body.note_stop(None);
-        if !std::mem::take(&mut self.any) {
+        if !self.any {
+            body.note_stop(None);
             return Ok(0);
         }
+        self.sweep_with(cx, body, from, |_, _, _, _| Ok(false))
+    }
+
+    /// Does as [`Retype::sweep`], and calls `visit` at each step first. It may change types, which
+    /// it says, and nodes that the walk is about to leave; it returns true if the type of such a
+    /// node has to be inferred although none of its parts changed.
+    pub(crate) fn sweep_with(
+        &mut self,
+        cx: &mut Context,
+        body: &mut Body,
+        from: ExprId,
+        mut visit: impl FnMut(&mut Retype, &mut Context, &mut Body, Step) -> Result<bool, TypeError>,
+    ) -> Result<usize, RetypeError> {
+        body.note_stop(None);
         let mut count = 0;
         let mut result = Ok(());
         let mut cursor = Cursor::at(body, from);
         while let Some(step) = cursor.next(body) {
+            let visited = visit(self, cx, body, step);
             match step {
-                Step::Flat(id) | Step::Exit(id) if self.affects(body, id) => match infer_expr(cx, body, id) {
-                    Ok(ty) => {
-                        if ty != body.ty(id) {
-                            body.set_type(id, ty);
-                            self.changed.insert(id);
-                            count += 1;
+                Step::Flat(id) | Step::Exit(id) => {
+                    let typed = visited.and_then(|is_due| match is_due || self.affects(body, id) {
+                        true => infer_expr(cx, body, id).map(Some),
+                        false => Ok(None),
+                    });
+                    match typed {
+                        Ok(Some(ty)) => count += usize::from(self.set_type(body, id, ty)),
+                        Ok(None) => {}
+                        Err(error) => {
+                            body.note_stop(cursor.binding().or(Some(id)));
+                            result = Err(RetypeError { at: id, error });
+                            break;
                         }
                     }
-                    Err(error) => {
-                        body.note_stop(cursor.binding().or(Some(id)));
-                        result = Err(RetypeError { at: id, error });
-                        break;
-                    }
-                },
+                }
                 Step::Bound(id) => {
                     let Expr::Let { var, value, .. } = body.expr(id) else { continue };
                     let tail = body.tail(value);
-                    if self.changed.contains(tail) && body.ty(tail) != body.ty(var.expr()) {
-                        let ty = body.ty(tail);
-                        body.set_type(var.expr(), ty);
-                        self.changed.insert(var.expr());
-                        count += 1;
+                    if self.has_changed(tail) {
+                        count += usize::from(self.set_type(body, var.expr(), body.ty(tail)));
                     }
                 }
                 _ => {}
             }
         }
+        self.any = false;
         self.changed.clear();
         result.map(|()| count)
+    }
+
+    /// Returns true if the type of an expression changed.
+    pub(crate) fn has_changed(&self, id: ExprId) -> bool {
+        self.changed.contains(id)
+    }
+
+    /// Gives an expression a type, and says that it changed if that is another one than before.
+    /// Returns true then.
+    pub(crate) fn set_type(&mut self, body: &mut Body, id: ExprId, ty: TypeId) -> bool {
+        let is_other = ty != body.ty(id);
+        if is_other {
+            body.set_type(id, ty);
+            self.changed(id);
+        }
+        is_other
     }
 
     /// Returns true if a part of an expression that its type follows from changed.

@@ -4,16 +4,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::core::body::{Body, SharedEdits};
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, IdSet, SymbolId, TypeId};
+use crate::core::entity::{AttrId, AttrsId, DimId, ExprId, SymbolId, TypeId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::module::{FunctionKey, Module};
-use crate::edit::retype::RetypeError;
-use crate::infer::infer_expr;
+use crate::edit::retype::{Retype, RetypeError};
 use crate::ops::op::TypeError;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 use crate::tables::types::SubstitutedParts;
-use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::cursor::{BlockKind, Step};
 
 /// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and
 /// functions.
@@ -171,13 +170,94 @@ impl SymbolSubstitution {
     pub fn in_body(&mut self, cx: &mut Context, body: &mut Body, changed: &[ExprId]) -> Result<(), RetypeError> {
         // A symbol is the same thing in each use of a node.
         let before = body.shared_edits(SharedEdits::Meant);
-        let mut changed_nodes = IdSet::with_capacity(body.len());
-        changed.iter().for_each(|&id| {
-            changed_nodes.insert(id);
-        });
-        let done = BodySubstitution { changed: changed_nodes, by: self, cx, body }.run();
+        let mut retype = Retype::new(body);
+        changed.iter().for_each(|&id| retype.changed(id));
+        for i in 0..body.params().len() {
+            self.in_type_of(&mut retype, cx, body, body.params()[i].expr());
+        }
+        let root = body.root();
+        let done = retype.sweep_with(cx, body, root, |retype, cx, body, step| self.at_step(retype, cx, body, step));
         body.shared_edits(before);
-        done
+        done.map(drop)
+    }
+
+    /// Puts the dimensions into what a walk has come to. Returns true if the type of a node has to
+    /// be inferred again although that of no part of it changed.
+    fn at_step(
+        &mut self,
+        retype: &mut Retype,
+        cx: &mut Context,
+        body: &mut Body,
+        step: Step,
+    ) -> Result<bool, TypeError> {
+        match step {
+            Step::EnterBlock(_, BlockKind::Lambda(id)) => self.in_lambda(retype, cx, body, id),
+            Step::Let(id) => {
+                if let Expr::Let { var, value, .. } = body.expr(id)
+                    && let Expr::Lambda { .. } = body.expr(value)
+                {
+                    self.in_type_of(retype, cx, body, var.expr());
+                }
+            }
+            Step::Bound(id) => {
+                // A variable whose value has another type gets that.
+                if let Expr::Let { var, value, .. } = body.expr(id)
+                    && !retype.has_changed(body.tail(value))
+                {
+                    self.in_type_of(retype, cx, body, var.expr());
+                }
+            }
+            Step::Flat(id) | Step::Exit(id) => {
+                self.in_type_of(retype, cx, body, id);
+                return self.in_attrs_of(cx, body, id);
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn in_type_of(&mut self, retype: &mut Retype, cx: &mut Context, body: &mut Body, id: ExprId) {
+        let ty = self.ty(cx, body.ty(id));
+        retype.set_type(body, id, ty);
+    }
+
+    fn in_lambda(&mut self, retype: &mut Retype, cx: &mut Context, body: &mut Body, id: ExprId) {
+        let Expr::Lambda { lambda, .. } = body.expr(id) else { return };
+        let params: Vec<VarId> = body.lambda_params(lambda).collect();
+        for param in params {
+            self.in_type_of(retype, cx, body, param.expr());
+        }
+        let mut data = body.lambda(lambda);
+        data.ret = data.ret.map(|ty| self.ty(cx, ty));
+        data.attrs = self.attrs(cx, data.attrs);
+        body.set_lambda(lambda, data);
+        let own = body.lambda_symbols(lambda);
+        if own.iter().any(|&s| self.get(s).is_some()) {
+            let left = own.iter().copied().filter(|&s| self.get(s).is_none()).collect();
+            body.set_lambda_symbols(lambda, left);
+        }
+    }
+
+    /// Returns true if the type of a call may follow from attributes that became others.
+    fn in_attrs_of(&mut self, cx: &mut Context, body: &mut Body, id: ExprId) -> Result<bool, TypeError> {
+        match body.expr(id) {
+            Expr::CallOp { op, operands, attrs } => {
+                let new = self.attrs(cx, attrs);
+                if new == attrs {
+                    return Ok(false);
+                }
+                // A shape may have become one that is the default.
+                let attrs = cx.check_op_attrs(op, new).map_err(|(error, _)| error)?;
+                body.set_expr(id, Expr::CallOp { op, operands, attrs });
+                Ok(true)
+            }
+            Expr::Call { operands, attrs } => {
+                let attrs = self.attrs(cx, attrs);
+                body.set_expr(id, Expr::Call { operands, attrs });
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Puts the dimensions into the parameters, the result, the attributes and the body of a
@@ -240,126 +320,4 @@ fn look_up(map: &FxHashMap<SymbolId, DimId>, left: &mut FxHashSet<SymbolId>, sym
         left.insert(symbol);
     }
     by
-}
-
-/// A substitution in one body.
-struct BodySubstitution<'a> {
-    cx: &'a mut Context,
-    body: &'a mut Body,
-    by: &'a mut SymbolSubstitution,
-    /// What has another type than before.
-    changed: IdSet<ExprId>,
-}
-
-impl BodySubstitution<'_> {
-    fn run(mut self) -> Result<(), RetypeError> {
-        self.body.note_stop(None);
-        for i in 0..self.body.params().len() {
-            let param = self.body.params()[i];
-            self.node_type(param.expr());
-        }
-        let mut cursor = Cursor::new(self.body);
-        while let Some(step) = cursor.next(self.body) {
-            match step {
-                Step::EnterBlock(_, BlockKind::Lambda(id)) => self.enter_lambda(id),
-                Step::Let(id) => {
-                    if let Expr::Let { var, value, .. } = self.body.expr(id)
-                        && let Expr::Lambda { .. } = self.body.expr(value)
-                    {
-                        self.node_type(var.expr());
-                    }
-                }
-                Step::Bound(id) => {
-                    if let Expr::Let { var, value, .. } = self.body.expr(id) {
-                        self.bound(var, value);
-                    }
-                }
-                Step::Flat(id) | Step::Exit(id) => {
-                    if let Err(error) = self.node(id) {
-                        self.body.note_stop(cursor.binding().or(Some(id)));
-                        return Err(RetypeError { at: id, error });
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn set_type(&mut self, id: ExprId, ty: TypeId) {
-        if ty != self.body.ty(id) {
-            self.body.set_type(id, ty);
-            self.changed.insert(id);
-        }
-    }
-
-    fn node_type(&mut self, id: ExprId) {
-        let ty = self.by.ty(self.cx, self.body.ty(id));
-        self.set_type(id, ty);
-    }
-
-    fn enter_lambda(&mut self, id: ExprId) {
-        let Expr::Lambda { lambda, .. } = self.body.expr(id) else { return };
-        let params: Vec<VarId> = self.body.lambda_params(lambda).collect();
-        for param in params {
-            self.node_type(param.expr());
-        }
-        let mut data = self.body.lambda(lambda);
-        data.ret = data.ret.map(|ty| self.by.ty(self.cx, ty));
-        data.attrs = self.by.attrs(self.cx, data.attrs);
-        self.body.set_lambda(lambda, data);
-        let own = self.body.lambda_symbols(lambda);
-        if own.iter().any(|&s| self.by.get(s).is_some()) {
-            let left = own.iter().copied().filter(|&s| self.by.get(s).is_none()).collect();
-            self.body.set_lambda_symbols(lambda, left);
-        }
-    }
-
-    fn bound(&mut self, var: VarId, value: ExprId) {
-        let tail = self.body.tail(value);
-        if self.changed.contains(tail) {
-            self.set_type(var.expr(), self.body.ty(tail));
-        } else {
-            self.node_type(var.expr());
-        }
-    }
-
-    fn node(&mut self, id: ExprId) -> Result<(), TypeError> {
-        self.node_type(id);
-        let mut affected = self.affects(id);
-        match self.body.expr(id) {
-            Expr::CallOp { op, operands, attrs } => {
-                let new = self.by.attrs(self.cx, attrs);
-                if new != attrs {
-                    // A shape may have become one that is the default.
-                    let new = self.cx.check_op_attrs(op, new).map_err(|(error, _)| error)?;
-                    self.body.set_expr(id, Expr::CallOp { op, operands, attrs: new });
-                    affected = true;
-                }
-            }
-            Expr::Call { operands, attrs } => {
-                let attrs = self.by.attrs(self.cx, attrs);
-                self.body.set_expr(id, Expr::Call { operands, attrs });
-            }
-            _ => {}
-        }
-        if affected {
-            let ty = infer_expr(self.cx, self.body, id)?;
-            self.set_type(id, ty);
-        }
-        Ok(())
-    }
-
-    /// Returns true if a part of a node that its type follows from changed.
-    fn affects(&self, id: ExprId) -> bool {
-        let changed = |part: ExprId| self.changed.contains(self.body.tail(part));
-        match self.body.expr(id) {
-            Expr::Proj { tuple, .. } => changed(tuple),
-            Expr::If { then_block, else_block, .. } => changed(then_block) || changed(else_block),
-            Expr::Lambda { lambda, body: block } => {
-                changed(block) || self.body.lambda_params(lambda).any(|p| self.changed.contains(p.expr()))
-            }
-            _ => self.body.operands_of(id).iter().any(|&o| changed(o)),
-        }
-    }
 }

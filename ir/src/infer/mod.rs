@@ -12,7 +12,8 @@ use crate::ops::kernel::catch_panic;
 use crate::ops::op::{ElementsRule, Operand, TypeCall, TypeError};
 use crate::tables::dim::Dim;
 use crate::tables::dtype::DType;
-use crate::tables::types::{SeenParts, Type};
+use crate::tables::types::Type;
+use crate::walk::symbols::SymbolWalk;
 
 /// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a Let, the type of its tail.
 ///
@@ -124,39 +125,32 @@ pub fn infer_op(
         }
         say_elements |= cx.types.has_elements(o.ty);
     }
-    if say_elements {
-        return infer_from_elements(cx, op, operands, attrs);
-    }
     let (infer, elements) = (row.infer, row.elements);
+    let plain: SmallVec<[Operand; 4]>;
+    let seen = match say_elements {
+        true => {
+            plain = operands.iter().map(|&o| without_elements(cx, o)).collect();
+            &plain[..]
+        }
+        false => operands,
+    };
     let found = catch_panic(|| {
-        let mut call = TypeCall { cx: &mut *cx, op, operands, as_they_are: operands, attrs };
+        let mut call = TypeCall { cx: &mut *cx, op, operands: seen, as_they_are: operands, attrs };
         let ty = infer(&mut call)?;
         match elements {
             Some(rule) if may_have_elements(call.cx, ty) => Ok(with_elements(&mut call, rule, ty)),
             _ => Ok(ty),
         }
     });
-    said_of(cx, op, found)
-}
-
-/// What a type rule says; of an error, that it is one of a call of this operator.
-#[inline]
-fn said_of(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> Result<TypeId, TypeError> {
-    match found {
-        Ok(Ok(ty)) => Ok(ty),
-        found => Err(named(cx, op, found)),
-    }
-}
-
-#[cold]
-fn named(cx: &Context, op: OpId, found: Result<Result<TypeId, TypeError>, String>) -> TypeError {
-    let name = &cx.ops.get(op).name;
     let error = match found {
+        Ok(Ok(ty)) => return Ok(ty),
         Ok(Err(error)) => error,
-        Ok(Ok(_)) => TypeError::new(format!("`{name}` has no type")),
-        Err(text) => TypeError::new(format!("`{name}` has no type: its type rule panics: {text}")),
+        Err(text) => {
+            let name = &cx.ops.get(op).name;
+            TypeError::new(format!("`{name}` has no type: its type rule panics: {text}"))
+        }
     };
-    error.of_op(name.clone())
+    Err(error.of_op(cx.ops.get(op).name.clone()))
 }
 
 /// Whether a type is one of tensors that may have known elements, or a tuple.
@@ -166,20 +160,6 @@ fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
         Type::Tensor(t) => !t.dtype.is_float(),
         ty => matches!(ty, Type::Tuple(_)),
     }
-}
-
-/// The type of a call with operands whose types say elements.
-#[inline(never)]
-fn infer_from_elements(cx: &mut Context, op: OpId, operands: &[Operand], attrs: AttrsId) -> Result<TypeId, TypeError> {
-    let row = cx.ops.get(op);
-    let (infer, elements) = (row.infer, row.elements);
-    let plain: SmallVec<[Operand; 4]> = operands.iter().map(|&o| without_elements(cx, o)).collect();
-    let found = catch_panic(|| {
-        let mut call = TypeCall { cx: &mut *cx, op, operands: &plain, as_they_are: operands, attrs };
-        let ty = infer(&mut call)?;
-        Ok(elements.map_or(ty, |rule| with_elements(&mut call, rule, ty)))
-    });
-    said_of(cx, op, found)
 }
 
 /// An operand as type rules see it: of a type that says no elements, and a constant if it says all of them.
@@ -285,16 +265,9 @@ pub fn lambda_type(cx: &mut Context, body: &Body, lambda: LambdaId, params: &[Ty
 pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
     let mut binds: Vec<SymbolId> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();
-    let mut seen_parts = SeenParts::default();
+    let mut walk = SymbolWalk::new();
     for &part in params.iter().chain([&ret]) {
-        let types = &cx.types;
-        types.for_each_new_symbol(part, &mut seen_parts, |d| {
-            if let Dim::Symbol(s) = *types.dims.get(d)
-                && seen.insert(s)
-            {
-                binds.push(s);
-            }
-        });
+        walk.in_type(cx, part, |symbol| binds.extend(seen.insert(symbol).then_some(symbol)));
     }
     cx.types.function(params, ret, &binds)
 }

@@ -19,6 +19,7 @@ use crate::report::source::Source;
 use crate::text::extent::{
     annotation_extent, item_name_extent, operand_extent, postfix_extent, result_extent, token_extent,
 };
+use crate::verify::in_function;
 use crate::walk::call_graph::CallGraph;
 use crate::walk::components::Components;
 use crate::walk::cursor::{Cursor, Step};
@@ -165,7 +166,7 @@ impl Inference {
             self.report(place, || {
                 let (stated, found) = (cx.type_text(stated), cx.type_text(found));
                 let who = if name.is_empty() { "the function".to_string() } else { format!("`@{name}`") };
-                within(Diagnostic::error(format!("{who} returns {found}, but {stated} is stated")), name)
+                in_function(Diagnostic::error(format!("{who} returns {found}, but {stated} is stated")), name)
             });
         }
         found
@@ -221,8 +222,11 @@ impl Inference {
                     let name = body.binding_name(cx, var.expr()).unwrap_or_default();
                     self.report(place, || {
                         let (stated, found) = (cx.type_text(stated), cx.type_text(found));
-                        within(Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated")), function)
-                            .on_binding(name)
+                        in_function(
+                            Diagnostic::error(format!("`%{name}` is {found}, but {stated} is stated")),
+                            function,
+                        )
+                        .on_binding(name)
                     });
                 }
                 Step::Atom(_) | Step::Enter(_) | Step::Seen(_) | Step::EnterBlock(..) | Step::ExitBlock(..) => {}
@@ -241,7 +245,7 @@ impl Inference {
         let place = self.text().and_then(|t| result_extent(t, body.span(id)? as usize));
         self.report(place, || {
             let (stated, found) = (cx.type_text(stated), cx.type_text(found));
-            within(Diagnostic::error(format!("the `fn` returns {found}, but {stated} is stated")), function)
+            in_function(Diagnostic::error(format!("the `fn` returns {found}, but {stated} is stated")), function)
         });
     }
 
@@ -257,7 +261,7 @@ impl Inference {
     ) {
         let place = self.text().and_then(|text| error_place(text, body, id, e.operand.map(|i| i as usize)));
         self.report(place, || {
-            let mut diagnostic = within(Diagnostic::error(e.message), function);
+            let mut diagnostic = in_function(Diagnostic::error(e.message), function);
             if let Some(name) = binding.and_then(|b| body.binding_name(cx, b)) {
                 diagnostic = diagnostic.on_binding(name);
             }
@@ -280,11 +284,6 @@ impl Inference {
             cx.function_attrs.replace(id, Arc::new(function));
         }
     }
-}
-
-/// A diagnostic about a function of the module; the values of attributes have no name.
-fn within(diagnostic: Diagnostic, function: &str) -> Diagnostic {
-    if function.is_empty() { diagnostic } else { diagnostic.in_function(function) }
 }
 
 /// Where in the text an expression, or one of its operands, stands.

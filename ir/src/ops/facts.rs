@@ -49,13 +49,6 @@ impl OpFacts {
         self.flags & MATCH_CAST != 0
     }
 
-    /// Returns true if a call stays although nothing uses its result: it is impure, or it is a
-    /// `match_cast`, which checks its operand.
-    #[inline]
-    pub fn stays_unused(self) -> bool {
-        self.flags & (IMPURE | MATCH_CAST) != 0
-    }
-
     /// Returns true if the operands may be exchanged without changing a bit of the result.
     #[inline]
     pub fn is_commutative(self) -> bool {

@@ -27,7 +27,6 @@ use crate::walk::cursor::{BlockKind, Cursor, Step};
 #[derive(Clone, Debug)]
 pub struct Purity {
     pure_globals: IdSet<GlobalId>,
-    impure_function_attrs: IdSet<FunctionAttrId>,
     impure_attrs: IdSet<AttrId>,
     /// How many attribute values were looked at.
     attr_count: usize,
@@ -38,9 +37,7 @@ pub struct Purity {
 /// True if they say the same of everything that both looked at.
 impl PartialEq for Purity {
     fn eq(&self, other: &Self) -> bool {
-        self.pure_globals == other.pure_globals
-            && self.impure_function_attrs == other.impure_function_attrs
-            && self.impure_attrs == other.impure_attrs
+        self.pure_globals == other.pure_globals && self.impure_attrs == other.impure_attrs
     }
 }
 
@@ -57,6 +54,7 @@ impl Purity {
         let cx = &module.cx;
         let scan = EffectScan::new(cx);
         let mut graph = Graph::new(&scan);
+        let in_tables = graph.vertices as usize;
         for (global, entry) in cx.globals.iter() {
             let vertex = graph.global(global);
             match entry.target {
@@ -85,25 +83,10 @@ impl Purity {
         let impure = propagate(graph.vertices as usize, &graph.edges, graph.seeds);
 
         let globals = cx.globals.len();
-        let mut pure_globals = IdSet::with_capacity(globals);
-        for (i, _) in impure[..globals].iter().enumerate().filter(|(_, i)| !**i) {
-            pure_globals.insert(GlobalId::from_index(i));
-        }
-        let function_attrs = cx.function_attrs.len();
-        let mut impure_function_attrs = IdSet::with_capacity(function_attrs);
-        for (i, _) in impure[globals..][..function_attrs].iter().enumerate().filter(|(_, i)| **i) {
-            impure_function_attrs.insert(FunctionAttrId::from_index(i));
-        }
-        let mut impure_attrs = IdSet::with_capacity(0);
-        if graph.attrs_carry_functions {
-            for (i, _) in impure[globals + function_attrs..][..cx.attrs.len()].iter().enumerate().filter(|(_, i)| **i) {
-                impure_attrs.insert(AttrId::from_index(i));
-            }
-        }
+        let attrs = globals + cx.function_attrs.len()..in_tables;
         Purity {
-            pure_globals,
-            impure_function_attrs,
-            impure_attrs,
+            pure_globals: ids_where(&impure[..globals], false),
+            impure_attrs: ids_where(&impure[attrs], true),
             attr_count: cx.attrs.len(),
             attrs_carry_functions: graph.attrs_carry_functions,
         }
@@ -147,11 +130,6 @@ impl Purity {
         }
         true
     }
-
-    /// Returns true if calls of a function that is the value of an attribute cannot be observed.
-    pub fn function_attr_is_pure(&self, function: FunctionAttrId) -> bool {
-        !self.impure_function_attrs.contains(function)
-    }
 }
 
 fn states_pure(cx: &Context, f: &Function) -> bool {
@@ -162,7 +140,7 @@ fn states_pure(cx: &Context, f: &Function) -> bool {
 ///
 /// It speaks of the body as it was when it was made. Nodes that were appended or overwritten since
 /// are looked at by [`BodyPurity::note`].
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct BodyPurity {
     /// What is impure itself: calls.
     calls: IdSet<ExprId>,
@@ -175,11 +153,7 @@ impl BodyPurity {
     /// Looks at a body. Linear in its size; one scan of the arena if there is nothing in it that
     /// could be impure.
     pub fn new(cx: &Context, body: &Body, purity: &Purity) -> BodyPurity {
-        let mut result = BodyPurity {
-            calls: IdSet::with_capacity(0),
-            impure: IdSet::with_capacity(0),
-            lambdas: IdSet::with_capacity(0),
-        };
+        let mut result = BodyPurity::default();
         let scan = purity.scan(cx);
         if !body.exprs().any(|(_, expr)| scan.may_be_impure(body, expr, |global| purity.global_is_pure(global))) {
             return result;
@@ -207,9 +181,7 @@ impl BodyPurity {
             }
         }
         let impure = propagate(body.lambda_count(), &edges, seeds);
-        for (i, _) in impure.iter().enumerate().filter(|(_, i)| **i) {
-            result.lambdas.insert(LambdaId::from_index(i));
-        }
+        result.lambdas = ids_where(&impure, true);
         calls.retain(|&(_, _, callee)| !matches!(callee, Callee::Lambda(l) if !impure[l.index()]));
         if calls.is_empty() {
             return result;
@@ -265,14 +237,7 @@ impl BodyPurity {
 
     /// Returns true if something impure in a node other than a Let is evaluated with it.
     fn has_impure_part(&self, body: &Body, id: ExprId) -> bool {
-        match body.expr(id) {
-            Expr::If { cond, then_block, else_block } => {
-                [cond, then_block, else_block].iter().any(|&c| self.impure.contains(c))
-            }
-            Expr::Lambda { .. } => false,
-            Expr::Proj { tuple, .. } => self.impure.contains(tuple),
-            _ => body.operands_of(id).iter().any(|&o| self.impure.contains(o)),
-        }
+        !matches!(body.expr(id), Expr::Lambda { .. }) && body.parts(id).any(|part| self.impure.contains(part))
     }
 
     /// Returns true if evaluating a node can be observed: for a Let, it or anything after it in its
@@ -563,6 +528,15 @@ impl Graph {
             }
         }
     }
+}
+
+/// Returns the ids of which this holds, or does not.
+fn ids_where<K: EntityId>(holds: &[bool], wanted: bool) -> IdSet<K> {
+    let mut ids = IdSet::with_capacity(holds.len());
+    for (i, _) in holds.iter().enumerate().filter(|(_, holds)| **holds == wanted) {
+        ids.insert(K::from_index(i));
+    }
+    ids
 }
 
 /// For each vertex, whether a seed reaches it along the edges.

@@ -1,9 +1,7 @@
 //! Attribute values and lists of named attributes, interned.
 
 use crate::core::context::Context;
-use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId,
-};
+use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, TypeId};
 use crate::core::invariant::PRIMITIVE;
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
@@ -44,22 +42,19 @@ pub enum Attr {
     Op(OpId),
 }
 
-/// Named attributes, sorted by name, each name once.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct AttrList(Box<[(NameId, AttrId)]>);
-
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
     values: Interner<AttrId, Attr>,
-    lists: Interner<AttrsId, AttrList>,
+    /// Named attributes, sorted by name, each name once.
+    lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
     empty: AttrsId,
 }
 
 impl Default for AttrTable {
     fn default() -> Self {
         let mut lists = Interner::default();
-        let empty = lists.intern(AttrList::default());
+        let empty = lists.intern(Box::default());
         AttrTable { values: Interner::default(), lists, empty }
     }
 }
@@ -85,7 +80,7 @@ impl AttrTable {
     /// Cost: one entry.
     #[inline]
     pub fn list(&self, id: AttrsId) -> &[(NameId, AttrId)] {
-        &self.lists[id].0
+        &self.lists[id]
     }
 
     /// The number of lists.
@@ -129,7 +124,7 @@ impl AttrTable {
 
     /// The id of a list that is sorted by name.
     pub(crate) fn intern_list(&mut self, list: Box<[(NameId, AttrId)]>) -> AttrsId {
-        self.lists.intern(AttrList(list))
+        self.lists.intern(list)
     }
 
     /// Ids and values of the layer over what is frozen.
@@ -139,7 +134,7 @@ impl AttrTable {
 
     /// Ids and lists of the layer over what is frozen.
     pub(crate) fn own_lists(&self) -> impl Iterator<Item = (AttrsId, &[(NameId, AttrId)])> {
-        self.lists.own().map(|(id, list)| (id, &*list.0))
+        self.lists.own().map(|(id, list)| (id, &**list))
     }
 
     /// So many values, and so many lists, are frozen.
@@ -281,19 +276,4 @@ impl Context {
             })
             .collect()
     }
-}
-
-/// How deep an attribute value nests: 1 for one without parts. Linear in the values made before it.
-///
-/// Cost: one loop.
-pub fn attr_depths(table: &AttrTable) -> Vec<u32> {
-    let mut depths = Vec::with_capacity(table.len());
-    for (_, attr) in table.iter() {
-        let inner = match attr {
-            Attr::List(items) => items.iter().map(|i| depths[i.index()]).max().unwrap_or(0),
-            _ => 0,
-        };
-        depths.push(inner + 1);
-    }
-    depths
 }

@@ -46,6 +46,18 @@ pub enum Dim {
     },
 }
 
+impl Dim {
+    /// Returns the operands of an operation, or the factors of the terms of a sum.
+    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = DimId> {
+        let (terms, operands): (&[Term], _) = match *self {
+            Dim::Sum(ref terms) => (terms, None),
+            Dim::Op { lhs, rhs, .. } => (&[], Some([lhs, rhs])),
+            Dim::Unknown | Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => (&[], None),
+        };
+        terms.iter().flat_map(|t| t.factors.iter().copied()).chain(operands.into_iter().flatten())
+    }
+}
+
 /// A coefficient times the product of its factors; without factors, a constant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Term {
@@ -101,12 +113,6 @@ impl DimOp {
     }
 }
 
-/// A symbolic dimension's printed name. Two symbols may share one; the printer tells them apart.
-#[derive(Clone, Debug)]
-pub(crate) struct Symbol {
-    pub(crate) name: NameId,
-}
-
 /// Which kinds of symbols occur in a dimension or type.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Symbols {
@@ -127,7 +133,8 @@ impl Symbols {
 #[derive(Clone)]
 pub struct Dims {
     dims: Interner<DimId, Dim, Symbols>,
-    symbols: LayeredArena<SymbolId, Symbol>,
+    /// The name that each symbol prints with where no other does.
+    symbols: LayeredArena<SymbolId, NameId>,
     unknown: DimId,
 }
 
@@ -190,14 +197,14 @@ impl Dims {
     ///
     /// Cost: one entry.
     pub fn new_symbol(&mut self, name: NameId) -> SymbolId {
-        self.symbols.push(Symbol { name })
+        self.symbols.push(name)
     }
 
     /// The name that a symbol was made with.
     ///
     /// Cost: one entry.
     pub fn symbol_name(&self, symbol: SymbolId) -> NameId {
-        self.symbols[symbol].name
+        self.symbols[symbol]
     }
 
     /// The number of symbols.
@@ -222,15 +229,34 @@ impl Dims {
     /// The id of a dimension that is normalised.
     pub(crate) fn intern(&mut self, dim: Dim) -> DimId {
         self.dims.intern_with(dim, |dims, dim| {
-            let known = |symbols: Symbols, d: &DimId| symbols.and(*dims.note(*d));
-            match dim {
-                Dim::Unknown | Dim::Const(_) => Symbols::default(),
+            let own = match dim {
                 Dim::Bound { .. } => Symbols { any: true, free: false },
                 Dim::Symbol(_) => Symbols { any: true, free: true },
-                Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).fold(Symbols::default(), known),
-                Dim::Op { lhs, rhs, .. } => [lhs, rhs].into_iter().fold(Symbols::default(), known),
-            }
+                _ => Symbols::default(),
+            };
+            dim.parts().fold(own, |symbols, part| symbols.and(*dims.note(part)))
         })
+    }
+
+    /// Makes a dimension, of this table or another one, anew: `part` gives the operands and factors
+    /// that it has here. It may get another form, since the order of terms and factors depends on
+    /// ids.
+    pub(crate) fn rebuild(&mut self, dim: &Dim, part: impl Fn(DimId) -> DimId) -> DimId {
+        match dim {
+            Dim::Op { op, lhs, rhs } => self.op(*op, part(*lhs), part(*rhs)),
+            Dim::Sum(terms) => {
+                let mut sum = self.constant(0);
+                for term in terms {
+                    let mut product = self.constant(term.coefficient);
+                    for &factor in &term.factors {
+                        product = self.mul(product, part(factor));
+                    }
+                    sum = self.add(sum, product);
+                }
+                sum
+            }
+            leaf => self.intern(leaf.clone()),
+        }
     }
 
     /// `a + b`.
@@ -454,30 +480,13 @@ impl Dims {
             }
             let dim = self.get(top).clone();
             let height = stack.len();
-            let is_left = |d: &DimId| !done.contains_key(&(*d, depth));
-            match &dim {
-                Dim::Op { lhs, rhs, .. } => stack.extend([*lhs, *rhs].into_iter().filter(is_left)),
-                Dim::Sum(terms) => stack.extend(terms.iter().flat_map(|t| &t.factors).copied().filter(is_left)),
-                _ => {}
-            }
+            stack.extend(dim.parts().filter(|&d| !done.contains_key(&(d, depth))));
             if stack.len() > height {
                 continue;
             }
             let new = match dim {
-                Dim::Unknown | Dim::Const(_) => top,
                 Dim::Symbol(_) | Dim::Bound { .. } => leaf(self, top).unwrap_or(top),
-                Dim::Op { op, lhs, rhs } => self.op(op, done[&(lhs, depth)], done[&(rhs, depth)]),
-                Dim::Sum(terms) => {
-                    let mut sum = self.constant(0);
-                    for t in &terms {
-                        let mut product = self.constant(t.coefficient);
-                        for &f in &t.factors {
-                            product = self.mul(product, done[&(f, depth)]);
-                        }
-                        sum = self.add(sum, product);
-                    }
-                    sum
-                }
+                dim => self.rebuild(&dim, |d| done[&(d, depth)]),
             };
             done.insert((top, depth), new);
             stack.pop();
@@ -500,17 +509,9 @@ impl Dims {
         while let Some(d) = stack.pop() {
             match self.get(d) {
                 Dim::Symbol(_) | Dim::Bound { .. } => f(d),
-                Dim::Op { lhs, rhs, .. } => {
-                    if seen.insert(d) {
-                        stack.extend([*rhs, *lhs]);
-                    }
-                }
-                Dim::Sum(terms) => {
-                    if seen.insert(d) {
-                        stack.extend(terms.iter().flat_map(|t| &t.factors).rev());
-                    }
-                }
                 Dim::Unknown | Dim::Const(_) => {}
+                computed if seen.insert(d) => stack.extend(computed.parts().rev()),
+                _ => {}
             }
         }
     }
@@ -522,7 +523,7 @@ impl Dims {
 
     /// Symbols and their names of the layer over what is frozen.
     pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
-        self.symbols.own().map(|(id, s)| (id, s.name))
+        self.symbols.own().map(|(id, &name)| (id, name))
     }
 
     /// So many dimensions, and so many symbols, are frozen.

@@ -86,12 +86,7 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
     pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
         work::tick();
         let hash = hash_of(&value);
-        if let Some(frozen) = &self.frozen
-            && let Some(id) = frozen.find(0, hash, |v| *v == value)
-        {
-            return id;
-        }
-        if let Some(id) = self.own.find(self.start, hash, |v| *v == value) {
+        if let Some(id) = self.find_hashed(hash, |v| *v == value) {
             return id;
         }
         let note = note(self, &value);
@@ -101,7 +96,12 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
     /// The id of the value that a key stands for, if it was interned before. The key hashes as that value does, and `is` says whether a value is that one.
     pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
         work::tick();
-        let hash = hash_of(key);
+        self.find_hashed(hash_of(key), is)
+    }
+
+    /// Returns the id of a value with this hash.
+    #[inline]
+    fn find_hashed(&self, hash: u64, is: impl Fn(&V) -> bool) -> Option<K> {
         let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, &is));
         frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
@@ -144,10 +144,8 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
     pub(crate) fn intern_ref(&mut self, value: &V) -> K {
         work::tick();
         let hash = hash_of(value);
-        let found = self.frozen.as_ref().and_then(|frozen| frozen.find(0, hash, |v| v == value));
-        found
-            .or_else(|| self.own.find(self.start, hash, |v| v == value))
-            .unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
+        let found = self.find_hashed(hash, |v| v == value);
+        found.unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
 }
 

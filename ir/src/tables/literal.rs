@@ -117,6 +117,14 @@ pub fn element_count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))
 }
 
+/// Checks that a tensor of a shape has this many elements.
+fn check_count(shape: &[usize], actual: usize) -> Result<(), LiteralError> {
+    match element_count(shape).ok_or(LiteralError::TooLarge)? {
+        expected if expected == actual => Ok(()),
+        expected => Err(LiteralError::ElementCount { expected, actual }),
+    }
+}
+
 impl Literal {
     /// A rank-0 tensor.
     pub fn scalar<T: Element>(value: T) -> Literal {
@@ -155,10 +163,7 @@ impl Literal {
     /// # Errors
     /// If their number is not that of the shape.
     pub fn from_elements<T: Element>(shape: &[usize], elements: &[T]) -> Result<Literal, LiteralError> {
-        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
-        if elements.len() != expected {
-            return Err(LiteralError::ElementCount { expected, actual: elements.len() });
-        }
+        check_count(shape, elements.len())?;
         let mut bytes = Vec::with_capacity(std::mem::size_of_val(elements));
         for &e in elements {
             e.write(&mut bytes);
@@ -223,10 +228,7 @@ impl Literal {
     /// # Errors
     /// If their number is not that of the shape.
     pub fn from_strings(shape: &[usize], strings: Vec<Arc<str>>) -> Result<Literal, LiteralError> {
-        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
-        if strings.len() != expected {
-            return Err(LiteralError::ElementCount { expected, actual: strings.len() });
-        }
+        check_count(shape, strings.len())?;
         Ok(Literal { dtype: DType::String, shape: shape.into(), data: Data::Strings(strings.into()) })
     }
 
@@ -380,10 +382,7 @@ impl Literal {
         if !dtype.is_integer() && dtype != DType::Bool {
             return Err(LiteralError::WrongKind(dtype));
         }
-        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
-        if elements.len() != expected {
-            return Err(LiteralError::ElementCount { expected, actual: elements.len() });
-        }
+        check_count(shape, elements.len())?;
         let size = dtype.bits() / 8;
         let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes().into_iter().take(size)).collect();
         Literal::from_bytes(dtype, shape, Bytes::from(bytes))
@@ -394,10 +393,7 @@ impl Literal {
     /// # Errors
     /// If the number of elements differs.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Literal, LiteralError> {
-        let expected = element_count(shape).ok_or(LiteralError::TooLarge)?;
-        if expected != self.element_count() {
-            return Err(LiteralError::ElementCount { expected, actual: self.element_count() });
-        }
+        check_count(shape, self.element_count())?;
         Ok(Literal { dtype: self.dtype, shape: shape.into(), data: self.data.clone() })
     }
 }

@@ -8,5 +8,6 @@ pub(crate) mod dim;
 pub(crate) mod types;
 pub(crate) mod literal;
 pub(crate) mod attrs;
+pub(crate) mod entry;
 pub(crate) mod value;
 pub(crate) mod parallel;

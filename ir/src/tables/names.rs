@@ -92,12 +92,8 @@ impl Names {
     pub fn find(&self, s: &str) -> Option<NameId> {
         work::tick();
         let h = hash(s);
-        if let Some(frozen) = &self.frozen
-            && let Some(id) = frozen.find(0, h, s)
-        {
-            return Some(id);
-        }
-        self.own.find(self.start, h, s)
+        let frozen = self.frozen.as_ref().and_then(|frozen| frozen.find(0, h, s));
+        frozen.or_else(|| self.own.find(self.start, h, s))
     }
 
     /// The string.

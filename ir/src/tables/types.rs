@@ -70,6 +70,46 @@ impl Signature<'_> {
     }
 }
 
+impl Type {
+    /// Returns the fields of a tuple type, or the parameters and the result of a function type.
+    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
+        let (parts, ret): (&[TypeId], _) = match self {
+            Type::Tuple(fields) => (fields, None),
+            Type::Function(f) => (&f.params, Some(&f.ret)),
+            Type::Tensor(_) | Type::Any | Type::Error => (&[], None),
+        };
+        parts.iter().chain(ret)
+    }
+
+    /// Returns the dimensions of a tensor type: its extents, then its elements.
+    pub(crate) fn dims(&self) -> impl DoubleEndedIterator<Item = &DimId> {
+        let tensor = match self {
+            Type::Tensor(t) => Some(t),
+            _ => None,
+        };
+        tensor.into_iter().flat_map(TensorType::dims)
+    }
+
+    /// Returns the type with other dimensions and other parts.
+    pub(crate) fn with_parts(&self, dim: impl Fn(DimId) -> DimId, part: impl Fn(TypeId) -> TypeId) -> Type {
+        match self {
+            Type::Any => Type::Any,
+            Type::Error => Type::Error,
+            Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
+                dtype: *dtype,
+                shape: shape.as_ref().map(|shape| shape.iter().map(|&d| dim(d)).collect()),
+                elements: elements.as_ref().map(|elements| elements.iter().map(|&d| dim(d)).collect()),
+            }),
+            Type::Tuple(fields) => Type::Tuple(fields.iter().map(|&f| part(f)).collect()),
+            Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
+                params: params.iter().map(|&p| part(p)).collect(),
+                ret: part(*ret),
+                symbols: *symbols,
+            }),
+        }
+    }
+}
+
 /// Element type and, where known, extents and elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorType {
@@ -178,21 +218,14 @@ impl Types {
     pub(crate) fn intern(&mut self, ty: Type) -> TypeId {
         let dims = &self.dims;
         self.types.intern_with(ty, |types, ty| {
-            let symbols = |symbols: Symbols, t: &TypeId| symbols.and(types.note(*t).symbols);
-            match ty {
-                Type::Tensor(t) => Note {
-                    symbols: t.dims().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d))),
-                    elements: t.elements.is_some(),
-                },
-                Type::Tuple(fields) => Note {
-                    symbols: fields.iter().fold(Symbols::default(), symbols),
-                    elements: fields.iter().any(|f| types.note(*f).elements),
-                },
-                Type::Function(f) => {
-                    Note { symbols: f.params.iter().chain([&f.ret]).fold(Symbols::default(), symbols), elements: false }
-                }
-                Type::Any | Type::Error => Note::default(),
-            }
+            let of_dims = ty.dims().fold(Symbols::default(), |symbols, &d| symbols.and(dims.symbols(d)));
+            let symbols = ty.parts().fold(of_dims, |symbols, &part| symbols.and(types.note(part).symbols));
+            let elements = match ty {
+                Type::Tensor(t) => t.elements.is_some(),
+                Type::Tuple(fields) => fields.iter().any(|f| types.note(*f).elements),
+                Type::Function(_) | Type::Any | Type::Error => false,
+            };
+            Note { symbols, elements }
         })
     }
 
@@ -269,11 +302,6 @@ impl Types {
         let params: Vec<TypeId> = params.iter().map(|&p| close(self, p)).collect();
         let ret = close(self, ret);
         self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
-    }
-
-    /// A function type whose parts name the symbols that it binds by number already.
-    pub(crate) fn closed_function(&mut self, params: Box<[TypeId]>, ret: TypeId, symbols: u32) -> TypeId {
-        self.intern(Type::Function(FunctionType { params, ret, symbols }))
     }
 
     /// Parameter types and result of a function type with the symbols that it binds replaced by the dimensions in `dims`, in
@@ -375,24 +403,12 @@ impl Types {
                     if a.dtype != b.dtype {
                         return false;
                     }
-                    match (&a.shape, &b.shape) {
-                        (None, _) => {}
-                        (Some(_), None) => return false,
-                        (Some(x), Some(y)) => {
-                            let unknown = self.dims.unknown();
-                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
-                                return false;
-                            }
-                        }
-                    }
-                    let unknown = self.dims.unknown();
-                    match (&a.elements, &b.elements) {
-                        (None, _) => {}
-                        (Some(_), None) => return false,
-                        (Some(x), Some(y)) => {
-                            if x.len() != y.len() || x.iter().zip(y).any(|(d, e)| d != e && *d != unknown) {
-                                return false;
-                            }
+                    let elements = (a.elements.as_deref(), b.elements.as_deref());
+                    for (known, found) in [(a.shape.as_deref(), b.shape.as_deref()), elements] {
+                        let Some(known) = known else { continue };
+                        let Some(found) = found.filter(|found| found.len() == known.len()) else { return false };
+                        if known.iter().zip(found).any(|(d, e)| d != e && *d != self.dims.unknown()) {
+                            return false;
                         }
                     }
                 }

@@ -49,21 +49,13 @@ impl Number {
                 ((raw << unused) as i64) >> unused == wanted
             }
             (Number::Float(wanted), DTypeClass::Float) => {
-                let (found, nearest, bits) = match literal.dtype() {
-                    DType::Float16 => {
-                        let nearest = f16::from_f64(wanted);
-                        (f16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
-                    }
-                    DType::BFloat16 => {
-                        let nearest = bf16::from_f64(wanted);
-                        (bf16::from_bits(raw as u16).to_f64(), nearest.to_f64(), u64::from(nearest.to_bits()))
-                    }
-                    DType::Float32 => {
-                        let nearest = wanted as f32;
-                        (f64::from(f32::from_bits(raw as u32)), f64::from(nearest), u64::from(nearest.to_bits()))
-                    }
-                    _ => (f64::from_bits(raw), wanted, wanted.to_bits()),
+                let found = match literal.dtype() {
+                    DType::Float16 => f16::from_bits(raw as u16).to_f64(),
+                    DType::BFloat16 => bf16::from_bits(raw as u16).to_f64(),
+                    DType::Float32 => f64::from(f32::from_bits(raw as u32)),
+                    _ => f64::from_bits(raw),
                 };
+                let (nearest, bits) = nearest(wanted, literal.dtype());
                 let exists = wanted.is_finite() == nearest.is_finite() && (wanted == 0.0) == (nearest == 0.0);
                 raw == bits && exists || found.is_nan() && wanted.is_nan()
             }
@@ -90,24 +82,23 @@ impl Number {
             (Number::Int(value), DTypeClass::Signed | DTypeClass::Unsigned) => splat(&value.to_le_bytes()),
             (Number::Int(value), DTypeClass::Float) if value.unsigned_abs() < 1 << 53 => {
                 let wanted = value as f64;
-                let nearest = match dtype {
-                    DType::Float16 => f16::from_f64(wanted).to_f64(),
-                    DType::BFloat16 => bf16::from_f64(wanted).to_f64(),
-                    DType::Float32 => f64::from(wanted as f32),
-                    _ => wanted,
-                };
-                return if nearest == wanted { Number::Float(wanted).scalar(dtype) } else { None };
+                return if nearest(wanted, dtype).0 == wanted { Number::Float(wanted).scalar(dtype) } else { None };
             }
-            (Number::Float(value), DTypeClass::Float) => match dtype {
-                DType::Float16 => splat(&f16::from_f64(value).to_bits().to_le_bytes()),
-                DType::BFloat16 => splat(&bf16::from_f64(value).to_bits().to_le_bytes()),
-                DType::Float32 => splat(&(value as f32).to_bits().to_le_bytes()),
-                _ => splat(&value.to_bits().to_le_bytes()),
-            },
+            (Number::Float(value), DTypeClass::Float) => splat(&nearest(value, dtype).1.to_le_bytes()),
             _ => return None,
         };
         // An integer that does not fit was cut off.
         (matches!(self, Number::Float(_)) || self.is_splat_of(&literal)).then_some(literal)
+    }
+}
+
+/// Returns the number of a floating-point type that is nearest to another one, and its bits.
+fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
+    match dtype {
+        DType::Float16 => (f16::from_f64(wanted).to_f64(), f16::from_f64(wanted).to_bits().into()),
+        DType::BFloat16 => (bf16::from_f64(wanted).to_f64(), bf16::from_f64(wanted).to_bits().into()),
+        DType::Float32 => ((wanted as f32).into(), (wanted as f32).to_bits().into()),
+        _ => (wanted, wanted.to_bits()),
     }
 }
 

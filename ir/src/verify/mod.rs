@@ -36,10 +36,12 @@ mod symbols;
 mod types;
 mod walk;
 
+use crate::core::body::Body;
 use crate::core::entity::ExprId;
 use crate::core::module::{FunctionKey, Module};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::Diagnostics;
+use crate::text::extent::token_extent;
 
 /// The most errors that are described; of the others there is a count.
 pub const MAX_VERIFY_ERRORS: usize = 100;
@@ -133,13 +135,37 @@ pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, D
     verifier.errors.finish(module).map(|()| form)
 }
 
-/// Where something is wrong in a function.
-#[derive(Copy, Clone)]
-struct Place {
+/// A place in a function, where something is wrong.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Place {
     /// The node.
-    node: Option<ExprId>,
+    pub(crate) node: Option<ExprId>,
     /// The innermost Let that it is in.
-    link: Option<ExprId>,
+    pub(crate) link: Option<ExprId>,
+}
+
+impl Place {
+    /// Returns a diagnostic with the function `name`, the binding and the position of the place.
+    /// The ids of the body have to be in range.
+    #[cold]
+    pub(crate) fn locate(self, module: &Module, body: &Body, name: &str, diagnostic: Diagnostic) -> Diagnostic {
+        let mut diagnostic = in_function(diagnostic, name);
+        if let Some(name) = self.link.and_then(|link| body.binding_name(&module.cx, link)) {
+            diagnostic = diagnostic.on_binding(name);
+        }
+        let start_of = |id: Option<ExprId>| body.span(id?).map(|start| start as usize);
+        let Some(start) = start_of(self.node).or_else(|| start_of(self.link)) else { return diagnostic };
+        diagnostic.at(match module.source() {
+            Some(source) => token_extent(source.text(), start),
+            None => start..start + 1,
+        })
+    }
+}
+
+/// Returns a diagnostic about a function of this name. Functions that are values of attributes have
+/// none.
+pub(crate) fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
+    if name.is_empty() { diagnostic } else { diagnostic.in_function(name) }
 }
 
 /// The errors found so far.

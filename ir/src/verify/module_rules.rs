@@ -6,10 +6,10 @@ use super::ids::{Dangling, find_dangling};
 use super::symbols::Symbols;
 use super::types::TypeChecker;
 use super::walk::{Problem, Reason, Suspect, Walked, walk};
-use super::{Errors, Form, Place};
+use super::{Errors, Form, Place, in_function};
 use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
-use crate::core::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, NameId};
+use crate::core::entity::{AttrsId, EntityId, FunctionAttrId, GlobalId, NameId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::invariant::GLOBAL_SYMBOL;
@@ -19,7 +19,6 @@ use crate::ops::purity::{BodyPurity, Purity};
 use crate::report::diagnostic::Diagnostic;
 use crate::report::suggest::did_you_mean;
 use crate::tables::attrs::Attr;
-use crate::text::extent::token_extent;
 use crate::walk::attr_walk::AttrWalk;
 
 /// The state of a verification: functions are given to it one after the other.
@@ -151,8 +150,7 @@ impl<'a> Verifier<'a> {
             self.errors.report(|| in_function(Diagnostic::error(message), name));
         }
         if let Some(global) = self.types.missing_global(function.attrs) {
-            let place = Place { node: None, link: None };
-            self.errors.report(|| missing(self.module, &function.body, name, global, place));
+            self.errors.report(|| missing(self.module, &function.body, name, global, Place::default()));
         }
     }
 
@@ -170,17 +168,13 @@ impl<'a> Verifier<'a> {
         if entry.target != wanted {
             self.errors.report(|| Diagnostic::error("the function's name does not lead back to it").in_function(name));
         }
-        let ret = match (function.ret, function.kind) {
-            (Some(ret), _) => ret,
-            (None, FunctionKind::Definition) => function.body.type_of(function.body.root()),
-            (None, FunctionKind::Declaration) => {
-                self.errors.report(|| {
-                    Diagnostic::error("a declaration states no result type")
-                        .in_function(name)
-                        .with_help("state it: `-> TYPE` behind the parameters")
-                });
-                return;
-            }
+        let Some(ret) = function.known_result_type() else {
+            self.errors.report(|| {
+                Diagnostic::error("a declaration states no result type")
+                    .in_function(name)
+                    .with_help("state it: `-> TYPE` behind the parameters")
+            });
+            return;
         };
         let expected = function.signature(&mut self.types.cx, ret);
         if entry.signature != Some(expected) {
@@ -304,16 +298,7 @@ pub(super) fn same_symbol(symbol: &str, other: &str, name: &str) -> Diagnostic {
     in_function(Diagnostic::error(message), name).with_help("give one of them another `global_symbol`")
 }
 
-pub(super) fn in_function(diagnostic: Diagnostic, name: &str) -> Diagnostic {
-    if name.is_empty() { diagnostic } else { diagnostic.in_function(name) }
-}
-
-fn binding_name(module: &Module, body: &Body, link: ExprId) -> Option<String> {
-    let Expr::Let { var, .. } = body.expr(link) else { return None };
-    var_name(module, body, var)
-}
-
-/// The name of what may not be a variable of the body, as long as the ids in it were not looked at.
+/// The name of what may not be a variable of the body, while the ids in it were not looked at.
 fn var_name(module: &Module, body: &Body, var: VarId) -> Option<String> {
     if var.index() >= body.len() {
         return None;
@@ -329,23 +314,7 @@ fn var_name(module: &Module, body: &Body, var: VarId) -> Option<String> {
 #[cold]
 fn diagnostic(module: &Module, body: &Body, function: &str, problem: Problem) -> Diagnostic {
     let Problem { place, message, help } = problem;
-    let mut diagnostic = in_function(Diagnostic::error(message), function);
-    diagnostic.help = help;
-    if let Some(name) = place.link.and_then(|l| binding_name(module, body, l)) {
-        diagnostic = diagnostic.on_binding(name);
-    }
-    let start = place.node.and_then(|n| body.span(n)).or_else(|| place.link.and_then(|l| body.span(l)));
-    match start {
-        Some(start) => {
-            let start = start as usize;
-            let range = match module.source() {
-                Some(source) => token_extent(source.text(), start),
-                None => start..start + 1,
-            };
-            diagnostic.at(range)
-        }
-        None => diagnostic,
-    }
+    Diagnostic { help, ..place.locate(module, body, function, Diagnostic::error(message)) }
 }
 
 fn missing(module: &Module, body: &Body, function: &str, global: GlobalId, place: Place) -> Diagnostic {

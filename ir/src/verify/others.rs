@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use super::module_rules::{Verifier, function_name, in_function, same_symbol};
+use super::in_function;
+use super::module_rules::{Verifier, function_name, same_symbol};
 use crate::core::body::Body;
 use crate::core::entity::{SymbolId, TypeId};
 use crate::core::expr::Expr;
@@ -11,9 +12,8 @@ use crate::core::invariant::GLOBAL_SYMBOL;
 use crate::core::module::FunctionKey;
 use crate::report::diagnostic::Diagnostic;
 use crate::tables::attrs::Attr;
-use crate::tables::dim::Dim;
-use crate::tables::types::SeenParts;
 use crate::walk::cursor::{Cursor, Step};
+use crate::walk::symbols::SymbolWalk;
 
 impl Verifier<'_> {
     /// Checks that no definition which is not among those that were checked has the symbol, or names
@@ -28,7 +28,7 @@ impl Verifier<'_> {
         if checked.len() >= module.order().len() {
             return;
         }
-        let mut seen = SeenParts::default();
+        let mut seen = SymbolWalk::default();
         let mut reported: FxHashSet<SymbolId> = FxHashSet::default();
         for (key, function) in module.functions() {
             if checked.contains(&key) || !function.is_definition() {
@@ -54,16 +54,16 @@ impl Verifier<'_> {
 
     /// Checks that another function names no symbolic dimension that one of those that were checked
     /// binds.
-    fn dimensions_of_other(&mut self, function: &Function, seen: &mut SeenParts, reported: &mut FxHashSet<SymbolId>) {
+    fn dimensions_of_other(&mut self, function: &Function, seen: &mut SymbolWalk, reported: &mut FxHashSet<SymbolId>) {
         let body = &function.body;
         let named = body.exprs().filter(|(_, expr)| !matches!(expr, Expr::Let { .. })).map(|(id, _)| body.ty(id));
         if self.owned_among(named, seen).is_empty() {
             return;
         }
         // What nothing links to may name anything.
-        let owned = self.owned_among(linked_types(body), &mut SeenParts::default());
+        let owned = self.owned_among(linked_types(body), &mut SymbolWalk::default());
         if owned.is_empty() {
-            *seen = SeenParts::default();
+            *seen = SymbolWalk::default();
         }
         let cx = &self.module.cx;
         let other = function_name(self.module, function.global);
@@ -82,17 +82,11 @@ impl Verifier<'_> {
 
     /// Returns the symbols in types that one of the functions that were checked binds, with the
     /// numbers of these, in order of appearance.
-    fn owned_among(&self, types: impl Iterator<Item = TypeId>, seen: &mut SeenParts) -> Vec<(SymbolId, usize)> {
-        let table = &self.module.cx.types;
+    fn owned_among(&self, types: impl Iterator<Item = TypeId>, seen: &mut SymbolWalk) -> Vec<(SymbolId, usize)> {
+        let cx = &self.module.cx;
         let mut owned = Vec::new();
         for ty in types {
-            table.for_each_new_symbol(ty, seen, |d| {
-                if let Dim::Symbol(symbol) = *table.dims.get(d)
-                    && let Some(owner) = self.symbols.owner(symbol)
-                {
-                    owned.push((symbol, owner));
-                }
-            });
+            seen.in_type(cx, ty, |symbol| owned.extend(self.symbols.owner(symbol).map(|owner| (symbol, owner))));
         }
         owned
     }

@@ -3,10 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::core::context::Context;
-use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, SymbolId, TypeId};
-use crate::tables::attrs::Attr;
+use crate::core::entity::{AttrsId, EntityId, SymbolId, TypeId};
 use crate::tables::dim::Dim;
-use crate::tables::types::Type;
+use crate::tables::entry::Entry;
 
 /// Which symbols are bound at the place that is being looked at.
 pub(super) struct Symbols {
@@ -17,7 +16,7 @@ pub(super) struct Symbols {
     bindings: u64,
     /// The function at hand, by number.
     function: u32,
-    parts: FxHashMap<Part, Named>,
+    parts: FxHashMap<Entry, Named>,
 }
 
 #[derive(Copy, Clone)]
@@ -26,15 +25,6 @@ struct State {
     binding: u64,
     /// The number of the function that bound it; 0 for none.
     owner: u32,
-}
-
-/// Something in the tables that names symbols.
-#[derive(Copy, Clone, PartialEq, Eq, Hash)]
-enum Part {
-    Attrs(AttrsId),
-    Attr(AttrId),
-    Type(TypeId),
-    Dim(DimId),
 }
 
 /// What was found out about the symbols of a part: the first that is not bound, or the one that was
@@ -148,7 +138,7 @@ impl Symbols {
 
     /// Returns true if it is known that all symbols of a type are bound.
     fn has_all_bound(&self, ty: TypeId) -> bool {
-        self.known(Part::Type(ty)).is_some_and(|named| named.unbound().is_none())
+        self.known(Entry::Type(ty)).is_some_and(|named| named.unbound().is_none())
     }
 
     /// A symbol that a type names and that is not bound.
@@ -157,7 +147,7 @@ impl Symbols {
         if !cx.types.is_symbolic(ty) {
             return None;
         }
-        self.check(cx, Part::Type(ty))
+        self.check(cx, Entry::Type(ty))
     }
 
     /// A symbol that an attribute names and that is not bound.
@@ -165,16 +155,16 @@ impl Symbols {
         if self.states.is_empty() || attrs == cx.attrs.empty() {
             return None;
         }
-        self.check(cx, Part::Attrs(attrs))
+        self.check(cx, Entry::Attrs(attrs))
     }
 
-    fn check(&mut self, cx: &Context, part: Part) -> Option<SymbolError> {
+    fn check(&mut self, cx: &Context, part: Entry) -> Option<SymbolError> {
         let named = self.known(part).unwrap_or_else(|| self.find_out(cx, part));
         named.unbound().map(SymbolError::Unbound)
     }
 
     /// Returns what was found out about a part, if it is still so.
-    fn known(&self, part: Part) -> Option<Named> {
+    fn known(&self, part: Entry) -> Option<Named> {
         let named = *self.parts.get(&part)?;
         named.symbol.is_none_or(|s| self.binding(s) == named.binding).then_some(named)
     }
@@ -185,7 +175,7 @@ impl Symbols {
 
     /// Looks at those parts of a part of which nothing is known, parts before wholes.
     #[cold]
-    fn find_out(&mut self, cx: &Context, part: Part) -> Named {
+    fn find_out(&mut self, cx: &Context, part: Entry) -> Named {
         let mut stack = vec![part];
         while let Some(&top) = stack.last() {
             if self.known(top).is_some() {
@@ -194,12 +184,13 @@ impl Symbols {
             }
             let height = stack.len();
             let mut named = Named::NOTHING;
-            if let Part::Dim(dim) = top
+            if let Entry::Dim(dim) = top
                 && let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
             {
                 named = Named { symbol: Some(symbol), binding: self.binding(symbol) };
             }
-            for_each_part(cx, top, |part| match self.known(part) {
+            top.for_each_part(cx, |part| match self.known(part) {
+                _ if !may_name_symbols(cx, part) => {}
                 Some(next) => named = named.and(next),
                 None => stack.push(part),
             });
@@ -212,36 +203,12 @@ impl Symbols {
     }
 }
 
-/// Calls `f` with the parts of a part that may name symbols, in order of appearance.
-fn for_each_part(cx: &Context, part: Part, mut f: impl FnMut(Part)) {
-    let types = &cx.types;
-    match part {
-        Part::Attrs(attrs) => cx.attrs.list(attrs).iter().for_each(|&(_, value)| f(Part::Attr(value))),
-        Part::Attr(attr) => match cx.attrs.get(attr) {
-            Attr::List(items) => items.iter().for_each(|&item| f(Part::Attr(item))),
-            Attr::Type(ty) if types.is_symbolic(*ty) => f(Part::Type(*ty)),
-            Attr::Shape(dims) => dims.iter().filter(|&&d| types.dims.is_symbolic(d)).for_each(|&d| f(Part::Dim(d))),
-            _ => {}
-        },
-        Part::Type(ty) => {
-            let mut of_type = |ty: &TypeId| {
-                if types.is_symbolic(*ty) {
-                    f(Part::Type(*ty));
-                }
-            };
-            match types.get(ty) {
-                Type::Tensor(t) => t.dims().filter(|&&d| types.dims.is_symbolic(d)).for_each(|&d| f(Part::Dim(d))),
-                Type::Tuple(fields) => fields.iter().for_each(of_type),
-                Type::Function(function) => function.params.iter().chain([&function.ret]).for_each(&mut of_type),
-                Type::Any | Type::Error => {}
-            }
-        }
-        Part::Dim(dim) => match types.dims.get(dim) {
-            Dim::Op { lhs, rhs, .. } => {
-                [*lhs, *rhs].into_iter().filter(|&d| types.dims.is_symbolic(d)).for_each(|d| f(Part::Dim(d)));
-            }
-            Dim::Sum(terms) => terms.iter().flat_map(|t| &t.factors).for_each(|&d| f(Part::Dim(d))),
-            Dim::Unknown | Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => {}
-        },
+/// Returns true if the symbols of an entry, if it names any, have to be bound.
+fn may_name_symbols(cx: &Context, entry: Entry) -> bool {
+    match entry {
+        Entry::Type(ty) => cx.types.is_symbolic(ty),
+        Entry::Dim(dim) => cx.types.dims.is_symbolic(dim),
+        Entry::Attr(_) | Entry::Attrs(_) => true,
+        _ => false,
     }
 }

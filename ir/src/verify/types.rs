@@ -76,19 +76,14 @@ impl TypeChecker {
                         _ => self.key.extend([body.ty(o).index() as u32, 0]),
                     }
                 }
-                self.check_cached(body, id, stored)
+                return self.check_cached(body, id, stored);
             }
-            Expr::Call { operands, .. } => {
+            expr @ (Expr::Call { operands, .. } | Expr::Tuple(operands)) => {
+                let tag = if matches!(expr, Expr::Tuple(_)) { u32::MAX - 1 } else { u32::MAX };
                 self.key.clear();
-                self.key.push(u32::MAX);
+                self.key.push(tag);
                 self.key.extend(body.operands(operands).iter().map(|&o| body.type_of(o).index() as u32));
-                self.check_cached(body, id, stored)
-            }
-            Expr::Tuple(fields) => {
-                self.key.clear();
-                self.key.push(u32::MAX - 1);
-                self.key.extend(body.operands(fields).iter().map(|&o| body.type_of(o).index() as u32));
-                self.check_cached(body, id, stored)
+                return self.check_cached(body, id, stored);
             }
             Expr::Proj { tuple, index } => {
                 if let Type::Tuple(fields) = self.cx.types.get(body.type_of(tuple))
@@ -96,7 +91,6 @@ impl TypeChecker {
                 {
                     return None;
                 }
-                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
             }
             Expr::If { cond, then_block, else_block } => {
                 // The usual case: branches of one type.
@@ -107,7 +101,6 @@ impl TypeChecker {
                 {
                     return None;
                 }
-                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
             }
             Expr::Lambda { lambda, body: block } => {
                 if let Some(ret) = body.lambda(lambda).ret {
@@ -117,18 +110,16 @@ impl TypeChecker {
                         return Some((format!("the function returns {found}, but {ret} is stated"), None));
                     }
                 }
-                self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
             }
-            Expr::Let { .. } | Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => None,
+            Expr::Let { .. } | Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None => {
+                return None;
+            }
         }
+        self.infer(body, id).and_then(|ty| self.compare(stored, ty)).err()
     }
 
     fn check_cached(&mut self, body: &Body, id: ExprId, stored: TypeId) -> Option<(String, Option<String>)> {
-        let mut hasher = FxHasher::default();
-        for &word in &self.key {
-            hasher.write_u32(word);
-        }
-        let hash = hasher.finish();
+        let hash = hash_of(&self.key);
         let short = (hash >> 7) as u32;
         let (keys, key) = (&self.keys, &self.key);
         let known = self.cache.find(hash, |k| k.hash == short && keys[k.start as usize..][..k.len as usize] == key[..]);
@@ -143,11 +134,7 @@ impl TypeChecker {
                 self.keys.extend_from_slice(&self.key);
                 let keys = &self.keys;
                 self.cache.insert_unique(hash, Known { hash: short, start, len, ty }, |k| {
-                    let mut hasher = FxHasher::default();
-                    for &word in &keys[k.start as usize..][..k.len as usize] {
-                        hasher.write_u32(word);
-                    }
-                    hasher.finish()
+                    hash_of(&keys[k.start as usize..][..k.len as usize])
                 });
                 self.compare(stored, ty).err()
             }
@@ -187,6 +174,12 @@ impl TypeChecker {
         };
         self.compare(stored, expected).err().map(|e| e.0)
     }
+}
+
+fn hash_of(key: &[u32]) -> u64 {
+    let mut hasher = FxHasher::default();
+    key.iter().for_each(|&word| hasher.write_u32(word));
+    hasher.finish()
 }
 
 /// Attributes have larger ids than their parts.

@@ -116,30 +116,23 @@ impl FreeSymbols {
         }
         let mut stack = vec![ty];
         while let Some(&top) = stack.last() {
-            let height = stack.len();
-            let mut parts: Vec<TypeId> = Vec::new();
-            match types.get(top) {
-                Type::Tuple(fields) => parts.extend(fields.iter()),
-                Type::Function(f) => parts.extend(f.params.iter().chain([&f.ret])),
-                _ => {}
+            if self.types.contains_key(&top) {
+                stack.pop();
+                continue;
             }
-            if !self.types.contains_key(&top) {
-                let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
-                stack.extend(parts.iter().filter(is_open));
-            }
+            let (height, parts) = (stack.len(), types.get(top).parts());
+            let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
+            stack.extend(parts.clone().filter(is_open));
             if stack.len() > height {
                 continue;
             }
             stack.pop();
-            if self.types.contains_key(&top) {
-                continue;
-            }
             let found = match types.get(top) {
                 Type::Tensor(tensor) => {
                     let dims: Vec<Rc<[SymbolId]>> = tensor.dims().map(|&d| self.of_dim(types, d)).collect();
                     union(dims.iter())
                 }
-                _ => union(parts.iter().filter_map(|part| self.types.get(part))),
+                _ => union(parts.filter_map(|part| self.types.get(part))),
             };
             self.types.insert(top, found);
         }

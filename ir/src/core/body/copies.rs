@@ -50,7 +50,6 @@ impl Body {
 
     /// Returns true if another body has the same nodes under the same ids. Linear.
     pub(crate) fn has_nodes_of(&self, other: &Body) -> bool {
-        let lambdas = |body: &Body| body.extras.as_ref().map_or(0, |e| e.lambdas.len());
         let same_lambda = |i: usize| {
             let id = LambdaId::from_index(i);
             self.lambda(id) == other.lambda(id) && self.lambda_symbols(id) == other.lambda_symbols(id)
@@ -62,8 +61,8 @@ impl Body {
             && self.exprs().eq(other.exprs())
             // A Let has no type of its own.
             && self.exprs().all(|(id, e)| matches!(e, Expr::Let { .. }) || self.ty(id) == other.ty(id))
-            && lambdas(self) == lambdas(other)
-            && (0..lambdas(self)).all(same_lambda)
+            && self.lambda_count() == other.lambda_count()
+            && (0..self.lambda_count()).all(same_lambda)
             && self.exprs().all(|(id, _)| self.meta(id) == other.meta(id))
     }
 }

@@ -134,26 +134,8 @@ impl Body {
             let Some(own) = self.journal.take() else { return };
             journal = own;
         }
-        let Journal {
-            outer,
-            replaced: _,
-            of_module: _,
-            revision,
-            exprs_len,
-            operands_len,
-            lambdas_len,
-            exprs,
-            types,
-            operands,
-            lambdas,
-            lambda_symbols,
-            meta,
-            root,
-            params,
-            by_hand: _,
-            stop: _,
-            remarks: _,
-        } = *journal;
+        let Journal { outer, revision, exprs_len, operands_len, lambdas_len, .. } = *journal;
+        let Journal { exprs, types, operands, lambdas, lambda_symbols, meta, root, params, .. } = *journal;
         for (id, old) in exprs.into_iter().rev() {
             let new = std::mem::replace(&mut self.exprs[id], old);
             // What became a constant in its place is that no longer.

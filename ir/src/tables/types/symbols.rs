@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{FunctionType, TensorType, Type, Types};
+use super::{TensorType, Type, Types};
 use crate::core::entity::{DimId, SymbolId, TypeId};
 use crate::tables::dim::{Dim, Dims};
 
@@ -101,31 +101,12 @@ impl Types {
             let ty = self.get(top).clone();
             let height = stack.len();
             let inner = depth + u32::from(*by_depth && matches!(ty, Type::Function(_)));
-            let children: &[TypeId] = match &ty {
-                Type::Tuple(fields) => fields,
-                Type::Function(f) => &f.params,
-                _ => &[],
-            };
-            let ret = match &ty {
-                Type::Function(f) => Some(f.ret),
-                _ => None,
-            };
-            for &c in children.iter().chain(ret.iter()) {
-                if self.has_symbol(c, reach) && !memo.contains_key(&(c, inner)) {
-                    stack.push((c, inner));
-                }
-            }
+            let is_left = |part: &&TypeId| self.has_symbol(**part, reach) && !memo.contains_key(&(**part, inner));
+            stack.extend(ty.parts().filter(is_left).map(|&part| (part, inner)));
             if stack.len() > height {
                 continue;
             }
-            let part = |c: &TypeId| memo.get(&(*c, inner)).copied().unwrap_or(*c);
             let new = match ty {
-                Type::Tuple(fields) => Type::Tuple(fields.iter().map(part).collect()),
-                Type::Function(f) => Type::Function(FunctionType {
-                    params: f.params.iter().map(part).collect(),
-                    ret: part(&f.ret),
-                    symbols: f.symbols,
-                }),
                 Type::Tensor(t) => {
                     let mut put = |d: &DimId| {
                         self.dims.substitute_with(*d, depth, done_dims, |dims, symbol| leaf(dims, symbol, depth))
@@ -133,14 +114,13 @@ impl Types {
                     let shape = t.shape.map(|s| s.iter().map(&mut put).collect());
                     let elements: Option<Vec<DimId>> = t.elements.map(|e| e.iter().map(put).collect());
                     let plain = self.intern(Type::Tensor(TensorType::new(t.dtype, shape)));
-                    let new = elements.map_or(plain, |e| self.with_elements(plain, &e));
-                    memo.insert((top, depth), new);
-                    stack.pop();
-                    continue;
+                    elements.map_or(plain, |e| self.with_elements(plain, &e))
                 }
-                other => other,
+                ty => {
+                    let part = |part| memo.get(&(part, inner)).copied().unwrap_or(part);
+                    self.intern(ty.with_parts(|dim| dim, part))
+                }
             };
-            let new = self.intern(new);
             memo.insert((top, depth), new);
             stack.pop();
         }
@@ -169,19 +149,11 @@ impl Types {
             if !self.has_symbol(t, reach) || !seen.types.insert(t) {
                 continue;
             }
-            match self.get(t) {
-                Type::Tensor(t) => {
-                    for &d in t.dims() {
-                        self.dims.for_each_new_symbol(d, &mut seen.dims, &mut f);
-                    }
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().rev()),
-                Type::Function(g) => {
-                    stack.push(g.ret);
-                    stack.extend(g.params.iter().rev());
-                }
-                Type::Any | Type::Error => {}
+            let ty = self.get(t);
+            for &d in ty.dims() {
+                self.dims.for_each_new_symbol(d, &mut seen.dims, &mut f);
             }
+            stack.extend(ty.parts().rev());
         }
     }
 

@@ -1,0 +1,72 @@
+//! Entries of the tables of a module, and the entries that each of them names.
+//!
+//! Types, dimensions and attributes are made of one another and of names, symbols, constants,
+//! operators, globals and functions. What walks them, whatever kind they are of, goes by
+//! [`Entry::for_each_part`]; what makes them anew over other ids, by a
+//! [`Translate`](crate::core::translate::Translate).
+
+use crate::core::context::Context;
+use crate::core::entity::{
+    AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+};
+use crate::tables::attrs::Attr;
+use crate::tables::dim::Dim;
+
+/// An entry of one of the tables of a module.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Entry {
+    Name(NameId),
+    Symbol(SymbolId),
+    Dim(DimId),
+    Type(TypeId),
+    Literal(LiteralId),
+    Op(OpId),
+    Global(GlobalId),
+    Attr(AttrId),
+    /// A list of named attributes.
+    Attrs(AttrsId),
+    /// A function that is the value of an attribute.
+    Function(FunctionAttrId),
+}
+
+impl Entry {
+    /// Calls `each` with the entries that this one names, in order of appearance. A function names
+    /// entries through its body, at which callers look themselves.
+    pub(crate) fn for_each_part(self, cx: &Context, mut each: impl FnMut(Entry)) {
+        match self {
+            Entry::Name(_) | Entry::Literal(_) | Entry::Op(_) | Entry::Function(_) => {}
+            Entry::Symbol(symbol) => each(Entry::Name(cx.types.dims.symbol_name(symbol))),
+            Entry::Dim(dim) => match cx.types.dims.get(dim) {
+                Dim::Symbol(symbol) => each(Entry::Symbol(*symbol)),
+                dim => dim.parts().for_each(|part| each(Entry::Dim(part))),
+            },
+            Entry::Type(ty) => {
+                let ty = cx.types.get(ty);
+                ty.dims().for_each(|&dim| each(Entry::Dim(dim)));
+                ty.parts().for_each(|&part| each(Entry::Type(part)));
+            }
+            Entry::Global(global) => {
+                let global = cx.globals.get(global);
+                each(Entry::Name(global.name));
+                global.signature.into_iter().for_each(|signature| each(Entry::Type(signature)));
+            }
+            Entry::Attrs(list) => {
+                for &(name, value) in cx.attrs.list(list) {
+                    each(Entry::Name(name));
+                    each(Entry::Attr(value));
+                }
+            }
+            Entry::Attr(attr) => match cx.attrs.get(attr) {
+                Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => {}
+                Attr::Str(text) => each(Entry::Name(*text)),
+                Attr::List(items) => items.iter().for_each(|&item| each(Entry::Attr(item))),
+                Attr::Shape(dims) => dims.iter().for_each(|&dim| each(Entry::Dim(dim))),
+                Attr::Literal(literal) => each(Entry::Literal(*literal)),
+                Attr::Type(ty) => each(Entry::Type(*ty)),
+                Attr::Function(function) => each(Entry::Function(*function)),
+                Attr::Global(global) => each(Entry::Global(*global)),
+                Attr::Op(op) => each(Entry::Op(*op)),
+            },
+        }
+    }
+}
