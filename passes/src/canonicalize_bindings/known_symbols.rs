@@ -1,18 +1,17 @@
 //! Symbols of which casts say only what was known before.
 
 use anfora_ir::{
-    Attr, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, FreeSymbols, LambdaId, OpId, Step, SymbolId,
-    SymbolSubstitution, SymbolWalk, Type, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, DimId, Expr, FreeSymbols, LambdaId, Step, SymbolId, SymbolSubstitution,
+    SymbolWalk, Type, TypeId,
 };
 use rustc_hash::FxHashSet;
+
+use crate::match_cast::cast_type;
 
 /// The symbols that `match_cast`s bind to what the types of their operands say already, and what
 /// that is. In A-normal form.
 pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
-    let Some(match_cast) = cx.ops.find("match_cast") else { return SymbolSubstitution::default() };
-    let is_cast = |e: Expr| matches!(e, Expr::CallOp { op, .. } if op == match_cast);
-    let binds = |cx: &Context, e: Expr| cast_type(cx, match_cast, e).is_some_and(|to| cx.types.is_symbolic(to));
-    if !body.exprs().any(|(_, e)| is_cast(e) && binds(cx, e)) {
+    if !body.exprs().any(|(_, node)| cast_type(cx, node).is_some_and(|to| cx.types.is_symbolic(to))) {
         return SymbolSubstitution::default();
     }
     let mut known = Known::default();
@@ -37,8 +36,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
                 known.closed.extend(found.drain(mark..));
             }
             Step::Flat(id) => {
-                let expr = body.expr(id);
-                let Some(to) = cast_type(cx, match_cast, expr) else { continue };
+                let Some(to) = cast_type(cx, body.expr(id)) else { continue };
                 let Some(&operand) = body.operands_of(id).first() else { continue };
                 if !known.cast(cx, body.ty(operand), to, &mut found) {
                     return SymbolSubstitution::default();
@@ -48,18 +46,6 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
         }
     }
     known.by
-}
-
-/// The type that a `match_cast` casts to.
-fn cast_type(cx: &Context, match_cast: OpId, expr: Expr) -> Option<TypeId> {
-    let Expr::CallOp { op, attrs, .. } = expr else { return None };
-    if op != match_cast {
-        return None;
-    }
-    match *cx.attrs.get(cx.find_attr(attrs, "to")?) {
-        Attr::Type(to) => Some(to),
-        _ => None,
-    }
 }
 
 #[derive(Default)]
