@@ -3,7 +3,8 @@
 use anfora_ir::{Body, Expr, ExprId, IdSet, SideTable};
 
 use crate::analysis::blocks::{Blocks, OrderedBlocks};
-use crate::analysis::post_dominator_tree::{FlowEdge, FlowGraph, PostDominatorTree};
+use crate::analysis::flow_graph::{FlowEdge, FlowGraph};
+use crate::analysis::post_dominator_tree::PostDominatorTree;
 use crate::link::Binding;
 
 /// The post-dominator tree of the values of a body: the graph that operator fusion looks at.
