@@ -38,7 +38,7 @@ use rustc_hash::{FxHashSet, FxHasher};
 
 register_pass! {
     /// Merges bindings of equal values
-    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]);
+    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive();
     options {
         /// compare operands of commutative operators in either order
         commutative: bool = false,
@@ -46,9 +46,6 @@ register_pass! {
     run {
         let order = if commutative { OperandOrder::Commutative } else { OperandOrder::Exact };
         move |edit, module, cx| {
-            if edit.function.is_primitive(edit.cx) {
-                return Ok(());
-            }
             let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
             cx.count("merged", merged as u64);
             Ok(())

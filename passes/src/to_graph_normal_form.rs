@@ -40,11 +40,11 @@ use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Turns bindings into the nodes of a graph, where nothing is lost by it
-    pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0).establishing(["no-dataflow"]).breaking(["anf"]);
+    pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0)
+        .establishing(["no-dataflow"])
+        .breaking(["anf"])
+        .sparing_primitive();
     run |edit, view, cx| {
-        if edit.function.is_primitive(edit.cx) {
-            return Ok(());
-        }
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
         cx.count("dissolved", dissolved as u64);
         Ok(())
