@@ -214,7 +214,7 @@ pub use memo::Memo;
 pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict, mutate, mutate_at, mutate_function};
 pub use order::{bindings, post_order, program_order};
 pub use pattern::rewrite_patterns;
-pub use rewriter::{ExprRewriter, post_order_rewrite};
+pub use rewriter::post_order_rewrite;
 pub use search::for_each_expr;
 pub use site::Site;
 pub use substitute::substitute;
