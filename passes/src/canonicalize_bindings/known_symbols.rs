@@ -1,8 +1,8 @@
 //! Symbols of which casts say only what was known before.
 
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, DimId, Expr, FreeSymbols, LambdaId, Step, SymbolId, SymbolSubstitution,
-    SymbolWalk, Type, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, Expr, FreeSymbols, Step, SymbolId, SymbolSubstitution, SymbolWalk, Type,
+    TypeId,
 };
 use rustc_hash::FxHashSet;
 
@@ -28,7 +28,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
                 if let BlockKind::Lambda(id) = kind
                     && let Expr::Lambda { lambda, .. } = body.expr(id)
                 {
-                    known.lambda(cx, body, lambda);
+                    body.lambda_params(lambda).for_each(|param| known.note(cx, body.ty(param.expr())));
                 }
             }
             Step::ExitBlock(..) => {
@@ -68,12 +68,6 @@ impl Known {
         });
     }
 
-    fn lambda(&mut self, cx: &Context, body: &Body, lambda: LambdaId) {
-        for param in body.lambda_params(lambda) {
-            self.note(cx, body.ty(param.expr()));
-        }
-    }
-
     /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block
     /// binds to something.
     fn cast(&mut self, cx: &mut Context, from: TypeId, to: TypeId, found: &mut Vec<SymbolId>) -> bool {
@@ -96,15 +90,11 @@ impl Known {
                         continue;
                     }
                     let dims = &cx.types.dims;
-                    let new: Vec<(SymbolId, DimId)> = a
-                        .dims_beside(b)
-                        .filter_map(|(&d, &e)| match *dims.get(e) {
-                            Dim::Symbol(s) if d != dims.unknown() => Some((s, d)),
-                            _ => None,
-                        })
-                        .collect();
-                    for (symbol, dim) in new {
-                        if self.bound.insert(symbol) {
+                    for (&dim, &bound) in a.dims_beside(b) {
+                        if let Dim::Symbol(symbol) = *dims.get(bound)
+                            && dim != dims.unknown()
+                            && self.bound.insert(symbol)
+                        {
                             self.by.set(symbol, dim);
                             found.push(symbol);
                         }
