@@ -220,4 +220,4 @@ pub use site::Site;
 pub use substitute::substitute;
 pub use sweep_back::{BackwardSweep, sweep_back};
 pub use variables::{bound_variables, free_variables};
-pub use visitor::{Branch, Place, Visit, Visitor, walk, walk_from};
+pub use visitor::{Branch, Visit, Visitor, walk, walk_from};
