@@ -196,41 +196,32 @@ impl Emitter<'_> {
         }
         // What a node needs is evaluated where the node is.
         let home = self.homes.home(id);
-        let inner = self.homes.inner[id.index()];
-        let (next, kind) = match (self.body.expr(id), child) {
-            (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
-                // Atoms are passed over at once.
-                let mut rest = (child as usize..operands.len()).map(|i| (i, self.body.operand(operands, i)));
-                match rest.find(|&(_, operand)| self.atom(operand).is_none()) {
-                    Some((i, operand)) => {
-                        self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
-                        self.evaluate_operand(operand, home);
-                        return;
-                    }
-                    None => (None, None),
-                }
-            }
-            (Expr::Proj { tuple, .. }, 0) => (Some(tuple), None),
-            (Expr::If { cond, .. }, 0) => (Some(cond), None),
-            (Expr::If { then_block, .. }, 1) => (Some(then_block), Some((Link::Then(id), inner))),
-            (Expr::If { else_block, .. }, 2) => (Some(else_block), Some((Link::Else(id), inner + 1))),
-            (Expr::Lambda { body: rest, .. }, 0) => (Some(rest), Some((Link::Lambda(id), inner))),
-            _ => (None, None),
-        };
-        let Some(next) = next else {
-            self.settle(id);
-            self.deliver(id, block, to);
+        let inputs = self.body.inputs(id);
+        let blocks_from = inputs.len() as u32;
+        // Atoms are passed over at once.
+        if let Some(i) = (child as usize..inputs.len()).find(|&i| self.atom(inputs[i]).is_none()) {
+            let operand = inputs[i];
+            self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
+            self.evaluate_operand(operand, home);
             return;
+        }
+        // Then come the blocks of the node.
+        let child = child.max(blocks_from);
+        let inner = self.homes.inner[id.index()];
+        let (start, place, inner) = match (self.body.expr(id), child - blocks_from) {
+            (Expr::If { then_block, .. }, 0) => (then_block, Link::Then(id), inner),
+            (Expr::If { else_block, .. }, 1) => (else_block, Link::Else(id), inner + 1),
+            (Expr::Lambda { body: start, .. }, 0) => (start, Link::Lambda(id), inner),
+            _ => {
+                self.settle(id);
+                self.deliver(id, block, to);
+                return;
+            }
         };
         self.frames.push(Frame::Node { id, child: child + 1, block, to });
-        match kind {
-            Some((place, block)) => {
-                self.states[block as usize] = BlockState::at(place);
-                let (to, region) = (Destination::Tail, ChainRegion::Own);
-                self.frames.push(Frame::Chain { at: next, block, to, region });
-            }
-            None => self.evaluate_operand(next, home),
-        }
+        self.states[inner as usize] = BlockState::at(place);
+        let (to, region) = (Destination::Tail, ChainRegion::Own);
+        self.frames.push(Frame::Chain { at: start, block: inner, to, region });
     }
 
     fn evaluate_operand(&mut self, id: ExprId, block: u32) {
