@@ -77,6 +77,16 @@ impl FunctionPass {
         }
     }
 
+    /// Makes the pass leave primitive functions (those with the attribute `Primitive`) as they are.
+    #[must_use]
+    pub fn sparing_primitive(self) -> FunctionPass {
+        let work = self.work;
+        let spare = move |edit: &mut FunctionEdit<'_>, view: &ModuleView<'_>, cx: &PassContext| {
+            if edit.function.is_primitive(edit.cx) { Ok(()) } else { work(edit, view, cx) }
+        };
+        FunctionPass { work: Box::new(spare), ..self }
+    }
+
     /// Says by how much floats may differ after it: see [`Pass::tolerance`].
     #[must_use]
     pub fn with_tolerance(self, tolerance: f64) -> FunctionPass {

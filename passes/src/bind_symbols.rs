@@ -31,16 +31,17 @@
 //! ```
 
 use anfora_ir::{
-    Attr, Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId,
-    Invariant, Module, SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeError,
-    TypeId, did_you_mean, update_signatures_with,
+    Body, Context, Cursor, Dim, DimId, Editor, EntityId, Expr, ExprId, Function, FunctionKey, GlobalId, Invariant,
+    Module, NameId, SharedEdits, Step, SymbolId, SymbolSubstitution, SymbolWalk, TensorType, Type, TypeId,
+    did_you_mean, update_signatures_with,
 };
 use anfora_manager::{PassError, register_pass};
-use anfora_visit::RewriteError;
+use anfora_visit::{Link, RewriteError, tail_link};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::bind_params::find_function;
+use crate::match_cast::{cast_type, match_cast};
 use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
@@ -66,12 +67,24 @@ register_pass! {
 }
 
 /// A symbolic dimension that is to be bound.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SymbolRef<'a> {
     /// All of this name.
     Name(&'a str),
     /// This one.
     Symbol(SymbolId),
+}
+
+impl<'a> SymbolRef<'a> {
+    fn name<'n>(self, cx: &'n Context) -> &'n str
+    where
+        'a: 'n,
+    {
+        match self {
+            SymbolRef::Name(name) => name,
+            SymbolRef::Symbol(symbol) => cx.names.get(cx.types.dims.symbol_name(symbol)),
+        }
+    }
 }
 
 /// Gives symbolic dimensions their extents, in the function of a name or in all external ones that
@@ -126,49 +139,41 @@ fn may_be_bound(cx: &Context, function: &Function) -> bool {
     function.is_definition() && !function.is_primitive(cx)
 }
 
-/// The symbols that are to be bound, and what was seen of them.
-struct Wanted {
-    by_name: FxHashMap<String, DimId>,
-    by_id: FxHashMap<SymbolId, DimId>,
-    names_left: Vec<String>,
-    symbols_left: Vec<SymbolId>,
-    /// The names that symbols have, in order of appearance, for messages.
-    seen: Vec<String>,
+/// A symbol that is to be bound.
+struct WantedSymbol<'a> {
+    symbol: SymbolRef<'a>,
+    extent: DimId,
+    is_found: bool,
 }
 
-impl Wanted {
-    fn new(cx: &mut Context, symbols: &[(SymbolRef<'_>, i64)]) -> Result<Wanted, PassError> {
+/// The symbols that are to be bound, and the names that were seen.
+struct Wanted<'a> {
+    symbols: Vec<WantedSymbol<'a>>,
+    positions: FxHashMap<SymbolRef<'a>, usize>,
+    /// The names that symbols have, for messages: each once, in order of appearance.
+    seen: Vec<NameId>,
+    seen_names: FxHashSet<NameId>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(cx: &mut Context, symbols: &[(SymbolRef<'a>, i64)]) -> Result<Wanted<'a>, PassError> {
         let mut wanted = Wanted {
-            by_name: FxHashMap::default(),
-            by_id: FxHashMap::default(),
-            names_left: Vec::new(),
-            symbols_left: Vec::new(),
+            symbols: Vec::with_capacity(symbols.len()),
+            positions: FxHashMap::default(),
             seen: Vec::new(),
+            seen_names: FxHashSet::default(),
         };
         for &(symbol, extent) in symbols {
-            let name = match symbol {
-                SymbolRef::Name(name) => name.to_string(),
-                SymbolRef::Symbol(symbol) => cx.names.get(cx.types.dims.symbol_name(symbol)).to_string(),
-            };
+            let name = symbol.name(cx);
             if extent < 0 {
                 return Err(PassError::new(format!(
                     "the symbol `{name}` cannot be {extent}: extents are not negative"
                 )));
             }
-            let extent = cx.types.dims.constant(extent);
-            let before = match symbol {
-                SymbolRef::Name(_) => {
-                    wanted.names_left.push(name.clone());
-                    wanted.by_name.insert(name.clone(), extent)
-                }
-                SymbolRef::Symbol(symbol) => {
-                    wanted.symbols_left.push(symbol);
-                    wanted.by_id.insert(symbol, extent)
-                }
-            };
-            if before.is_some() {
+            if wanted.positions.insert(symbol, wanted.symbols.len()).is_some() {
                 return Err(PassError::new(format!("the symbol `{name}` is bound twice")));
             }
+            wanted.symbols.push(WantedSymbol { symbol, extent: cx.types.dims.constant(extent), is_found: false });
         }
         Ok(wanted)
     }
@@ -185,48 +190,42 @@ impl Wanted {
                 if !seen_symbols.insert(symbol) {
                     return;
                 }
-                let name = cx.names.get(cx.types.dims.symbol_name(symbol));
-                self.seen.push(name.to_string());
-                if let Some(&extent) = self.by_id.get(&symbol).or_else(|| self.by_name.get(name)) {
-                    found.push((symbol, extent));
+                let name = cx.types.dims.symbol_name(symbol);
+                if self.seen_names.insert(name) {
+                    self.seen.push(name);
                 }
+                let mut extent = None;
+                for symbol in [SymbolRef::Symbol(symbol), SymbolRef::Name(cx.names.get(name))] {
+                    if let Some(&position) = self.positions.get(&symbol) {
+                        let wanted = &mut self.symbols[position];
+                        wanted.is_found = true;
+                        extent = extent.or(Some(wanted.extent));
+                    }
+                }
+                found.extend(extent.map(|extent| (symbol, extent)));
             });
         };
         for &param in body.params() {
             look(body.ty(param.expr()));
         }
-        let match_cast = cx.ops.find("match_cast");
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
-            match step {
-                Step::Enter(id) | Step::Flat(id) => match body.expr(id) {
-                    Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(|p| look(body.ty(p.expr()))),
-                    Expr::CallOp { op, attrs, .. } if Some(op) == match_cast => {
-                        if let Some(to) = cx.find_attr(attrs, "to")
-                            && let Attr::Type(to) = *cx.attrs.get(to)
-                        {
-                            look(to);
-                        }
-                    }
-                    _ => {}
-                },
-                _ => {}
+            let (Step::Enter(id) | Step::Flat(id)) = step else { continue };
+            match body.expr(id) {
+                Expr::Lambda { lambda, .. } => body.lambda_params(lambda).for_each(|p| look(body.ty(p.expr()))),
+                node => cast_type(cx, node).into_iter().for_each(&mut look),
             }
         }
-        let found_ids: FxHashSet<SymbolId> = found.iter().map(|f| f.0).collect();
-        self.symbols_left.retain(|s| !found_ids.contains(s));
-        let found_names: FxHashSet<&str> = found.iter().map(|f| cx.names.get(cx.types.dims.symbol_name(f.0))).collect();
-        self.names_left.retain(|n| !found_names.contains(n.as_str()));
         found
     }
 
     /// Checks that nothing is left.
     fn check_all_found(&mut self, module: &Module, function: Option<&str>) -> Result<(), PassError> {
         let cx = &module.cx;
-        let symbol = self.symbols_left.first().map(|&s| cx.names.get(cx.types.dims.symbol_name(s)));
-        let Some(name) = self.names_left.first().map(String::as_str).or(symbol).map(str::to_string) else {
-            return Ok(());
-        };
+        // A name comes before a symbol.
+        let left = self.symbols.iter().filter(|wanted| !wanted.is_found);
+        let Some(left) = left.min_by_key(|wanted| matches!(wanted.symbol, SymbolRef::Symbol(_))) else { return Ok(()) };
+        let name = left.symbol.name(cx).to_string();
         if function.is_none()
             && let Some(private) = self.private_with(module, &name)
         {
@@ -234,23 +233,16 @@ impl Wanted {
             let help = format!("the private function `@{private}` has one: name it, with `function={private}`");
             return Err(PassError::new(message).with_help(help));
         }
-        let name = name.as_str();
-        let help = match did_you_mean(name, self.seen.iter().map(String::as_str)) {
+        let mut names = self.seen.iter().map(|&seen| cx.names.get(seen));
+        let help = match did_you_mean(&name, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if self.seen.is_empty() => "there are no symbols".to_string(),
             None => {
                 /// More names are not listed.
                 const MOST_NAMES: usize = 8;
-                let mut names: Vec<&str> = Vec::new();
-                for seen in &self.seen {
-                    if !names.contains(&seen.as_str()) && names.len() <= MOST_NAMES {
-                        names.push(seen);
-                    }
-                }
-                if names.len() > MOST_NAMES {
-                    names[MOST_NAMES] = "…";
-                }
-                format!("there are {}", names.join(", "))
+                let mut listed: Vec<&str> = names.by_ref().take(MOST_NAMES).collect();
+                listed.extend(names.next().map(|_| "…"));
+                format!("there are {}", listed.join(", "))
             }
         };
         let message = format!("there is no symbol `{name}`");
@@ -328,17 +320,14 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
         // A call is made with the same arguments wherever it hangs.
         let before = body.shared_edits(SharedEdits::Meant);
         let mut editor = Editor::new(cx, body);
-        for Cast { call, position, to } in casts {
-            let Expr::Call { operands, attrs } = editor.body.expr(call) else { continue };
-            let mut operands = editor.body.operands(operands).to_vec();
-            match match_cast(&mut editor, operands[position], to) {
-                Ok(cast) => operands[position] = cast,
+        for Cast { argument, to } in casts {
+            let value = argument.target(editor.body);
+            match match_cast(&mut editor, value, to) {
+                Ok(cast) => argument.set(editor.body, cast),
                 Err(error) => {
                     return Err(PassError::from(RewriteError::untyped(error, None)).in_function(module.name(key)));
                 }
             }
-            let operands = editor.body.push_operands(&operands);
-            editor.body.set_expr(call, Expr::Call { operands, attrs });
         }
         body.shared_edits(before);
         if was_normal {
@@ -351,33 +340,20 @@ fn cast_arguments(module: &mut Module, changed: &[GlobalId]) -> Result<(), PassE
 /// Casts what a block returns to the result type that its function states. Does nothing if no value
 /// of the one type is of the other.
 fn cast_result(cx: &mut Context, body: &mut Body, stated: TypeId) {
-    let (mut last, mut tail) = (None, body.root());
-    while let Expr::Let { body: rest, .. } = body.expr(tail) {
-        (last, tail) = (Some(tail), rest);
-    }
     let was_normal = Invariant::ANormalForm.holds_in(body);
     let mut editor = Editor::new(cx, body);
+    let link = tail_link(editor.body, Link::Root);
+    let tail = link.target(editor.body);
     let Ok(cast) = match_cast(&mut editor, tail, stated) else { return };
-    match last {
-        Some(last) => body.set_let_body(last, cast),
-        None => body.set_root(cast),
-    }
+    link.set(editor.body, cast);
     if was_normal {
         to_a_normal_form(cx, body);
     }
 }
 
-fn match_cast(editor: &mut Editor<'_>, value: ExprId, to: TypeId) -> Result<ExprId, TypeError> {
-    let match_cast = editor.cx.ops.resolve("match_cast")?;
-    let to = editor.cx.attr(Attr::Type(to));
-    let attrs = editor.cx.named_attrs(&[("to", to)]);
-    editor.call_op(match_cast, &[value], attrs)
-}
-
 /// An operand of a call that is to be cast.
 struct Cast {
-    call: ExprId,
-    position: usize,
+    argument: Link,
     to: TypeId,
 }
 
@@ -399,7 +375,7 @@ fn needed_casts(cx: &mut Context, body: &Body, changed: &FxHashSet<GlobalId>) ->
             let found = body.ty(body.tail(argument));
             let to = narrowed(cx, found, param, &mut memo);
             if to != found {
-                casts.push(Cast { call, position: i + 1, to });
+                casts.push(Cast { argument: Link::Operand(call, i as u32 + 1), to });
             }
         }
     }
@@ -448,16 +424,15 @@ fn narrowed_tensor(cx: &mut Context, found: TypeId, a: &TensorType, b: &TensorTy
         (_, b) if b == unknown => a,
         (_, b) => b,
     };
-    let shape: Option<SmallVec<[DimId; 4]>> = match (&a.shape, &b.shape) {
-        (Some(x), Some(y)) if x.len() == y.len() => Some(x.iter().zip(y).map(|(&a, &b)| narrow(a, b)).collect()),
-        (None, Some(y)) => Some(y.iter().map(|&b| constant(b)).collect()),
-        (x, _) => x.clone(),
+    let narrow_all = |a: Option<&[DimId]>, b: Option<&[DimId]>| -> Option<SmallVec<[DimId; 4]>> {
+        match (a, b) {
+            (Some(a), Some(b)) if a.len() == b.len() => Some(a.iter().zip(b).map(|(&a, &b)| narrow(a, b)).collect()),
+            (None, Some(b)) => Some(b.iter().map(|&b| constant(b)).collect()),
+            (a, _) => a.map(SmallVec::from_slice),
+        }
     };
-    let elements: Option<Vec<DimId>> = match (&a.elements, &b.elements) {
-        (Some(x), Some(y)) if x.len() == y.len() => Some(x.iter().zip(y).map(|(&a, &b)| narrow(a, b)).collect()),
-        (None, Some(y)) => Some(y.iter().map(|&b| constant(b)).collect()),
-        (x, _) => x.as_ref().map(|x| x.to_vec()),
-    };
+    let shape = narrow_all(a.shape.as_deref(), b.shape.as_deref());
+    let elements = narrow_all(a.elements.as_deref(), b.elements.as_deref());
     let Some(shape) = shape else { return found };
     if a.elements.is_none() && elements.iter().flatten().all(|&d| d == unknown) && a.shape.as_ref() == Some(&shape) {
         return found;

@@ -5,24 +5,13 @@ use std::sync::{Arc, LazyLock};
 
 use anfora_manager::{DefaultRegistryError, PRINT_IR, PassRegistry, RegistryError, set_default_registry};
 
-use crate::attach_global_symbol::ATTACH_GLOBAL_SYMBOL;
-use crate::bind_params::BIND_PARAMS;
-use crate::bind_symbols::BIND_SYMBOLS;
-use crate::canonicalize_bindings::CANONICALIZE_BINDINGS;
-use crate::convert_to_dataflow::CONVERT_TO_DATAFLOW;
-use crate::dead_code_elimination::DEAD_CODE_ELIMINATION;
-use crate::eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR;
-use crate::fold_batch_norm::FOLD_BATCH_NORM;
 #[cfg(feature = "interp")]
-use crate::fold_constant::FOLD_CONSTANT;
-use crate::fuse_ops::FUSE_OPS;
-use crate::inline_functions::INLINE_FUNCTIONS;
-use crate::lambda_lifting::LAMBDA_LIFTING;
-use crate::normalize::NORMALIZE;
-use crate::simplify_expr::SIMPLIFY_EXPR;
-use crate::to_a_normal_form::TO_A_NORMAL_FORM;
-use crate::to_graph_normal_form::TO_GRAPH_NORMAL_FORM;
-use crate::to_non_dataflow::TO_NON_DATAFLOW;
+use crate::FOLD_CONSTANT;
+use crate::{
+    ATTACH_GLOBAL_SYMBOL, BIND_PARAMS, BIND_SYMBOLS, CANONICALIZE_BINDINGS, CONVERT_TO_DATAFLOW, DEAD_CODE_ELIMINATION,
+    ELIMINATE_COMMON_SUBEXPR, FOLD_BATCH_NORM, FUSE_OPS, INLINE_FUNCTIONS, LAMBDA_LIFTING, NORMALIZE, SIMPLIFY_EXPR,
+    TO_A_NORMAL_FORM, TO_GRAPH_NORMAL_FORM, TO_NON_DATAFLOW,
+};
 
 /// The pipelines: name, text, doc.
 const PIPELINES: &[(&str, &str, &str)] = &[

@@ -64,12 +64,12 @@ struct Known {
 /// If the second computes something else, fails where the first does not, or lacks an external function of the first.
 pub fn same_meaning(first: &Module, second: &Module, agreement: Agreement) -> Result<Checked, PassError> {
     let check = CheckMeaning::new();
-    let (mut noted, mut count, mut checked) = (BTreeSet::new(), 0, Checked::default());
-    let mut notes = Notes { tell: &|_| {}, noted: &mut noted, count: &mut count };
+    let (mut noted, mut checked) = (BTreeSet::new(), Checked::default());
+    let mut notes = Notes { tell: &|_| {}, noted: &mut noted, checked: &mut checked };
     let mut meaning = check.meaning_of(first, &mut notes);
-    meaning.iter_mut().for_each(|entry| entry.function.linkage.forget_key());
-    check.compare(second, &meaning, agreement, &mut notes, &mut checked)?;
-    Ok(Checked { notes: count, ..checked })
+    meaning.iter_mut().for_each(|entry| entry.function.key = None);
+    check.compare(second, &meaning, agreement, &mut notes)?;
+    Ok(checked)
 }
 
 /// What the external functions of a module come to.
@@ -82,71 +82,41 @@ struct Entry {
 
 /// An external function of the module that was run.
 struct External {
-    linkage: Linkage,
+    /// Its key in that module; `None` if it is looked up in another one.
+    key: Option<FunctionKey>,
     name: String,
+    /// The symbol by which others know it, if its name is private. Passes may change such a name.
+    symbol: Option<String>,
     /// Types of the parameters.
     signature: Vec<String>,
 }
 
 impl External {
     fn new(module: &Module, key: FunctionKey, function: &Function) -> External {
+        let (cx, body) = (&module.cx, &function.body);
         External {
-            linkage: Linkage::of(module, key, function),
+            key: Some(key),
             name: module.name(key).to_string(),
-            signature: signature(module, function),
-        }
-    }
-}
-
-/// How others know an external function.
-enum Linkage {
-    /// By its name.
-    Name,
-    /// By a symbol. The name is private, and passes may change it; the key is the function's in its
-    /// own module.
-    Symbol(String, Option<FunctionKey>),
-}
-
-impl Linkage {
-    fn of(module: &Module, key: FunctionKey, function: &Function) -> Linkage {
-        match symbol(&module.cx, function) {
-            Some(symbol) if function.visibility == Visibility::Private => {
-                Linkage::Symbol(symbol.to_string(), Some(key))
-            }
-            _ => Linkage::Name,
+            symbol: private_symbol(cx, function).map(str::to_string),
+            signature: body.params().iter().map(|p| cx.type_text(body.ty(p.expr()))).collect(),
         }
     }
 
-    /// Returns the function that is known so, of the same module later on.
-    fn find(&self, name: &str, module: &Module, symbols: &BySymbol<'_>) -> Option<FunctionKey> {
-        match self {
-            Linkage::Name => module.find(name),
+    /// Returns the function that others know as this one in a later state of the module.
+    fn find(&self, module: &Module, symbols: &FxHashMap<&str, FunctionKey>) -> Option<FunctionKey> {
+        let by_symbol = self.symbol.as_ref().and_then(|symbol| {
             // A function whose symbol a pass changed is still the one of its key.
-            Linkage::Symbol(wanted, key) => key
-                .filter(|&key| module.get(key).is_some_and(|f| f.is_external(&module.cx)))
-                .or_else(|| symbols.get(wanted.as_str()).copied())
-                .or_else(|| module.find(name)),
-        }
-    }
-
-    /// For the lookup in another module, where the key says nothing.
-    fn forget_key(&mut self) {
-        if let Linkage::Symbol(_, key) = self {
-            *key = None;
-        }
+            let same = self.key.filter(|&key| module.get(key).is_some_and(|f| f.is_external(&module.cx)));
+            same.or_else(|| symbols.get(symbol.as_str()).copied())
+        });
+        by_symbol.or_else(|| module.find(&self.name))
     }
 }
 
-/// The private functions of a module that have a symbol.
-type BySymbol<'a> = FxHashMap<&'a str, FunctionKey>;
-
-fn by_symbol(module: &Module) -> BySymbol<'_> {
-    let private = module.functions().filter(|(_, f)| f.visibility == Visibility::Private);
-    private.filter_map(|(key, f)| Some((symbol(&module.cx, f)?, key))).collect()
-}
-
-fn symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
-    function.global_symbol(cx).map(|symbol| cx.names.get(symbol))
+/// Returns the symbol of a private function.
+fn private_symbol<'c>(cx: &'c Context, function: &Function) -> Option<&'c str> {
+    let symbol = function.global_symbol(cx).filter(|_| function.visibility == Visibility::Private);
+    symbol.map(|symbol| cx.names.get(symbol))
 }
 
 #[derive(Clone)]
@@ -298,16 +268,15 @@ impl CheckMeaning {
         before: &Meaning,
         agreement: Agreement,
         notes: &mut Notes<'_>,
-        checked: &mut Checked,
     ) -> Result<Meaning, PassError> {
         let mut after: Meaning = Vec::new();
         // What runs that are compared may take together, and what the others may take.
         let mut free = self.limits_of_all();
         let mut left = Cost { steps: u64::MAX, work: free.work.saturating_mul(SLOWER) };
-        let symbols = by_symbol(module);
+        let symbols = module.functions().filter_map(|(key, f)| Some((private_symbol(&module.cx, f)?, key))).collect();
         for entry in before {
-            let External { linkage, name, signature } = &entry.function;
-            let found = linkage.find(name, module, &symbols);
+            let External { name, signature, .. } = &entry.function;
+            let found = entry.function.find(module, &symbols);
             let found = found.and_then(|key| Some((key, module.get(key).filter(|f| f.is_definition())?)));
             let Some((key, function)) = found else {
                 return Err(PassError::new(format!("the external function `@{name}` is gone")).in_function(name));
@@ -337,7 +306,7 @@ impl CheckMeaning {
             let ran = Entry { function: external, cases };
             for (old, new) in entry.cases.iter().zip(&ran.cases) {
                 let Ok(expected) = &old.result else { continue };
-                checked.runs += 1;
+                notes.checked.runs += 1;
                 let on = &old.input.what;
                 match &new.result {
                     Ok(found) => {
@@ -379,12 +348,6 @@ impl Entry {
     }
 }
 
-/// Types of the parameters.
-fn signature(module: &Module, function: &Function) -> Vec<String> {
-    let body = &function.body;
-    body.params().iter().map(|p| module.cx.type_text(body.ty(p.expr()))).collect()
-}
-
 fn is_limit(error: &EvalError) -> bool {
     matches!(error.kind, EvalErrorKind::Steps(_) | EvalErrorKind::Work(_) | EvalErrorKind::Memory(_))
 }
@@ -393,7 +356,7 @@ fn is_limit(error: &EvalError) -> bool {
 struct Notes<'a> {
     tell: &'a dyn Fn(Diagnostic),
     noted: &'a mut BTreeSet<String>,
-    count: &'a mut u64,
+    checked: &'a mut Checked,
 }
 
 impl Notes<'_> {
@@ -411,7 +374,7 @@ impl Notes<'_> {
 
     fn add(&mut self, note: Diagnostic) {
         if self.noted.insert(note.message.clone()) {
-            *self.count += 1;
+            self.checked.notes += 1;
             (self.tell)(note);
         }
     }
@@ -435,7 +398,7 @@ impl Instrument for CheckMeaning {
             && let Some((_, known)) = runs.innermost()
             && known.meaning.is_none()
         {
-            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, count: &mut checked.notes };
+            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, checked };
             known.meaning = Some(self.meaning_of(module, &mut notes));
         }
         Ok(())
@@ -453,11 +416,8 @@ impl Instrument for CheckMeaning {
                 tolerance => Agreement::Within(tolerance),
             };
             checked.passes += 1;
-            let mut notes_count = 0;
-            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, count: &mut notes_count };
-            let compared = self.compare(module, before, agreement, &mut notes, checked);
-            checked.notes += notes_count;
-            known.next = Some(compared?);
+            let mut notes = Notes { tell: &|note| run.context().remark(note), noted, checked };
+            known.next = Some(self.compare(module, before, agreement, &mut notes)?);
         }
         Ok(())
     }

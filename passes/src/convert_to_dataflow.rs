@@ -31,7 +31,10 @@ use anfora_visit::{Binding, RewriteError, hide_unused_outputs};
 
 register_pass! {
     /// Groups runs of pure bindings into dataflow regions
-    pub CONVERT_TO_DATAFLOW = FunctionPass("ConvertToDataflow", 0).needing(["anf"]).establishing(["dataflow"]);
+    pub CONVERT_TO_DATAFLOW = FunctionPass("ConvertToDataflow", 0)
+        .needing(["anf"])
+        .establishing(["dataflow"])
+        .sparing_primitive();
     options {
         /// how many bindings a new region has at least
         min_size: i64 [1..=i64::MAX] = 2,
@@ -39,11 +42,9 @@ register_pass! {
     run {
         let min_size = usize::try_from(min_size).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
         move |edit, module, cx| {
-            if !edit.function.is_primitive(edit.cx) {
-                let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
-                cx.count("grouped", made.grouped as u64);
-                cx.count("regions", made.regions as u64);
-            }
+            let made = convert_to_dataflow(edit.cx, &mut edit.function.body, module.purity(), min_size)?;
+            cx.count("grouped", made.grouped as u64);
+            cx.count("regions", made.regions as u64);
             Ok(())
         }
     }

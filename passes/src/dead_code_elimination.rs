@@ -25,12 +25,12 @@
 //! A dead If or lambda goes whole, a recursive lambda too: only its own body uses it.
 
 use anfora_ir::{
-    Attr, AttrWalk, AttrsId, Body, Context, Cursor, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget,
-    LazyBodyPurity, Module, Purity, Severity, Step, did_you_mean,
+    AttrsId, Body, Context, Diagnostic, Expr, ExprId, FunctionKey, GlobalId, GlobalTarget, LazyBodyPurity, Module,
+    Purity, Severity, did_you_mean,
 };
 use anfora_manager::{PassError, register_pass};
-use anfora_visit::{BackwardSweep, Binding, sweep_back};
-use rustc_hash::{FxHashMap, FxHashSet};
+use anfora_visit::{BackwardSweep, Binding, GlobalWalk, sweep_back};
+use rustc_hash::FxHashSet;
 
 register_pass! {
     /// Removes bindings that nothing uses, and functions that nothing reaches
@@ -70,7 +70,8 @@ pub struct Eliminated {
 /// # Errors
 /// If one that stays is not in A-normal form; or if an entry is not defined.
 pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[String]) -> Result<Eliminated, PassError> {
-    let mut reach = Reach::default();
+    let walk = GlobalWalk::new(&module.cx);
+    let mut reach = Reach { order: Vec::new(), globals: FxHashSet::default(), walk };
     for entry in entries {
         match module.cx.find_global(entry).filter(|&g| module.cx.globals.get(g).target != GlobalTarget::Missing) {
             Some(global) => reach.global(global),
@@ -96,7 +97,8 @@ pub fn eliminate_dead_code(module: &mut Module, purity: &Purity, entries: &[Stri
             return Ok(0);
         }
         if function.is_primitive(cx) {
-            reach.body(cx, &function.body);
+            let (walk, note) = reach.parts();
+            walk.in_body(cx, &function.body, note);
             return Ok(0);
         }
         let mut live = Live { cx, effects: LazyBodyPurity::new(purity), reach };
@@ -151,75 +153,34 @@ fn unknown_entry(module: &Module, entry: &str) -> PassError {
 }
 
 /// The globals that were reached, in the order in which they were.
-#[derive(Default)]
-pub(crate) struct Reach {
+struct Reach {
     order: Vec<GlobalId>,
     globals: FxHashSet<GlobalId>,
-    attrs: FxHashMap<AttrsId, ()>,
-    walk: AttrWalk,
+    walk: GlobalWalk,
 }
 
 impl Reach {
+    /// Returns the walk that finds globals, and the closure that notes them.
+    #[inline]
+    fn parts(&mut self) -> (&mut GlobalWalk, impl FnMut(GlobalId)) {
+        let Reach { order, globals, walk } = self;
+        let note = |global| {
+            if globals.insert(global) {
+                order.push(global);
+            }
+        };
+        (walk, note)
+    }
+
     fn global(&mut self, global: GlobalId) {
-        if self.globals.insert(global) {
-            self.order.push(global);
-        }
+        self.parts().1(global);
     }
 
-    /// The globals that a body names, all of which stays.
-    fn body(&mut self, cx: &Context, body: &Body) {
-        let mut cursor = Cursor::new(body);
-        while let Some(step) = cursor.next(body) {
-            let (Step::Atom(id) | Step::Flat(id) | Step::Exit(id)) = step else { continue };
-            match body.expr(id) {
-                Expr::Global(global) => self.global(global),
-                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.attrs(cx, attrs),
-                Expr::Lambda { lambda, .. } => self.attrs(cx, body.lambda(lambda).attrs),
-                _ => {}
-            }
-            if let Step::Flat(id) = step {
-                for &operand in body.operands_of(id) {
-                    if let Expr::Global(global) = body.expr(operand) {
-                        self.global(global);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The globals that attributes name, and those in functions that are their values.
+    /// Reaches the globals that attributes name, and those in functions that are their values.
     #[inline]
     fn attrs(&mut self, cx: &Context, attrs: AttrsId) {
-        if attrs != cx.attrs.empty() {
-            self.in_attrs(cx, attrs);
-        }
-    }
-
-    fn in_attrs(&mut self, cx: &Context, attrs: AttrsId) {
-        if self.attrs.insert(attrs, ()).is_some() {
-            return;
-        }
-        self.walk.add(&cx.attrs, attrs);
-        while let Some((_, value)) = self.walk.next(&cx.attrs) {
-            match value {
-                Attr::Global(g) => self.global(*g),
-                Attr::Function(f) => {
-                    let function = &cx.function_attrs[*f];
-                    let body = &function.body;
-                    let mut lists = vec![function.attrs, function.meta];
-                    for (_, expr) in body.exprs() {
-                        match expr {
-                            Expr::Global(g) => self.global(g),
-                            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => lists.push(attrs),
-                            Expr::Lambda { lambda, .. } => lists.push(body.lambda(lambda).attrs),
-                            _ => {}
-                        }
-                    }
-                    lists.into_iter().rev().for_each(|attrs| self.walk.add(&cx.attrs, attrs));
-                }
-                _ => {}
-            }
-        }
+        let (walk, note) = self.parts();
+        walk.in_attrs(cx, attrs, note);
     }
 }
 

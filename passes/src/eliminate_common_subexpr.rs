@@ -38,7 +38,7 @@ use rustc_hash::{FxHashSet, FxHasher};
 
 register_pass! {
     /// Merges bindings of equal values
-    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]);
+    pub ELIMINATE_COMMON_SUBEXPR = FunctionPass("EliminateCommonSubexpr", 1).needing(["anf"]).sparing_primitive();
     options {
         /// compare operands of commutative operators in either order
         commutative: bool = false,
@@ -46,9 +46,6 @@ register_pass! {
     run {
         let order = if commutative { OperandOrder::Commutative } else { OperandOrder::Exact };
         move |edit, module, cx| {
-            if edit.function.is_primitive(edit.cx) {
-                return Ok(());
-            }
             let merged = eliminate_common_subexpr(edit.cx, edit.function, module.purity(), order)?;
             cx.count("merged", merged as u64);
             Ok(())
@@ -238,22 +235,20 @@ fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: im
     if a == b {
         return true;
     }
-    match (s.editor.body.expr(a), s.editor.body.expr(b)) {
-        (Expr::CallOp { op, operands: x, attrs }, Expr::CallOp { op: op2, operands: y, attrs: attrs2 }) => {
-            if op != op2 || attrs != attrs2 {
-                return false;
-            }
-            let (x, y) = (s.editor.body.operands(x), s.editor.body.operands(y));
-            (x == y
-                || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
-                    && order == OperandOrder::Commutative && s.editor.cx.ops.facts(op).is_commutative()))
-                && (!s.editor.cx.ops.is_opaque(op) || s.editor.body.ty(a) == s.editor.body.ty(b))
+    let (cx, body) = (&s.editor.cx, &s.editor.body);
+    let (x, y) = (body.inputs(a), body.inputs(b));
+    match (body.expr(a), body.expr(b)) {
+        (Expr::CallOp { op, attrs, .. }, Expr::CallOp { op: op2, attrs: attrs2, .. }) => {
+            op == op2
+                && attrs == attrs2
+                && (x == y
+                    || matches!((x, y), ([p, q], [r, t]) if p == t && q == r
+                        && order == OperandOrder::Commutative && cx.ops.facts(op).is_commutative()))
+                && (!cx.ops.is_opaque(op) || body.ty(a) == body.ty(b))
         }
-        (Expr::Call { operands: x, attrs }, Expr::Call { operands: y, attrs: attrs2 }) => {
-            attrs == attrs2 && s.editor.body.operands(x) == s.editor.body.operands(y)
-        }
-        (Expr::Tuple(x), Expr::Tuple(y)) => s.editor.body.operands(x) == s.editor.body.operands(y),
-        (Expr::Proj { tuple, index }, Expr::Proj { tuple: t, index: i }) => tuple == t && index == i,
+        (Expr::Call { attrs, .. }, Expr::Call { attrs: attrs2, .. }) => attrs == attrs2 && x == y,
+        (Expr::Tuple(_), Expr::Tuple(_)) => x == y,
+        (Expr::Proj { index, .. }, Expr::Proj { index: other, .. }) => index == other && x == y,
         (Expr::If { .. }, Expr::If { .. }) | (Expr::Lambda { .. }, Expr::Lambda { .. }) => same_blocks(a, b),
         _ => false,
     }

@@ -26,9 +26,7 @@
 //! ```
 
 use anfora_interp::{Evaluated, OpError, OpLimits, evaluate_op};
-use anfora_ir::{
-    Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, LiteralId, OpId, Operand, Severity, TypeCall,
-};
+use anfora_ir::{Body, Context, DType, Diagnostic, Expr, ExprId, Function, Literal, OpId, Operand, Severity, TypeCall};
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict, mutate_function};
 use smallvec::SmallVec;
@@ -37,12 +35,9 @@ use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, M
 
 register_pass! {
     /// Evaluates calls on constants, within a budget, and takes known branches
-    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]);
+    pub FOLD_CONSTANT = FunctionPass("FoldConstant", 2).needing(["anf"]).sparing_primitive();
     configs { MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK }
     run |edit, _, cx| {
-        if edit.function.is_primitive(edit.cx) {
-            return Ok(());
-        }
         let budget = FoldBudget::of(cx)?;
         let done = fold_constant(edit.cx, edit.function, budget)?;
         cx.count("folded", done.folded as u64);
@@ -98,24 +93,12 @@ impl Pass {
     #[inline]
     fn call(&mut self, s: &mut Site<'_>, slot: Slot, value: ExprId) -> Verdict {
         let Expr::CallOp { op, operands, attrs } = s.editor.body.expr(value) else { return Verdict::Keep };
+        let facts = s.editor.cx.ops.facts(op);
         let list = s.editor.body.operands(operands);
+        let is_constant = |&o: &ExprId| matches!(s.editor.body.expr(o), Expr::Literal(_) | Expr::None);
         // Most calls are seen not to be foldable by their first operand.
-        if let Some(&first) = list.first()
-            && !matches!(s.editor.body.expr(first), Expr::Literal(_) | Expr::None)
-        {
-            return if s.editor.cx.ops.facts(op).is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
-        }
-        if !s.editor.cx.ops.facts(op).is_foldable() {
-            return if s.editor.cx.ops.facts(op).is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
-        }
-        let mut literals: SmallVec<[Option<LiteralId>; 4]> = SmallVec::new();
-        for &o in list {
-            match s.editor.body.expr(o) {
-                Expr::Literal(l) => literals.push(Some(l)),
-                Expr::None => literals.push(None),
-                _ if s.editor.cx.ops.facts(op).is_known_by_type() => return self.known(s, value, op),
-                _ => return Verdict::Keep,
-            }
+        if !list.iter().all(is_constant) || !facts.is_foldable() {
+            return if facts.is_known_by_type() { self.known(s, value, op) } else { Verdict::Keep };
         }
         let left = self.budget.total.map(|t| t.saturating_sub(self.result.growth));
         let limits = OpLimits {
@@ -123,8 +106,8 @@ impl Pass {
             steps: self.budget.work.saturating_sub(self.result.work),
         };
         let Evaluated { results, steps } = {
-            let constants: SmallVec<[Option<&Literal>; 4]> =
-                literals.iter().map(|l| l.map(|l| s.editor.cx.literals.get(l))).collect();
+            let literal = |&o: &ExprId| s.editor.body.as_literal(o).map(|l| s.editor.cx.literals.get(l));
+            let constants: SmallVec<[Option<&Literal>; 4]> = list.iter().map(literal).collect();
             evaluate_op(s.editor.cx, op, attrs, &constants, s.editor.body.ty(value), limits)
         };
         self.result.work += steps;

@@ -65,6 +65,7 @@ mod from_rules;
 mod fuse_ops;
 mod inline_functions;
 mod lambda_lifting;
+mod match_cast;
 mod normalize;
 mod npy;
 mod simplify_expr;

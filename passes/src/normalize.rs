@@ -32,13 +32,11 @@ use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Flattens blocks, merges dataflow regions side by side, and binds what blocks end in
-    pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]);
+    pub NORMALIZE = FunctionPass("Normalize", 1).establishing(["anf"]).sparing_primitive();
     run |edit, _, cx| {
-        if !edit.function.is_primitive(edit.cx) {
-            let done = normalize(edit.cx, &mut edit.function.body);
-            cx.count("bound", done.bound as u64);
-            cx.count("merged", done.merged as u64);
-        }
+        let done = normalize(edit.cx, &mut edit.function.body);
+        cx.count("bound", done.bound as u64);
+        cx.count("merged", done.merged as u64);
         Ok(())
     }
 }

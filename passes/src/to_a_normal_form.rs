@@ -21,9 +21,9 @@
 //!                                                       }
 //! ```
 
-use anfora_ir::{AncestorTree, Body, Context, EntityId, Expr, ExprId, IdSet, Invariant, RegionWriter, VarFlags, VarId};
+use anfora_ir::{Body, Context, EntityId, Expr, ExprId, Invariant, RegionWriter, VarFlags, VarId};
 use anfora_manager::register_pass;
-use anfora_visit::{Link, set_var_flags};
+use anfora_visit::{Blocks, Link, set_var_flags};
 
 register_pass! {
     /// Binds every call, tuple and projection that is an operand, once
@@ -39,100 +39,48 @@ pub fn to_a_normal_form(cx: &Context, body: &mut Body) -> usize {
     if Invariant::ANormalForm.holds_in(body) {
         return 0;
     }
-    let blocks = Blocks::assign(body);
-    let states = (0..blocks.tree.len()).map(|_| BlockState::at(Link::Root)).collect();
-    let mut pass = Emitter { cx, atoms: vec![None; body.len()], blocks, states, frames: Vec::new(), made: 0, body };
+    let homes = Homes::of(body);
+    let states = vec![BlockState::at(Link::Root); homes.blocks.len()];
+    let mut pass = Emitter { cx, atoms: vec![None; body.len()], homes, states, frames: Vec::new(), made: 0, body };
     pass.run();
     pass.made
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// The block in which each compound node is evaluated.
-struct Blocks {
-    tree: AncestorTree,
-    /// By node.
-    home: Vec<u32>,
-    /// By If: the block of its first branch, that of the second being the next; by lambda: its
-    /// block.
+/// Where the nodes of a body are evaluated, once chains in values and operands are dissolved. Such
+/// a chain is then part of the block that it is in.
+struct Homes {
+    blocks: Blocks,
+    /// By block: itself, or the block in which it is dissolved.
+    dissolved: Vec<u32>,
+    /// By If and Lambda: its first block. The second block of an If has the next number.
     inner: Vec<u32>,
-    /// The nodes that several others refer to.
-    shared: IdSet<ExprId>,
 }
 
-impl Blocks {
-    /// Goes from users to what they use, so that all uses of a node are known when it is come to.
-    fn assign(body: &Body) -> Blocks {
-        let mut blocks = Blocks {
-            tree: AncestorTree::new(),
-            home: vec![NOWHERE; body.len()],
-            inner: vec![NOWHERE; body.len()],
-            shared: IdSet::with_capacity(body.len()),
-        };
-        blocks.use_in(body, body.root(), 0);
-        for &id in users_last(body).iter().rev() {
-            let home = blocks.home[id.index()];
-            for &input in body.inputs(id) {
-                blocks.use_in(body, input, home);
-            }
-            match body.expr(id) {
-                Expr::Let { value, body: rest, .. } => {
-                    blocks.use_in(body, value, home);
-                    blocks.use_in(body, rest, home);
+impl Homes {
+    fn of(body: &Body) -> Homes {
+        let blocks = Blocks::of(body);
+        let mut dissolved: Vec<u32> = Vec::with_capacity(blocks.len());
+        let mut inner = vec![NOWHERE; body.len()];
+        for block in blocks.ids() {
+            let number = block.index() as u32;
+            dissolved.push(match (blocks.link(block), blocks.parent(block)) {
+                (Link::Value(_) | Link::Cond(_) | Link::Operand(..), Some(parent)) => dissolved[parent.index()],
+                (Link::Then(id) | Link::Lambda(id), _) => {
+                    inner[id.index()] = number;
+                    number
                 }
-                Expr::If { then_block, else_block, .. } => {
-                    let (first, second) = (blocks.tree.add(home), blocks.tree.add(home));
-                    blocks.inner[id.index()] = first;
-                    blocks.use_in(body, then_block, first);
-                    blocks.use_in(body, else_block, second);
-                }
-                Expr::Lambda { body: block, .. } => {
-                    let inner = blocks.tree.add(home);
-                    blocks.inner[id.index()] = inner;
-                    blocks.use_in(body, block, inner);
-                }
-                _ => {}
-            }
+                _ => number,
+            });
         }
-        blocks
+        Homes { blocks, dissolved, inner }
     }
 
-    fn use_in(&mut self, body: &Body, node: ExprId, block: u32) {
-        let old = self.home[node.index()];
-        if old == NOWHERE {
-            self.home[node.index()] = block;
-        } else if !body.expr(node).is_atom() {
-            self.home[node.index()] = self.tree.common(old, block);
-            self.shared.insert(node);
-        }
+    /// Returns the block that a node is evaluated in.
+    fn home(&self, id: ExprId) -> u32 {
+        self.blocks.block(id).map_or(NOWHERE, |block| self.dissolved[block.index()])
     }
-}
-
-/// The compound nodes of a body, each after all that it refers to.
-fn users_last(body: &Body) -> Vec<ExprId> {
-    let mut order = Vec::new();
-    let mut seen = IdSet::with_capacity(body.len());
-    let mut stack: Vec<(ExprId, u32)> = Vec::new();
-    if !body.expr(body.root()).is_atom() {
-        seen.insert(body.root());
-        stack.push((body.root(), 0));
-    }
-    while let Some((id, child)) = stack.last_mut() {
-        let (id, i) = (*id, *child as usize);
-        *child += 1;
-        match body.parts(id).nth(i) {
-            Some(next) => {
-                if !body.expr(next).is_atom() && seen.insert(next) {
-                    stack.push((next, 0));
-                }
-            }
-            None => {
-                order.push(id);
-                stack.pop();
-            }
-        }
-    }
-    order
 }
 
 /// Where the bindings of a block go, as they come.
@@ -183,7 +131,7 @@ enum ChainRegion {
 struct Emitter<'a> {
     cx: &'a Context,
     body: &'a mut Body,
-    blocks: Blocks,
+    homes: Homes,
     states: Vec<BlockState>,
     /// By node that was bound: the variable.
     atoms: Vec<Option<ExprId>>,
@@ -247,42 +195,33 @@ impl Emitter<'_> {
             return;
         }
         // What a node needs is evaluated where the node is.
-        let home = self.blocks.home[id.index()];
-        let inner = self.blocks.inner[id.index()];
-        let (next, kind) = match (self.body.expr(id), child) {
-            (Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands), _) => {
-                // Atoms are passed over at once.
-                let mut rest = (child as usize..operands.len()).map(|i| (i, self.body.operand(operands, i)));
-                match rest.find(|&(_, operand)| self.atom(operand).is_none()) {
-                    Some((i, operand)) => {
-                        self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
-                        self.evaluate_operand(operand, home);
-                        return;
-                    }
-                    None => (None, None),
-                }
-            }
-            (Expr::Proj { tuple, .. }, 0) => (Some(tuple), None),
-            (Expr::If { cond, .. }, 0) => (Some(cond), None),
-            (Expr::If { then_block, .. }, 1) => (Some(then_block), Some((Link::Then(id), inner))),
-            (Expr::If { else_block, .. }, 2) => (Some(else_block), Some((Link::Else(id), inner + 1))),
-            (Expr::Lambda { body: rest, .. }, 0) => (Some(rest), Some((Link::Lambda(id), inner))),
-            _ => (None, None),
-        };
-        let Some(next) = next else {
-            self.settle(id);
-            self.deliver(id, block, to);
+        let home = self.homes.home(id);
+        let inputs = self.body.inputs(id);
+        let blocks_from = inputs.len() as u32;
+        // Atoms are passed over at once.
+        if let Some(i) = (child as usize..inputs.len()).find(|&i| self.atom(inputs[i]).is_none()) {
+            let operand = inputs[i];
+            self.frames.push(Frame::Node { id, child: i as u32 + 1, block, to });
+            self.evaluate_operand(operand, home);
             return;
+        }
+        // Then come the blocks of the node.
+        let child = child.max(blocks_from);
+        let inner = self.homes.inner[id.index()];
+        let (start, place, inner) = match (self.body.expr(id), child - blocks_from) {
+            (Expr::If { then_block, .. }, 0) => (then_block, Link::Then(id), inner),
+            (Expr::If { else_block, .. }, 1) => (else_block, Link::Else(id), inner + 1),
+            (Expr::Lambda { body: start, .. }, 0) => (start, Link::Lambda(id), inner),
+            _ => {
+                self.settle(id);
+                self.deliver(id, block, to);
+                return;
+            }
         };
         self.frames.push(Frame::Node { id, child: child + 1, block, to });
-        match kind {
-            Some((place, block)) => {
-                self.states[block as usize] = BlockState::at(place);
-                let (to, region) = (Destination::Tail, ChainRegion::Own);
-                self.frames.push(Frame::Chain { at: next, block, to, region });
-            }
-            None => self.evaluate_operand(next, home),
-        }
+        self.states[inner as usize] = BlockState::at(place);
+        let (to, region) = (Destination::Tail, ChainRegion::Own);
+        self.frames.push(Frame::Chain { at: start, block: inner, to, region });
     }
 
     fn evaluate_operand(&mut self, id: ExprId, block: u32) {
@@ -323,7 +262,7 @@ impl Emitter<'_> {
     /// Puts an atom, or a node whose operands are atoms, where it is wanted. A node that is wanted
     /// in another block than its own is bound in its own.
     fn deliver(&mut self, id: ExprId, block: u32, to: Destination) {
-        let here = self.body.expr(id).is_atom() || self.blocks.home[id.index()] == block;
+        let here = self.body.expr(id).is_atom() || self.homes.home(id) == block;
         match to {
             Destination::Operand => {
                 if !self.body.expr(id).is_atom() {
@@ -337,7 +276,7 @@ impl Emitter<'_> {
                     && !self.body.expr(value).is_atom()
                 {
                     self.atoms[value.index()] = Some(var.expr());
-                    if self.blocks.shared.contains(value) && self.body.is_dataflow_var(var) {
+                    if self.homes.blocks.is_shared(value) && self.body.is_dataflow_var(var) {
                         set_var_flags(self.body, var, VarFlags::PLAIN);
                     }
                 }
@@ -359,9 +298,9 @@ impl Emitter<'_> {
     /// Binds a node to a new variable at the present end of its block. In a region, what is used
     /// more than once may be used outside, and becomes an output.
     fn bind(&mut self, id: ExprId) -> ExprId {
-        let block = self.blocks.home[id.index()];
+        let block = self.homes.home(id);
         let regions = &mut self.states[block as usize].regions;
-        let var_flags = if self.blocks.shared.contains(id) { VarFlags::PLAIN } else { regions.var_flags() };
+        let var_flags = if self.homes.blocks.is_shared(id) { VarFlags::PLAIN } else { regions.var_flags() };
         let flags = regions.next_flags();
         let span = self.body.span(id);
         let ty = self.body.ty(id);

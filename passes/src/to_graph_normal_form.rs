@@ -40,11 +40,11 @@ use crate::to_a_normal_form::to_a_normal_form;
 
 register_pass! {
     /// Turns bindings into the nodes of a graph, where nothing is lost by it
-    pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0).establishing(["no-dataflow"]).breaking(["anf"]);
+    pub TO_GRAPH_NORMAL_FORM = FunctionPass("ToGraphNormalForm", 0)
+        .establishing(["no-dataflow"])
+        .breaking(["anf"])
+        .sparing_primitive();
     run |edit, view, cx| {
-        if edit.function.is_primitive(edit.cx) {
-            return Ok(());
-        }
         let dissolved = to_graph_normal_form(edit.cx, &mut edit.function.body, view.purity());
         cx.count("dissolved", dissolved as u64);
         Ok(())
@@ -62,7 +62,7 @@ pub fn to_graph_normal_form(cx: &Context, body: &mut Body, purity: &Purity) -> u
     let program = Program::look_at(cx, body);
     let impure = BodyPurity::new(cx, body, purity);
     let (dissolved, count) = Uses::new(body).choose(body, &program, &impure);
-    Rewriter { body: &mut *body, dissolved, stands_for: Memo::new() }.run(&program.steps);
+    Rewriter { body: &mut *body, dissolved, stands_for: Memo::new() }.run(&program.order);
     body.shared_edits(before);
     count
 }
@@ -75,18 +75,11 @@ fn has_blocks_as_values(body: &Body) -> bool {
     })
 }
 
-/// What comes after all that it refers to.
-#[derive(Copy, Clone)]
-enum Visited {
-    /// A compound node other than a Let.
-    Node(ExprId),
-    /// A Let, after its value and before the rest of its chain.
-    Bound(ExprId),
-}
-
 /// A body in program order, with what keeps bindings where they are.
 struct Program {
-    steps: Vec<Visited>,
+    /// Each Let after its value and before the rest of its chain, other nodes after all that they
+    /// refer to.
+    order: Vec<ExprId>,
     /// Nodes, and beginnings of blocks, that are a `match_cast` or have one in them.
     checked: IdSet<ExprId>,
     /// Calls, tuples and projections with an If or a lambda in them.
@@ -98,8 +91,8 @@ struct Program {
 impl Program {
     fn look_at(cx: &Context, body: &Body) -> Program {
         let none = || IdSet::with_capacity(0);
-        let steps = Vec::with_capacity(body.len());
-        let mut program = Program { steps, checked: none(), owners: none(), recursive: none() };
+        let order = Vec::with_capacity(body.len());
+        let mut program = Program { order, checked: none(), owners: none(), recursive: none() };
         let mut used = IdSet::with_capacity(body.len());
         // For each open block, whether one of its values has a `match_cast` in it.
         let mut blocks: Vec<bool> = Vec::new();
@@ -110,7 +103,7 @@ impl Program {
                     used.insert(atom);
                 }
                 Step::Flat(id) | Step::Exit(id) => {
-                    program.steps.push(Visited::Node(id));
+                    program.order.push(id);
                     let mut checked = false;
                     match body.expr(id) {
                         Expr::If { .. } | Expr::Lambda { .. } => {
@@ -135,7 +128,7 @@ impl Program {
                 }
                 Step::Bound(id) => {
                     let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
-                    program.steps.push(Visited::Bound(id));
+                    program.order.push(id);
                     if used.contains(var.expr()) {
                         program.recursive.insert(id);
                     }
@@ -192,46 +185,44 @@ impl Uses {
         let (mut chosen, mut count) = (IdSet::with_capacity(body.len()), 0);
         let mut carriers = IdSet::with_capacity(0);
         self.use_block(body, body.root(), 0);
-        for &step in program.steps.iter().rev() {
-            match step {
-                Visited::Node(id) => self.use_parts(body, id),
-                Visited::Bound(id) => {
-                    let Some(Binding { var, value, .. }) = Binding::of(body, id) else { continue };
-                    let block = self.home[id.index()];
-                    let (var, meta) = (var.expr(), body.meta(var.expr()).is_some());
-                    let moves = body.ty(var) == body.ty(value)
-                        && match body.expr(value) {
-                            Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) => !meta,
-                            Expr::Literal(_) | Expr::None => false,
-                            expr => {
-                                let owner = expr.binds() || program.owners.contains(value);
-                                let one_place = self.count[var.index()] == 1 && !self.below_shared.contains(var);
-                                let carried = meta && (body.meta(value).is_some() || carriers.contains(value));
-                                self.count[var.index()] > 0
-                                    && !carried
-                                    && (!owner || one_place && !meta)
-                                    && self.callable[self.home[var.index()] as usize] == self.callable[block as usize]
-                                    && !program.recursive.contains(id)
-                                    && !program.checked.contains(value)
-                                    && !impure.is_impure(value)
-                            }
-                        };
-                    if !moves {
-                        self.use_in(value, block, 1, Holder::Single);
-                        continue;
+        for &id in program.order.iter().rev() {
+            let Some(Binding { var, value, .. }) = Binding::of(body, id) else {
+                self.use_parts(body, id);
+                continue;
+            };
+            let block = self.home[id.index()];
+            let (var, meta) = (var.expr(), body.meta(var.expr()).is_some());
+            let moves = body.ty(var) == body.ty(value)
+                && match body.expr(value) {
+                    Expr::Var { .. } | Expr::Global(_) | Expr::Op(_) => !meta,
+                    Expr::Literal(_) | Expr::None => false,
+                    expr => {
+                        let owner = expr.binds() || program.owners.contains(value);
+                        let one_place = self.count[var.index()] == 1 && !self.below_shared.contains(var);
+                        let carried = meta && (body.meta(value).is_some() || carriers.contains(value));
+                        self.count[var.index()] > 0
+                            && !carried
+                            && (!owner || one_place && !meta)
+                            && self.callable[self.home[var.index()] as usize] == self.callable[block as usize]
+                            && !program.recursive.contains(id)
+                            && !program.checked.contains(value)
+                            && !impure.is_impure(value)
                     }
-                    chosen.insert(id);
-                    count += 1;
-                    if meta {
-                        carriers.insert(value);
-                    }
-                    if self.count[var.index()] == 0 {
-                        continue;
-                    }
-                    let holder = if self.below_shared.contains(var) { Holder::Shared } else { Holder::Single };
-                    self.use_in(value, self.home[var.index()], self.count[var.index()], holder);
-                }
+                };
+            if !moves {
+                self.use_in(value, block, 1, Holder::Single);
+                continue;
             }
+            chosen.insert(id);
+            count += 1;
+            if meta {
+                carriers.insert(value);
+            }
+            if self.count[var.index()] == 0 {
+                continue;
+            }
+            let holder = if self.below_shared.contains(var) { Holder::Shared } else { Holder::Single };
+            self.use_in(value, self.home[var.index()], self.count[var.index()], holder);
         }
         (chosen, count)
     }
@@ -299,13 +290,8 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    fn run(mut self, steps: &[Visited]) {
-        for &step in steps {
-            match step {
-                Visited::Node(id) => self.node(id),
-                Visited::Bound(id) => self.bound(id),
-            }
-        }
+    fn run(mut self, order: &[ExprId]) {
+        order.iter().for_each(|&id| self.node(id));
         self.block(Link::Root);
     }
 
@@ -321,6 +307,7 @@ impl Rewriter<'_> {
             Expr::Proj { .. } => self.block(Link::Operand(id, 0)),
             Expr::If { .. } => [Link::Cond(id), Link::Then(id), Link::Else(id)].into_iter().for_each(|l| self.block(l)),
             Expr::Lambda { .. } => self.block(Link::Lambda(id)),
+            Expr::Let { .. } => self.bound(id),
             _ => {}
         }
     }

@@ -62,7 +62,16 @@ pub(super) const ROWS: &[Row] = &[
         ],
         kind: Kind::Module(liveness),
     },
-    Row { name: "call-graph", covers: &["visit::CallGraph::of"], kind: Kind::Module(call_graph) },
+    Row {
+        name: "call-graph",
+        covers: &[
+            "visit::CallGraph::of",
+            "visit::GlobalWalk::new",
+            "visit::GlobalWalk::in_body",
+            "visit::GlobalWalk::in_attrs",
+        ],
+        kind: Kind::Module(call_graph),
+    },
 ];
 
 fn each_body(module: &Module, mut look: impl FnMut(&Body) -> Done) -> Done {

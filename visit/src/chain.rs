@@ -65,27 +65,35 @@ fn insert(editor: &mut Editor<'_>, mut link: Link, bindings: &[(VarId, ExprId)],
 /// If the link is one of the block's own chain, or of a Let to which that leads.
 pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Link) {
     let next = link.target(body);
-    let Some(mut at) = Binding::of(body, block) else { return (block, link) };
+    let Some(first) = Binding::of(body, block) else { return (block, link) };
     // Looked at before anything is linked: afterwards the chain would go round.
     let is_its_own = chain(body, block).any(|b| Some(b.id) == link.holder() || b.id == next);
     assert!(!is_its_own, "a block cannot be spliced into its own chain; splice a copy: `copy_fresh`");
     let mut regions = RegionWriter::before(Binding::of(body, next).map_or(LetFlags::PLAIN, |b| b.flags));
     link.set(body, block);
+    let (last, _) = join_region(body, first, &mut regions);
+    if regions.is_open() {
+        regions.write(body, next);
+    }
+    body.set_let_body(last.id, next);
+    (last.rest, Link::Rest(last.id))
+}
+
+/// Writes the Lets of a chain, of which `first` is the first, into the region that is open, and
+/// makes their variables visible only in it. If none is open, the regions of the chain stay. Returns
+/// the last Let, and the number of Lets.
+pub(crate) fn join_region(body: &mut Body, first: Binding, regions: &mut RegionWriter) -> (Binding, usize) {
+    let (mut at, mut len) = (first, 1);
     loop {
         if regions.is_open() {
             regions.write(body, at.id);
             set_var_flags(body, at.var, VarFlags::DATAFLOW);
         }
         match Binding::of(body, at.rest) {
-            Some(b) => at = b,
-            None => break,
+            Some(next) => (at, len) = (next, len + 1),
+            None => return (at, len),
         }
     }
-    if regions.is_open() {
-        regions.write(body, next);
-    }
-    body.set_let_body(at.id, next);
-    (at.rest, Link::Rest(at.id))
 }
 
 /// The link at which the tail of the chain that hangs at `link` hangs. Walks the chain.

@@ -100,22 +100,21 @@ impl IntoDiagnostics for RewriteError {
     const MAY_END_WALK: bool = true;
 
     fn into_diagnostics(self) -> Diagnostics {
-        let diagnostic = Diagnostic::from_error(&self);
-        match self {
-            RewriteError::Type(error) => error.into_diagnostics(),
+        let mut diagnostic = Diagnostic::from_error(&self);
+        let name = match self {
+            RewriteError::Type(error) => return error.into_diagnostics(),
             RewriteError::Untyped { error, name } => {
-                let diagnostic = error.help.into_iter().fold(diagnostic, Diagnostic::with_help);
-                if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
+                diagnostic = error.help.into_iter().fold(diagnostic, Diagnostic::with_help);
+                name
             }
             RewriteError::NotANormalForm { name } => {
-                let diagnostic = diagnostic.with_help("run ToANormalForm first");
-                if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
+                diagnostic = diagnostic.with_help("run ToANormalForm first");
+                name
             }
-            RewriteError::DroppedUsed { name } | RewriteError::SplicedTwice { name } if !name.is_empty() => {
-                diagnostic.on_binding(name).into()
-            }
-            _ => diagnostic.into(),
-        }
+            RewriteError::DroppedUsed { name } | RewriteError::SplicedTwice { name } => name,
+            _ => String::new(),
+        };
+        if name.is_empty() { diagnostic.into() } else { diagnostic.on_binding(name).into() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anfora_ir::{Body, Editor, ExprId, NameId, RegionWriter, VarFlags, VarId};
 
-use crate::chain::set_var_flags;
+use crate::chain::{join_region, set_var_flags};
 use crate::error::{RewriteError, name_for_error};
 use crate::link::{Binding, Link, chain};
 
@@ -115,22 +115,13 @@ impl LetList {
             return Err(RewriteError::SplicedTwice { name: name_for_error(editor.cx, body, twice.var) });
         }
         self.link(body, first.id);
-        let mut at = first;
-        loop {
-            if self.regions.is_open() {
-                self.regions.write(body, at.id);
-                set_var_flags(body, at.var, VarFlags::DATAFLOW);
-            }
-            match Binding::of(body, at.rest) {
-                Some(b) => at = b,
-                None => break,
-            }
-            self.len += 1;
-        }
+        let (last_spliced, len) = join_region(body, first, &mut self.regions);
+        // `link` has counted the first.
+        self.len += len - 1;
         if let Some((_, last)) = &mut self.ends {
-            *last = at.id;
+            *last = last_spliced.id;
         }
-        Ok(at.rest)
+        Ok(last_spliced.rest)
     }
 
     /// Begins a dataflow region: what comes next is in it, until the next call of this or

@@ -23,7 +23,7 @@
 //! | where things are | [`Blocks`], [`link_counts`] |
 //! | what is computed from what, and how long it is needed | [`PostDominators`], [`PostDominatorTree`] of any graph, [`Liveness`] |
 //! | what can be observed when it is evaluated | [`Purity`](anfora_ir::Purity), [`BodyPurity`](anfora_ir::BodyPurity) |
-//! | the functions of a module | [`CallGraph`] |
+//! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
 //! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`Copier`] |
 //!
 //! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in
@@ -185,6 +185,8 @@ mod memo;
 
 mod variables;
 
+mod global_walk;
+
 mod analysis;
 
 pub mod pattern;
@@ -196,14 +198,15 @@ mod copy;
 mod error;
 
 pub use analysis::{
-    BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, Mention, MentionKind,
-    PostDominatorTree, PostDominators, link_counts,
+    BlockId, Blocks, CallGraph, DefUse, Definition, FlowEdge, FlowGraph, LastUse, Liveness, PostDominatorTree,
+    PostDominators, link_counts,
 };
 pub use chain::{insert_before, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let};
 pub use copy::{Copier, CopyError, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
 pub use functor::ExprFunctor;
+pub use global_walk::GlobalWalk;
 pub use hide_outputs::hide_unused_outputs;
 pub use let_list::LetList;
 pub use link::{Binding, Link, chain};
@@ -211,10 +214,10 @@ pub use memo::Memo;
 pub use mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict, mutate, mutate_at, mutate_function};
 pub use order::{bindings, post_order, program_order};
 pub use pattern::rewrite_patterns;
-pub use rewriter::{ExprRewriter, post_order_rewrite};
+pub use rewriter::post_order_rewrite;
 pub use search::for_each_expr;
 pub use site::Site;
 pub use substitute::substitute;
 pub use sweep_back::{BackwardSweep, sweep_back};
 pub use variables::{bound_variables, free_variables};
-pub use visitor::{Branch, Place, Visit, Visitor, walk, walk_from};
+pub use visitor::{Branch, Visit, Visitor, walk, walk_from};

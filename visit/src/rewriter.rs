@@ -1,5 +1,7 @@
 //! Rewriting node by node, with the node before and after its operands were rewritten.
 
+use std::marker::PhantomData;
+
 use anfora_ir::{Editor, ExprId};
 
 use crate::error::RewriteError;
@@ -7,48 +9,33 @@ use crate::link::Link;
 use crate::mutator::{Edits, Mutator, Rewrite, mutate_at};
 use crate::site::Site;
 
-/// A rewrite of single nodes, for [`post_order_rewrite`]. Closures of the same shape are rewriters
-/// too.
-pub trait ExprRewriter {
-    /// The author's error. It ends the walk.
-    type Error: From<RewriteError>;
-
-    /// What a call, tuple, projection, If or Lambda becomes: `post`, if it stays. `pre` is the node
-    /// as it was; `post` has rewritten operands, and is `pre` itself where none of them changed.
-    ///
-    /// # Errors
-    /// The author's.
-    fn rewrite(&mut self, editor: &mut Editor<'_>, pre: ExprId, post: ExprId) -> Result<ExprId, Self::Error>;
+struct Adapter<'r, F, E> {
+    rewrite: &'r mut F,
+    error: PhantomData<E>,
 }
 
-impl<F, E> ExprRewriter for F
+impl<F, E> Mutator for Adapter<'_, F, E>
 where
     F: FnMut(&mut Editor<'_>, ExprId, ExprId) -> Result<ExprId, E>,
     E: From<RewriteError>,
 {
     type Error = E;
-
-    fn rewrite(&mut self, editor: &mut Editor<'_>, pre: ExprId, post: ExprId) -> Result<ExprId, E> {
-        self(editor, pre, post)
-    }
-}
-
-struct Adapter<'r, R>(&'r mut R);
-
-impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
-    type Error = R::Error;
     const EDITS: Edits = Edits::Copied;
 
     #[inline]
-    fn rewrite_expr(&mut self, site: &mut Site<'_>, post: ExprId) -> Result<Rewrite, R::Error> {
+    fn rewrite_expr(&mut self, site: &mut Site<'_>, post: ExprId) -> Result<Rewrite, E> {
         let pre = site.original();
-        let result = self.0.rewrite(&mut site.editor, pre, post)?;
+        let result = (self.rewrite)(&mut site.editor, pre, post)?;
         Ok(if result == post { Rewrite::Keep } else { Rewrite::Replace(result) })
     }
 }
 
 /// Rewrites what hangs at a link, each node after its operands: graphs and A-normal form alike. A
 /// shared node is rewritten once.
+///
+/// `rewrite` is called for calls, tuples, projections, Ifs and Lambdas, and returns what becomes of
+/// the node: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and is
+/// `pre` itself where none of them changed.
 ///
 /// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an
 /// If or a Lambda, which has one parent, is rewritten in place, and there `pre` is `post`). Where
@@ -87,10 +74,10 @@ impl<R: ExprRewriter> Mutator for Adapter<'_, R> {
 /// assert_eq!(function.body.root(), function.body.params()[0].expr());
 /// # Ok::<(), RewriteError>(())
 /// ```
-pub fn post_order_rewrite<R: ExprRewriter>(
+pub fn post_order_rewrite<E: From<RewriteError>>(
     editor: &mut Editor<'_>,
     at: Link,
-    rewriter: &mut R,
-) -> Result<(), R::Error> {
-    mutate_at(editor, at, &mut Adapter(rewriter))
+    rewrite: &mut impl FnMut(&mut Editor<'_>, ExprId, ExprId) -> Result<ExprId, E>,
+) -> Result<(), E> {
+    mutate_at(editor, at, &mut Adapter { rewrite, error: PhantomData })
 }

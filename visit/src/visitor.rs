@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, PerBlock, Step, VarId};
+use anfora_ir::{BlockKind, Body, Cursor, Expr, ExprId, Step, VarId};
 
 use crate::link::Binding;
 
@@ -26,71 +26,6 @@ pub enum Branch {
     Else,
 }
 
-/// Where a walk is: its open blocks, and the dataflow region of the innermost. A visitor that owns
-/// one hands it to the walk by [`Visitor::place`].
-///
-/// In the enter and exit callbacks of a block or region, the walk is in it.
-///
-/// ```
-/// # use anfora_ir::{Body, ExprId, Source, parse_module};
-/// # use std::convert::Infallible;
-/// use anfora_visit::{Place, Visit, Visitor, walk};
-///
-/// /// For each tuple and call, the number of open blocks, and whether it is in a region.
-/// #[derive(Default)]
-/// struct Depths {
-///     place: Place,
-///     found: Vec<(usize, bool)>,
-/// }
-///
-/// impl Visitor for Depths {
-///     type Break = Infallible;
-///     fn place(&mut self) -> Option<&mut Place> {
-///         Some(&mut self.place)
-///     }
-///     fn visit_expr(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
-///         self.found.push((self.place.depth(), self.place.region().is_some()));
-///         Visit::Continue
-///     }
-/// }
-///
-/// # let ops = std::sync::Arc::new(anfora_ir::OpRegistry::new());
-/// let text = "def @main(%x: ()) { dataflow { let %a = (%x, %x); output(%a); } let %b = { let %c = (%a,); %c }; %b }";
-/// let module = parse_module(Source::new("text", text), ops).unwrap();
-/// let mut depths = Depths::default();
-/// let _ = walk(&module.functions().next().unwrap().1.body, &mut depths);
-/// assert_eq!(depths.found, [(1, true), (2, false)]);
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Place {
-    blocks: PerBlock<OpenBlock>,
-}
-
-#[derive(Copy, Clone, Debug, Default)]
-struct OpenBlock {
-    block: Option<(ExprId, BlockKind)>,
-    region: Option<ExprId>,
-}
-
-impl Place {
-    /// Returns the innermost open block: its first Let, or its tail if it has none, and the node
-    /// whose block it is. `None` outside of all blocks, where the parameters of the function are.
-    pub fn block(&self) -> Option<(ExprId, BlockKind)> {
-        self.blocks.block
-    }
-
-    /// Returns the first Let of the dataflow region of the innermost open block that the walk is
-    /// in. A branch in a region is a block of its own, which is in none.
-    pub fn region(&self) -> Option<ExprId> {
-        self.blocks.region
-    }
-
-    /// Returns the number of open blocks.
-    pub fn depth(&self) -> usize {
-        self.blocks.depth()
-    }
-}
-
 /// A read-only walk in program order; see [`walk`].
 ///
 /// Every callback has a default that goes on, and is given the body; what an author keeps is in
@@ -112,13 +47,6 @@ pub trait Visitor {
     /// What ends the walk early; [`Infallible`](std::convert::Infallible) for a walk that never
     /// does.
     type Break;
-
-    /// Returns where the walk keeps its [`Place`], for a visitor that has one and asks it in
-    /// callbacks. A visitor without one pays nothing.
-    #[inline(always)]
-    fn place(&mut self) -> Option<&mut Place> {
-        None
-    }
 
     /// A Let, before its value.
     #[inline(always)]
@@ -285,18 +213,8 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
                 let Some(binding) = Binding::of(body, id) else { continue };
                 verdict(visitor.visit_def(body, binding.var))?;
             }
-            Step::EnterRegion(first) => {
-                if let Some(place) = visitor.place() {
-                    place.blocks.region = Some(first);
-                }
-                verdict(visitor.enter_region(body, first))?;
-            }
-            Step::ExitRegion(last) => {
-                visitor.exit_region(body, last)?;
-                if let Some(place) = visitor.place() {
-                    place.blocks.region = None;
-                }
-            }
+            Step::EnterRegion(first) => _ = verdict(visitor.enter_region(body, first))?,
+            Step::ExitRegion(last) => visitor.exit_region(body, last)?,
             Step::Atom(id) => visit_atom(body, id, visitor)?,
             Step::Flat(id) => {
                 if !verdict(visitor.visit_expr(body, id))? {
@@ -314,9 +232,6 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
             Step::Exit(id) => visitor.exit_expr(body, id)?,
             Step::Seen(_) => {}
             Step::EnterBlock(start, kind) => {
-                if let Some(place) = visitor.place() {
-                    place.blocks.enter_with(OpenBlock { block: Some((start, kind)), region: None });
-                }
                 let skip = match kind {
                     BlockKind::Then(if_) => verdict(visitor.enter_branch(body, if_, Branch::Then))?,
                     BlockKind::Else(if_) => verdict(visitor.enter_branch(body, if_, Branch::Else))?,
@@ -335,29 +250,17 @@ pub fn walk_from<V: Visitor>(body: &Body, start: ExprId, visitor: &mut V) -> Con
                 };
                 if skip {
                     cursor.skip();
-                    leave(visitor);
                 }
             }
-            Step::ExitBlock(start, kind) => {
-                match kind {
-                    BlockKind::Then(if_) => visitor.exit_branch(body, if_, Branch::Then)?,
-                    BlockKind::Else(if_) => visitor.exit_branch(body, if_, Branch::Else)?,
-                    BlockKind::Lambda(id) => visitor.exit_lambda(body, id)?,
-                    BlockKind::Root | BlockKind::Value(_) | BlockKind::Operand(_) => visitor.exit_block(body, start)?,
-                }
-                leave(visitor);
-            }
+            Step::ExitBlock(start, kind) => match kind {
+                BlockKind::Then(if_) => visitor.exit_branch(body, if_, Branch::Then)?,
+                BlockKind::Else(if_) => visitor.exit_branch(body, if_, Branch::Else)?,
+                BlockKind::Lambda(id) => visitor.exit_lambda(body, id)?,
+                BlockKind::Root | BlockKind::Value(_) | BlockKind::Operand(_) => visitor.exit_block(body, start)?,
+            },
         }
     }
     ControlFlow::Continue(())
-}
-
-/// The innermost block that is open is left.
-#[inline(always)]
-fn leave<V: Visitor>(visitor: &mut V) {
-    if let Some(place) = visitor.place() {
-        place.blocks.exit();
-    }
 }
 
 /// Returns true if what is skipped is to be skipped.

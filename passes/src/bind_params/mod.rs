@@ -30,12 +30,14 @@
 mod sources;
 
 use anfora_ir::{
-    Attr, Context, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module,
-    SharedEdits, SymbolSubstitution, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
+    Context, Dim, DimId, Editor, Expr, ExprId, Function, FunctionKey, GlobalId, LetFlags, Literal, Module, SharedEdits,
+    SymbolSubstitution, TensorType, Type, TypeId, VarId, calls_of, did_you_mean, update_signatures,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::match_cast::match_cast;
 
 register_pass! {
     /// Binds parameters of a function to literals
@@ -299,10 +301,7 @@ fn specialize(
         let value = if editor.cx.types.accepts(wanted, found) {
             literal
         } else {
-            let (cast, to) = (editor.cx.ops.resolve("match_cast"), editor.cx.attr(Attr::Type(wanted)));
-            let attrs = editor.cx.named_attrs(&[("to", to)]);
-            cast.and_then(|cast| editor.call_op(cast, &[literal], attrs))
-                .map_err(|error| RewriteError::untyped(error, None))?
+            match_cast(&mut editor, literal, wanted).map_err(|error| RewriteError::untyped(error, None))?
         };
         let ty = editor.body.ty(value);
         editor.body.set_type(var, ty);

@@ -1,18 +1,17 @@
 //! Symbols of which casts say only what was known before.
 
 use anfora_ir::{
-    Attr, BlockKind, Body, Context, Cursor, Dim, DimId, Expr, FreeSymbols, LambdaId, OpId, Step, SymbolId,
-    SymbolSubstitution, SymbolWalk, Type, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, Expr, FreeSymbols, Step, SymbolId, SymbolSubstitution, SymbolWalk, Type,
+    TypeId,
 };
 use rustc_hash::FxHashSet;
+
+use crate::match_cast::cast_type;
 
 /// The symbols that `match_cast`s bind to what the types of their operands say already, and what
 /// that is. In A-normal form.
 pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution {
-    let Some(match_cast) = cx.ops.find("match_cast") else { return SymbolSubstitution::default() };
-    let is_cast = |e: Expr| matches!(e, Expr::CallOp { op, .. } if op == match_cast);
-    let binds = |cx: &Context, e: Expr| cast_type(cx, match_cast, e).is_some_and(|to| cx.types.is_symbolic(to));
-    if !body.exprs().any(|(_, e)| is_cast(e) && binds(cx, e)) {
+    if !body.exprs().any(|(_, node)| cast_type(cx, node).is_some_and(|to| cx.types.is_symbolic(to))) {
         return SymbolSubstitution::default();
     }
     let mut known = Known::default();
@@ -29,7 +28,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
                 if let BlockKind::Lambda(id) = kind
                     && let Expr::Lambda { lambda, .. } = body.expr(id)
                 {
-                    known.lambda(cx, body, lambda);
+                    body.lambda_params(lambda).for_each(|param| known.note(cx, body.ty(param.expr())));
                 }
             }
             Step::ExitBlock(..) => {
@@ -37,8 +36,7 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
                 known.closed.extend(found.drain(mark..));
             }
             Step::Flat(id) => {
-                let expr = body.expr(id);
-                let Some(to) = cast_type(cx, match_cast, expr) else { continue };
+                let Some(to) = cast_type(cx, body.expr(id)) else { continue };
                 let Some(&operand) = body.operands_of(id).first() else { continue };
                 if !known.cast(cx, body.ty(operand), to, &mut found) {
                     return SymbolSubstitution::default();
@@ -48,18 +46,6 @@ pub(super) fn known_symbols(cx: &mut Context, body: &Body) -> SymbolSubstitution
         }
     }
     known.by
-}
-
-/// The type that a `match_cast` casts to.
-fn cast_type(cx: &Context, match_cast: OpId, expr: Expr) -> Option<TypeId> {
-    let Expr::CallOp { op, attrs, .. } = expr else { return None };
-    if op != match_cast {
-        return None;
-    }
-    match *cx.attrs.get(cx.find_attr(attrs, "to")?) {
-        Attr::Type(to) => Some(to),
-        _ => None,
-    }
 }
 
 #[derive(Default)]
@@ -80,12 +66,6 @@ impl Known {
         self.walk.in_type(cx, ty, |symbol| {
             self.bound.insert(symbol);
         });
-    }
-
-    fn lambda(&mut self, cx: &Context, body: &Body, lambda: LambdaId) {
-        for param in body.lambda_params(lambda) {
-            self.note(cx, body.ty(param.expr()));
-        }
     }
 
     /// Looks at a cast of a value of type `from`. False if it binds a symbol that another block
@@ -110,15 +90,11 @@ impl Known {
                         continue;
                     }
                     let dims = &cx.types.dims;
-                    let new: Vec<(SymbolId, DimId)> = a
-                        .dims_beside(b)
-                        .filter_map(|(&d, &e)| match *dims.get(e) {
-                            Dim::Symbol(s) if d != dims.unknown() => Some((s, d)),
-                            _ => None,
-                        })
-                        .collect();
-                    for (symbol, dim) in new {
-                        if self.bound.insert(symbol) {
+                    for (&dim, &bound) in a.dims_beside(b) {
+                        if let Dim::Symbol(symbol) = *dims.get(bound)
+                            && dim != dims.unknown()
+                            && self.bound.insert(symbol)
+                        {
                             self.by.set(symbol, dim);
                             found.push(symbol);
                         }

@@ -38,11 +38,8 @@ use self::known_symbols::known_symbols;
 
 register_pass! {
     /// Replaces variables that stand for other atoms, and looks through tuples
-    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]);
+    pub CANONICALIZE_BINDINGS = FunctionPass("CanonicalizeBindings", 1).needing(["anf"]).sparing_primitive();
     run |edit, _, cx| {
-        if edit.function.is_primitive(edit.cx) {
-            return Ok(());
-        }
         let done = canonicalize_bindings(edit.cx, edit.function)?;
         cx.count("replaced", done.replaced as u64);
         cx.count("direct", done.direct as u64);

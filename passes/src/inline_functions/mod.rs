@@ -173,7 +173,8 @@ pub fn inline_functions(
     let mut stays: FxHashSet<FunctionKey> = module.order().iter().copied().filter(|&key| !goes(module, key)).collect();
     let mut hosts: Vec<FunctionKey> = module.order().iter().rev().copied().filter(|key| stays.contains(key)).collect();
     while let Some(key) = hosts.pop() {
-        if !graph.mentions(key).iter().any(|m| callees.contains_key(&m.global)) {
+        let is_inlined = |key| module.get(key).and_then(|f| f.global()).is_some_and(|g| callees.contains_key(&g));
+        if !graph.callees(key).any(is_inlined) {
             continue;
         }
         result.uses += inline_into(module, key, &callees, &mut left, &mut result.is_limited)?;

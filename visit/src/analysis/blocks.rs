@@ -1,6 +1,6 @@
 //! Which block everything is in, and how blocks are nested.
 
-use anfora_ir::{AncestorTree, Body, Cursor, Expr, ExprId, IdSet, SideTable, Step};
+use anfora_ir::{AncestorTree, Body, Cursor, Expr, ExprId, SideTable, Step};
 
 use crate::link::{Binding, Link};
 
@@ -72,37 +72,32 @@ pub struct Blocks {
     tree: AncestorTree,
     links: Vec<Link>,
     block: SideTable<ExprId, u32>,
+    /// True for nodes that several others refer to, or one several times.
+    shared: SideTable<ExprId, bool>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// The blocks of a body, and what else the walk that finds them sees.
-pub(crate) struct OrderedBlocks {
-    pub(crate) blocks: Blocks,
-    /// The nodes in [`program_order`](crate::program_order).
-    pub(crate) order: Vec<ExprId>,
-    /// The nodes that several others refer to.
-    pub(crate) shared: IdSet<ExprId>,
-}
-
 impl Blocks {
     /// The blocks of everything that can be reached from a body's root.
     pub fn of(body: &Body) -> Blocks {
-        Blocks::with_order(body).blocks
+        Blocks::with_order(body).0
     }
 
-    pub(crate) fn with_order(body: &Body) -> OrderedBlocks {
+    /// The blocks, and the nodes in [`program_order`](crate::program_order).
+    pub(crate) fn with_order(body: &Body) -> (Blocks, Vec<ExprId>) {
         let mut order = Vec::with_capacity(body.len());
-        let mut shared = IdSet::with_capacity(0);
+        let mut shared = body.side_table(false);
         let mut cursor = Cursor::new(body);
         while let Some(step) = cursor.next(body) {
             match step {
                 Step::Bound(id) | Step::Flat(id) | Step::Exit(id) => order.push(id),
-                Step::Seen(id) => _ = shared.insert(id),
+                Step::Seen(id) => shared.set(id, true),
                 _ => {}
             }
         }
-        let blocks = Blocks { tree: AncestorTree::new(), links: vec![Link::Root], block: body.side_table(NOWHERE) };
+        let (tree, links, block) = (AncestorTree::new(), vec![Link::Root], body.side_table(NOWHERE));
+        let blocks = Blocks { tree, links, block, shared };
         let mut builder = Builder { body, blocks, open: Vec::new() };
         for &param in body.params() {
             builder.blocks.block.set(param.expr(), 0);
@@ -113,13 +108,27 @@ impl Blocks {
         for &id in order.iter().rev() {
             builder.node(id);
         }
-        OrderedBlocks { blocks: builder.blocks, order, shared }
+        (builder.blocks, order)
     }
 
     /// The block that an expression is in.
     #[inline]
     pub fn block(&self, id: ExprId) -> Option<BlockId> {
         Some(self.block[id]).filter(|&b| b != NOWHERE).map(BlockId)
+    }
+
+    /// Returns true if several nodes refer to a node, or one does several times.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn is_shared(&self, id: ExprId) -> bool {
+        self.shared[id]
+    }
+
+    /// Returns the blocks by number, which is the order of this iterator: each after the one that
+    /// encloses it.
+    pub fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
+        (0..self.links.len() as u32).map(BlockId)
     }
 
     /// How many blocks there are.

@@ -7,56 +7,7 @@
 
 use anfora_ir::AncestorTree;
 
-/// An edge of a [`FlowGraph`], in the list of the vertex that it leaves.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct FlowEdge {
-    /// The vertex that it leads to.
-    pub to: u32,
-    /// Its label, such as a fusion pattern.
-    pub label: u8,
-}
-
-/// A graph of vertices `0..len`. Each edge leads to a later vertex, or to the exit, which is number
-/// `len`.
-#[derive(Clone, PartialEq, Debug)]
-pub struct FlowGraph {
-    /// By vertex: where its edges begin; one more at the end.
-    starts: Vec<u32>,
-    edges: Vec<FlowEdge>,
-}
-
-impl FlowGraph {
-    /// Returns the graph with these edges, each with the vertex that it leaves. The edges of a
-    /// vertex stay in the order given. Linear.
-    ///
-    /// # Panics
-    /// If an edge leaves a vertex that is not below `len`.
-    pub fn new(len: usize, edges: &[(u32, FlowEdge)]) -> FlowGraph {
-        let mut starts = vec![0u32; len + 1];
-        edges.iter().for_each(|&(from, _)| starts[from as usize] += 1);
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += *start;
-            *start = sum;
-        }
-        let mut sorted = vec![FlowEdge { to: 0, label: 0 }; edges.len()];
-        for &(from, edge) in edges.iter().rev() {
-            let start = &mut starts[from as usize];
-            *start -= 1;
-            sorted[*start as usize] = edge;
-        }
-        FlowGraph { starts, edges: sorted }
-    }
-
-    /// Returns the edges that leave a vertex.
-    ///
-    /// # Panics
-    /// If there is no such vertex.
-    #[inline]
-    pub fn edges(&self, vertex: u32) -> &[FlowEdge] {
-        &self.edges[self.starts[vertex as usize] as usize..self.starts[vertex as usize + 1] as usize]
-    }
-}
+use crate::analysis::flow_graph::FlowGraph;
 
 /// The post-dominator tree of a [`FlowGraph`].
 ///
@@ -104,8 +55,8 @@ impl PostDominatorTree {
     /// # Panics
     /// If an edge leads neither to a later vertex nor to the exit.
     pub fn new(graph: &FlowGraph) -> PostDominatorTree {
-        let nodes = graph.starts.len();
-        let len = nodes as u32 - 1;
+        let nodes = graph.len() + 1;
+        let len = graph.len() as u32;
         let mut result = PostDominatorTree {
             tree: AncestorTree::with_capacity(nodes),
             labels: Vec::with_capacity(nodes),

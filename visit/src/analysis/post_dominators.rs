@@ -1,9 +1,10 @@
 //! Which values everything that is computed from a value goes through.
 
-use anfora_ir::{Body, Expr, ExprId, IdSet, SideTable};
+use anfora_ir::{Body, Expr, ExprId, SideTable};
 
-use crate::analysis::blocks::{Blocks, OrderedBlocks};
-use crate::analysis::post_dominator_tree::{FlowEdge, FlowGraph, PostDominatorTree};
+use crate::analysis::blocks::Blocks;
+use crate::analysis::flow_graph::{FlowEdge, FlowGraph};
+use crate::analysis::post_dominator_tree::PostDominatorTree;
 use crate::link::Binding;
 
 /// The post-dominator tree of the values of a body: the graph that operator fusion looks at.
@@ -78,12 +79,11 @@ impl PostDominators {
     /// immediate post-dominator: with fusion patterns for labels, whether what lies between can be
     /// fused.
     pub fn with_labels(body: &Body, label: impl Fn(ExprId, ExprId) -> u8) -> PostDominators {
-        let OrderedBlocks { blocks, order, shared } = Blocks::with_order(body);
+        let (blocks, order) = Blocks::with_order(body);
         let mut flow = Flow {
             body,
             blocks,
             label,
-            shared,
             values: Vec::with_capacity(order.len()),
             vertex: body.side_table(NONE),
             edges: Vec::with_capacity(body.operand_count()),
@@ -156,7 +156,6 @@ struct Flow<'b, L> {
     body: &'b Body,
     blocks: Blocks,
     label: L,
-    shared: IdSet<ExprId>,
     values: Vec<ExprId>,
     vertex: SideTable<ExprId, u32>,
     edges: Vec<(u32, FlowEdge)>,
@@ -200,7 +199,7 @@ impl<L: Fn(ExprId, ExprId) -> u8> Flow<'_, L> {
     #[inline]
     fn binding(&mut self, Binding { id, var, value, rest, flags }: Binding) {
         let value_vertex = self.vertex[value];
-        let is_own = !self.shared.contains(value) && !self.body.expr(value).is_atom();
+        let is_own = !self.blocks.is_shared(value) && !self.body.expr(value).is_atom();
         if is_own && value_vertex != NONE && Binding::of(self.body, value).is_none() {
             self.values[value_vertex as usize] = id;
             self.vertex.set(id, value_vertex);

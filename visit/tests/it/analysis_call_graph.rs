@@ -2,7 +2,7 @@
 
 use anfora_ir::{Components, FunctionKey, Module};
 use anfora_testing::{depth, on_small_stack};
-use anfora_visit::{CallGraph, MentionKind};
+use anfora_visit::CallGraph;
 use proptest::prelude::*;
 
 use crate::programs;
@@ -12,17 +12,8 @@ fn names(module: &Module, keys: impl Iterator<Item = FunctionKey>) -> String {
     keys.map(|k| module.name(k)).collect::<Vec<_>>().join(" ")
 }
 
-fn mentions(module: &Module, graph: &CallGraph, name: &str) -> String {
-    let text = |m: &anfora_visit::Mention| {
-        let resolved = graph.resolve(*m).map_or("!", |_| "");
-        let call = if m.kind == MentionKind::Call { "()" } else { "" };
-        format!("{}{call}{resolved}", module.cx.global_name(m.global))
-    };
-    graph.mentions(module.find(name).unwrap()).iter().map(text).collect::<Vec<_>>().join(" ")
-}
-
 #[test]
-fn calls_and_other_mentions() {
+fn functions_that_are_called_or_named_otherwise() {
     let module = parse(
         "declare @external(%x: float32) -> float32;
         def @leaf(%x: float32) -> float32 { negative(%x) }
@@ -39,9 +30,8 @@ fn calls_and_other_mentions() {
     );
     let graph = CallGraph::of(&module);
     let key = |name| module.find(name).unwrap();
-    assert_eq!(mentions(&module, &graph, "main"), "attr inner leaf() other()");
-    assert_eq!(mentions(&module, &graph, "other"), "external()");
-    assert_eq!(mentions(&module, &graph, "leaf"), "");
+    assert_eq!(names(&module, graph.callees(key("other"))), "external");
+    assert_eq!(names(&module, graph.callees(key("leaf"))), "");
     assert_eq!(names(&module, graph.callees(key("main"))), "attr inner leaf other");
     assert_eq!(names(&module, graph.callers(key("leaf"))), "main");
     assert_eq!(names(&module, graph.callees_first()), "external leaf other attr inner main");
@@ -50,7 +40,7 @@ fn calls_and_other_mentions() {
 }
 
 #[test]
-fn a_mention_of_what_is_not_there_resolves_to_nothing() {
+fn a_name_of_what_is_not_there_resolves_to_nothing() {
     let mut module = parse(
         "def @main(%x: float32) -> float32 { let %a = @gone(%x); %a }
         def @gone(%x: float32) -> float32 { %x }",
@@ -58,7 +48,6 @@ fn a_mention_of_what_is_not_there_resolves_to_nothing() {
     let gone = module.find("gone").unwrap();
     module.remove(&[gone]);
     let graph = CallGraph::of(&module);
-    assert_eq!(mentions(&module, &graph, "main"), "gone()!");
     assert_eq!(graph.callees(module.find("main").unwrap()).count(), 0);
     assert_eq!((graph.callers(gone).count(), graph.component(gone), graph.is_recursive(gone)), (0, None, false));
     assert!(graph.reachable([gone]).is_empty());
@@ -74,7 +63,7 @@ fn only_what_can_be_reached_in_a_body_counts() {
     let (function, _) = module.get_mut(main).unwrap();
     let x = function.body.params()[0].expr();
     function.body.set_root(x);
-    assert!(CallGraph::of(&module).mentions(main).is_empty());
+    assert_eq!(CallGraph::of(&module).callees(main).count(), 0);
 }
 
 #[test]
@@ -197,7 +186,6 @@ fn deep_bodies() {
             function.body.set_operand(list, 0, other);
             let graph = CallGraph::of(&module);
             assert_eq!(graph.callees(main).collect::<Vec<_>>(), [module.order()[1]], "{shape:?}");
-            assert_eq!(graph.mentions(main)[0].kind, MentionKind::Value);
         });
     }
 }

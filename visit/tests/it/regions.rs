@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Editor, Expr, ExprId, LetFlags, Module, PerBlock, RegionWriter, Step, VarFlags,
 };
-use anfora_visit::{Binding, Link, Place, Visit, Visitor, chain, for_each_expr, hide_unused_outputs, walk};
+use anfora_visit::{Binding, Link, Visit, Visitor, chain, for_each_expr, hide_unused_outputs, walk};
 use expect_test::expect;
 use proptest::prelude::*;
 
@@ -216,62 +216,80 @@ proptest! {
     }
 }
 
+/// A block that a visitor is in, and the first Let of the region that it is in there.
+#[derive(Copy, Clone)]
+struct Here {
+    block: &'static str,
+    region: Option<ExprId>,
+}
+
+impl Default for Here {
+    fn default() -> Here {
+        Here { block: "none", region: None }
+    }
+}
+
 /// Notes the place at each variable that is bound and each block and region.
 struct Places<'c> {
     cx: &'c Context,
-    place: Place,
+    here: PerBlock<Here>,
     skip: bool,
     trace: String,
 }
 
 impl Places<'_> {
     fn note(&mut self, body: &Body, word: &str) {
-        let block = self.place.block().map_or("none", |(_, kind)| match kind {
-            BlockKind::Root => "root",
-            BlockKind::Then(_) => "then",
-            BlockKind::Else(_) => "else",
-            BlockKind::Lambda(_) => "fn",
-            BlockKind::Value(_) => "value",
-            BlockKind::Operand(_) => "operand",
-        });
-        let region = self.place.region().map_or("-".to_string(), |first| name(self.cx, body, first));
-        let _ = writeln!(self.trace, "{word}: {block} {region} {}", self.place.depth());
+        let region = self.here.region.map_or("-".to_string(), |first| name(self.cx, body, first));
+        let _ = writeln!(self.trace, "{word}: {} {region} {}", self.here.block, self.here.depth());
     }
 }
 
 impl Visitor for Places<'_> {
     type Break = Infallible;
-    fn place(&mut self) -> Option<&mut Place> {
-        Some(&mut self.place)
-    }
     fn visit_def(&mut self, body: &Body, var: anfora_ir::VarId) -> Visit<Infallible> {
         let word = name(self.cx, body, var.expr());
         self.note(body, &word);
         Visit::Continue
     }
+    fn enter_block(&mut self, _: &Body, _: ExprId) -> Visit<Infallible> {
+        self.here.enter_with(Here { block: "root", region: None });
+        Visit::Continue
+    }
+    fn exit_block(&mut self, _: &Body, _: ExprId) -> ControlFlow<Infallible> {
+        self.here.exit();
+        ControlFlow::Continue(())
+    }
     fn enter_lambda(&mut self, body: &Body, _: ExprId) -> Visit<Infallible> {
+        self.here.enter_with(Here { block: "fn", region: None });
         self.note(body, "enter fn");
-        if self.skip { Visit::Skip } else { Visit::Continue }
+        if self.skip {
+            self.here.exit();
+            return Visit::Skip;
+        }
+        Visit::Continue
     }
     fn exit_lambda(&mut self, body: &Body, _: ExprId) -> ControlFlow<Infallible> {
         self.note(body, "exit fn");
+        self.here.exit();
         ControlFlow::Continue(())
     }
-    fn enter_region(&mut self, body: &Body, _: ExprId) -> Visit<Infallible> {
+    fn enter_region(&mut self, body: &Body, first: ExprId) -> Visit<Infallible> {
+        self.here.region = Some(first);
         self.note(body, "enter region");
         Visit::Continue
     }
     fn exit_region(&mut self, body: &Body, _: ExprId) -> ControlFlow<Infallible> {
         self.note(body, "exit region");
+        self.here.region = None;
         ControlFlow::Continue(())
     }
 }
 
 fn places(skip: bool) -> String {
     let module = parse(NESTED);
-    let mut places = Places { cx: &module.cx, place: Place::default(), skip, trace: String::new() };
+    let mut places = Places { cx: &module.cx, here: PerBlock::default(), skip, trace: String::new() };
     let _ = walk(body(&module), &mut places);
-    assert_eq!(places.place.depth(), 0, "all blocks are left");
+    assert_eq!(places.here.depth(), 0, "all blocks are left");
     places.trace
 }
 

@@ -1,0 +1,88 @@
+//! The globals that bodies and attributes name.
+
+use anfora_ir::{Attr, AttrWalk, AttrsId, Body, Context, Cursor, Expr, ExprId, GlobalId, Step};
+use rustc_hash::FxHashSet;
+
+/// A walk of what names globals. A list of attributes is looked at once in the life of a walk,
+/// however many nodes have it. The globals themselves may come several times.
+#[derive(Clone, Debug)]
+pub struct GlobalWalk {
+    /// True if some attribute is or holds a global or a function.
+    attrs_name_functions: bool,
+    lists: FxHashSet<AttrsId>,
+    values: AttrWalk,
+}
+
+impl GlobalWalk {
+    /// Returns a walk that has looked at nothing yet. Linear in the number of attribute values.
+    pub fn new(cx: &Context) -> GlobalWalk {
+        GlobalWalk {
+            attrs_name_functions: cx.attrs.iter().any(|(_, a)| matches!(a, Attr::Global(_) | Attr::Function(_))),
+            lists: FxHashSet::default(),
+            values: AttrWalk::new(),
+        }
+    }
+
+    /// Calls `each` for the globals that a body names, in what can be reached from its root.
+    pub fn in_body(&mut self, cx: &Context, body: &Body, mut each: impl FnMut(GlobalId)) {
+        if !self.attrs_name_functions && body.global_leaves().is_empty() {
+            return;
+        }
+        let named = |id: ExprId| match body.expr(id) {
+            Expr::Global(global) => Some(global),
+            _ => None,
+        };
+        let mut cursor = Cursor::new(body);
+        while let Some(step) = cursor.next(body) {
+            match step {
+                Step::Atom(id) => named(id).into_iter().for_each(&mut each),
+                Step::Flat(id) => {
+                    body.inputs(id).iter().filter_map(|&input| named(input)).for_each(&mut each);
+                    self.in_attrs(cx, attrs_of(cx, body, id), &mut each);
+                }
+                Step::Enter(id) => self.in_attrs(cx, attrs_of(cx, body, id), &mut each),
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls `each` for the globals that attributes name, and for those in functions that are their
+    /// values.
+    #[inline]
+    pub fn in_attrs(&mut self, cx: &Context, attrs: AttrsId, each: impl FnMut(GlobalId)) {
+        if self.attrs_name_functions && attrs != cx.attrs.empty() && self.lists.insert(attrs) {
+            self.in_new_attrs(cx, attrs, each);
+        }
+    }
+
+    fn in_new_attrs(&mut self, cx: &Context, attrs: AttrsId, mut each: impl FnMut(GlobalId)) {
+        self.values.add(&cx.attrs, attrs);
+        while let Some((_, value)) = self.values.next(&cx.attrs) {
+            match value {
+                Attr::Global(global) => each(*global),
+                Attr::Function(function) => {
+                    let function = &cx.function_attrs[*function];
+                    let mut lists = vec![function.attrs, function.meta];
+                    for (id, expr) in function.body.exprs() {
+                        match expr {
+                            Expr::Global(global) => each(global),
+                            _ => lists.push(attrs_of(cx, &function.body, id)),
+                        }
+                    }
+                    lists.into_iter().rev().for_each(|attrs| self.values.add(&cx.attrs, attrs));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the attributes of a node.
+#[inline]
+fn attrs_of(cx: &Context, body: &Body, id: ExprId) -> AttrsId {
+    match body.expr(id) {
+        Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => attrs,
+        Expr::Lambda { lambda, .. } => body.lambda(lambda).attrs,
+        _ => cx.attrs.empty(),
+    }
+}
