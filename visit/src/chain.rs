@@ -113,6 +113,18 @@ pub fn set_let_flags(body: &mut Body, id: ExprId, flags: LetFlags) {
     body.set_let_flags(id, flags);
 }
 
+/// If an output of a region, which goes, is replaced by a variable that is visible only in the
+/// region, that becomes an output.
+#[inline]
+pub(crate) fn pass_on_output(body: &mut Body, gone: VarId, by: ExprId) {
+    if let Some(by) = body.as_var(by)
+        && body.is_dataflow_var(by)
+        && !body.is_dataflow_var(gone)
+    {
+        set_var_flags(body, by, VarFlags::PLAIN);
+    }
+}
+
 /// Overwrites the flags of a variable: makes it an output of its dataflow region
 /// ([`VarFlags::PLAIN`]), or visible only in it.
 #[inline]

@@ -4,12 +4,11 @@ use std::ops::ControlFlow;
 
 use anfora_ir::{
     BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
-    SideTable, TypeId, VarFlags, VarId,
+    SideTable, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 
 use crate::analysis::link_counts;
-use crate::chain::set_var_flags;
 use crate::copy::copy_fresh;
 use crate::engine::OpenNode;
 use crate::engine::block::Block;
@@ -487,18 +486,6 @@ impl<'e> Site<'e> {
     pub(crate) fn let_out(&mut self, id: ExprId) {
         if let Some(regions) = &mut self.regions {
             regions.let_out(self.editor.body, id);
-        }
-    }
-
-    /// If an output of a region is replaced by a variable that is visible only in the region, that
-    /// becomes an output.
-    #[inline]
-    pub(crate) fn pass_on_output(&mut self, gone: VarId, by: ExprId) {
-        if let Some(by) = self.editor.body.as_var(by)
-            && self.editor.body.is_dataflow_var(by)
-            && !self.editor.body.is_dataflow_var(gone)
-        {
-            set_var_flags(self.editor.body, by, VarFlags::PLAIN);
         }
     }
 

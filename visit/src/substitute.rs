@@ -2,6 +2,7 @@
 
 use anfora_ir::{Editor, ExprId, VarId};
 
+use crate::chain::pass_on_output;
 use crate::error::RewriteError;
 use crate::link::Link;
 use crate::mutator::{Edits, Mutator, rewrite_at};
@@ -54,7 +55,7 @@ pub fn substitute(editor: &mut Editor<'_>, at: Link, replacements: &[(VarId, Exp
     let start = at.target(editor.body);
     let mut site = Site::new(Editor::new(editor.cx, editor.body), start);
     for &(var, atom) in replacements {
-        site.pass_on_output(var, atom);
+        pass_on_output(site.editor.body, var, atom);
         site.set_current(var.expr(), atom);
     }
     rewrite_at(&mut site, at, &mut Nothing)

@@ -14,6 +14,8 @@
 //!
 //! Everything here is linear and keeps its work on explicit stacks.
 
+use smallvec::SmallVec;
+
 use crate::core::body::Body;
 use crate::core::context::{Context, GlobalTarget};
 use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, IdSet, LambdaId, OpId};
@@ -104,6 +106,24 @@ impl Purity {
         cx.attrs.list(attrs).iter().all(|&(_, value)| self.attr_is_pure(cx, value))
     }
 
+    /// Returns true if a node is a call that can be observed, whatever its operands are, or is not
+    /// known not to be: the call of anything but an operator or a global function is not.
+    ///
+    /// Cost: one node.
+    pub fn call_is_impure(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
+        match body.expr(id) {
+            Expr::CallOp { op, attrs, .. } => {
+                cx.ops.facts(op).is_impure() || attrs != cx.attrs.empty() && !self.attrs_are_pure(cx, attrs)
+            }
+            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&callee| body.expr(callee)) {
+                Some(Expr::Global(global)) => !self.global_is_pure(global),
+                Some(Expr::Op(op)) => cx.ops.facts(op).is_impure(),
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+
     /// A scan over the tables as they are by now. Linear in the attributes that were made since.
     fn scan<'a>(&self, cx: &'a Context) -> EffectScan<'a> {
         let new = (self.attr_count..cx.attrs.len()).map(|i| cx.attrs.get(AttrId::from_index(i)));
@@ -112,7 +132,7 @@ impl Purity {
     }
 
     fn attr_is_pure(&self, cx: &Context, attr: AttrId) -> bool {
-        let mut stack = vec![attr];
+        let mut stack: SmallVec<[AttrId; 4]> = SmallVec::from_slice(&[attr]);
         while let Some(attr) = stack.pop() {
             if attr.index() < self.attr_count {
                 if self.impure_attrs.contains(attr) {
@@ -121,7 +141,7 @@ impl Purity {
                 continue;
             }
             match cx.attrs.get(attr) {
-                Attr::List(items) => stack.extend(items.iter()),
+                Attr::List(items) => stack.extend(items.iter().copied()),
                 // What was made since then is not known to be pure.
                 Attr::Function(_) => return false,
                 Attr::Global(g) if !self.global_is_pure(*g) => return false,
@@ -266,15 +286,13 @@ impl BodyPurity {
     ///
     /// Cost: one node.
     pub fn note(&mut self, cx: &Context, body: &Body, purity: &Purity, id: ExprId) {
-        let own = match body.expr(id) {
-            Expr::CallOp { op, attrs, .. } => cx.ops.facts(op).is_impure() || !purity.attrs_are_pure(cx, attrs),
-            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&callee| body.expr(callee)) {
-                Some(Expr::Global(global)) => !purity.global_is_pure(global),
-                Some(Expr::Op(op)) => cx.ops.facts(op).is_impure(),
-                Some(Expr::Lambda { lambda, .. }) => self.lambdas.contains(lambda),
-                _ => true,
-            },
-            _ => false,
+        let callee = match body.expr(id) {
+            Expr::Call { operands, .. } => body.operands(operands).first().map(|&callee| body.expr(callee)),
+            _ => None,
+        };
+        let own = match callee {
+            Some(Expr::Lambda { lambda, .. }) => self.lambdas.contains(lambda),
+            _ => purity.call_is_impure(cx, body, id),
         };
         let all = own || self.has_impure_part(body, id);
         for (set, holds) in [(&mut self.calls, own), (&mut self.impure, all)] {

@@ -14,6 +14,7 @@ mod types;
 
 use anfora_ir::{BlockKind, Expr, ExprId, LetFlags, RegionWriter, SharedEdits, TypeId, VarId};
 
+use crate::chain::pass_on_output;
 use crate::error::RewriteError;
 use crate::link::Link;
 use crate::mutator::{Edits, Mutator, Refused, Rewrite, Scope, Slot, Verdict};
@@ -456,7 +457,7 @@ fn replace<M: Mutator>(
 ) -> Result<bool, M::Error> {
     s.check_atom::<M>(var, atom)?;
     if flags.is_dataflow() {
-        s.pass_on_output(var, atom);
+        pass_on_output(s.editor.body, var, atom);
     }
     s.set_current(var.expr(), atom);
     s.note_gone::<M>();

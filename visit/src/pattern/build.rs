@@ -7,6 +7,7 @@ use anfora_ir::{
     AttrReader, AttrValue, Body, Context, DType, DimId, ExprId, Literal, Number, OpDef, Type, TypeId, Types,
 };
 
+use crate::pattern::compile::CaptureKind;
 use crate::pattern::guard::{Guard, Match};
 
 /// A description of expressions, to be looked for in programs. See [the module](crate::pattern).
@@ -60,6 +61,7 @@ pub(crate) enum Order {
     Either,
 }
 
+/// Several parts of a node, in the list of a pattern.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Children {
     pub(crate) start: u32,
@@ -156,6 +158,53 @@ pub(crate) enum Condition {
 }
 
 impl Pattern {
+    // ---- Looking ----
+
+    pub(crate) fn list(&self, children: Children) -> &[u32] {
+        &self.children[children.start as usize..][..children.len as usize]
+    }
+
+    /// The parts of a node, which stand before it.
+    pub(crate) fn parts(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
+        let (one, list): (_, &[u32]) = match &self.nodes[at as usize] {
+            Node::Op { children, .. } | Node::Call(children) | Node::Tuple(children) | Node::Either(children) => {
+                (None, self.list(*children))
+            }
+            Node::Proj { tuple: inner, .. }
+            | Node::Link(inner)
+            | Node::Capture { inner, .. }
+            | Node::Filter { inner, .. } => (Some(*inner), &[]),
+            Node::Any | Node::Rest | Node::Hole(_) | Node::Literal(_) | Node::Global(_) | Node::NoneValue => {
+                (None, &[])
+            }
+        };
+        one.into_iter().chain(list.iter().copied())
+    }
+
+    /// What a hole was filled with.
+    pub(crate) fn through_links(&self, mut at: u32) -> u32 {
+        while let Node::Link(to) = self.nodes[at as usize] {
+            at = to;
+        }
+        at
+    }
+
+    /// Returns true if a node is the end of a list, with or without a name.
+    pub(crate) fn is_rest(&self, at: u32) -> bool {
+        let end = match self.nodes[at as usize] {
+            Node::Capture { inner, .. } => inner,
+            _ => at,
+        };
+        matches!(self.nodes[end as usize], Node::Rest)
+    }
+
+    /// What a capture stands for.
+    pub(crate) fn kind_of_capture(&self, at: u32) -> CaptureKind {
+        if self.is_rest(at) { CaptureKind::List } else { CaptureKind::Expression }
+    }
+
+    // ---- Making ----
+
     fn leaf(node: Node) -> Pattern {
         Pattern { nodes: vec![node], children: Vec::new(), root: 0 }
     }

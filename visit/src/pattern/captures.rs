@@ -1,16 +1,15 @@
 //! What a match has found.
 
-use std::sync::Arc;
-
 use anfora_ir::{AttrId, Body, ExprId};
 
+use crate::pattern::compile::NamedCapture;
 use crate::pattern::search::tail;
 
 /// What the captures of a pattern stand for in a match. In A-normal form an operand is an atom: the
 /// variable, not what is bound to it.
 #[derive(Copy, Clone)]
 pub struct Captures<'m> {
-    pub(crate) names: &'m [Arc<str>],
+    pub(crate) names: &'m [NamedCapture],
     pub(crate) found: &'m [Found],
     pub(crate) root: ExprId,
 }
@@ -70,14 +69,14 @@ impl<'m> Captures<'m> {
     }
 
     fn found(&self, name: &str) -> Option<&'m Found> {
-        self.found.get(self.names.iter().position(|n| **n == *name)?)
+        self.found.get(self.names.iter().position(|n| *n.name == *name)?)
     }
 
-    /// Names and what was captured, in the order in which they stand in the pattern, without lists
+    /// CaptureNames and what was captured, in the order in which they stand in the pattern, without lists
     /// and what was not captured.
     pub fn iter(&self) -> impl Iterator<Item = (&'m str, ExprId)> + use<'m> {
         self.names.iter().zip(self.found).filter_map(|(name, found)| match found {
-            Found::One(id) => Some((&**name, *id)),
+            Found::One(id) => Some((&*name.name, *id)),
             _ => None,
         })
     }
@@ -113,6 +112,6 @@ impl std::ops::Index<usize> for Captures<'_> {
 
 impl std::fmt::Debug for Captures<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.names.iter().zip(self.found)).finish()
+        f.debug_map().entries(self.names.iter().map(|named| &named.name).zip(self.found)).finish()
     }
 }

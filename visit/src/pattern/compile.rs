@@ -1,69 +1,63 @@
 //! Patterns made ready: names resolved against the operators, and checked.
+//!
+//! Both sides of a rule stay the flat lists that they are written as; what the names in them stand
+//! for is a second list beside the first. Parts stand before what they are parts of.
 
 use std::sync::Arc;
 
-use anfora_ir::{
-    Arity, AttrDefault, AttrKind, AttrValue, Context, EntityId, ExprId, GlobalId, Literal, Number, OpId, PartSet,
-    did_you_mean,
-};
+use anfora_ir::{Arity, AttrDefault, AttrKind, Context, EntityId, ExprId, GlobalId, OpId, PartSet, did_you_mean};
 use rustc_hash::FxHashMap;
 
-use crate::pattern::build::{
-    AttrTest, Children, Condition, LiteralCondition, LiteralTest, Node, OpNames, Order, Pattern, SiteTest, TypeTest,
-    Wanted,
-};
+use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, Wanted};
+use crate::pattern::dispatch::Roots;
 use crate::pattern::error::{PatternError, Refused, arity_text};
-use crate::pattern::guard::Guard;
 
-/// A pattern that is ready to be looked for. Children have numbers in one list, as in [`Pattern`].
+/// A pattern that is ready to be looked for.
 #[derive(Clone)]
 pub(crate) struct Compiled {
-    pub(crate) nodes: Vec<Step>,
-    pub(crate) children: Vec<u32>,
-    pub(crate) tests: Vec<Test>,
-    sets: Vec<OpSet>,
-    slots: FxHashMap<Arc<str>, u32>,
-    pub(crate) root: u32,
-    /// Names of captures, in the order in which they stand in the pattern.
-    pub(crate) captures: Vec<Arc<str>>,
-    kinds: Vec<CaptureKind>,
-    /// What attributes each capture is the value of, once one is known.
-    attrs: Vec<Option<(AttrKind, AttrDefault)>>,
+    pub(crate) resolved: Resolved,
+    pub(crate) names: CaptureNames,
     pub(crate) roots: Roots,
     /// How many values deep it looks: how far from a change it may match anew.
     pub(crate) depth: u32,
     pub(crate) asks_for_uses: bool,
 }
 
-/// Operators, as bits and as a list.
+/// One side of a rule, with the meaning of the names in it.
 #[derive(Clone)]
-struct OpSet {
-    bits: Vec<u64>,
-    ops: Vec<OpId>,
+pub(crate) struct Resolved {
+    pub(crate) pattern: Pattern,
+    /// By node.
+    pub(crate) meanings: Vec<NodeMeaning>,
+    /// Operators, as bits and as a list.
+    sets: Vec<(Vec<u64>, Vec<OpId>)>,
+    /// True if all operators are rows of the registry, and no global function is named: so it holds
+    /// for all modules with this registry.
+    pub(crate) is_portable: bool,
 }
 
-impl OpSet {
-    fn new(ops: Vec<OpId>) -> OpSet {
-        let mut bits = vec![0u64; ops.iter().map(|op| op.index() / 64 + 1).max().unwrap_or(0)];
-        ops.iter().for_each(|op| bits[op.index() / 64] |= 1 << (op.index() % 64));
-        OpSet { bits, ops }
-    }
-}
-
-/// What expressions a pattern can begin at.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Roots {
-    pub(crate) all: bool,
-    pub(crate) ops: Vec<OpId>,
-    pub(crate) calls: bool,
-    pub(crate) tuples: bool,
-    pub(crate) projections: bool,
+/// The meaning of the names in a node.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum NodeMeaning {
+    /// There are none in it, or it names a global that the module does not know.
+    Nothing,
+    /// Operands, arguments or fields.
+    List {
+        ops: Ops,
+        operands: Operands,
+        swap: bool,
+    },
+    /// The number of a capture.
+    Slot(u32),
+    Global(GlobalId),
 }
 
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Ops {
+    /// No operator is called.
+    None,
     One(OpId),
-    /// A bit for each operator, in the set of that number.
+    /// Those in the set of that number.
     Set(u32),
 }
 
@@ -77,117 +71,37 @@ pub(crate) enum Rest {
 /// Operands, arguments or fields: the first ones by patterns, and whether there may be more.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Operands {
-    pub(crate) start: u32,
-    pub(crate) len: u32,
+    pub(crate) first: Children,
     pub(crate) rest: Rest,
 }
 
-#[derive(Copy, Clone, Debug)]
-pub(crate) enum Step {
-    Any,
-    /// A literal that passes the test of that number.
-    Literal(u32),
-    Global(GlobalId),
-    NoneValue,
-    /// A global that the module does not know.
-    Nothing,
-    Op {
-        ops: Ops,
-        operands: Operands,
-        swap: bool,
-    },
-    Call(Operands),
-    Tuple(Operands),
-    Proj {
-        tuple: u32,
-        index: Option<u32>,
-    },
-    Either(Children),
-    Capture {
-        slot: u32,
-        inner: u32,
-    },
-    /// What passes the test of that number.
-    Filter {
-        test: u32,
-        inner: u32,
-    },
-}
-
-#[derive(Clone)]
-pub(crate) enum Test {
-    Number(Number),
-    Is(Literal),
-    LiteralWhere(LiteralTest),
-    Whole(i64),
-    Splat(Literal),
-    UsedOnce,
-    Attr { name: Arc<str>, value: AttrValue },
-    AttrAbsent(Arc<str>),
-    AttrInto { name: Arc<str>, slot: u32 },
-    Guard(Guard),
-    AttrsWhere(AttrTest),
-    SameTypeAs(u32),
-    TypeWhere(TypeTest),
-    Where(SiteTest),
-}
-
-#[derive(Copy, Clone, PartialEq)]
+#[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum CaptureKind {
     Expression,
     List,
     Attribute,
 }
 
-impl Compiled {
-    /// Makes a pattern ready. What is refused is refused at a node of it.
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern) -> Result<Compiled, Refused> {
-        let mut compiled = Compiled {
-            nodes: vec![Step::Any; pattern.nodes.len()],
-            children: Vec::with_capacity(pattern.children.len()),
-            tests: Vec::new(),
-            sets: Vec::new(),
-            slots: FxHashMap::default(),
-            root: 0,
-            captures: Vec::new(),
-            kinds: Vec::new(),
-            attrs: Vec::new(),
-            roots: Roots::default(),
-            depth: 0,
-            asks_for_uses: false,
-        };
-        compiled.root = through_links(pattern, pattern.root);
-        if rest_of(pattern, compiled.root).is_some() {
-            return Err(PatternError::Rest.at(compiled.root));
-        }
-        compiled.name_captures(pattern)?;
-        for (i, node) in pattern.nodes.iter().enumerate() {
-            compiled.nodes[i] = compiled.step(cx, pattern, node).map_err(|error| error.at(i as u32))?;
-        }
-        let asks_for_none = compiled.find_roots();
-        if compiled.roots == Roots::default() {
-            let error = if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot };
-            return Err(error.at(compiled.root));
-        }
-        compiled.depth = compiled.find_depth();
-        Ok(compiled)
-    }
+/// A capture of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedCapture {
+    pub(crate) name: Arc<str>,
+    kind: CaptureKind,
+    /// What attributes it is the value of, once one is known.
+    attr: Option<(AttrKind, AttrDefault)>,
+}
 
-    pub(crate) fn contains(&self, ops: Ops, op: OpId) -> bool {
-        match ops {
-            Ops::One(one) => one == op,
-            Ops::Set(set) => {
-                self.sets[set as usize].bits.get(op.index() / 64).is_some_and(|word| word >> (op.index() % 64) & 1 == 1)
-            }
-        }
-    }
+/// The captures of a rule, in the order in which they stand in the pattern.
+#[derive(Clone, Default)]
+pub(crate) struct CaptureNames {
+    pub(crate) list: Vec<NamedCapture>,
+    slots: FxHashMap<Arc<str>, u32>,
+}
 
-    pub(crate) fn slot(&self, name: &str) -> Option<u32> {
-        self.slots.get(name).copied()
-    }
-
+impl CaptureNames {
     /// Numbers the captures in the order of a walk from the root.
-    fn name_captures(&mut self, pattern: &Pattern) -> Result<(), Refused> {
+    fn of(pattern: &Pattern) -> CaptureNames {
+        let mut names = CaptureNames::default();
         let mut seen = vec![false; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
         while let Some(at) = stack.pop() {
@@ -195,362 +109,284 @@ impl Compiled {
                 continue;
             }
             let node = &pattern.nodes[at as usize];
-            if let Some((name, kind)) = capture_of(pattern, node) {
-                match self.slots.get(name) {
-                    Some(&i) if self.kinds[i as usize] != kind => {
-                        return Err(PatternError::MixedCapture(name.to_string()).at(at));
-                    }
-                    Some(_) => {}
-                    None => {
-                        self.slots.insert(Arc::clone(name), self.kinds.len() as u32);
-                        self.captures.push(Arc::clone(name));
-                        self.kinds.push(kind);
-                        self.attrs.push(None);
-                    }
+            let capture = match node {
+                Node::Capture { name, .. } => Some((name, pattern.kind_of_capture(at))),
+                Node::Filter { condition: Condition::Attr { value: Wanted::Named(name), .. }, .. } => {
+                    Some((name, CaptureKind::Attribute))
                 }
+                _ => None,
+            };
+            if let Some((name, kind)) = capture
+                && !names.slots.contains_key(name)
+            {
+                names.slots.insert(Arc::clone(name), names.list.len() as u32);
+                names.list.push(NamedCapture { name: Arc::clone(name), kind, attr: None });
             }
             let start = stack.len();
-            for_each_child(pattern, node, |child| stack.push(child));
+            stack.extend(pattern.parts(at));
             stack[start..].reverse();
         }
-        Ok(())
+        names
+    }
+
+    /// Returns the number of a capture.
+    fn slot(&self, name: &str) -> Result<u32, PatternError> {
+        self.slots.get(name).copied().ok_or_else(|| {
+            let near = did_you_mean(name, self.list.iter().map(|known| &*known.name));
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            PatternError::UnknownCapture { name: name.to_string(), help }
+        })
+    }
+
+    /// Returns the number of a capture that is of this kind everywhere.
+    fn slot_of(&self, name: &str, kind: CaptureKind) -> Result<u32, PatternError> {
+        let slot = self.slot(name)?;
+        match self.list[slot as usize].kind == kind {
+            true => Ok(slot),
+            false => Err(PatternError::MixedCapture(name.to_string())),
+        }
     }
 
     /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
     /// one default.
-    pub(crate) fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
-        let slot = self.known_slot(capture)? as usize;
+    fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
+        let slot = self.slot_of(capture, CaptureKind::Attribute)?;
         let Some(op_id) = cx.ops.find(op) else { return Ok(()) };
         let Some(def) = cx.ops.get(op_id).attrs.iter().find(|def| def.name == attr) else { return Ok(()) };
-        match &self.attrs[slot] {
-            Some(known) if *known != (def.kind, def.default) => Err(PatternError::MixedAttr {
+        let known = self.list[slot as usize].attr.get_or_insert((def.kind, def.default));
+        match *known == (def.kind, def.default) {
+            true => Ok(()),
+            false => Err(PatternError::MixedAttr {
                 capture: capture.to_string(),
                 op: op.to_string(),
                 attr: attr.to_string(),
             }),
-            _ => {
-                self.attrs[slot] = Some((def.kind, def.default));
-                Ok(())
+        }
+    }
+}
+
+impl Compiled {
+    /// Makes a pattern ready. What is refused is refused at a node of it.
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern) -> Result<Compiled, Refused> {
+        let root = pattern.through_links(pattern.root);
+        if pattern.is_rest(root) {
+            return Err(PatternError::Rest.at(root));
+        }
+        let mut names = CaptureNames::of(pattern);
+        let nodes = 0..pattern.nodes.len() as u32;
+        let resolved = Resolved::new(cx, pattern, nodes.clone(), &mut names)?;
+        let (roots, asks_for_none) = resolved.find_roots();
+        if roots == Roots::default() {
+            let error = if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot };
+            return Err(error.at(root));
+        }
+        // The longest way from the root, counted in calls, tuples and projections.
+        let mut depths: Vec<u32> = Vec::with_capacity(nodes.len());
+        for at in nodes {
+            let looks_at_value = matches!(
+                pattern.nodes[at as usize],
+                Node::Op { .. } | Node::Call(_) | Node::Tuple(_) | Node::Proj { .. }
+            );
+            let inner = pattern.parts(at).map(|part| depths[part as usize]).max().unwrap_or(0);
+            depths.push(inner + u32::from(looks_at_value));
+        }
+        let asks = |node: &Node| matches!(node, Node::Filter { condition: Condition::UsedOnce, .. });
+        Ok(Compiled {
+            depth: depths[root as usize],
+            asks_for_uses: pattern.nodes.iter().any(asks),
+            resolved,
+            names,
+            roots,
+        })
+    }
+}
+
+impl Resolved {
+    /// Finds the meanings of some nodes of a side.
+    pub(crate) fn new(
+        cx: &mut Context,
+        pattern: &Pattern,
+        nodes: impl Iterator<Item = u32>,
+        names: &mut CaptureNames,
+    ) -> Result<Resolved, Refused> {
+        let mut resolved = Resolved {
+            pattern: pattern.clone(),
+            meanings: vec![NodeMeaning::Nothing; pattern.nodes.len()],
+            sets: Vec::new(),
+            is_portable: true,
+        };
+        for at in nodes {
+            let meaning = resolved.meaning(cx, pattern, at, names).map_err(|error| error.at(at))?;
+            resolved.meanings[at as usize] = meaning;
+        }
+        Ok(resolved)
+    }
+
+    /// Returns true if an operator is one of those that a node asks for.
+    pub(crate) fn contains(&self, ops: Ops, op: OpId) -> bool {
+        match ops {
+            Ops::None => false,
+            Ops::One(one) => one == op,
+            Ops::Set(set) => {
+                let word = self.sets[set as usize].0.get(op.index() / 64);
+                word.is_some_and(|word| word >> (op.index() % 64) & 1 == 1)
             }
         }
     }
 
-    /// What a capture is.
-    pub(crate) fn kind(&self, name: &str) -> Result<CaptureKind, PatternError> {
-        Ok(self.kinds[self.known_slot(name)? as usize])
-    }
-
-    fn known_slot(&self, name: &str) -> Result<u32, PatternError> {
-        self.slot(name).ok_or_else(|| unknown_capture(name, &self.captures))
-    }
-
-    fn step(&mut self, cx: &mut Context, pattern: &Pattern, node: &Node) -> Result<Step, PatternError> {
-        Ok(match node {
-            Node::Any => Step::Any,
-            // As an operand it never becomes a goal, and elsewhere it is refused by who has it as a
-            // child.
-            Node::Rest | Node::Link(_) => Step::Any,
-            Node::Hole(_) => return Err(PatternError::Hole),
-            Node::Literal(condition) => {
-                let test = match condition {
-                    LiteralCondition::Number(number) => Test::Number(*number),
-                    LiteralCondition::Is(literal) => Test::Is(literal.clone()),
-                    LiteralCondition::Where(test) => Test::LiteralWhere(Arc::clone(test)),
-                    LiteralCondition::Whole(value) => Test::Whole(*value),
-                    LiteralCondition::Splat(scalar) => Test::Splat(scalar.clone()),
-                };
-                Step::Literal(self.add_test(test))
-            }
-            Node::Global(name) => cx.find_global(name).map_or(Step::Nothing, Step::Global),
-            Node::NoneValue => Step::NoneValue,
-            Node::Op { names, children, order } => {
-                let operands = self.operands(pattern, *children)?;
-                let (ops, all_commutative) = self.resolve(cx, names, operands)?;
-                let two = operands.len == 2 && operands.rest == Rest::None;
-                let swap = match order {
-                    Order::AsWritten => false,
-                    Order::Row => two && all_commutative,
-                    Order::Either if two => true,
-                    Order::Either => return Err(PatternError::NotTwoOperands(operands.len as usize)),
-                };
-                Step::Op { ops, operands, swap }
-            }
-            Node::Call(children) => Step::Call(self.operands(pattern, *children)?),
-            Node::Tuple(children) => Step::Tuple(self.operands(pattern, *children)?),
-            Node::Proj { tuple, index } => Step::Proj { tuple: self.child(pattern, *tuple)?, index: *index },
-            Node::Either(children) => {
-                if children.len == 0 {
-                    return Err(PatternError::NoAlternatives);
-                }
-                let start = self.children.len() as u32;
-                for i in children.start..children.start + children.len {
-                    let child = self.child(pattern, pattern.children[i as usize])?;
-                    self.children.push(child);
-                }
-                Step::Either(Children { start, len: children.len })
-            }
-            Node::Capture { name, inner } => {
-                let slot = self.known_slot(name)?;
-                match pattern.nodes[*inner as usize] {
-                    // Taken account of by the list that it ends.
-                    Node::Rest => Step::Any,
-                    _ => Step::Capture { slot, inner: self.child(pattern, *inner)? },
-                }
-            }
-            Node::Filter { condition, inner } => {
-                let inner = self.child(pattern, *inner)?;
-                let test = match condition {
-                    Condition::UsedOnce => {
-                        self.asks_for_uses = true;
-                        Test::UsedOnce
-                    }
-                    Condition::Attr { name, value } => {
-                        self.check_attr(cx, pattern, inner, name, value)?;
-                        let name = Arc::clone(name);
-                        match value {
-                            Wanted::Is(value) => Test::Attr { name, value: value.clone() },
-                            Wanted::Absent => Test::AttrAbsent(name),
-                            Wanted::Named(capture) => Test::AttrInto { name, slot: self.known_slot(capture)? },
-                        }
-                    }
-                    Condition::Guard(guard) => Test::Guard(Arc::clone(guard)),
-                    Condition::AttrsWhere(test) => {
-                        operators(pattern, inner, |_| Ok(()), "attributes")?;
-                        Test::AttrsWhere(Arc::clone(test))
-                    }
-                    Condition::SameTypeAs(name) => Test::SameTypeAs(self.known_slot(name)?),
-                    Condition::TypeWhere(test) => Test::TypeWhere(Arc::clone(test)),
-                    Condition::Where(test) => Test::Where(Arc::clone(test)),
-                    Condition::Order => return Err(PatternError::NotAnOperator("the order of operands")),
-                };
-                Step::Filter { test: self.add_test(test), inner }
-            }
-        })
-    }
-
-    /// Checks a condition on an attribute of the operators at a node.
-    fn check_attr(
+    fn meaning(
         &mut self,
         cx: &mut Context,
         pattern: &Pattern,
         at: u32,
-        attr: &str,
-        value: &Wanted,
-    ) -> Result<(), PatternError> {
-        let check = |names: &OpNames| {
-            names.listed().iter().try_for_each(|name| {
-                check_attr_of(cx, name, attr, value)?;
-                match value {
-                    Wanted::Named(capture) => self.note_attr(cx, name, attr, capture),
-                    _ => Ok(()),
-                }
-            })
-        };
-        operators(pattern, at, check, "attributes")
-    }
-
-    fn add_test(&mut self, test: Test) -> u32 {
-        self.tests.push(test);
-        self.tests.len() as u32 - 1
-    }
-
-    /// A child that is not the end of a list.
-    fn child(&self, pattern: &Pattern, at: u32) -> Result<u32, PatternError> {
-        let at = through_links(pattern, at);
-        match rest_of(pattern, at) {
-            Some(_) => Err(PatternError::Rest),
-            None => Ok(at),
-        }
-    }
-
-    fn operands(&mut self, pattern: &Pattern, children: Children) -> Result<Operands, PatternError> {
-        let start = self.children.len() as u32;
-        let all = &pattern.children[children.start as usize..][..children.len as usize];
-        let mut rest = Rest::None;
-        for (i, &child) in all.iter().enumerate() {
-            let at = through_links(pattern, child);
-            match rest_of(pattern, at) {
-                None => self.children.push(at),
-                Some(_) if i + 1 < all.len() => return Err(PatternError::Rest),
-                Some(None) => rest = Rest::Ignored,
-                Some(Some(name)) => rest = Rest::Captured(self.known_slot(name)?),
+        names: &mut CaptureNames,
+    ) -> Result<NodeMeaning, PatternError> {
+        let inner_is_rest = |inner: u32| pattern.is_rest(pattern.through_links(inner));
+        match &pattern.nodes[at as usize] {
+            Node::Any | Node::Rest | Node::Link(_) | Node::Literal(_) | Node::NoneValue => Ok(NodeMeaning::Nothing),
+            Node::Hole(_) => Err(PatternError::Hole),
+            Node::Global(name) => {
+                self.is_portable = false;
+                Ok(cx.find_global(name).map_or(NodeMeaning::Nothing, NodeMeaning::Global))
             }
+            Node::Op { names: op_names, children, order } => {
+                let operands = operands_of(pattern, *children, names)?;
+                let (ops, all_commutative) = self.resolve(cx, op_names, operands)?;
+                let two = operands.first.len == 2 && operands.rest == Rest::None;
+                let swap = match order {
+                    Order::AsWritten => false,
+                    Order::Row => two && all_commutative,
+                    Order::Either if two => true,
+                    Order::Either => return Err(PatternError::NotTwoOperands(operands.first.len as usize)),
+                };
+                Ok(NodeMeaning::List { ops, operands, swap })
+            }
+            Node::Call(children) | Node::Tuple(children) => {
+                let operands = operands_of(pattern, *children, names)?;
+                Ok(NodeMeaning::List { ops: Ops::None, operands, swap: false })
+            }
+            Node::Either(children) if children.len == 0 => Err(PatternError::NoAlternatives),
+            Node::Either(_) if pattern.parts(at).any(inner_is_rest) => Err(PatternError::Rest),
+            Node::Either(_) => Ok(NodeMeaning::Nothing),
+            Node::Proj { tuple: inner, .. } | Node::Filter { inner, .. } if inner_is_rest(*inner) => {
+                Err(PatternError::Rest)
+            }
+            Node::Proj { .. } => Ok(NodeMeaning::Nothing),
+            Node::Capture { name, inner } => match pattern.kind_of_capture(at) {
+                CaptureKind::Expression if inner_is_rest(*inner) => Err(PatternError::Rest),
+                kind => Ok(NodeMeaning::Slot(names.slot_of(name, kind)?)),
+            },
+            Node::Filter { condition: Condition::Attr { name, value }, inner } => {
+                operators(pattern, *inner, |op_names| {
+                    op_names.listed().iter().try_for_each(|op| {
+                        check_attr_of(cx, op, name, value)?;
+                        match value {
+                            Wanted::Named(capture) => names.note_attr(cx, op, name, capture),
+                            _ => Ok(()),
+                        }
+                    })
+                })?;
+                match value {
+                    Wanted::Named(capture) => Ok(NodeMeaning::Slot(names.slot_of(capture, CaptureKind::Attribute)?)),
+                    _ => Ok(NodeMeaning::Nothing),
+                }
+            }
+            Node::Filter { condition: Condition::AttrsWhere(_), inner } => {
+                operators(pattern, *inner, |_| Ok(())).map(|()| NodeMeaning::Nothing)
+            }
+            Node::Filter { condition: Condition::SameTypeAs(name), .. } => Ok(NodeMeaning::Slot(names.slot(name)?)),
+            Node::Filter { condition: Condition::Order, .. } => {
+                Err(PatternError::NotAnOperator("the order of operands"))
+            }
+            Node::Filter { .. } => Ok(NodeMeaning::Nothing),
         }
-        Ok(Operands { start, len: self.children.len() as u32 - start, rest })
     }
 
+    /// Finds the operators that are asked for; true if all of them commute.
     fn resolve(&mut self, cx: &mut Context, names: &OpNames, operands: Operands) -> Result<(Ops, bool), PatternError> {
+        let found = operands.first.len as usize;
+        let fits = |arity: Arity| match operands.rest {
+            Rest::None => arity.accepts(found),
+            _ => arity.max.is_none_or(|max| found <= max),
+        };
+        let mut ops: Vec<OpId> = Vec::new();
         if let OpNames::Where(test) = names {
-            let fits = cx.ops.registry().rows().filter(|(_, row)| test(row) && arity_fits(row.arity, operands));
-            let (ops, commutative): (Vec<OpId>, Vec<bool>) = fits.map(|(op, row)| (op, row.commutative)).unzip();
-            let commutative = commutative.iter().all(|&c| c);
-            self.sets.push(OpSet::new(ops));
-            return Ok((Ops::Set(self.sets.len() as u32 - 1), commutative));
+            let rows = cx.ops.registry().rows();
+            ops.extend(rows.filter(|(_, row)| test(row) && fits(row.arity)).map(|(op, _)| op));
         }
-        let names = names.listed();
-        let mut ops: Vec<OpId> = Vec::with_capacity(names.len());
-        for name in names {
+        for name in names.listed() {
             let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
             let arity = cx.ops.get(op).arity;
-            if !arity_fits(arity, operands) {
-                let found = operands.len as usize;
+            if !fits(arity) {
                 return Err(PatternError::Arity { op: name.to_string(), wanted: arity_text(arity), found });
             }
+            self.is_portable &= !cx.ops.is_opaque(op);
             ops.push(op);
         }
         let commutative = ops.iter().all(|&op| cx.ops.get(op).commutative);
         if let [op] = ops[..] {
             return Ok((Ops::One(op), commutative));
         }
-        self.sets.push(OpSet::new(ops));
+        let mut bits = vec![0u64; ops.iter().map(|op| op.index() / 64 + 1).max().unwrap_or(0)];
+        ops.iter().for_each(|op| bits[op.index() / 64] |= 1 << (op.index() % 64));
+        self.sets.push((bits, ops));
         Ok((Ops::Set(self.sets.len() as u32 - 1), commutative))
     }
 
-    /// Finds what it can begin at; whether it would begin at an operator where none is asked for.
-    fn find_roots(&mut self) -> bool {
+    /// Finds what it can begin at; true if it would begin at an operator where none is asked for.
+    fn find_roots(&self) -> (Roots, bool) {
         let mut asks_for_none = false;
         let mut roots = Roots::default();
-        let mut seen = vec![false; self.nodes.len()];
-        let mut stack = vec![self.root];
+        let mut seen = vec![false; self.meanings.len()];
+        let mut stack = vec![self.pattern.root];
         while let Some(at) = stack.pop() {
             if std::mem::replace(&mut seen[at as usize], true) {
                 continue;
             }
-            match self.nodes[at as usize] {
-                Step::Any => roots.all = true,
-                Step::Literal(_) | Step::Global(_) | Step::NoneValue | Step::Nothing => {}
-                Step::Op { ops: Ops::One(op), .. } => roots.ops.push(op),
-                Step::Op { ops: Ops::Set(set), .. } => {
-                    let ops = &self.sets[set as usize].ops;
+            match (&self.pattern.nodes[at as usize], self.meanings[at as usize]) {
+                (Node::Any, _) => roots.all = true,
+                (Node::Op { .. }, NodeMeaning::List { ops: Ops::Set(set), .. }) => {
+                    let ops = &self.sets[set as usize].1;
                     asks_for_none |= ops.is_empty();
-                    roots.ops.extend(ops);
+                    ops.iter().for_each(|&op| roots.add_op(op));
                 }
-                Step::Call(_) => roots.calls = true,
-                Step::Tuple(_) => roots.tuples = true,
-                Step::Proj { .. } => roots.projections = true,
-                Step::Either(children) => {
-                    stack.extend(&self.children[children.start as usize..][..children.len as usize])
+                (Node::Op { .. }, NodeMeaning::List { ops: Ops::One(op), .. }) => roots.add_op(op),
+                (Node::Call(_), _) => roots.add(Roots::CALLS),
+                (Node::Tuple(_), _) => roots.add(Roots::TUPLES),
+                (Node::Proj { .. }, _) => roots.add(Roots::PROJECTIONS),
+                (Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_), _) => {
+                    stack.extend(self.pattern.parts(at));
                 }
-                Step::Capture { inner, .. } | Step::Filter { inner, .. } => stack.push(inner),
+                _ => {}
             }
         }
-        roots.ops.sort_unstable_by_key(|op| op.index());
-        roots.ops.dedup();
-        self.roots = roots;
-        asks_for_none
-    }
-
-    /// The longest way from the root, counted in calls, tuples and projections.
-    fn find_depth(&self) -> u32 {
-        let mut depths: Vec<u32> = vec![0; self.nodes.len()];
-        let mut state: Vec<u8> = vec![0; self.nodes.len()];
-        let mut stack = vec![self.root];
-        while let Some(&at) = stack.last() {
-            let height = stack.len();
-            let mut inner = 0;
-            let mut look = |child: u32| match state[child as usize] {
-                0 => stack.push(child),
-                _ => inner = inner.max(depths[child as usize]),
-            };
-            let counts = self.for_each_child(at, &mut look);
-            if stack.len() > height {
-                continue;
-            }
-            depths[at as usize] = inner + u32::from(counts);
-            state[at as usize] = 1;
-            stack.pop();
-        }
-        depths[self.root as usize]
-    }
-
-    /// Calls `f` with the children of a step; whether the step looks at a value.
-    fn for_each_child(&self, at: u32, f: &mut impl FnMut(u32)) -> bool {
-        let list = |start: u32, len: u32| &self.children[start as usize..][..len as usize];
-        match self.nodes[at as usize] {
-            Step::Op { operands: o, .. } | Step::Call(o) | Step::Tuple(o) => {
-                list(o.start, o.len).iter().for_each(|&c| f(c));
-                true
-            }
-            Step::Proj { tuple, .. } => {
-                f(tuple);
-                true
-            }
-            Step::Either(children) => {
-                list(children.start, children.len).iter().for_each(|&c| f(c));
-                false
-            }
-            Step::Capture { inner, .. } | Step::Filter { inner, .. } => {
-                f(inner);
-                false
-            }
-            _ => false,
-        }
+        roots.lists.sort_unstable();
+        roots.lists.dedup();
+        (roots, asks_for_none)
     }
 }
 
-fn arity_fits(arity: Arity, operands: Operands) -> bool {
-    match operands.rest {
-        Rest::None => arity.accepts(operands.len as usize),
-        _ => arity.max.is_none_or(|max| operands.len as usize <= max),
+fn operands_of(pattern: &Pattern, children: Children, names: &CaptureNames) -> Result<Operands, PatternError> {
+    let all = pattern.list(children);
+    let Some(at) = all.iter().position(|&child| pattern.is_rest(pattern.through_links(child))) else {
+        return Ok(Operands { first: children, rest: Rest::None });
+    };
+    if at + 1 < all.len() {
+        return Err(PatternError::Rest);
     }
+    let rest = match &pattern.nodes[pattern.through_links(all[at]) as usize] {
+        Node::Capture { name, .. } => Rest::Captured(names.slot(name)?),
+        _ => Rest::Ignored,
+    };
+    Ok(Operands { first: Children { len: at as u32, ..children }, rest })
 }
 
-pub(crate) fn unknown_capture(name: &str, names: &[Arc<str>]) -> PatternError {
-    let help = did_you_mean(name, names.iter().map(|n| &**n)).map(|h| format!("did you mean `{h}`?"));
-    PatternError::UnknownCapture { name: name.to_string(), help }
-}
-
-/// What a placeholder was filled with.
-pub(crate) fn through_links(pattern: &Pattern, mut at: u32) -> u32 {
-    while let Node::Link(to) = pattern.nodes[at as usize] {
-        at = to;
-    }
-    at
-}
-
-/// Returns true if a node is the end of a list, and the name by which it is captured.
-pub(crate) fn rest_of(pattern: &Pattern, at: u32) -> Option<Option<&Arc<str>>> {
-    match &pattern.nodes[at as usize] {
-        Node::Rest => Some(None),
-        Node::Capture { name, inner } => matches!(pattern.nodes[*inner as usize], Node::Rest).then_some(Some(name)),
-        _ => None,
-    }
-}
-
-/// The name by which a node captures something, and what that is.
-fn capture_of<'p>(pattern: &'p Pattern, node: &'p Node) -> Option<(&'p Arc<str>, CaptureKind)> {
-    match node {
-        Node::Capture { name, inner } => match pattern.nodes[*inner as usize] {
-            Node::Rest => Some((name, CaptureKind::List)),
-            _ => Some((name, CaptureKind::Expression)),
-        },
-        Node::Filter { condition: Condition::Attr { value: Wanted::Named(name), .. }, .. } => {
-            Some((name, CaptureKind::Attribute))
-        }
-        _ => None,
-    }
-}
-
-pub(crate) fn for_each_child(pattern: &Pattern, node: &Node, mut f: impl FnMut(u32)) {
-    match node {
-        Node::Op { children, .. } | Node::Call(children) | Node::Tuple(children) | Node::Either(children) => {
-            pattern.children[children.start as usize..][..children.len as usize].iter().for_each(|&c| f(c));
-        }
-        Node::Proj { tuple: inner, .. }
-        | Node::Link(inner)
-        | Node::Capture { inner, .. }
-        | Node::Filter { inner, .. } => f(*inner),
-        Node::Any | Node::Rest | Node::Hole(_) | Node::Literal(_) | Node::Global(_) | Node::NoneValue => {}
-    }
-}
-
-/// Calls `f` with the operators that a condition is on, through names, other conditions and
-/// alternatives.
+/// Calls `f` with the operators that a condition on attributes is on, through names, other
+/// conditions and alternatives.
 fn operators(
     pattern: &Pattern,
     at: u32,
     mut f: impl FnMut(&OpNames) -> Result<(), PatternError>,
-    what: &'static str,
 ) -> Result<(), PatternError> {
     let mut seen: PartSet<ExprId> = PartSet::of_part(pattern.nodes.len());
     let mut stack = vec![at];
@@ -560,17 +396,17 @@ fn operators(
         }
         match &pattern.nodes[at as usize] {
             Node::Op { names, .. } => f(names)?,
-            node @ (Node::Capture { .. } | Node::Filter { .. } | Node::Link(_) | Node::Either(_)) => {
-                for_each_child(pattern, node, |child| stack.push(child));
+            Node::Capture { .. } | Node::Filter { .. } | Node::Link(_) | Node::Either(_) => {
+                stack.extend(pattern.parts(at));
             }
-            _ => return Err(PatternError::NotAnOperator(what)),
+            _ => return Err(PatternError::NotAnOperator("attributes")),
         }
     }
     Ok(())
 }
 
 /// Checks that an operator has an attribute, and that it can have a value.
-pub(crate) fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Result<(), PatternError> {
+fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Result<(), PatternError> {
     let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
     if cx.ops.is_opaque(op) {
         return Ok(());

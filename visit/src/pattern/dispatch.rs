@@ -1,45 +1,49 @@
 //! Which rules may begin at a node.
 
-use anfora_ir::{Body, Context, Expr, ExprId};
+use anfora_ir::{Body, Expr, ExprId, OpId};
 
-use crate::pattern::compile::Roots;
+/// The expressions that a pattern can begin at.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Roots {
+    pub(crate) all: bool,
+    /// Kinds of nodes, by the numbers of their lists in [`Dispatch`].
+    pub(crate) lists: Vec<usize>,
+}
 
-/// For each kind of node, and each operator, the rules whose patterns may begin there, in the order of the rules.
+impl Roots {
+    pub(crate) const CALLS: usize = 0;
+    pub(crate) const TUPLES: usize = 1;
+    pub(crate) const PROJECTIONS: usize = 2;
+    /// The first operator; the others follow.
+    const OPS: usize = 3;
+
+    pub(crate) fn add(&mut self, list: usize) {
+        self.lists.push(list);
+    }
+
+    pub(crate) fn add_op(&mut self, op: OpId) {
+        self.add(Roots::OPS + op.index());
+    }
+}
+
+/// For each kind of node, and each operator, the rules whose patterns may begin there, in the order
+/// of the rules.
 pub(crate) struct Dispatch {
-    ops: Vec<Vec<u32>>,
-    calls: Vec<u32>,
-    tuples: Vec<u32>,
-    projections: Vec<u32>,
+    lists: Vec<Vec<u32>>,
     /// Those that may begin anywhere.
     all: Vec<u32>,
 }
 
 impl Dispatch {
-    pub(crate) fn new<'r>(cx: &Context, roots: impl Iterator<Item = &'r Roots>) -> Dispatch {
-        let mut dispatch = Dispatch {
-            ops: vec![Vec::new(); cx.ops.len()],
-            calls: Vec::new(),
-            tuples: Vec::new(),
-            projections: Vec::new(),
-            all: Vec::new(),
-        };
+    pub(crate) fn new<'r>(roots: impl Iterator<Item = &'r Roots> + Clone) -> Dispatch {
+        let len = roots.clone().flat_map(|roots| &roots.lists).max().map_or(0, |last| last + 1);
+        let mut dispatch = Dispatch { lists: vec![Vec::new(); len], all: Vec::new() };
         for (rule, roots) in roots.enumerate() {
             let rule = rule as u32;
             if roots.all {
-                dispatch.ops.iter_mut().for_each(|rules| rules.push(rule));
-                dispatch.all.push(rule);
-            }
-            for op in roots.ops.iter().filter(|_| !roots.all) {
-                dispatch.ops[op.index()].push(rule);
-            }
-            for (kind, begins) in [
-                (&mut dispatch.calls, roots.calls),
-                (&mut dispatch.tuples, roots.tuples),
-                (&mut dispatch.projections, roots.projections),
-            ] {
-                if begins || roots.all {
-                    kind.push(rule);
-                }
+                dispatch.lists.iter_mut().chain([&mut dispatch.all]).for_each(|rules| rules.push(rule));
+            } else {
+                roots.lists.iter().for_each(|&list| dispatch.lists[list].push(rule));
             }
         }
         dispatch
@@ -48,14 +52,14 @@ impl Dispatch {
     /// The rules that may apply at a node.
     #[inline]
     pub(crate) fn rules(&self, body: &Body, id: ExprId) -> &[u32] {
-        match body.expr(id) {
-            // Operators that were first named since are known to none.
-            Expr::CallOp { op, .. } => self.ops.get(op.index()).unwrap_or(&self.all),
-            Expr::Call { .. } => &self.calls,
-            Expr::Tuple(_) => &self.tuples,
-            Expr::Proj { .. } => &self.projections,
-            Expr::If { .. } | Expr::Lambda { .. } => &self.all,
-            _ => &[],
-        }
+        let list = match body.expr(id) {
+            Expr::CallOp { op, .. } => Roots::OPS + op.index(),
+            Expr::Call { .. } => Roots::CALLS,
+            Expr::Tuple(_) => Roots::TUPLES,
+            Expr::Proj { .. } => Roots::PROJECTIONS,
+            Expr::If { .. } | Expr::Lambda { .. } => return &self.all,
+            _ => return &[],
+        };
+        self.lists.get(list).unwrap_or(&self.all)
     }
 }

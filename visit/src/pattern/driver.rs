@@ -8,21 +8,18 @@ use anfora_ir::{
 use smallvec::SmallVec;
 
 use crate::analysis::Definition;
-use crate::chain::{insert_before, set_var_flags, unlink_let};
+use crate::chain::{insert_before, pass_on_output, set_var_flags, unlink_let};
 use crate::error::{RewriteError, check_type};
 use crate::link::{Binding, Link};
-use crate::pattern::build::Pattern;
-use crate::pattern::compile::Compiled;
-use crate::pattern::dispatch::Dispatch;
-use crate::pattern::error::{Refused, Side};
+use crate::pattern::captures::Captures;
+use crate::pattern::error::Refused;
 use crate::pattern::facts::{Facts, is_primitive};
 use crate::pattern::glance::Glance;
-use crate::pattern::outcome::{Misfit, Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
+use crate::pattern::outcome::{Outcome, PatternOptions, PatternRewriteError, RuleCounts, StopReason};
 use crate::pattern::rewriter::{IllegalEdit, Nested, New, Rewriter, named};
-use crate::pattern::rule::{Build, Right, Rule, SharedBuild};
+use crate::pattern::rule::{Built, ReadyRule, Right, Rule, RuleTable};
 use crate::pattern::rule_set::RuleSet;
 use crate::pattern::search::{Attempt, Search, Sight, default_budget};
-use crate::pattern::template::Template;
 use crate::pattern::trace::{Applied, node_text};
 
 /// Rewrites a body by rules, until none applies any more or a limit is reached.
@@ -88,13 +85,20 @@ pub fn rewrite_patterns(
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     let mut ready = Vec::with_capacity(rules.len());
-    for rule in rules {
-        let name = rule.name.clone();
-        let Rule { name: of, pattern, right } = rule;
-        let made = Ready::new(editor.cx, of, pattern, right.as_right());
-        ready.push(made.map_err(|(refused, _)| PatternRewriteError::Pattern { rule: name, error: refused.error })?);
+    for rule in &*rules {
+        let made = ReadyRule::new(editor.cx, &rule.name, &rule.pattern, &rule.right);
+        let refused =
+            |(refused, _): (Refused, _)| PatternRewriteError::Pattern { rule: rule.name.clone(), error: refused.error };
+        ready.push(made.map_err(refused)?);
     }
-    run(editor, &mut ready, options)
+    let build = &mut |rule: usize, rewriter: &mut Rewriter<'_, '_>, captures: &Captures<'_>| match rules
+        .get_mut(rule)
+        .map(|rule| &mut rule.right)
+    {
+        Some(Right::Built(build)) => build(rewriter, captures),
+        _ => Ok(None),
+    };
+    run(editor, &RuleTable::new(ready), build, options)
 }
 
 /// Rewrites a body by rules that do not change from run to run, as [`rewrite_patterns`] does by
@@ -123,18 +127,22 @@ pub fn rewrite_rules(
     rules: &RuleSet,
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
-    let mut ready = rules.ready(editor.cx).map_err(PatternRewriteError::Rules)?;
-    run(editor, &mut ready, options)
+    let table = rules.ready(editor.cx).map_err(PatternRewriteError::Rules)?;
+    run(editor, &table, &mut |rule, rewriter, captures| rules.build_by(rule, rewriter, captures), options)
 }
+
+/// Makes the replacements of the rules that are not written, by their numbers.
+type BuildBy<'b> = &'b mut dyn FnMut(usize, &mut Rewriter<'_, '_>, &Captures<'_>) -> Built;
 
 fn run(
     editor: &mut Editor<'_>,
-    ready: &mut [Ready<'_>],
+    table: &RuleTable,
+    build: BuildBy<'_>,
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.begin_journal();
     editor.body.shared_edits(SharedEdits::Meant);
-    let result = rewrite(editor, ready, options);
+    let result = rewrite(editor, table, build, options);
     match &result {
         Ok(outcome) if !outcome.taken_back => {
             editor.body.commit_journal();
@@ -155,15 +163,15 @@ fn run(
 
 fn rewrite(
     editor: &mut Editor<'_>,
-    ready: &mut [Ready<'_>],
+    table: &RuleTable,
+    build: BuildBy<'_>,
     options: &PatternOptions<'_>,
 ) -> Result<Outcome, PatternRewriteError> {
-    let mut facts = Facts::new(editor.cx, editor.body, options.purity);
-    facts.def_use.note_losses();
+    editor.body.note_stop(None);
+    let facts = Facts::new(editor.cx, editor.body, options.purity);
+    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.to_string(), ..RuleCounts::default() };
     let mut driver = Driver {
-        dispatch: Dispatch::new(editor.cx, ready.iter().map(|r| &r.pattern.roots)),
-        depth: ready.iter().map(|r| r.pattern.depth).max().unwrap_or(0),
-        asks_for_uses: ready.iter().any(|r| r.pattern.asks_for_uses),
+        table,
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
         facts,
         work: Vec::new(),
@@ -172,60 +180,27 @@ fn rewrite(
         nested: Nested::default(),
         retype: None,
         next: Vec::new(),
-        counts: ready.iter().map(|r| RuleCounts { name: r.name.to_string(), ..RuleCounts::default() }).collect(),
+        counts: table.rules.iter().map(counts).collect(),
         trace: options.trace.then(Vec::new),
         erased: 0,
         last: VecDeque::with_capacity(LAST),
         start: editor.body.len(),
         origin: editor.body.root(),
+        editor,
     };
-    editor.body.note_stop(None);
-    let most_sweeps = options.sweeps.unwrap_or(SWEEPS);
     let mut sweeps = 0;
     // True if something was rewritten since the facts were found.
     let mut is_new = false;
     let stop = loop {
-        driver.fill(editor);
-        driver.last.clear();
         sweeps += 1;
-        let mut changed = false;
-        let mut out_of_fuel = false;
-        while let Some(node) = driver.take(editor) {
-            let verdict = driver.rewrite(editor, ready, options.steps, node);
-            if verdict.is_err() {
-                editor.body.note_stop(Some(driver.original(node)));
-            }
-            match verdict? {
-                Verdict::Unchanged => {}
-                Verdict::Changed => changed = true,
-                Verdict::OutOfFuel => {
-                    out_of_fuel = true;
-                    break;
-                }
-            }
-        }
-        if let Some(mut retype) = driver.retype.take() {
-            let root = editor.body.root();
-            let swept = retype.sweep(editor.cx, editor.body, root);
-            if swept.is_err() {
-                let at = editor.body.stop().map(|at| driver.original(at));
-                editor.body.note_stop(at);
-            }
-            changed |= swept? > 0;
-        }
-        if out_of_fuel {
-            break StopReason::OutOfFuel;
-        }
-        is_new |= changed;
-        if !changed {
-            if driver.facts.is_anf || !std::mem::take(&mut is_new) {
-                break StopReason::Fixpoint;
-            }
+        match driver.sweep(build, options.steps)? {
+            None => break StopReason::OutOfFuel,
+            Some(true) => is_new = true,
+            Some(false) if driver.facts.is_anf || !std::mem::take(&mut is_new) => break StopReason::Fixpoint,
             // A block that lost its bindings is a value now, through which more may be seen.
-            driver.facts = Facts::new(editor.cx, editor.body, options.purity);
-            driver.facts.def_use.note_losses();
+            Some(false) => driver.facts = Facts::new(driver.editor.cx, driver.editor.body, options.purity),
         }
-        if sweeps >= most_sweeps {
+        if sweeps >= options.sweeps.unwrap_or(SWEEPS) {
             break StopReason::OutOfSweeps;
         }
     };
@@ -234,33 +209,7 @@ fn rewrite(
         StopReason::OutOfFuel => options.fuel.is_none(),
         StopReason::OutOfSweeps => options.sweeps.is_none(),
     };
-    // The rules that a limit stopped: the one that it refused, and those that went round before.
-    let refused = driver.last.back().map(|&(rule, _)| rule);
-    let mut times = vec![0; driver.counts.len()];
-    for &(rule, _) in &driver.last {
-        times[rule] += 1;
-    }
-    for (rule, at) in driver.last {
-        let was_stopped = match stop {
-            StopReason::Fixpoint => false,
-            StopReason::OutOfFuel => refused == Some(rule) || (taken_back && times[rule] > 1),
-            StopReason::OutOfSweeps => true,
-        };
-        if was_stopped {
-            driver.counts[rule].still_applies.get_or_insert(at);
-        }
-    }
-    let attempted = driver.counts.iter().map(|c| c.rewrites).sum();
-    Ok(Outcome {
-        stop,
-        rewrites: if taken_back { 0 } else { attempted },
-        erased: if taken_back { 0 } else { driver.erased },
-        sweeps,
-        attempted,
-        taken_back,
-        rules: driver.counts,
-        trace: driver.trace.unwrap_or_default(),
-    })
+    Ok(driver.outcome(stop, sweeps, taken_back))
 }
 
 /// How many sweeps there may be where nothing is said.
@@ -269,76 +218,14 @@ const SWEEPS: u32 = 32;
 /// How many of the last rewrites of a sweep are remembered, to tell which rules go round.
 const LAST: usize = 64;
 
-/// A rule that is ready to be tried.
-pub(crate) struct Ready<'a> {
-    name: &'a str,
-    pattern: Compiled,
-    right: ReadyRight<'a>,
-}
-
-enum ReadyRight<'a> {
-    Template(Template),
-    Builder(&'a mut dyn Build),
-    Shared(&'a SharedBuild),
-}
-
-impl<'a> Ready<'a> {
-    /// Makes a rule ready. What is refused is refused on the left or on the right.
-    pub(crate) fn new(
-        cx: &mut Context,
-        name: &'a str,
-        pattern: &Pattern,
-        right: Right<'a>,
-    ) -> Result<Ready<'a>, (Refused, Side)> {
-        let mut pattern = Compiled::new(cx, pattern).map_err(|refused| (refused, Side::Left))?;
-        let right = match right {
-            Right::Written(by) => {
-                let template = Template::new(cx, by, &mut pattern).map_err(|refused| (refused, Side::Right))?;
-                ReadyRight::Template(template)
-            }
-            Right::Built(build) => ReadyRight::Builder(build),
-            Right::Shared(build) => ReadyRight::Shared(build),
-        };
-        Ok(Ready { name, pattern, right })
-    }
-}
-
-enum Verdict {
-    Unchanged,
-    Changed,
-    OutOfFuel,
-}
-
-/// Why a replacement was not put in place.
-enum Refusal {
-    Mistyped,
-    Declined,
-    Illegal(IllegalEdit),
-    Users(RewriteError),
-}
-
-impl From<IllegalEdit> for Refusal {
-    fn from(error: IllegalEdit) -> Refusal {
-        Refusal::Illegal(error)
-    }
-}
-
-impl From<RewriteError> for Refusal {
-    fn from(error: RewriteError) -> Refusal {
-        Refusal::Users(error)
-    }
-}
-
 /// How many nodes a rewrite puts back on the work list; what more there is, the next sweep comes
 /// to.
 const REACH: usize = 256;
 
-struct Driver {
+struct Driver<'t, 'e> {
+    editor: &'t mut Editor<'e>,
     facts: Facts,
-    dispatch: Dispatch,
-    /// The deepest of the patterns.
-    depth: u32,
-    asks_for_uses: bool,
+    table: &'t RuleTable,
     fuel: u64,
     /// Nodes to look at, the next one last.
     work: Vec<ExprId>,
@@ -363,18 +250,76 @@ struct Driver {
     origin: ExprId,
 }
 
-impl Driver {
+impl Driver<'_, '_> {
+    /// Tries the rules everywhere, and again at what they change. Returns true if anything changed;
+    /// `None` if the fuel is used up.
+    fn sweep(&mut self, build: BuildBy<'_>, steps: Option<u64>) -> Result<Option<bool>, PatternRewriteError> {
+        self.fill();
+        self.last.clear();
+        let fuel = self.fuel;
+        let mut is_out_of_fuel = false;
+        while !is_out_of_fuel && let Some(node) = self.take() {
+            let tried = self.try_rules(build, steps, node);
+            if tried.is_err() {
+                self.editor.body.note_stop(Some(self.original(node)));
+            }
+            is_out_of_fuel = tried?;
+        }
+        let mut retyped = 0;
+        if let Some(mut retype) = self.retype.take() {
+            let root = self.editor.body.root();
+            let swept = retype.sweep(self.editor.cx, self.editor.body, root);
+            if swept.is_err() {
+                let at = self.editor.body.stop().map(|at| self.original(at));
+                self.editor.body.note_stop(at);
+            }
+            retyped = swept?;
+        }
+        Ok((!is_out_of_fuel).then_some(self.fuel < fuel || retyped > 0))
+    }
+
+    /// Returns what was done, with the rules that a limit stopped: the one that it refused, and
+    /// those that went round before.
+    fn outcome(mut self, stop: StopReason, sweeps: u32, taken_back: bool) -> Outcome {
+        let refused = self.last.back().map(|&(rule, _)| rule);
+        let mut times = vec![0; self.counts.len()];
+        for &(rule, _) in &self.last {
+            times[rule] += 1;
+        }
+        for (rule, at) in self.last {
+            let was_stopped = match stop {
+                StopReason::Fixpoint => false,
+                StopReason::OutOfFuel => refused == Some(rule) || (taken_back && times[rule] > 1),
+                StopReason::OutOfSweeps => true,
+            };
+            if was_stopped {
+                self.counts[rule].still_applies.get_or_insert(at);
+            }
+        }
+        let attempted = self.counts.iter().map(|c| c.rewrites).sum();
+        Outcome {
+            stop,
+            rewrites: if taken_back { 0 } else { attempted },
+            erased: if taken_back { 0 } else { self.erased },
+            sweeps,
+            attempted,
+            taken_back,
+            rules: self.counts,
+            trace: self.trace.unwrap_or_default(),
+        }
+    }
+
     /// Puts every node that a rule may begin at on the work list, in program order.
-    fn fill(&mut self, editor: &Editor<'_>) {
-        let mut cursor = Cursor::new(editor.body);
-        while let Some(step) = cursor.next(editor.body) {
+    fn fill(&mut self) {
+        let mut cursor = Cursor::new(self.editor.body);
+        while let Some(step) = cursor.next(self.editor.body) {
             if let Step::Enter(id) = step
-                && is_primitive(editor.cx, editor.body, id)
+                && is_primitive(self.editor.cx, self.editor.body, id)
             {
                 cursor.skip();
             }
             if let Step::Flat(id) | Step::Exit(id) = step
-                && !self.dispatch.rules(editor.body, id).is_empty()
+                && !self.table.dispatch.rules(self.editor.body, id).is_empty()
                 && self.queued.insert(id)
             {
                 self.work.push(id);
@@ -384,37 +329,32 @@ impl Driver {
     }
 
     /// The next node that is still part of the program.
-    fn take(&mut self, editor: &Editor<'_>) -> Option<ExprId> {
+    fn take(&mut self) -> Option<ExprId> {
         loop {
             let node = self.work.pop()?;
             self.queued.remove(node);
-            if self.facts.def_use.use_count(node) > 0 && !editor.body.expr(node).is_atom() {
+            if self.facts.def_use.use_count(node) > 0 && !self.editor.body.expr(node).is_atom() {
                 return Some(node);
             }
         }
     }
 
-    /// Tries the rules at a node.
-    fn rewrite(
-        &mut self,
-        editor: &mut Editor<'_>,
-        ready: &mut [Ready<'_>],
-        steps: Option<u64>,
-        node: ExprId,
-    ) -> Result<Verdict, PatternRewriteError> {
-        let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
-        let mut candidates: SmallVec<[u32; 8]> = SmallVec::from_slice(self.dispatch.rules(editor.body, node));
+    /// Tries the rules at a node. Returns true if one applies and the fuel is used up.
+    fn try_rules(&mut self, build: BuildBy<'_>, steps: Option<u64>, node: ExprId) -> Result<bool, PatternRewriteError> {
+        let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
+        let table = self.table;
+        // The rules that may match at first sight.
+        let mut candidates: SmallVec<[u32; 8]> = SmallVec::from_slice(table.dispatch.rules(self.editor.body, node));
         if candidates.len() > 1
             && let Some(glance) = Glance::of(sight, node)
         {
-            candidates.retain(|number| glance.may_match(&ready[*number as usize].pattern));
+            candidates.retain(|number| glance.may_match(&table.rules[*number as usize].pattern.resolved));
         }
         for number in candidates {
             let number = number as usize;
-            let Ready { name, pattern, right } = &mut ready[number];
-            let (name, pattern) = (*name, &*pattern);
+            let ReadyRule { name, pattern, template } = &table.rules[number];
             let budget = steps.unwrap_or_else(|| default_budget(pattern));
-            let sight = Sight { cx: editor.cx, body: editor.body, facts: &self.facts };
+            let sight = Sight { cx: self.editor.cx, body: self.editor.body, facts: &self.facts };
             match self.search.attempt(sight, pattern, node, budget) {
                 Attempt::Matched => {}
                 Attempt::Failed => continue,
@@ -425,83 +365,65 @@ impl Driver {
                     continue;
                 }
             }
-            let mark = editor.body.len();
+            // What it makes.
+            let mark = self.editor.body.len();
             let captures = self.search.captures(pattern);
-            let mut rewriter = Rewriter::new(editor, &self.facts, node);
+            let mut rewriter = Rewriter::new(self.editor, &self.facts, node);
             let failed = |error| PatternRewriteError::Rule { rule: name.to_string(), error };
-            let new = match right {
-                ReadyRight::Template(template) => match template.build(&mut rewriter, &captures) {
-                    Ok(new) => new,
-                    Err(error) => {
-                        self.misfit(number, node, || error.to_string());
-                        continue;
-                    }
-                },
-                ReadyRight::Builder(build) => build(&mut rewriter, &captures).map_err(failed)?,
-                ReadyRight::Shared(build) => build(&mut rewriter, &captures).map_err(failed)?,
+            let new = match template.as_ref().map(|template| template.build(&mut rewriter, &captures)) {
+                Some(Ok(new)) => new,
+                Some(Err(error)) => {
+                    let at = self.original(node);
+                    self.counts[number].misfit(at, || error.to_string());
+                    continue;
+                }
+                None => build(number, &mut rewriter, &captures).map_err(failed)?,
             };
             let (closed, pure) = rewriter.finish();
             for range in closed {
                 self.facts.close(range);
             }
             for function in pure {
-                self.facts.note_pure(editor.body, function);
+                self.facts.note_pure(self.editor.body, function);
             }
-            let Some(new) = new else {
+            let Some(new) = new.filter(|&new| new != node) else {
                 self.counts[number].declined += 1;
                 continue;
             };
-            let place = match self.prepare(editor, node, new, mark) {
-                Ok(_) if self.fuel == 0 => {
-                    self.remember(editor, number, node);
-                    return Ok(Verdict::OutOfFuel);
-                }
-                Ok(new) => {
-                    self.remember(editor, number, node);
-                    self.note_trace(editor, number, node, new);
-                    self.replace(editor, node, new, mark)
-                }
-                Err(refusal) => Err(refusal),
-            };
-            match place {
-                Ok(()) => {
-                    self.fuel -= 1;
-                    self.counts[number].rewrites += 1;
-                    return Ok(Verdict::Changed);
-                }
-                Err(Refusal::Mistyped) => {
-                    let (wanted, found) = (editor.body.type_of(node), editor.body.type_of(new));
-                    self.misfit(number, node, || {
-                        let (wanted, found) = (editor.cx.type_text(wanted), editor.cx.type_text(found));
-                        format!("what it makes is of type {found}, in the place of {wanted}")
-                    });
-                }
-                Err(Refusal::Declined) => self.counts[number].declined += 1,
-                Err(Refusal::Illegal(error)) => {
-                    return Err(PatternRewriteError::Illegal { rule: name.to_string(), error });
-                }
-                Err(Refusal::Users(error)) => {
-                    return Err(PatternRewriteError::Users { rule: name.to_string(), error });
-                }
+            // The replacement, if that fits by type.
+            let (wanted, found) = (self.editor.body.type_of(node), self.editor.body.type_of(new));
+            if check_type(self.editor.cx, wanted, found).is_err() {
+                let (at, cx) = (self.original(node), &*self.editor.cx);
+                self.counts[number].misfit(at, || {
+                    let (wanted, found) = (cx.type_text(wanted), cx.type_text(found));
+                    format!("what it makes is of type {found}, in the place of {wanted}")
+                });
+                continue;
             }
+            let rule = || name.to_string();
+            let ready = self.prepare(node, new, mark);
+            let Some(new) = ready.map_err(|error| PatternRewriteError::Illegal { rule: rule(), error })? else {
+                self.counts[number].declined += 1;
+                continue;
+            };
+            self.remember(number, node);
+            if self.fuel == 0 {
+                return Ok(true);
+            }
+            self.note_trace(number, node, new);
+            let replaced = self.replace(node, new, mark);
+            replaced.map_err(|error| PatternRewriteError::Users { rule: rule(), error })?;
+            self.fuel -= 1;
+            self.counts[number].rewrites += 1;
+            return Ok(false);
         }
-        Ok(Verdict::Unchanged)
-    }
-
-    /// Notes that what a rule makes has a type that does not fit.
-    fn misfit(&mut self, rule: usize, at: ExprId, why: impl FnOnce() -> String) {
-        let at = self.original(at);
-        let counts = &mut self.counts[rule];
-        counts.mistyped += 1;
-        if counts.first_misfit.is_none() {
-            counts.first_misfit = Some(Misfit { at, why: why() });
-        }
+        Ok(false)
     }
 
     /// Notes what a rule is about to replace, if that is asked for.
-    fn note_trace(&mut self, editor: &Editor<'_>, rule: usize, node: ExprId, new: ExprId) {
+    fn note_trace(&mut self, rule: usize, node: ExprId, new: ExprId) {
         let Some(trace) = &mut self.trace else { return };
-        let Editor { cx, body } = editor;
+        let Editor { cx, body } = &*self.editor;
         let binding = match self.facts.def_use.only_use(body, node) {
             Some(Link::Value(binding)) => body.binding_name(cx, binding).map(str::to_string),
             _ => None,
@@ -511,11 +433,11 @@ impl Driver {
     }
 
     /// Remembers where a rule applied last: something that is there also if all is taken back.
-    fn remember(&mut self, editor: &Editor<'_>, rule: usize, node: ExprId) {
+    fn remember(&mut self, rule: usize, node: ExprId) {
         if self.last.len() == LAST {
             self.last.pop_front();
         }
-        let at = match self.facts.def_use.only_use(editor.body, node) {
+        let at = match self.facts.def_use.only_use(self.editor.body, node) {
             Some(Link::Value(binding)) => binding,
             _ => node,
         };
@@ -529,103 +451,95 @@ impl Driver {
         if at.index() < self.start { at } else { self.origin }
     }
 
-    /// Checks what is to replace a node, and takes it apart. Overwrites nothing that is part of the
-    /// program.
-    fn prepare(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) -> Result<ExprId, Refusal> {
-        let (body, facts) = (&*editor.body, &self.facts);
-        self.nested.clear();
-        if new == node {
-            return Err(Refusal::Declined);
-        }
-        check_type(editor.cx, body.type_of(node), body.type_of(new)).map_err(|_| Refusal::Mistyped)?;
+    /// Checks what is to replace a node, and takes it apart. Returns `None` if it is the node
+    /// itself. Overwrites nothing that is part of the program.
+    fn prepare(&mut self, node: ExprId, new: ExprId, mark: usize) -> Result<Option<ExprId>, IllegalEdit> {
+        let (body, facts) = (&*self.editor.body, &self.facts);
         if facts.is_anf {
             let parts = New { from: mark, start: mark, root: node, scopes: &[] };
             if named(body, facts, new, parts)? == node {
-                return Err(Refusal::Declined);
+                return Ok(None);
             }
-            let top = self.nested.find(editor, facts, new, parts)?;
+            let top = self.nested.find(self.editor, facts, new, parts)?;
             for &(var, value) in &self.nested.bindings {
                 if self.facts.is_noted_pure(value) {
-                    self.facts.note_pure(editor.body, var.expr());
+                    self.facts.note_pure(self.editor.body, var.expr());
                 }
             }
             if self.facts.place(node).region != 0 {
                 let mut parts = self.nested.bindings.iter().map(|&(_, value)| value).chain([top]);
-                if parts.any(|id| id.index() >= mark && self.facts.call_is_barred(editor.cx, editor.body, id)) {
-                    return Err(IllegalEdit::Impure.into());
+                if parts.any(|id| id.index() >= mark && self.facts.call_is_barred(self.editor.cx, self.editor.body, id))
+                {
+                    return Err(IllegalEdit::Impure);
                 }
             }
-            return Ok(top);
+            return Ok(Some(top));
         }
         // Parts of a graph may be shared, but not those that hold blocks.
         if new.index() < mark && body.expr(new).binds() {
-            return Err(IllegalEdit::Elsewhere.into());
+            return Err(IllegalEdit::Elsewhere);
         }
-        check_parts(editor.cx, body, facts, node, new, mark)?;
+        check_parts(self.editor.cx, body, facts, node, new, mark)?;
         if body.expr(new).binds() && facts.def_use.use_count(node) > 1 {
-            return Err(IllegalEdit::Shared.into());
+            return Err(IllegalEdit::Shared);
         }
-        Ok(new)
+        Ok(Some(new))
     }
 
     /// Puts `new` in the place of a node, at all its links.
-    fn replace(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) -> Result<(), Refusal> {
-        let mut links: SmallVec<[Link; 4]> = self.facts.def_use.uses(editor.body, node).collect();
-        let retyped = editor.body.type_of(node) != editor.body.type_of(new);
-        let is_atom = editor.body.expr(new).is_atom();
+    fn replace(&mut self, node: ExprId, new: ExprId, mark: usize) -> Result<(), RewriteError> {
+        let mut links: SmallVec<[Link; 4]> = self.facts.def_use.uses(self.editor.body, node).collect();
+        let retyped = self.editor.body.type_of(node) != self.editor.body.type_of(new);
+        let is_atom = self.editor.body.expr(new).is_atom();
         self.next.clear();
-        self.take_in(editor, node, new, mark);
+        self.take_in(node, new, mark);
         if let Some(link) = links.first_mut() {
-            *link = self.bind_nested(editor, *link, node);
+            *link = self.bind_nested(*link, node);
         }
         if !is_atom {
             self.next.push(new);
         }
         let mut changed: SmallVec<[Link; 8]> = SmallVec::new();
         for link in links {
-            match (link, Binding::of(editor.body, link.holder().unwrap_or(node))) {
+            match (link, Binding::of(self.editor.body, link.holder().unwrap_or(node))) {
                 (Link::Value(_), Some(binding)) if is_atom => {
-                    let uses: SmallVec<[Link; 8]> = self.facts.def_use.uses(editor.body, binding.var.expr()).collect();
+                    let uses: SmallVec<[Link; 8]> =
+                        self.facts.def_use.uses(self.editor.body, binding.var.expr()).collect();
                     for &link in &uses {
-                        self.facts.def_use.set(editor.body, link, new);
+                        self.facts.def_use.set(self.editor.body, link, new);
                     }
-                    if let Some(by) = editor.body.as_var(new)
-                        && editor.body.is_dataflow_var(by)
-                        && !editor.body.is_dataflow_var(binding.var)
-                    {
-                        set_var_flags(editor.body, by, VarFlags::PLAIN);
-                    }
+                    pass_on_output(self.editor.body, binding.var, new);
                     self.facts.set_alias(binding.var, new);
-                    self.unlink(editor, binding.id);
+                    self.unlink(binding.id);
                     changed.extend(uses);
                 }
                 (Link::Value(_), Some(binding)) => {
-                    self.facts.def_use.set(editor.body, link, new);
+                    self.facts.def_use.set(self.editor.body, link, new);
                     changed.push(link);
                     self.next.extend(self.facts.def_use.users(binding.var.expr()).take(REACH));
                 }
                 _ => {
-                    self.facts.def_use.set(editor.body, link, new);
+                    self.facts.def_use.set(self.editor.body, link, new);
                     changed.push(link);
                 }
             }
         }
         self.next.extend(changed.iter().take(REACH).filter_map(|&link| link.holder()));
-        let is_constant = matches!(editor.body.expr(new), Expr::Literal(_) | Expr::None);
+        let is_constant = matches!(self.editor.body.expr(new), Expr::Literal(_) | Expr::None);
         if retyped || is_constant {
-            self.pass_on(editor, changed)?;
+            self.pass_on(changed)?;
         }
-        self.erase_unused(editor);
-        self.queue(editor);
+        self.erase_unused();
+        self.queue();
         Ok(())
     }
 
     /// Makes what was appended known, and lets variables of other dataflow regions out of them.
-    fn take_in(&mut self, editor: &mut Editor<'_>, node: ExprId, new: ExprId, mark: usize) {
-        self.facts.add_all(editor.cx, editor.body, new, mark, node);
+    fn take_in(&mut self, node: ExprId, new: ExprId, mark: usize) {
+        self.facts.add_all(self.editor.cx, self.editor.body, new, mark, node);
         let place = self.facts.place(node);
         let mut foreign: SmallVec<[VarId; 4]> = SmallVec::new();
-        let body = &*editor.body;
+        let body = &*self.editor.body;
         let mut look = |facts: &Facts, id: ExprId| {
             if let Some(var) = body.as_var(id)
                 && body.is_dataflow_var(var)
@@ -643,68 +557,59 @@ impl Driver {
             }
         }
         for var in foreign {
-            set_var_flags(editor.body, var, VarFlags::PLAIN);
+            set_var_flags(self.editor.body, var, VarFlags::PLAIN);
         }
     }
 
     /// Binds the parts of a replacement before the binding or tail that a link belongs to, and
     /// returns the link at which the replaced node hangs then.
-    fn bind_nested(&mut self, editor: &mut Editor<'_>, link: Link, node: ExprId) -> Link {
+    fn bind_nested(&mut self, link: Link, node: ExprId) -> Link {
         if self.nested.bindings.is_empty() {
             return link;
         }
         let before = match link {
-            Link::Value(id) => self.facts.def_use.only_use(editor.body, id).expect("a Let hangs at one link"),
+            Link::Value(id) => self.facts.def_use.only_use(self.editor.body, id).expect("a Let hangs at one link"),
             tail => tail,
         };
-        let place = self.facts.place(node);
-        let after = insert_before(editor, before, &self.nested.bindings);
-        let mut at = before.target(editor.body);
-        for &(_, value) in &self.nested.bindings {
-            self.facts.set_place(at, place);
-            self.facts.set_place(value, place);
-            self.next.push(value);
-            if let Some(binding) = Binding::of(editor.body, at) {
-                at = binding.rest;
-            }
-        }
-        self.facts.def_use.sync(editor.body, before);
-        self.facts.label_inserted(editor.body, before, self.nested.bindings.len());
+        let after = insert_before(self.editor, before, &self.nested.bindings);
+        self.next.extend(self.nested.bindings.iter().map(|&(_, value)| value));
+        self.facts.def_use.sync(self.editor.body, before);
+        self.facts.place_inserted(self.editor.body, before, self.nested.bindings.len(), node);
         match link {
             Link::Value(_) => link,
             _ => after,
         }
     }
 
-    fn unlink(&mut self, editor: &mut Editor<'_>, id: ExprId) {
-        let link = self.facts.def_use.only_use(editor.body, id).expect("a Let hangs at one link");
-        unlink_let(editor.body, link);
-        self.facts.def_use.sync(editor.body, link);
+    fn unlink(&mut self, id: ExprId) {
+        let link = self.facts.def_use.only_use(self.editor.body, id).expect("a Let hangs at one link");
+        unlink_let(self.editor.body, link);
+        self.facts.def_use.sync(self.editor.body, link);
     }
 
     /// Infers again what hangs around links at which something of another type hangs now. What
     /// follows from the type of a block is left for the end of the sweep.
-    fn pass_on(&mut self, editor: &mut Editor<'_>, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
+    fn pass_on(&mut self, changed: SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
         let mut stack = changed;
         stack.reverse();
         while let Some(link) = stack.pop() {
-            let target = link.target(editor.body);
+            let target = link.target(self.editor.body);
             match link {
                 Link::Root | Link::Cond(_) => {}
                 Link::Value(id) => {
-                    let Some(binding) = Binding::of(editor.body, id) else { continue };
-                    let ty = editor.body.type_of(target);
-                    self.retype_as(editor, binding.var.expr(), ty, &mut stack)?;
+                    let Some(binding) = Binding::of(self.editor.body, id) else { continue };
+                    let ty = self.editor.body.type_of(target);
+                    self.retype_as(binding.var.expr(), ty, &mut stack)?;
                 }
                 Link::Rest(_) | Link::Then(_) | Link::Else(_) | Link::Lambda(_) => {
-                    self.retype.get_or_insert_with(|| Retype::new(editor.body)).changed(target);
+                    self.retype.get_or_insert_with(|| Retype::new(self.editor.body)).changed(target);
                 }
                 Link::Operand(id, _) => {
-                    let old = editor.body.ty(id);
-                    if editor.refresh_type(id)? {
-                        let new = editor.body.ty(id);
-                        editor.body.set_type(id, old);
-                        self.retype_as(editor, id, new, &mut stack)?;
+                    let old = self.editor.body.ty(id);
+                    if self.editor.refresh_type(id)? {
+                        let new = self.editor.body.ty(id);
+                        self.editor.body.set_type(id, old);
+                        self.retype_as(id, new, &mut stack)?;
                         self.next.push(id);
                     }
                 }
@@ -713,41 +618,35 @@ impl Driver {
         Ok(())
     }
 
-    fn retype_as(
-        &mut self,
-        editor: &mut Editor<'_>,
-        id: ExprId,
-        ty: TypeId,
-        stack: &mut SmallVec<[Link; 8]>,
-    ) -> Result<(), RewriteError> {
-        let old = editor.body.ty(id);
+    fn retype_as(&mut self, id: ExprId, ty: TypeId, stack: &mut SmallVec<[Link; 8]>) -> Result<(), RewriteError> {
+        let old = self.editor.body.ty(id);
         if old == ty {
             return Ok(());
         }
-        check_type(editor.cx, old, ty)?;
-        editor.body.set_type(id, ty);
-        stack.extend(self.facts.def_use.uses(editor.body, id));
+        check_type(self.editor.cx, old, ty)?;
+        self.editor.body.set_type(id, ty);
+        stack.extend(self.facts.def_use.uses(self.editor.body, id));
         Ok(())
     }
 
     /// Erases bindings that lost their last use and can be left out, and puts the users of what is
     /// used once now on the work list.
-    fn erase_unused(&mut self, editor: &mut Editor<'_>) {
+    fn erase_unused(&mut self) {
         let mut losses = self.facts.def_use.take_losses();
         while !losses.is_empty() {
             for id in losses {
                 match self.facts.def_use.use_count(id) {
                     0 => {
-                        if let Some(var) = editor.body.as_var(id)
-                            && let Some(Definition::Let(link)) = self.facts.def_use.definition(editor.body, var)
-                            && let Some(value) = self.facts.def_use.value(editor.body, var)
-                            && self.can_be_left_out(editor, value)
+                        if let Some(var) = self.editor.body.as_var(id)
+                            && let Some(Definition::Let(link)) = self.facts.def_use.definition(self.editor.body, var)
+                            && let Some(value) = self.facts.def_use.value(self.editor.body, var)
+                            && self.can_be_left_out(value)
                         {
-                            self.unlink(editor, link);
+                            self.unlink(link);
                             self.erased += 1;
                         }
                     }
-                    1 if self.asks_for_uses => self.next.extend(self.facts.def_use.users(id)),
+                    1 if self.table.asks_for_uses => self.next.extend(self.facts.def_use.users(id)),
                     _ => {}
                 }
             }
@@ -755,10 +654,10 @@ impl Driver {
         }
     }
 
-    fn can_be_left_out(&self, editor: &Editor<'_>, value: ExprId) -> bool {
-        match editor.body.expr(value) {
+    fn can_be_left_out(&self, value: ExprId) -> bool {
+        match self.editor.body.expr(value) {
             // Checked where it stands, used or not.
-            Expr::CallOp { op, .. } if editor.cx.ops.get(op).name == "match_cast" => false,
+            Expr::CallOp { op, .. } if self.editor.cx.ops.get(op).name == "match_cast" => false,
             Expr::If { .. } | Expr::Let { .. } => false,
             _ => !self.facts.is_impure(value),
         }
@@ -766,11 +665,11 @@ impl Driver {
 
     /// Puts the nodes of a rewrite on the work list, and those that may look at them through their
     /// operands.
-    fn queue(&mut self, editor: &Editor<'_>) {
-        let body = &*editor.body;
+    fn queue(&mut self) {
+        let body = &*self.editor.body;
         let def_use = &self.facts.def_use;
         let mut level = 0;
-        for _ in 1..self.depth.max(2) {
+        for _ in 1..self.table.depth.max(2) {
             let end = self.next.len();
             for i in level..end {
                 if self.next.len() >= REACH {
@@ -787,7 +686,7 @@ impl Driver {
             level = end;
         }
         while let Some(id) = self.next.pop() {
-            if !self.dispatch.rules(body, id).is_empty() && !self.facts.is_closed(id) && self.queued.insert(id) {
+            if !self.table.dispatch.rules(body, id).is_empty() && !self.facts.is_closed(id) && self.queued.insert(id) {
                 self.work.push(id);
             }
         }

@@ -91,6 +91,14 @@ pub enum PatternError {
     /// No operator is in the list, or passes the test, with that many operands.
     #[error("no operator is asked for, or none that takes that many operands passes the test")]
     NoOperator,
+    /// The right side of a rule names a function that the module does not have.
+    #[error("there is no function `@{name}`{}", suggestion(.help.as_deref()))]
+    UnknownGlobal {
+        /// The name.
+        name: String,
+        /// What may have been meant.
+        help: Option<String>,
+    },
     /// The right side of a rule does not say what to build.
     #[error("{0} cannot stand on the right side of a rule: it does not say what to build")]
     NotBuildable(&'static str),
@@ -101,7 +109,9 @@ impl PatternError {
     pub(crate) fn message_and_help(mut self) -> (String, Option<String>) {
         let help = match &mut self {
             PatternError::UnknownOp(error) => error.help.take(),
-            PatternError::UnknownAttr { help, .. } | PatternError::UnknownCapture { help, .. } => help.take(),
+            PatternError::UnknownAttr { help, .. }
+            | PatternError::UnknownCapture { help, .. }
+            | PatternError::UnknownGlobal { help, .. } => help.take(),
             _ => None,
         };
         (self.to_string(), help)

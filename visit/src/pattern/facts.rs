@@ -1,40 +1,27 @@
 //! What matching has to know of a body: definitions and uses, effects, blocks and regions.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anfora_ir::work::tick;
 use anfora_ir::{
-    Attr, AttrsId, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, GlobalId, IdSet, OpPurity,
+    Attr, BlockKind, Body, BodyPurity, Context, Cursor, EntityId, Expr, ExprId, GlobalId, IdSet, Module, PerBlock,
     Purity, Step, VarId,
 };
 
 use crate::analysis::{DefUse, Definition};
 use crate::link::{Binding, Link};
-use crate::pattern::scopes::{END, Scopes};
-
-/// Where an expression is evaluated.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Place {
-    /// The innermost block, numbered from 1.
-    pub(crate) block: u32,
-    /// The dataflow region of that block; 0 outside of any.
-    pub(crate) region: u32,
-}
+use crate::pattern::scopes::{END, GAP, Place, Scopes};
 
 const NO_ALIAS: u32 = u32::MAX;
-
-/// How far the labels of Lets are apart at first.
-const GAP: u64 = 1 << 32;
 
 /// What is known of a body, kept up to date while it is rewritten.
 pub(crate) struct Facts {
     pub(crate) def_use: DefUse,
     /// Calls, tuples and projections that can be observed when they are evaluated.
     impure: IdSet<ExprId>,
-    /// Places of Lets and of what is not an atom.
-    places: Vec<Place>,
-    /// Which block is in which, and where.
+    /// The places of Lets and of what is not an atom, and which block is in which.
     pub(crate) scopes: Scopes,
     /// Functions that the program calls in regions, or that have nothing in them that can be
     /// observed.
@@ -47,8 +34,7 @@ pub(crate) struct Facts {
     closed: IdSet<ExprId>,
     /// True if operands are atoms, and blocks stand only where they are the block of something.
     pub(crate) is_anf: bool,
-    purity: Option<Purity>,
-    attrs_carry_functions: bool,
+    purity: Purity,
     /// How many nodes there are that a rewrite can begin at.
     pub(crate) node_count: usize,
 }
@@ -59,99 +45,77 @@ impl Facts {
         let mut facts = Facts {
             def_use: DefUse::new(body),
             impure: IdSet::with_capacity(0),
-            places: vec![Place::default(); body.len()],
             scopes: Scopes::new(body.len()),
             pure_functions: IdSet::with_capacity(0),
             pure_globals: IdSet::with_capacity(0),
             aliases: Vec::new(),
             closed: IdSet::with_capacity(0),
             is_anf: true,
-            purity: purity.cloned(),
-            attrs_carry_functions: !cx.function_attrs.is_empty()
-                || cx.attrs.iter().any(|(_, a)| matches!(a, Attr::Global(_))),
+            // A module without functions knows none to be pure.
+            purity: match purity {
+                Some(purity) => purity.clone(),
+                None => Purity::of_module(&Module::new(Arc::clone(cx.ops.registry()))),
+            },
             node_count: 0,
         };
         let calls = purity.map(|purity| BodyPurity::new(cx, body, purity));
+        facts.def_use.note_losses();
         facts.walk(cx, body, calls.as_ref());
         facts
     }
 
     fn walk(&mut self, cx: &Context, body: &Body, known: Option<&BodyPurity>) {
-        struct Open {
-            block: u32,
-            region: u32,
-            /// The label of the last Let.
-            last: u64,
-            /// The label of the Let whose value comes now.
-            now: u64,
-        }
         let mut regions = 0u32;
         // Parts before what they are parts of, where parts may be shared.
         let mut order: Vec<ExprId> = Vec::new();
-        let mut open: Vec<Open> = Vec::new();
+        // The place at hand in each open block, and the label of its last Let.
+        let mut here: PerBlock<(Place, u64)> = PerBlock::default();
+        here.0.label = END;
         let mut primitive = 0u32;
         let mut cursor = Cursor::with_regions(body);
         while let Some(step) = cursor.next(body) {
             self.is_anf &= !step.breaks_anf(body);
             match step {
                 Step::EnterBlock(_, kind) => {
-                    if let BlockKind::Lambda(id) = kind {
-                        primitive += u32::from(is_primitive(cx, body, id));
-                    }
-                    let outer = open.last().map_or((0, END), |top| (top.block, top.now));
                     let holder = match kind {
                         BlockKind::Lambda(id) | BlockKind::Then(id) | BlockKind::Else(id) => Some(id),
                         _ => None,
                     };
-                    let block = self.scopes.open(outer.0, outer.1, holder);
+                    let block = self.scopes.open(here.0, holder);
                     if let BlockKind::Lambda(id) = kind {
-                        self.scopes.set_block_of(id, block);
+                        primitive += u32::from(is_primitive(cx, body, id));
+                        self.scopes.block_of.insert(id, block);
                     }
-                    open.push(Open { block, region: 0, last: 0, now: END });
+                    here.enter_with((Place { block, region: 0, label: END }, 0));
                 }
                 Step::ExitBlock(_, kind) => {
                     if let BlockKind::Lambda(id) = kind {
                         primitive -= u32::from(is_primitive(cx, body, id));
                     }
-                    open.pop();
+                    here.exit();
                 }
                 Step::Let(id) => {
-                    let Some(top) = open.last_mut() else { continue };
-                    if let Expr::Let { var, value, .. } = body.expr(id) {
-                        if body.expr(value).is_atom() {
-                            self.set_alias(var, value);
-                        }
-                        top.last += GAP;
-                        top.now = top.last;
-                        self.scopes.set_label(id, top.now);
-                        self.places[id.index()] = Place { block: top.block, region: top.region };
+                    if let Expr::Let { var, value, .. } = body.expr(id)
+                        && body.expr(value).is_atom()
+                    {
+                        self.set_alias(var, value);
                     }
+                    here.1 += GAP;
+                    here.0.label = here.1;
+                    self.scopes.set(id, here.0);
                 }
-                Step::Bound(_) => {
-                    if let Some(top) = open.last_mut() {
-                        top.now = END;
-                    }
-                }
+                Step::Bound(_) => here.0.label = END,
                 Step::EnterRegion(_) => {
                     regions += 1;
-                    if let Some(top) = open.last_mut() {
-                        top.region = regions;
-                    }
+                    here.0.region = regions;
                 }
-                Step::ExitRegion(_) => {
-                    if let Some(top) = open.last_mut() {
-                        top.region = 0;
-                    }
-                }
+                Step::ExitRegion(_) => here.0.region = 0,
                 Step::Flat(id) | Step::Enter(id) => {
                     self.node_count += 1;
                     if primitive > 0 {
                         self.closed.insert(id);
                     }
-                    if let Some(top) = open.last() {
-                        self.places[id.index()] = Place { block: top.block, region: top.region };
-                        self.scopes.set_label(id, top.now);
-                    }
+                    self.scopes.set(id, here.0);
                     if let Step::Flat(_) = step {
                         self.note_effects(cx, body, id, known);
                         order.push(id);
@@ -161,17 +125,20 @@ impl Facts {
                     self.note_effects(cx, body, id, known);
                     order.push(id);
                 }
-                Step::Seen(id) => {
-                    if let Some(top) = open.last() {
-                        self.meet(id, Place { block: top.block, region: top.region }, top.now);
-                    }
-                }
+                Step::Seen(id) => self.scopes.meet(id, here.0),
                 Step::Atom(_) => {}
             }
         }
         if !self.is_anf {
+            // The parts of a node are evaluated where it is.
             for &id in order.iter().rev() {
-                self.hand_on(body, id);
+                let place = self.place(id);
+                for &part in body.inputs(id) {
+                    let expr = body.expr(part);
+                    if !expr.is_atom() && !expr.binds() && self.place(part) != place {
+                        self.scopes.meet(part, place);
+                    }
+                }
             }
         }
     }
@@ -179,7 +146,7 @@ impl Facts {
     fn note_effects(&mut self, cx: &Context, body: &Body, id: ExprId, known: Option<&BodyPurity>) {
         let own = match known {
             Some(known) => known.is_impure_call(id),
-            None => self.call_is_impure(cx, body, id),
+            None => self.purity.call_is_impure(cx, body, id),
         };
         if let Expr::Call { operands, .. } = body.expr(id)
             && (!own || self.place(id).region != 0)
@@ -206,21 +173,6 @@ impl Facts {
         }
     }
 
-    fn call_is_impure(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
-        match body.expr(id) {
-            Expr::CallOp { op, attrs, .. } => {
-                cx.ops.get(op).purity == OpPurity::Impure
-                    || (self.attrs_carry_functions && attrs != cx.attrs.empty() && !self.attrs_are_pure(cx, attrs))
-            }
-            Expr::Call { operands, .. } => match body.operands(operands).first().map(|&f| body.expr(f)) {
-                Some(Expr::Global(g)) => !self.purity.as_ref().is_some_and(|p| p.global_is_pure(g)),
-                Some(Expr::Op(op)) => cx.ops.get(op).purity == OpPurity::Impure,
-                _ => true,
-            },
-            _ => false,
-        }
-    }
-
     /// Says that calls of a function cannot be observed.
     pub(crate) fn note_pure(&mut self, body: &Body, function: ExprId) {
         match body.expr(function) {
@@ -239,7 +191,7 @@ impl Facts {
 
     /// Returns true if a new node is a call that must not stand in a dataflow region.
     pub(crate) fn call_is_barred(&self, cx: &Context, body: &Body, id: ExprId) -> bool {
-        if !self.call_is_impure(cx, body, id) {
+        if !self.purity.call_is_impure(cx, body, id) {
             return false;
         }
         let Expr::Call { operands, .. } = body.expr(id) else { return true };
@@ -252,38 +204,16 @@ impl Facts {
         !is_pure(function) && !value.is_some_and(is_pure)
     }
 
-    /// Takes account of another place at which a shared node is evaluated: what is visible at its
-    /// place is visible at all of them.
-    pub(crate) fn meet(&mut self, id: ExprId, place: Place, label: u64) {
-        let old = self.place(id);
-        let (block, label) = self.scopes.meet((old.block, self.scopes.label(id)), (place.block, label));
-        let region = if old.region == place.region { old.region } else { 0 };
-        self.set_place(id, Place { block, region });
-        self.scopes.set_label(id, label);
-    }
-
-    /// Its parts are evaluated where a node is.
-    fn hand_on(&mut self, body: &Body, id: ExprId) {
-        let (place, label) = (self.place(id), self.scopes.label(id));
-        let mut look = |part: ExprId| {
-            let expr = body.expr(part);
-            if !expr.is_atom() && !expr.binds() && (self.place(part), self.scopes.label(part)) != (place, label) {
-                self.meet(part, place, label);
-            }
-        };
-        body.inputs(id).iter().for_each(|&o| look(o));
-    }
-
     /// Returns true if all variables that are visible where `id` is evaluated are visible where
     /// `at` is.
     pub(crate) fn is_evaluated_before(&self, id: ExprId, at: ExprId) -> bool {
-        let place = (self.place(id).block, self.scopes.label(id));
-        self.scopes.meet(place, (self.place(at).block, self.scopes.label(at))) == place
+        let (place, met) = (self.place(id), self.scopes.common(self.place(id), self.place(at)));
+        (place.block, place.label) == (met.block, met.label)
     }
 
     /// Parts of the program that a replacement shares are evaluated where `root` is, too.
     fn spread(&mut self, body: &Body, new: ExprId, mark: usize, root: ExprId) {
-        let (place, label) = (self.place(root), self.scopes.label(root));
+        let place = self.place(root);
         let mut stack = vec![new];
         let mut seen: IdSet<ExprId> = IdSet::with_capacity(0);
         while let Some(id) = stack.pop() {
@@ -291,9 +221,9 @@ impl Facts {
                 continue;
             }
             if id.index() < mark {
-                let old = (self.place(id), self.scopes.label(id));
-                self.meet(id, place, label);
-                if old == (self.place(id), self.scopes.label(id)) {
+                let old = self.place(id);
+                self.scopes.meet(id, place);
+                if old == self.place(id) {
                     continue;
                 }
             }
@@ -307,8 +237,8 @@ impl Facts {
     /// Where in its block a node is evaluated, as a label to compare.
     fn label_of_node(&self, body: &Body, id: ExprId) -> u64 {
         match self.def_use.only_use(body, id) {
-            _ if !self.is_anf => self.scopes.label(id),
-            Some(Link::Value(link)) => self.scopes.label(link),
+            _ if !self.is_anf => self.place(id).label,
+            Some(Link::Value(link)) => self.place(link).label,
             _ => END,
         }
     }
@@ -320,11 +250,11 @@ impl Facts {
             None => false,
             Some(Definition::Param) => true,
             Some(Definition::LambdaParam(id)) => {
-                let inner = self.scopes.block_of(id);
+                let inner = self.scopes.block_of.get(&id).copied().unwrap_or(0);
                 inner == block || self.scopes.below(block, inner).is_some()
             }
             Some(Definition::Let(id)) => {
-                let (outer, label) = (self.place(id).block, self.scopes.label(id));
+                let Place { block: outer, label, .. } = self.place(id);
                 if outer == block {
                     return label < self.label_of_node(body, at);
                 }
@@ -335,22 +265,24 @@ impl Facts {
         }
     }
 
-    /// Gives labels to Lets that were put at `before`; `count` of them.
-    pub(crate) fn label_inserted(&mut self, body: &Body, before: Link, count: usize) {
+    /// Gives places to Lets that were put at `before`, where `root` is evaluated; `count` of them.
+    pub(crate) fn place_inserted(&mut self, body: &Body, before: Link, count: usize, root: ExprId) {
+        let place = self.place(root);
         let low = match before {
-            Link::Rest(id) => self.scopes.label(id),
+            Link::Rest(id) => self.place(id).label,
             _ => 0,
         };
         let mut lets: Vec<ExprId> = Vec::with_capacity(count + 1);
         let mut at = before.target(body);
         while let Some(binding) = Binding::of(body, at) {
-            if lets.len() >= count {
-                let (room, steps) = (self.scopes.label(at).saturating_sub(low), lets.len() as u64 + 1);
+            if lets.len() < count {
+                self.scopes.set(at, place);
+            } else {
+                let (room, steps) = (self.place(at).label.saturating_sub(low), lets.len() as u64 + 1);
                 // Labels near here may be used up: then the next Lets get new ones with them.
                 let step = if lets.len() == count { room / (4 * steps) } else { room / steps };
                 if step >= 1 << 16 || lets.len() == count && step >= 1 {
-                    self.scopes.set_labels(&lets, low, step);
-                    return;
+                    return self.scopes.set_labels(&lets, low, step);
                 }
             }
             lets.push(at);
@@ -361,12 +293,17 @@ impl Facts {
 
     /// Finds the place of each new node, from that of the node that is replaced.
     pub(crate) fn add_all(&mut self, cx: &Context, body: &Body, new: ExprId, mark: usize, root: ExprId) {
-        let (place, label) = (self.place(root), self.scopes.label(root));
+        let place = self.place(root);
+        // Parts come first.
         for i in mark..body.len() {
             let id = ExprId::from_index(i);
-            if !body.expr(id).is_atom() {
-                self.add(cx, body, id, place);
-                self.scopes.set_label(id, label);
+            if body.expr(id).is_atom() {
+                continue;
+            }
+            self.scopes.set(id, place);
+            let is_let = matches!(body.expr(id), Expr::Let { .. });
+            if !is_let && (self.purity.call_is_impure(cx, body, id) || self.parts_are_impure(body, id)) {
+                self.impure.insert(id);
             }
         }
         if !self.is_anf {
@@ -376,45 +313,27 @@ impl Facts {
         for i in (mark..body.len()).rev() {
             let id = ExprId::from_index(i);
             let Expr::Lambda { body: mut at, .. } = body.expr(id) else { continue };
-            let outer = self.place(id).block;
-            let block = self.scopes.open(outer, self.scopes.label(id), Some(id));
-            self.scopes.set_block_of(id, block);
-            let inner = Place { block, region: 0 };
+            let block = self.scopes.open(self.place(id), Some(id));
+            self.scopes.block_of.insert(id, block);
+            let inner = |label: u64| Place { block, region: 0, label };
             let mut label = 0;
             let mut stack: Vec<(ExprId, u64)> = Vec::new();
             while let Some(binding) = Binding::of(body, at).filter(|b| b.id.index() >= mark) {
                 label += GAP;
-                self.set_place(at, inner);
-                self.scopes.set_label(at, label);
+                self.scopes.set(at, inner(label));
                 stack.push((binding.value, label));
                 at = binding.rest;
             }
             stack.push((at, END));
             while let Some((id, label)) = stack.pop() {
                 // What is shared with the outside was made before: it is evaluated there.
-                if id.index() < mark || body.expr(id).is_atom() || self.place(id) == inner {
+                if id.index() < mark || body.expr(id).is_atom() || self.place(id).block == block {
                     continue;
                 }
-                self.set_place(id, inner);
-                self.scopes.set_label(id, label);
+                self.scopes.set(id, inner(label));
                 stack.extend(body.inputs(id).iter().map(|&o| (o, label)));
             }
         }
-    }
-
-    fn attrs_are_pure(&self, cx: &Context, attrs: AttrsId) -> bool {
-        if let Some(purity) = &self.purity {
-            return purity.attrs_are_pure(cx, attrs);
-        }
-        let mut stack: Vec<_> = cx.attrs.list(attrs).iter().map(|&(_, value)| value).collect();
-        while let Some(value) = stack.pop() {
-            match cx.attrs.get(value) {
-                Attr::Function(_) | Attr::Global(_) => return false,
-                Attr::List(items) => stack.extend(items.iter()),
-                _ => {}
-            }
-        }
-        true
     }
 
     /// Says that a variable stands for an atom from now on.
@@ -460,19 +379,6 @@ impl Facts {
         body.as_var(atom).and_then(|var| self.visible_value(body, var)).unwrap_or(atom)
     }
 
-    /// Takes in a node that was appended, evaluated at `place`. Its parts come first.
-    pub(crate) fn add(&mut self, cx: &Context, body: &Body, id: ExprId, place: Place) {
-        if id.index() >= self.places.len() {
-            self.places.resize(id.index() + 1, Place::default());
-        }
-        self.places[id.index()] = place;
-        if !matches!(body.expr(id), Expr::Let { .. })
-            && (self.call_is_impure(cx, body, id) || self.parts_are_impure(body, id))
-        {
-            self.impure.insert(id);
-        }
-    }
-
     /// Says that the nodes of these numbers stand in a `fn` with the attribute `Primitive=1`.
     pub(crate) fn close(&mut self, range: std::ops::Range<usize>) {
         range.for_each(|i| {
@@ -486,14 +392,7 @@ impl Facts {
     }
 
     pub(crate) fn place(&self, id: ExprId) -> Place {
-        self.places.get(id.index()).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn set_place(&mut self, id: ExprId, place: Place) {
-        if id.index() >= self.places.len() {
-            self.places.resize(id.index() + 1, Place::default());
-        }
-        self.places[id.index()] = place;
+        self.scopes.place(id)
     }
 
     /// Returns true if evaluating a node can be observed, or is not known not to be.

@@ -3,7 +3,8 @@
 use anfora_ir::{Expr, ExprId, Literal, Number, OpId};
 use smallvec::SmallVec;
 
-use crate::pattern::compile::{Compiled, Rest, Step, Test};
+use crate::pattern::build::{LiteralCondition, Node};
+use crate::pattern::compile::{NodeMeaning, Resolved, Rest};
 use crate::pattern::search::Sight;
 
 /// An expression at first sight, variables looked through.
@@ -26,23 +27,20 @@ impl<'a> Seen<'a> {
         look(sight.facts.value(sight.body, expr))
     }
 
-    /// Returns true if it may meet a step of a pattern: false only if it cannot.
-    pub(crate) fn may_meet(self, pattern: &Compiled, mut step: u32) -> bool {
+    /// Returns true if it may meet a node of a pattern: false only if it cannot.
+    pub(crate) fn may_meet(self, pattern: &Resolved, mut at: u32) -> bool {
         // What stands behind more names and conditions than this is looked at properly.
         for _ in 0..8 {
-            match pattern.nodes[step as usize] {
-                Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
-                Step::Literal(test) => {
-                    return match (self, &pattern.tests[test as usize]) {
-                        // Of the author, and is asked once.
-                        (Seen::Literal(_), Test::LiteralWhere(_)) => true,
-                        (Seen::Literal(literal), test) => test.holds_for(literal),
-                        _ => false,
-                    };
+            match (&pattern.pattern.nodes[at as usize], pattern.meanings[at as usize]) {
+                (Node::Capture { inner, .. } | Node::Filter { inner, .. } | Node::Link(inner), _) => at = *inner,
+                // Of the author, and is asked once.
+                (Node::Literal(LiteralCondition::Where(_)), _) => return matches!(self, Seen::Literal(_)),
+                (Node::Literal(test), _) => return matches!(self, Seen::Literal(found) if test.holds_for(found)),
+                (Node::Op { .. }, NodeMeaning::List { ops, .. }) => {
+                    return matches!(self, Seen::Op(op) if pattern.contains(ops, op));
                 }
-                Step::Op { ops, .. } => return matches!(self, Seen::Op(op) if pattern.contains(ops, op)),
-                Step::Tuple(_) => return matches!(self, Seen::Tuple),
-                Step::Nothing => return false,
+                (Node::Tuple(_), _) => return matches!(self, Seen::Tuple),
+                (Node::Global(_), NodeMeaning::Nothing) => return false,
                 _ => return true,
             }
         }
@@ -66,20 +64,20 @@ impl<'a> Glance<'a> {
     }
 
     /// Returns true if a pattern may match at the node: false only if it cannot.
-    pub(crate) fn may_match(&self, pattern: &Compiled) -> bool {
-        let mut step = pattern.root;
+    pub(crate) fn may_match(&self, pattern: &Resolved) -> bool {
+        let mut at = pattern.pattern.root;
         for _ in 0..8 {
-            match pattern.nodes[step as usize] {
-                Step::Capture { inner, .. } | Step::Filter { inner, .. } => step = inner,
-                Step::Op { operands, swap, .. } => {
-                    let steps = &pattern.children[operands.start as usize..][..operands.len as usize];
-                    if steps.len() != self.operands.len() {
+            match (&pattern.pattern.nodes[at as usize], pattern.meanings[at as usize]) {
+                (Node::Capture { inner, .. } | Node::Filter { inner, .. } | Node::Link(inner), _) => at = *inner,
+                (Node::Op { .. }, NodeMeaning::List { operands, swap, .. }) => {
+                    let parts = pattern.pattern.list(operands.first);
+                    if parts.len() != self.operands.len() {
                         // `none` at the end may be left out.
-                        return steps.len() > self.operands.len() || operands.rest != Rest::None;
+                        return parts.len() > self.operands.len() || operands.rest != Rest::None;
                     }
-                    let meet = |(seen, &step): (&Seen<'_>, &u32)| seen.may_meet(pattern, step);
-                    return self.operands.iter().zip(steps).all(meet)
-                        || swap && self.operands.iter().zip(steps.iter().rev()).all(meet);
+                    let meet = |(seen, &part): (&Seen<'_>, &u32)| seen.may_meet(pattern, part);
+                    return self.operands.iter().zip(parts).all(meet)
+                        || swap && self.operands.iter().zip(parts.iter().rev()).all(meet);
                 }
                 _ => return true,
             }
@@ -88,19 +86,18 @@ impl<'a> Glance<'a> {
     }
 }
 
-impl Test {
-    /// Returns true if a literal passes a test of literals.
+impl LiteralCondition {
+    /// Returns true if a literal passes it.
     pub(crate) fn holds_for(&self, literal: &Literal) -> bool {
         match self {
-            Test::Number(number) => number.is_splat_of(literal),
-            Test::Is(wanted) => wanted == literal,
-            Test::LiteralWhere(test) => test(literal),
-            Test::Whole(value) => is_whole(literal, *value),
-            Test::Splat(scalar) => {
+            LiteralCondition::Number(number) => number.is_splat_of(literal),
+            LiteralCondition::Is(wanted) => wanted == literal,
+            LiteralCondition::Where(test) => test(literal),
+            LiteralCondition::Whole(value) => is_whole(literal, *value),
+            LiteralCondition::Splat(scalar) => {
                 scalar.dtype() == literal.dtype()
                     && scalar.as_splat().is_some_and(|bits| literal.as_splat() == Some(bits))
             }
-            _ => false,
         }
     }
 }

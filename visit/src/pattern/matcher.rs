@@ -58,7 +58,7 @@ impl<'a> Matcher<'a> {
     ) -> Result<Matcher<'a>, PatternError> {
         let pattern = Compiled::new(cx, pattern).map_err(|refused| refused.error)?;
         let cx = &*cx;
-        let dispatch = Dispatch::new(cx, std::iter::once(&pattern.roots));
+        let dispatch = Dispatch::new(std::iter::once(&pattern.roots));
         let facts = Facts::new(cx, body, purity);
         let budget = default_budget(&pattern);
         Ok(Matcher { cx, body, facts, pattern, dispatch, search: Search::default(), budget })

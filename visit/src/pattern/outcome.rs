@@ -174,6 +174,14 @@ pub struct RuleCounts {
     pub still_applies: Option<ExprId>,
 }
 
+impl RuleCounts {
+    /// Counts a match whose replacement has a type that does not fit.
+    pub(crate) fn misfit(&mut self, at: ExprId, why: impl FnOnce() -> String) {
+        self.mistyped += 1;
+        self.first_misfit.get_or_insert_with(|| Misfit { at, why: why() });
+    }
+}
+
 /// Why rewriting by patterns failed. The body is as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

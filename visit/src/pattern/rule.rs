@@ -1,43 +1,78 @@
 //! Rules: a pattern, and what replaces what it matches.
 
-use anfora_ir::ExprId;
+use std::sync::Arc;
+
+use anfora_ir::{Context, ExprId};
 
 use crate::pattern::build::Pattern;
 use crate::pattern::captures::Captures;
+use crate::pattern::compile::Compiled;
+use crate::pattern::dispatch::Dispatch;
+use crate::pattern::error::{Refused, Side};
 use crate::pattern::rewriter::Rewriter;
+use crate::pattern::template::Template;
 
 /// The error of a rule's author: `?` makes one of any error.
 pub type RuleError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The right side of a rule in Rust.
-pub(crate) trait Build:
-    FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError>
-{
-}
-impl<F: FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError>> Build for F {}
+/// What a rule returns: the replacement; `None` where it does not apply after all.
+pub(crate) type Built = Result<Option<ExprId>, RuleError>;
 
-/// The same, for all threads of a pass.
-pub(crate) type SharedBuild =
-    dyn Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + Send + Sync;
-
-/// What a matched expression becomes.
-pub(crate) enum RightSide<'r> {
-    Built(Box<dyn Build + 'r>),
+/// What a matched expression becomes: made by a function, or as it is written.
+pub(crate) enum Right<F> {
+    Built(F),
     Written(Pattern),
 }
 
-/// The right side of a rule for a run.
-pub(crate) enum Right<'a> {
-    Built(&'a mut dyn Build),
-    Shared(&'a SharedBuild),
-    Written(&'a Pattern),
+/// A rule that is ready to be tried.
+pub(crate) struct ReadyRule {
+    pub(crate) name: Arc<str>,
+    pub(crate) pattern: Compiled,
+    /// The right side, unless it is made by a function.
+    pub(crate) template: Option<Template>,
 }
 
-impl RightSide<'_> {
-    pub(crate) fn as_right(&mut self) -> Right<'_> {
-        match self {
-            RightSide::Built(build) => Right::Built(&mut **build),
-            RightSide::Written(by) => Right::Written(by),
+impl ReadyRule {
+    /// Makes a rule ready. What is refused is refused on the left or on the right.
+    pub(crate) fn new<F>(
+        cx: &mut Context,
+        name: &str,
+        pattern: &Pattern,
+        right: &Right<F>,
+    ) -> Result<ReadyRule, (Refused, Side)> {
+        let mut pattern = Compiled::new(cx, pattern).map_err(|refused| (refused, Side::Left))?;
+        let template = match right {
+            Right::Built(_) => None,
+            Right::Written(by) => {
+                Some(Template::new(cx, by, &mut pattern.names).map_err(|refused| (refused, Side::Right))?)
+            }
+        };
+        Ok(ReadyRule { name: name.into(), pattern, template })
+    }
+}
+
+/// Rules that are ready to be tried, and which of them may begin at a node.
+pub(crate) struct RuleTable {
+    pub(crate) rules: Vec<ReadyRule>,
+    pub(crate) dispatch: Dispatch,
+    /// The deepest of the patterns.
+    pub(crate) depth: u32,
+    pub(crate) asks_for_uses: bool,
+    /// True if it holds for all modules with the same registry.
+    pub(crate) is_portable: bool,
+}
+
+impl RuleTable {
+    pub(crate) fn new(rules: Vec<ReadyRule>) -> RuleTable {
+        let is_portable = |rule: &ReadyRule| {
+            rule.pattern.resolved.is_portable && rule.template.as_ref().is_none_or(|right| right.side.is_portable)
+        };
+        RuleTable {
+            dispatch: Dispatch::new(rules.iter().map(|rule| &rule.pattern.roots)),
+            depth: rules.iter().map(|rule| rule.pattern.depth).max().unwrap_or(0),
+            asks_for_uses: rules.iter().any(|rule| rule.pattern.asks_for_uses),
+            is_portable: rules.iter().all(is_portable),
+            rules,
         }
     }
 }
@@ -46,7 +81,7 @@ impl RightSide<'_> {
 pub struct Rule<'r> {
     pub(crate) name: String,
     pub(crate) pattern: Pattern,
-    pub(crate) right: RightSide<'r>,
+    pub(crate) right: Right<Box<dyn FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Built + 'r>>,
 }
 
 impl<'r> Rule<'r> {
@@ -60,7 +95,7 @@ impl<'r> Rule<'r> {
     /// let rule = Rule::replace("x * 1", op("multiply", [capture("x"), literal(1) | literal(1.0)]), capture("x"));
     /// ```
     pub fn replace(name: &str, pattern: Pattern, by: Pattern) -> Rule<'r> {
-        Rule { name: name.to_string(), pattern, right: RightSide::Written(by) }
+        Rule { name: name.to_string(), pattern, right: Right::Written(by) }
     }
 
     /// What `pattern` matches becomes what `build` makes of the captures; `None` where the rule
@@ -70,7 +105,7 @@ impl<'r> Rule<'r> {
         pattern: Pattern,
         build: impl FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + 'r,
     ) -> Rule<'r> {
-        Rule { name: name.to_string(), pattern, right: RightSide::Built(Box::new(build)) }
+        Rule { name: name.to_string(), pattern, right: Right::Built(Box::new(build)) }
     }
 
     /// The name by which outcomes and errors speak of it.

@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anfora_ir::{Context, Diagnostic, Diagnostics, ExprId, Source};
+use anfora_ir::{Context, Diagnostic, Diagnostics, ExprId, OpRegistry, Source};
 
 use crate::pattern::build::Pattern;
 use crate::pattern::captures::Captures;
-use crate::pattern::driver::Ready;
 use crate::pattern::error::Side;
 use crate::pattern::guard::Match;
 use crate::pattern::rewriter::Rewriter;
-use crate::pattern::rule::{Right, RuleError, SharedBuild};
-use crate::pattern::text::{Placed, parse_sides};
+use crate::pattern::rule::{Built, ReadyRule, Right, RuleError, RuleTable};
+use crate::pattern::text::parse_sides;
 
 /// Rules that do not change from run to run: a pass has one set, which its threads share.
 /// [`rules!`](crate::rules) makes one.
@@ -47,19 +46,18 @@ pub struct RuleSet {
     /// The rules that are written as text, one after the other.
     text: String,
     mistakes: Vec<Diagnostic>,
+    /// The rules made ready for modules with this registry.
+    ready: Mutex<Option<(Arc<OpRegistry>, Arc<RuleTable>)>>,
 }
+
+type SharedBuild = dyn Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Built + Send + Sync;
 
 struct SharedRule {
     name: Cow<'static, str>,
     pattern: Pattern,
-    right: SharedRight,
+    right: Right<Box<SharedBuild>>,
     left_places: Vec<Range<usize>>,
     right_places: Vec<Range<usize>>,
-}
-
-enum SharedRight {
-    Written(Pattern),
-    Built(Box<SharedBuild>),
 }
 
 impl RuleSet {
@@ -109,7 +107,7 @@ impl RuleSet {
     /// [`Rule::replace`](crate::pattern::Rule::replace).
     #[must_use]
     pub fn replace(mut self, name: &'static str, pattern: Pattern, by: Pattern) -> RuleSet {
-        self.push(name.into(), pattern, SharedRight::Written(by));
+        self.push(name.into(), pattern, Right::Written(by), Default::default());
         self
     }
 
@@ -121,13 +119,14 @@ impl RuleSet {
         pattern: Pattern,
         build: impl Fn(&mut Rewriter<'_, '_>, &Captures<'_>) -> Result<Option<ExprId>, RuleError> + Send + Sync + 'static,
     ) -> RuleSet {
-        self.push(name.into(), pattern, SharedRight::Built(Box::new(build)));
+        self.push(name.into(), pattern, Right::Built(Box::new(build)), Default::default());
         self
     }
 
     /// Adds the rules of another set.
     #[must_use]
     pub fn and(mut self, other: RuleSet) -> RuleSet {
+        self.ready = Mutex::default();
         let offset = self.text.len();
         self.text.push_str(&other.text);
         self.mistakes.extend(other.mistakes.into_iter().map(|mistake| moved(mistake, offset)));
@@ -178,33 +177,50 @@ impl RuleSet {
         self.ready(cx).map(drop)
     }
 
-    /// Makes the rules ready for a run.
-    pub(crate) fn ready(&self, cx: &mut Context) -> Result<Vec<Ready<'_>>, Diagnostics> {
+    /// Returns the rules ready for a run: once for all modules with the same registry, if that can
+    /// be.
+    pub(crate) fn ready(&self, cx: &mut Context) -> Result<Arc<RuleTable>, Diagnostics> {
+        let lock = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().clone().filter(|(registry, _)| Arc::ptr_eq(registry, cx.ops.registry()));
+        if let Some((_, table)) = known {
+            return Ok(table);
+        }
+        let table = Arc::new(self.make_ready(cx)?);
+        if table.is_portable {
+            *lock() = Some((Arc::clone(cx.ops.registry()), Arc::clone(&table)));
+        }
+        Ok(table)
+    }
+
+    fn make_ready(&self, cx: &mut Context) -> Result<RuleTable, Diagnostics> {
         let mut mistakes = self.mistakes.clone();
         let mut all = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
-            let right = match &rule.right {
-                SharedRight::Written(by) => Right::Written(by),
-                SharedRight::Built(build) => Right::Shared(&**build),
-            };
-            match Ready::new(cx, &rule.name, &rule.pattern, right) {
+            match ReadyRule::new(cx, &rule.name, &rule.pattern, &rule.right) {
                 Ok(ready) => all.push(ready),
                 Err((refused, side)) => {
                     let places = if side == Side::Left { &rule.left_places } else { &rule.right_places };
                     let (message, help) = refused.error.message_and_help();
-                    mistakes.push(match places.get(refused.node as usize) {
-                        Some(place) => Diagnostic { help, ..Diagnostic::error(message).at(place.clone()) },
-                        None => {
-                            Diagnostic { help, ..Diagnostic::error(format!("the rule `{}`: {message}", rule.name)) }
-                        }
-                    });
+                    let mistake = match places.get(refused.node as usize) {
+                        Some(place) => Diagnostic::error(message).at(place.clone()),
+                        None => Diagnostic::error(format!("the rule `{}`: {message}", rule.name)),
+                    };
+                    mistakes.push(Diagnostic { help, ..mistake });
                 }
             }
         }
         mistakes.sort_by_key(|mistake| mistake.span.as_ref().map_or(usize::MAX, |place| place.start));
         match mistakes.is_empty() {
-            true => Ok(all),
+            true => Ok(RuleTable::new(all)),
             false => Err(Diagnostics::in_source(mistakes, Some(Arc::new(Source::new("rules", &*self.text))))),
+        }
+    }
+
+    /// Makes the replacement of a rule that is not written.
+    pub(crate) fn build_by(&self, rule: usize, rewriter: &mut Rewriter<'_, '_>, captures: &Captures<'_>) -> Built {
+        match self.rules.get(rule).map(|rule| &rule.right) {
+            Some(Right::Built(build)) => build(rewriter, captures),
+            _ => Ok(None),
         }
     }
 
@@ -218,19 +234,13 @@ impl RuleSet {
         let left_at = self.text.len();
         let right_at = left_at + left.len() + " => ".len();
         self.text.extend([left, " => ", right, "\n"]);
+        let placed = |places: Vec<Range<usize>>, at: usize| {
+            places.into_iter().map(|place| place.start + at..place.end + at).collect()
+        };
         match parse_sides(left, right) {
             Ok((left, right)) => {
-                let placed = |places: Vec<Range<usize>>, at: usize| {
-                    places.into_iter().map(|place| place.start + at..place.end + at).collect()
-                };
-                let Placed { pattern, places } = left;
-                self.rules.push(SharedRule {
-                    name,
-                    pattern: guarded(pattern),
-                    right: SharedRight::Written(right.pattern),
-                    left_places: placed(places, left_at),
-                    right_places: placed(right.places, right_at),
-                });
+                let places = [placed(left.places, left_at), placed(right.places, right_at)];
+                self.push(name, guarded(left.pattern), Right::Written(right.pattern), places);
             }
             Err(mistakes) => self.mistakes.extend(
                 mistakes
@@ -241,8 +251,15 @@ impl RuleSet {
         self
     }
 
-    fn push(&mut self, name: Cow<'static, str>, pattern: Pattern, right: SharedRight) {
-        self.rules.push(SharedRule { name, pattern, right, left_places: Vec::new(), right_places: Vec::new() });
+    fn push(
+        &mut self,
+        name: Cow<'static, str>,
+        pattern: Pattern,
+        right: Right<Box<SharedBuild>>,
+        [left_places, right_places]: [Vec<Range<usize>>; 2],
+    ) {
+        self.ready = Mutex::default();
+        self.rules.push(SharedRule { name, pattern, right, left_places, right_places });
     }
 }
 

@@ -3,71 +3,78 @@
 //! Bindings have labels that grow along their block.
 
 use anfora_ir::{AncestorTree, EntityId, ExprId};
+use rustc_hash::FxHashMap;
 
 /// The label of the tail of a block.
 pub(crate) const END: u64 = u64::MAX;
 
-#[derive(Copy, Clone)]
-struct Scope {
-    /// Where in the block around it it stood when it was opened.
-    label: u64,
-    /// The If or Lambda that holds it.
-    holder: Option<ExprId>,
+/// How far the labels of Lets are apart at first.
+pub(crate) const GAP: u64 = 1 << 32;
+
+/// Where an expression is evaluated.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The innermost block, numbered from 1.
+    pub(crate) block: u32,
+    /// The dataflow region of that block; 0 outside of any.
+    pub(crate) region: u32,
+    /// The label of the Let that it is, or in whose value it is.
+    pub(crate) label: u64,
 }
 
-/// Which block is in which. Blocks have numbers from 1.
+impl Default for Place {
+    fn default() -> Place {
+        Place { block: 0, region: 0, label: END }
+    }
+}
+
+/// Which block is in which, and the places of expressions.
 pub(crate) struct Scopes {
     tree: AncestorTree,
-    blocks: Vec<Scope>,
-    labels: Vec<u64>,
+    /// By block: the label of the Let in whose value it was opened, and the If or Lambda that holds
+    /// it.
+    blocks: Vec<(u64, Option<ExprId>)>,
+    places: Vec<Place>,
     /// The block of each Lambda.
-    block_of: Vec<u32>,
+    pub(crate) block_of: FxHashMap<ExprId, u32>,
 }
 
 impl Scopes {
     pub(crate) fn new(len: usize) -> Scopes {
-        let outside = Scope { label: END, holder: None };
-        Scopes { tree: AncestorTree::new(), blocks: vec![outside], labels: vec![END; len], block_of: Vec::new() }
-    }
-
-    /// A new block in another one.
-    pub(crate) fn open(&mut self, parent: u32, label: u64, holder: Option<ExprId>) -> u32 {
-        self.blocks.push(Scope { label, holder });
-        self.tree.add(parent)
-    }
-
-    pub(crate) fn set_block_of(&mut self, lambda: ExprId, block: u32) {
-        if lambda.index() >= self.block_of.len() {
-            self.block_of.resize(lambda.index() + 1, 0);
+        Scopes {
+            tree: AncestorTree::new(),
+            blocks: vec![(END, None)],
+            places: vec![Place::default(); len],
+            block_of: FxHashMap::default(),
         }
-        self.block_of[lambda.index()] = block;
     }
 
-    pub(crate) fn block_of(&self, lambda: ExprId) -> u32 {
-        self.block_of.get(lambda.index()).copied().unwrap_or(0)
+    /// A new block at a place.
+    pub(crate) fn open(&mut self, at: Place, holder: Option<ExprId>) -> u32 {
+        self.blocks.push((at.label, holder));
+        self.tree.add(at.block)
     }
 
+    /// The If or Lambda that holds a block, and the label of the Let in whose value it is.
     pub(crate) fn holder(&self, block: u32) -> (Option<ExprId>, u64) {
-        let scope = &self.blocks[block as usize];
-        (scope.holder, scope.label)
+        let (label, holder) = self.blocks[block as usize];
+        (holder, label)
     }
 
-    pub(crate) fn label(&self, id: ExprId) -> u64 {
-        self.labels.get(id.index()).copied().unwrap_or(END)
+    pub(crate) fn place(&self, id: ExprId) -> Place {
+        self.places.get(id.index()).copied().unwrap_or_default()
     }
 
-    pub(crate) fn set_label(&mut self, id: ExprId, label: u64) {
-        if id.index() >= self.labels.len() {
-            self.labels.resize(id.index() + 1, END);
+    pub(crate) fn set(&mut self, id: ExprId, place: Place) {
+        if id.index() >= self.places.len() {
+            self.places.resize(id.index() + 1, Place::default());
         }
-        self.labels[id.index()] = label;
+        self.places[id.index()] = place;
     }
 
     pub(crate) fn set_labels(&mut self, lets: &[ExprId], low: u64, step: u64) {
-        let mut label = low;
-        for &id in lets {
-            label += step;
-            self.set_label(id, label);
+        for (i, &id) in lets.iter().enumerate() {
+            self.places[id.index()].label = low + step * (i as u64 + 1);
         }
     }
 
@@ -77,17 +84,23 @@ impl Scopes {
         (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
-    /// The last place from which two places are reached, each a block and a label in it: what is
-    /// visible there is visible at both.
-    pub(crate) fn meet(&self, a: (u32, u64), b: (u32, u64)) -> (u32, u64) {
-        if a.0 == b.0 {
-            return (a.0, a.1.min(b.1));
+    /// Takes account of another place at which a shared node is evaluated.
+    pub(crate) fn meet(&mut self, id: ExprId, place: Place) {
+        let met = self.common(self.place(id), place);
+        self.set(id, met);
+    }
+
+    /// The last place from which two places are reached: what is visible there is visible at both.
+    pub(crate) fn common(&self, a: Place, b: Place) -> Place {
+        let region = if a.region == b.region { a.region } else { 0 };
+        if a.block == b.block {
+            return Place { block: a.block, region, label: a.label.min(b.label) };
         }
-        let common = self.tree.common(a.0, b.0);
-        let label = |(block, label): (u32, u64)| match self.below(block, common) {
-            Some(below) => self.blocks[below as usize].label,
-            None => label,
+        let block = self.tree.common(a.block, b.block);
+        let label = |place: Place| match self.below(place.block, block) {
+            Some(below) => self.blocks[below as usize].0,
+            None => place.label,
         };
-        (common, label(a).min(label(b)))
+        Place { block, region, label: label(a).min(label(b)) }
     }
 }

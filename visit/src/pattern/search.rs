@@ -1,11 +1,11 @@
 //! Matching: an explicit stack of goals, and of choices to come back to.
 
 use anfora_ir::work::tick;
-use anfora_ir::{AttrId, AttrReader, Body, Context, Expr, ExprId, Literal};
+use anfora_ir::{AttrReader, Body, Context, Expr, ExprId, Literal};
 
-use crate::pattern::build::{Candidate, Children};
+use crate::pattern::build::{Candidate, Children, Condition, LiteralCondition, Node, Wanted};
 use crate::pattern::captures::{Captures, Found};
-use crate::pattern::compile::{Compiled, Operands, Rest, Step, Test};
+use crate::pattern::compile::{Compiled, NodeMeaning, Operands, Resolved, Rest};
 use crate::pattern::facts::Facts;
 use crate::pattern::glance::Seen;
 use crate::pattern::guard::Match;
@@ -77,7 +77,8 @@ const END: u32 = u32::MAX;
 
 #[derive(Copy, Clone)]
 struct Goal {
-    step: u32,
+    /// The node of the pattern.
+    node: u32,
     expr: ExprId,
     /// The goal after it.
     next: u32,
@@ -100,34 +101,23 @@ struct Choice {
     deferred: u32,
 }
 
-#[derive(Copy, Clone, PartialEq)]
-enum Bound {
-    Nothing,
-    One(ExprId),
-    /// The operands of a node from a number on.
-    Tail(ExprId, u32),
-    /// The value of an attribute; `None` is its default.
-    Attr(Option<AttrId>),
-}
-
 /// Room for attempts, which take none of their own once it is large enough.
 #[derive(Default)]
 pub(crate) struct Search {
     goals: Vec<Goal>,
     choices: Vec<Choice>,
-    bound: Vec<Bound>,
-    /// Captures in the order in which they were bound.
-    trail: Vec<u32>,
-    /// Tests that speak of captures, for the end.
-    deferred: Vec<(u32, ExprId)>,
     found: Vec<Found>,
+    /// Captures in the order in which they were found.
+    trail: Vec<u32>,
+    /// Conditions that speak of captures, for the end.
+    deferred: Vec<(u32, ExprId)>,
     root: Option<ExprId>,
 }
 
 /// Steps that an attempt may take: enough for any pattern that does not have many ways to match in
 /// each other.
 pub(crate) fn default_budget(pattern: &Compiled) -> u64 {
-    4096 + 64 * pattern.nodes.len() as u64
+    4096 + 64 * pattern.resolved.meanings.len() as u64
 }
 
 impl Search {
@@ -137,27 +127,25 @@ impl Search {
         self.choices.clear();
         self.trail.clear();
         self.deferred.clear();
-        self.bound.clear();
-        self.bound.resize(pattern.captures.len(), Bound::Nothing);
+        self.found.clear();
+        self.found.resize(pattern.names.list.len(), Found::Nothing);
         self.root = Some(root);
-        let mut next = self.push(pattern.root, root, END);
+        let resolved = &pattern.resolved;
+        let mut next = self.push(resolved.pattern.root, root, END);
         loop {
             let after = match next {
-                END => {
-                    self.keep();
-                    if self.deferred.iter().all(|&(test, expr)| self.passes_deferred(sight, pattern, test, expr)) {
-                        return Attempt::Matched;
-                    }
-                    None
+                END if self.deferred.iter().all(|&(at, expr)| self.passes_deferred(sight, pattern, at, expr)) => {
+                    return Attempt::Matched;
                 }
-                goal => self.step(sight, pattern, self.goals[goal as usize], root, &mut budget),
+                END => None,
+                goal => self.step(sight, resolved, self.goals[goal as usize], root, &mut budget),
             };
             if budget == 0 {
                 return Attempt::GaveUp;
             }
             budget -= 1;
             tick();
-            next = match after.or_else(|| self.backtrack(sight.body, pattern)) {
+            next = match after.or_else(|| self.backtrack(sight.body, resolved)) {
                 Some(next) => next,
                 None => return Attempt::Failed,
             };
@@ -167,29 +155,18 @@ impl Search {
     /// What the last attempt, which matched, captured.
     pub(crate) fn captures<'m>(&'m self, pattern: &'m Compiled) -> Captures<'m> {
         let root = self.root.expect("an attempt was made");
-        Captures { names: &pattern.captures, found: &self.found, root }
-    }
-
-    fn keep(&mut self) {
-        self.found.clear();
-        self.found.extend(self.bound.iter().map(|bound| match *bound {
-            Bound::Nothing => Found::Nothing,
-            Bound::One(id) => Found::One(id),
-            Bound::Tail(id, from) => Found::Tail(id, from),
-            Bound::Attr(value) => Found::Attr(value),
-        }));
+        Captures { names: &pattern.names.list, found: &self.found, root }
     }
 
     #[inline]
-    fn push(&mut self, step: u32, expr: ExprId, next: u32) -> u32 {
-        self.goals.push(Goal { step, expr, next });
+    fn push(&mut self, node: u32, expr: ExprId, next: u32) -> u32 {
+        self.goals.push(Goal { node, expr, next });
         self.goals.len() as u32 - 1
     }
 
-    fn push_operands(&mut self, pattern: &Compiled, operands: Operands, list: &[ExprId], mut next: u32) -> u32 {
-        let steps = &pattern.children[operands.start as usize..][..operands.len as usize];
-        for (&step, &operand) in steps.iter().zip(list).rev() {
-            next = self.push(step, operand, next);
+    fn push_operands(&mut self, pattern: &Resolved, operands: Operands, list: &[ExprId], mut next: u32) -> u32 {
+        for (&node, &operand) in pattern.pattern.list(operands.first).iter().zip(list).rev() {
+            next = self.push(node, operand, next);
         }
         next
     }
@@ -205,12 +182,12 @@ impl Search {
     }
 
     /// Goes back to the last choice; the goal there, if there is one.
-    fn backtrack(&mut self, body: &Body, pattern: &Compiled) -> Option<u32> {
+    fn backtrack(&mut self, body: &Body, pattern: &Resolved) -> Option<u32> {
         let choice = self.choices.pop()?;
         self.goals.truncate(choice.goals as usize);
         self.deferred.truncate(choice.deferred as usize);
         for slot in self.trail.drain(choice.trail as usize..) {
-            self.bound[slot as usize] = Bound::Nothing;
+            self.found[slot as usize] = Found::Nothing;
         }
         Some(match choice.other {
             Other::Alternative(children, number, expr) => {
@@ -223,106 +200,92 @@ impl Search {
         })
     }
 
-    fn alternative(&mut self, pattern: &Compiled, children: Children, number: u32, expr: ExprId, next: u32) -> u32 {
+    fn alternative(&mut self, pattern: &Resolved, children: Children, number: u32, expr: ExprId, next: u32) -> u32 {
         if number + 1 < children.len {
             self.choose(Other::Alternative(children, number + 1, expr), next);
         }
-        let step = pattern.children[(children.start + number) as usize];
-        self.push(step, expr, next)
+        self.push(pattern.pattern.list(children)[number as usize], expr, next)
     }
 
     /// Does what a goal asks; the goal after it, or `None` if it is not met.
     fn step(
         &mut self,
         sight: Sight<'_>,
-        pattern: &Compiled,
+        pattern: &Resolved,
         goal: Goal,
         root: ExprId,
         budget: &mut u64,
     ) -> Option<u32> {
-        let Goal { mut step, expr, next } = goal;
+        let Goal { node: mut at, expr, next } = goal;
         let Sight { body, facts, .. } = sight;
         if expr != root && !facts.may_be_operand(body, expr) {
             return None;
         }
         loop {
-            match pattern.nodes[step as usize] {
-                Step::Capture { slot, inner } => {
-                    self.bind(sight, slot, Bound::One(expr), budget)?;
-                    step = inner;
+            match (&pattern.pattern.nodes[at as usize], pattern.meanings[at as usize]) {
+                (Node::Capture { inner, .. }, NodeMeaning::Slot(slot)) => {
+                    self.bind(sight, slot, Found::One(expr), budget)?;
+                    at = *inner;
                 }
-                Step::Filter { test, inner } => {
-                    self.passes(sight, pattern, test, expr, root, budget)?;
-                    step = inner;
+                (Node::Filter { inner, .. }, _) => {
+                    self.passes(sight, pattern, at, expr, root, budget)?;
+                    at = *inner;
                 }
-                Step::Any => return Some(next),
-                Step::Either(children) => return Some(self.alternative(pattern, children, 0, expr, next)),
-                Step::Nothing => return None,
-                Step::Literal(test) => {
-                    let literal = body.as_literal(sight.facts.atom(expr))?;
-                    let literal = sight.cx.literals.get(literal);
-                    let test = &pattern.tests[test as usize];
-                    let passes = test.holds_for(literal)
-                        && (!matches!(test, Test::Whole(_) | Test::Splat(_)) || sight.keeps_extents(literal, root));
+                (Node::Link(inner), _) => at = *inner,
+                (Node::Any, _) => return Some(next),
+                (Node::Either(children), _) => return Some(self.alternative(pattern, *children, 0, expr, next)),
+                (Node::Literal(test), _) => {
+                    let literal = sight.cx.literals.get(body.as_literal(facts.atom(expr))?);
+                    let is_of_any_shape = matches!(test, LiteralCondition::Whole(_) | LiteralCondition::Splat(_));
+                    let passes = test.holds_for(literal) && (!is_of_any_shape || sight.keeps_extents(literal, root));
                     return passes.then_some(next);
                 }
-                Step::Global(wanted) => {
-                    let found = body.expr(sight.facts.atom(expr));
-                    return matches!(found, Expr::Global(g) if g == wanted).then_some(next);
+                (Node::Global(_), NodeMeaning::Global(wanted)) => {
+                    return matches!(body.expr(facts.atom(expr)), Expr::Global(g) if g == wanted).then_some(next);
                 }
-                Step::NoneValue => {
-                    return matches!(body.expr(sight.facts.atom(expr)), Expr::None).then_some(next);
+                (Node::NoneValue, _) => {
+                    return matches!(body.expr(facts.atom(expr)), Expr::None).then_some(next);
                 }
-                Step::Op { ops, operands, swap } => {
-                    let value = sight.facts.value(sight.body, expr);
-                    let Expr::CallOp { op, operands: list, .. } = body.expr(value) else { return None };
-                    if !pattern.contains(ops, op) {
-                        return None;
-                    }
-                    let list = body.operands(list);
-                    let operands = given(pattern, operands, list.len());
-                    if swap && let &[a, b] = list {
-                        return self.either_order(sight, pattern, operands, value, [a, b], next);
-                    }
-                    return self.operands(sight, pattern, operands, value, list, next, budget);
+                (Node::Proj { tuple: inner, index }, _) => {
+                    let Expr::Proj { tuple, index: found } = body.expr(facts.value(body, expr)) else { return None };
+                    let is_wanted = index.is_none_or(|wanted| wanted == found);
+                    return is_wanted.then(|| self.push(*inner, tuple, next));
                 }
-                Step::Call(operands) => {
-                    let value = sight.facts.value(sight.body, expr);
-                    let Expr::Call { operands: list, .. } = body.expr(value) else { return None };
-                    return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
-                }
-                Step::Tuple(operands) => {
-                    let value = sight.facts.value(sight.body, expr);
-                    let Expr::Tuple(list) = body.expr(value) else { return None };
-                    return self.operands(sight, pattern, operands, value, body.operands(list), next, budget);
-                }
-                Step::Proj { tuple: inner, index } => {
-                    let Expr::Proj { tuple, index: found } = body.expr(sight.facts.value(sight.body, expr)) else {
-                        return None;
+                (node, NodeMeaning::List { ops, mut operands, swap }) => {
+                    let value = facts.value(body, expr);
+                    let list = match (node, body.expr(value)) {
+                        (Node::Op { .. }, Expr::CallOp { op, operands: list, .. }) if pattern.contains(ops, op) => {
+                            operands = given(pattern, operands, list.len());
+                            list
+                        }
+                        (Node::Call(_), Expr::Call { operands: list, .. }) | (Node::Tuple(_), Expr::Tuple(list)) => {
+                            list
+                        }
+                        _ => return None,
                     };
-                    if index.is_some_and(|wanted| wanted != found) {
-                        return None;
-                    }
-                    return Some(self.push(inner, tuple, next));
+                    return match *body.operands(list) {
+                        [a, b] if swap => self.either_order(sight, pattern, operands, value, [a, b], next),
+                        _ => self.operands(sight, pattern, operands, value, next, budget),
+                    };
                 }
+                // A global that the module does not know.
+                _ => return None,
             }
             // A row of names and conditions is a step each.
             *budget = budget.checked_sub(1)?;
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn operands(
         &mut self,
         sight: Sight<'_>,
-        pattern: &Compiled,
+        pattern: &Resolved,
         operands: Operands,
         value: ExprId,
-        list: &[ExprId],
         next: u32,
         budget: &mut u64,
     ) -> Option<u32> {
-        let len = operands.len as usize;
+        let (list, len) = (sight.body.operands_of(value), operands.first.len as usize);
         if list.len() < len || (list.len() > len && operands.rest == Rest::None) {
             return None;
         }
@@ -330,27 +293,25 @@ impl Search {
             return None;
         }
         if let Rest::Captured(slot) = operands.rest {
-            self.bind(sight, slot, Bound::Tail(value, len as u32), budget)?;
+            self.bind(sight, slot, Found::Tail(value, len as u32), budget)?;
         }
         Some(self.push_operands(pattern, operands, list, next))
     }
 
     /// The two operands in the order in which they may match at all; where both may, the other
     /// order is a choice to come back to.
-    #[allow(clippy::too_many_arguments)]
     fn either_order(
         &mut self,
         sight: Sight<'_>,
-        pattern: &Compiled,
+        pattern: &Resolved,
         operands: Operands,
         value: ExprId,
         [a, b]: [ExprId; 2],
         next: u32,
     ) -> Option<u32> {
-        let start = operands.start as usize;
-        let (first, second) = (pattern.children[start], pattern.children[start + 1]);
+        let &[first, second] = pattern.pattern.list(operands.first) else { return None };
         let (sees_a, sees_b) = (Seen::of(sight, a), Seen::of(sight, b));
-        let fits = |step, seen: Seen<'_>| seen.may_meet(pattern, step);
+        let fits = |node, seen: Seen<'_>| seen.may_meet(pattern, node);
         let straight = fits(first, sees_a) && fits(second, sees_b);
         let swapped = a != b && fits(first, sees_b) && fits(second, sees_a);
         match (straight, swapped) {
@@ -365,18 +326,18 @@ impl Search {
         }
     }
 
-    fn bind(&mut self, sight: Sight<'_>, slot: u32, new: Bound, budget: &mut u64) -> Option<()> {
-        match (self.bound[slot as usize], new) {
-            (Bound::Nothing, _) => {
-                self.bound[slot as usize] = new;
+    fn bind(&mut self, sight: Sight<'_>, slot: u32, new: Found, budget: &mut u64) -> Option<()> {
+        match (self.found[slot as usize], new) {
+            (Found::Nothing, _) => {
+                self.found[slot as usize] = new;
                 self.trail.push(slot);
                 Some(())
             }
-            (Bound::Attr(old), Bound::Attr(new)) => (old == new).then_some(()),
-            (Bound::One(old), Bound::One(new)) => {
+            (Found::Attr(old), Found::Attr(new)) => (old == new).then_some(()),
+            (Found::One(old), Found::One(new)) => {
                 (old == new || sight.facts.atom(old) == sight.facts.atom(new)).then_some(())
             }
-            (Bound::Tail(a, i), Bound::Tail(b, j)) => {
+            (Found::Tail(a, i), Found::Tail(b, j)) => {
                 let (a, b) = (tail(sight.body, a, i), tail(sight.body, b, j));
                 *budget = budget.saturating_sub(a.len() as u64);
                 let mut pairs = a.iter().zip(b);
@@ -386,50 +347,54 @@ impl Search {
         }
     }
 
+    /// Asks the condition at a node of the pattern.
     fn passes(
         &mut self,
         sight: Sight<'_>,
-        pattern: &Compiled,
-        test: u32,
+        pattern: &Resolved,
+        at: u32,
         expr: ExprId,
         root: ExprId,
         budget: &mut u64,
     ) -> Option<()> {
-        let Sight { cx, body, .. } = sight;
-        let attrs = || match body.expr(sight.facts.value(sight.body, expr)) {
+        let Sight { cx, body, facts } = sight;
+        let Node::Filter { condition, .. } = &pattern.pattern.nodes[at as usize] else { return None };
+        let attrs = || match body.expr(facts.value(body, expr)) {
             Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
             _ => None,
         };
-        let passes = match &pattern.tests[test as usize] {
-            Test::UsedOnce => sight.is_used_once(expr, root, budget),
-            Test::Attr { name, value } => value.is_value_of(&attrs()?, name),
-            Test::AttrAbsent(name) => {
-                let attrs = attrs()?;
-                cx.find_attr(attrs.attrs, name).is_none()
-            }
-            Test::AttrInto { name, slot } => {
+        let passes = match (condition, pattern.meanings[at as usize]) {
+            (Condition::UsedOnce, _) => sight.is_used_once(expr, root, budget),
+            (Condition::Attr { name, value: Wanted::Is(value) }, _) => value.is_value_of(&attrs()?, name),
+            (Condition::Attr { name, .. }, meaning) => {
                 let value = cx.find_attr(attrs()?.attrs, name);
-                return self.bind(sight, *slot, Bound::Attr(value), budget);
+                match meaning {
+                    NodeMeaning::Slot(slot) => return self.bind(sight, slot, Found::Attr(value), budget),
+                    _ => value.is_none(),
+                }
             }
-            Test::AttrsWhere(test) => test(&attrs()?),
-            Test::SameTypeAs(_) | Test::Guard(_) => {
-                self.deferred.push((test, expr));
+            (Condition::AttrsWhere(test), _) => test(&attrs()?),
+            (Condition::SameTypeAs(_) | Condition::Guard(_), _) => {
+                self.deferred.push((at, expr));
                 true
             }
-            Test::TypeWhere(test) => test(&cx.types, body.type_of(expr)),
-            Test::Where(test) => test(&Candidate { cx, body, expr, value: sight.facts.value(sight.body, expr) }),
-            Test::Number(_) | Test::Is(_) | Test::LiteralWhere(_) | Test::Whole(_) | Test::Splat(_) => false,
+            (Condition::TypeWhere(test), _) => test(&cx.types, body.type_of(expr)),
+            (Condition::Where(test), _) => test(&Candidate { cx, body, expr, value: facts.value(body, expr) }),
+            (Condition::Order, _) => false,
         };
         passes.then_some(())
     }
 
-    fn passes_deferred(&self, sight: Sight<'_>, pattern: &Compiled, test: u32, expr: ExprId) -> bool {
-        match &pattern.tests[test as usize] {
-            Test::SameTypeAs(slot) => match self.bound[*slot as usize] {
-                Bound::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
+    fn passes_deferred(&self, sight: Sight<'_>, pattern: &Compiled, at: u32, expr: ExprId) -> bool {
+        let resolved = &pattern.resolved;
+        match (&resolved.pattern.nodes[at as usize], resolved.meanings[at as usize]) {
+            (Node::Filter { condition: Condition::Guard(guard), .. }, _) => {
+                guard(&Match { sight, captures: self.captures(pattern) })
+            }
+            (_, NodeMeaning::Slot(slot)) => match self.found[slot as usize] {
+                Found::One(other) => sight.body.type_of(other) == sight.body.type_of(expr),
                 _ => false,
             },
-            Test::Guard(guard) => guard(&Match { sight, captures: self.captures(pattern) }),
             _ => true,
         }
     }
@@ -437,13 +402,13 @@ impl Search {
 
 /// The patterns for the operands of a call that has so many: `none` at the end is met by an operand
 /// that is not there.
-fn given(pattern: &Compiled, mut operands: Operands, count: usize) -> Operands {
-    while operands.len as usize > count && operands.rest == Rest::None {
-        let last = pattern.children[(operands.start + operands.len - 1) as usize];
-        if !matches!(pattern.nodes[last as usize], Step::NoneValue) {
+fn given(pattern: &Resolved, mut operands: Operands, count: usize) -> Operands {
+    while operands.first.len as usize > count && operands.rest == Rest::None {
+        let Some(&last) = pattern.pattern.list(operands.first).last() else { break };
+        if !matches!(pattern.pattern.nodes[pattern.pattern.through_links(last) as usize], Node::NoneValue) {
             break;
         }
-        operands.len -= 1;
+        operands.first.len -= 1;
     }
     operands
 }

@@ -2,192 +2,97 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{AttrDef, AttrDefault, AttrValue, Context, ExprId, Literal, Number, OpId, TypeError};
+use anfora_ir::{AttrDefault, AttrValue, Context, ExprId, GlobalTarget, TypeError, did_you_mean};
 use smallvec::SmallVec;
 
-use crate::pattern::build::{Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
-use crate::pattern::captures::Captures;
-use crate::pattern::compile::{CaptureKind, Compiled, check_attr_of, for_each_child, rest_of, through_links};
-use crate::pattern::error::{PatternError, Refused, arity_text};
+use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
+use crate::pattern::captures::{Captures, Found};
+use crate::pattern::compile::{CaptureNames, NodeMeaning, Ops, Resolved};
+use crate::pattern::error::{PatternError, Refused};
 use crate::pattern::rewriter::Rewriter;
 
 /// What to build, parts before what they are parts of.
 pub(crate) struct Template {
-    parts: Vec<Part>,
-    operands: Vec<u32>,
-}
-
-enum Part {
-    Capture(Arc<str>),
-    /// What a `rest()` captured: several operands of what it is a part of.
-    List(Arc<str>),
-    Number(Number),
-    Whole(i64),
-    Literal(Literal),
-    Global(Arc<str>),
-    NoneValue,
-    Op {
-        op: OpId,
-        start: u32,
-        len: u32,
-        attrs: Vec<(Arc<str>, Wanted)>,
-    },
-    Call {
-        start: u32,
-        len: u32,
-    },
-    Tuple {
-        start: u32,
-        len: u32,
-    },
-    Proj {
-        tuple: u32,
-        index: u32,
-    },
+    pub(crate) side: Resolved,
+    /// The nodes that are built. A capture stands for itself, whatever it is the capture of.
+    nodes: Vec<u32>,
+    /// The attributes of the calls of operators, by node.
+    attrs: Vec<SmallVec<[(Arc<str>, Wanted); 1]>>,
 }
 
 impl Template {
     /// Makes a right side ready.
-    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, left: &mut Compiled) -> Result<Template, Refused> {
-        let mut template = Template { parts: Vec::new(), operands: Vec::new() };
-        let mut numbers: Vec<Option<u32>> = vec![None; pattern.nodes.len()];
+    pub(crate) fn new(cx: &mut Context, pattern: &Pattern, names: &mut CaptureNames) -> Result<Template, Refused> {
+        // In the order in which the text has them, parts before what they are parts of.
+        let mut nodes: Vec<u32> = Vec::new();
+        let mut seen = vec![false; pattern.nodes.len()];
         let mut stack = vec![pattern.root];
-        while let Some(&at) = stack.last() {
-            if numbers[at as usize].is_some() {
-                stack.pop();
+        while let Some(at) = stack.pop() {
+            if std::mem::replace(&mut seen[at as usize], true) {
                 continue;
             }
-            let height = stack.len();
-            let node = &pattern.nodes[at as usize];
-            // A capture stands for itself, whatever it is the capture of.
-            if !matches!(node, Node::Capture { .. }) {
-                for_each_child(pattern, node, |child| {
-                    if numbers[child as usize].is_none() {
-                        stack.push(child);
-                    }
-                });
-                stack[height..].reverse();
-            }
-            if stack.len() == height {
-                let part = template.part(cx, pattern, at, &numbers, left).map_err(|error| error.at(at))?;
-                numbers[at as usize] = Some(part);
-                stack.pop();
+            nodes.push(at);
+            if !matches!(pattern.nodes[at as usize], Node::Capture { .. }) {
+                stack.extend(pattern.parts(at));
             }
         }
-        for (at, number) in numbers.iter().enumerate() {
-            if let (Node::Op { .. }, Some(number)) = (&pattern.nodes[at], number) {
-                template.check_call(cx, *number).map_err(|error| error.at(at as u32))?;
-            }
+        nodes.reverse();
+        for &at in &nodes {
+            check_buildable(pattern, at).map_err(|error| error.at(at))?;
         }
-        match template.parts.last() {
-            Some(Part::List(_)) => Err(PatternError::Rest.at(pattern.root)),
-            _ => Ok(template),
+        let side = Resolved::new(cx, pattern, nodes.iter().copied(), names)?;
+        let mut template = Template { side, nodes, attrs: vec![SmallVec::new(); pattern.nodes.len()] };
+        template.gather_attrs(cx)?;
+        template.check_globals(cx)?;
+        match pattern.is_rest(pattern.root) {
+            true => Err(PatternError::Rest.at(pattern.root)),
+            false => Ok(template),
         }
     }
 
-    fn part(
-        &mut self,
-        cx: &mut Context,
-        pattern: &Pattern,
-        at: u32,
-        numbers: &[Option<u32>],
-        left: &mut Compiled,
-    ) -> Result<u32, PatternError> {
-        let number = |child: u32| numbers[child as usize].expect("parts are made before what they are parts of");
-        let part = match &pattern.nodes[at as usize] {
-            Node::Capture { name, .. } => {
-                let kind = left.kind(name)?;
-                match rest_of(pattern, through_links(pattern, at)) {
-                    Some(_) if kind == CaptureKind::List => Part::List(Arc::clone(name)),
-                    None if kind == CaptureKind::Expression => Part::Capture(Arc::clone(name)),
-                    _ => return Err(PatternError::MixedCapture(name.to_string())),
-                }
+    /// Hands the attributes to the calls that have them, and checks that each has those that its
+    /// operator asks for.
+    fn gather_attrs(&mut self, cx: &Context) -> Result<(), Refused> {
+        for &at in &self.nodes {
+            let Node::Filter { condition: Condition::Attr { name, value }, mut inner } =
+                self.side.pattern.nodes[at as usize].clone()
+            else {
+                continue;
+            };
+            while let Node::Filter { inner: next, .. } = self.side.pattern.nodes[inner as usize] {
+                inner = next;
             }
-            Node::Link(inner) => return Ok(number(*inner)),
-            Node::Literal(LiteralCondition::Number(value)) => Part::Number(*value),
-            Node::Literal(LiteralCondition::Whole(value)) => Part::Whole(*value),
-            Node::Literal(LiteralCondition::Is(literal) | LiteralCondition::Splat(literal)) => {
-                Part::Literal(literal.clone())
+            match self.side.pattern.nodes[inner as usize] {
+                Node::Op { .. } => self.attrs[inner as usize].push((name, value)),
+                _ => return Err(PatternError::NotAnOperator("attributes").at(at)),
             }
-            Node::Global(name) => Part::Global(Arc::clone(name)),
-            Node::NoneValue => Part::NoneValue,
-            Node::Op { names: OpNames::One(name), children, .. } => {
-                let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
-                let (start, len) = self.list(pattern, children.start, children.len, number);
-                Part::Op { op, start, len, attrs: Vec::new() }
+        }
+        for &at in &self.nodes {
+            let NodeMeaning::List { ops: Ops::One(op), .. } = self.side.meanings[at as usize] else { continue };
+            let row = cx.ops.get(op);
+            let is_given = |attr: &str| self.attrs[at as usize].iter().any(|(name, _)| **name == *attr);
+            let missing = row.attrs.iter().find(|attr| attr.default == AttrDefault::Required && !is_given(attr.name));
+            if let Some(attr) = missing {
+                let (op, attr) = (row.name.to_string(), attr.name.to_string());
+                return Err(PatternError::MissingAttr { op, attr }.at(at));
             }
-            Node::Call(children) => {
-                let (start, len) = self.list(pattern, children.start, children.len, number);
-                Part::Call { start, len }
-            }
-            Node::Tuple(children) => {
-                let (start, len) = self.list(pattern, children.start, children.len, number);
-                Part::Tuple { start, len }
-            }
-            Node::Proj { tuple, .. } if rest_of(pattern, through_links(pattern, *tuple)).is_some() => {
-                return Err(PatternError::Rest);
-            }
-            Node::Proj { tuple, index: Some(index) } => Part::Proj { tuple: number(*tuple), index: *index },
-            Node::Filter { condition: Condition::Attr { name, value }, inner } => {
-                let inner = number(*inner);
-                match &mut self.parts[inner as usize] {
-                    Part::Op { op, attrs, .. } => {
-                        let op_name = cx.ops.get(*op).name.to_string();
-                        check_attr_of(cx, &op_name, name, value)?;
-                        if let Wanted::Named(capture) = value {
-                            if left.kind(capture)? != CaptureKind::Attribute {
-                                return Err(PatternError::MixedCapture(capture.to_string()));
-                            }
-                            left.note_attr(cx, &op_name, name, capture)?;
-                        }
-                        attrs.push((Arc::clone(name), value.clone()));
-                    }
-                    _ => return Err(PatternError::NotAnOperator("attributes")),
-                }
-                return Ok(inner);
-            }
-            Node::Any => return Err(PatternError::NotBuildable("a wildcard without a name")),
-            Node::Rest => return Err(PatternError::NotBuildable("`rest()` without a name")),
-            Node::Hole(_) => return Err(PatternError::Hole),
-            Node::Literal(_) => return Err(PatternError::NotBuildable("a test of a literal")),
-            Node::Op { .. } => return Err(PatternError::NotBuildable("a choice of operators")),
-            Node::Proj { .. } => return Err(PatternError::NotBuildable("a projection of any field")),
-            Node::Either(_) => return Err(PatternError::NotBuildable("a choice of alternatives")),
-            Node::Filter { .. } => return Err(PatternError::NotBuildable("a condition other than on an attribute")),
-        };
-        self.parts.push(part);
-        Ok(self.parts.len() as u32 - 1)
+        }
+        Ok(())
     }
 
-    /// Checks that a call has as many operands, and the attributes, that its operator asks for.
-    fn check_call(&self, cx: &Context, number: u32) -> Result<(), PatternError> {
-        let Part::Op { op, start, len, ref attrs } = self.parts[number as usize] else { return Ok(()) };
-        let row = cx.ops.get(op);
-        let operands = &self.operands[start as usize..][..len as usize];
-        let is_list = |part: &&u32| matches!(self.parts[**part as usize], Part::List(_));
-        let lists = operands.iter().filter(is_list).count();
-        let found = operands.len() - lists;
-        let fits = match lists {
-            0 => row.arity.accepts(found),
-            _ => row.arity.max.is_none_or(|max| found <= max),
-        };
-        if !fits {
-            return Err(PatternError::Arity { op: row.name.to_string(), wanted: arity_text(row.arity), found });
+    /// Checks that the module has the functions that are called.
+    fn check_globals(&self, cx: &Context) -> Result<(), Refused> {
+        for &at in &self.nodes {
+            let Node::Global(name) = &self.side.pattern.nodes[at as usize] else { continue };
+            let is_there = |global| cx.globals.get(global).target != GlobalTarget::Missing;
+            if !cx.find_global(name).is_some_and(is_there) {
+                let all = cx.globals.iter().map(|(global, _)| global).filter(|&global| is_there(global));
+                let near = did_you_mean(name, all.map(|global| cx.global_name(global)));
+                let help = near.map(|near| format!("did you mean `@{near}`?"));
+                return Err(PatternError::UnknownGlobal { name: name.to_string(), help }.at(at));
+            }
         }
-        let is_missing = |attr: &&AttrDef| {
-            attr.default == AttrDefault::Required && !attrs.iter().any(|(name, _)| **name == *attr.name)
-        };
-        match row.attrs.iter().find(is_missing) {
-            Some(attr) => Err(PatternError::MissingAttr { op: row.name.to_string(), attr: attr.name.to_string() }),
-            None => Ok(()),
-        }
-    }
-
-    fn list(&mut self, pattern: &Pattern, start: u32, len: u32, number: impl Fn(u32) -> u32) -> (u32, u32) {
-        let at = self.operands.len() as u32;
-        let children = &pattern.children[start as usize..][..len as usize];
-        self.operands.extend(children.iter().map(|&c| number(c)));
-        (at, len)
+        Ok(())
     }
 
     /// Builds it. `None` where a capture is missing, or a number does not exist in the element type
@@ -197,60 +102,84 @@ impl Template {
         rewriter: &mut Rewriter<'_, '_>,
         captures: &Captures<'_>,
     ) -> Result<Option<ExprId>, TypeError> {
-        let mut built: Vec<ExprId> = Vec::with_capacity(self.parts.len());
-        let mut operands: Vec<ExprId> = Vec::new();
-        for part in &self.parts {
-            let mut gather = |built: &[ExprId], start: u32, len: u32| {
-                operands.clear();
-                for &number in &self.operands[start as usize..][..len as usize] {
-                    match &self.parts[number as usize] {
-                        Part::List(name) => operands.extend_from_slice(captures.list(rewriter.program().1, name)),
-                        _ => operands.push(built[number as usize]),
-                    }
+        // What is built of each node; of a list, any expression.
+        let mut built: Vec<ExprId> = vec![captures.root(); self.side.pattern.nodes.len()];
+        for &at in &self.nodes {
+            let made = match (&self.side.pattern.nodes[at as usize], self.side.meanings[at as usize]) {
+                (Node::Capture { .. }, NodeMeaning::Slot(slot)) => match captures.found[slot as usize] {
+                    Found::One(id) => Some(id),
+                    _ if self.side.pattern.is_rest(at) => Some(captures.root()),
+                    _ => None,
+                },
+                (Node::Link(inner) | Node::Filter { inner, .. }, _) => Some(built[*inner as usize]),
+                (Node::Literal(LiteralCondition::Number(number)), _) => rewriter.number_like(*number, captures.root()),
+                (Node::Literal(LiteralCondition::Whole(value)), _) => rewriter.whole_like(*value, captures.root()),
+                (Node::Literal(LiteralCondition::Is(literal) | LiteralCondition::Splat(literal)), _) => {
+                    Some(rewriter.literal(literal.clone()))
                 }
-                std::mem::take(&mut operands)
-            };
-            let id = match part {
-                Part::Capture(name) => match captures.get(name) {
-                    Some(id) => id,
-                    None => return Ok(None),
-                },
-                // Taken from the captures where it is an operand.
-                Part::List(_) => captures.root(),
-                Part::Number(number) => match rewriter.number_like(*number, captures.root()) {
-                    Some(id) => id,
-                    None => return Ok(None),
-                },
-                Part::Whole(value) => match rewriter.whole_like(*value, captures.root()) {
-                    Some(id) => id,
-                    None => return Ok(None),
-                },
-                Part::Literal(literal) => rewriter.literal(literal.clone()),
-                Part::Global(name) => rewriter.global(name),
-                Part::NoneValue => rewriter.none(),
-                Part::Op { op, start, len, attrs } => {
-                    let list = gather(&built, *start, *len);
-                    let given = attrs.iter().filter_map(|(name, value)| match value {
+                (Node::Global(name), _) => Some(rewriter.global(name)),
+                (Node::NoneValue, _) => Some(rewriter.none()),
+                (Node::Op { children, .. }, NodeMeaning::List { ops: Ops::One(op), .. }) => {
+                    let operands = self.operands(*children, &built, rewriter, captures);
+                    let given = self.attrs[at as usize].iter().filter_map(|(name, value)| match value {
                         Wanted::Is(value) => Some((&**name, value.clone())),
                         Wanted::Absent => None,
                         Wanted::Named(capture) => Some((&**name, AttrValue::Interned(captures.attr(capture)?))),
                     });
                     let given: SmallVec<[(&str, AttrValue); 4]> = given.collect();
                     let attrs = rewriter.intern_attrs(given.iter().map(|(name, value)| (*name, value)));
-                    rewriter.call_op(*op, &list, attrs)?
+                    Some(rewriter.call_op(op, &operands, attrs)?)
                 }
-                Part::Call { start, len } => match gather(&built, *start, *len).split_first() {
-                    Some((&function, arguments)) => rewriter.call(function, arguments)?,
-                    None => return Ok(None),
+                (Node::Call(children), _) => match self.operands(*children, &built, rewriter, captures).split_first() {
+                    Some((&function, arguments)) => Some(rewriter.call(function, arguments)?),
+                    None => None,
                 },
-                Part::Tuple { start, len } => {
-                    let list = gather(&built, *start, *len);
-                    rewriter.tuple(&list)
+                (Node::Tuple(children), _) => {
+                    let fields = self.operands(*children, &built, rewriter, captures);
+                    Some(rewriter.tuple(&fields))
                 }
-                Part::Proj { tuple, index } => rewriter.proj(built[*tuple as usize], *index)?,
+                (Node::Proj { tuple, index: Some(index) }, _) => Some(rewriter.proj(built[*tuple as usize], *index)?),
+                _ => None,
             };
-            built.push(id);
+            let Some(made) = made else { return Ok(None) };
+            built[at as usize] = made;
         }
-        Ok(built.last().copied())
+        Ok(Some(built[self.side.pattern.root as usize]))
     }
+
+    /// The operands that are built, with the lists that were captured.
+    fn operands(
+        &self,
+        children: Children,
+        built: &[ExprId],
+        rewriter: &Rewriter<'_, '_>,
+        captures: &Captures<'_>,
+    ) -> SmallVec<[ExprId; 4]> {
+        let mut operands = SmallVec::new();
+        for &child in self.side.pattern.list(children) {
+            match (&self.side.pattern.nodes[child as usize], self.side.pattern.is_rest(child)) {
+                (Node::Capture { name, .. }, true) => {
+                    operands.extend_from_slice(captures.list(rewriter.program().1, name));
+                }
+                _ => operands.push(built[child as usize]),
+            }
+        }
+        operands
+    }
+}
+
+/// Checks that a node says what to build.
+fn check_buildable(pattern: &Pattern, at: u32) -> Result<(), PatternError> {
+    let what = match &pattern.nodes[at as usize] {
+        Node::Any => "a wildcard without a name",
+        Node::Rest => "`rest()` without a name",
+        Node::Literal(LiteralCondition::Where(_)) => "a test of a literal",
+        Node::Op { names: OpNames::Several(_) | OpNames::Where(_), .. } => "a choice of operators",
+        Node::Proj { index: None, .. } => "a projection of any field",
+        Node::Either(_) => "a choice of alternatives",
+        Node::Filter { condition: Condition::Attr { .. }, .. } => return Ok(()),
+        Node::Filter { .. } => "a condition other than on an attribute",
+        _ => return Ok(()),
+    };
+    Err(PatternError::NotBuildable(what))
 }

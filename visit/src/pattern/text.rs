@@ -36,9 +36,15 @@ pub(crate) fn parse_sides(left: &str, right: &str) -> Result<(Placed, Placed), V
 
 /// Finds the holes on the right that are not on the left.
 fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
+    /// Of more names, the first ones are looked at: each mistake looks at all of them.
+    const MOST_NAMES: usize = 32;
     let mut names: Vec<&str> = Vec::new();
-    for_each_hole(left, |name, _| names.push(name));
-    let bound: FxHashSet<&str> = names.iter().copied().filter(|&name| name != ANY).collect();
+    let mut bound: FxHashSet<&str> = FxHashSet::default();
+    for_each_hole(left, |name, _| {
+        if name != ANY && bound.insert(name) && names.len() < MOST_NAMES {
+            names.push(name);
+        }
+    });
     let mut mistakes = Vec::new();
     for_each_hole(right, |name, place| {
         if bound.contains(name) {
@@ -48,7 +54,7 @@ fn unbound_holes(left: &Sketch, right: &Sketch) -> Vec<Diagnostic> {
         let help = match did_you_mean(name, names.iter().copied()) {
             _ if name == ANY => "`%_` matches anything, and binds nothing: give it a name".to_string(),
             Some(near) => format!("did you mean `%{near}`?"),
-            None if names.is_empty() => "the left side has no holes".to_string(),
+            None if names.is_empty() => "the left side names no hole".to_string(),
             None => format!("the left side has `%{}`", names.join("`, `%")),
         };
         mistakes.push(mistake.at(place).with_help(help));

@@ -1,6 +1,6 @@
 //! The changes that rules made, in words.
 
-use anfora_ir::{Body, Context, Expr, ExprId};
+use anfora_ir::{Attr, AttrId, AttrsId, Body, Context, Expr, ExprId};
 
 /// A rewrite, as [`Outcome::trace`](crate::pattern::Outcome::trace) tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,7 +12,7 @@ pub struct Applied {
     pub at: ExprId,
     /// The binding whose value was replaced, without `%`, if it has a name.
     pub binding: Option<String>,
-    /// The node that was replaced, alone, with the names of its operands.
+    /// The node that was replaced, alone, with the names of its operands, and its attributes.
     pub before: String,
     /// The node that took its place.
     pub after: String,
@@ -22,7 +22,11 @@ pub struct Applied {
 pub(crate) fn node_text(cx: &Context, body: &Body, id: ExprId) -> String {
     let list = |ids: &[ExprId]| ids.iter().map(|&o| atom_text(cx, body, o)).collect::<Vec<_>>().join(", ");
     let text = match body.expr(id) {
-        Expr::CallOp { op, operands, .. } => format!("{}({})", cx.ops.get(op).name, list(body.operands(operands))),
+        Expr::CallOp { op, operands, attrs } => {
+            let mut given: Vec<String> = body.operands(operands).iter().map(|&o| atom_text(cx, body, o)).collect();
+            given.extend(attr_texts(cx, attrs));
+            format!("{}({})", cx.ops.get(op).name, given.join(", "))
+        }
         Expr::Call { operands, .. } => match body.operands(operands).split_first() {
             Some((&function, arguments)) => format!("{}({})", atom_text(cx, body, function), list(arguments)),
             None => "…".to_string(),
@@ -47,4 +51,31 @@ fn atom_text(cx: &Context, body: &Body, id: ExprId) -> String {
         Expr::None => "none".to_string(),
         _ => "…".to_string(),
     }
+}
+
+/// The attributes of a call. `…` stands for what is no number, word or type, and for further items
+/// of a long list.
+fn attr_texts(cx: &Context, attrs: AttrsId) -> impl Iterator<Item = String> + '_ {
+    const MOST_ITEMS: usize = 16;
+    let plain = |value: AttrId| match cx.attrs.get(value) {
+        Attr::None => "none".to_string(),
+        Attr::Bool(value) => value.to_string(),
+        Attr::Int(value) => value.to_string(),
+        Attr::Float(bits) => format!("{:?}", f64::from_bits(*bits)),
+        Attr::Str(text) => format!("{:?}", cx.names.get(*text)),
+        Attr::DType(dtype) => dtype.to_string(),
+        Attr::Type(ty) => cx.type_text(*ty),
+        _ => "…".to_string(),
+    };
+    cx.attrs.list(attrs).iter().map(move |&(name, value)| {
+        let text = match cx.attrs.get(value) {
+            Attr::List(items) => {
+                let mut texts: Vec<String> = items.iter().take(MOST_ITEMS).map(|&item| plain(item)).collect();
+                texts.extend((items.len() > MOST_ITEMS).then(|| "…".to_string()));
+                format!("[{}]", texts.join(", "))
+            }
+            _ => plain(value),
+        };
+        format!("{}={text}", cx.names.get(name))
+    })
 }

@@ -537,6 +537,38 @@ fn every_match_of_a_long_chain_is_replaced_in_constant_work() {
     }
 }
 
+/// Each value becomes used once when the one that is bound after it was rewritten: a row of matches
+/// against the order of the program.
+#[test]
+fn what_becomes_used_once_is_found_backward_in_constant_work() {
+    for n in [1_000, depth(20_000)] {
+        let mut module = Module::new(registry());
+        let float = module.cx.types.scalar(DType::Float32);
+        let mut f = FunctionBuilder::new(&mut module, "main");
+        let x = f.param("x", float);
+        let (mut last, mut logs) = (x, x);
+        for _ in 0..n {
+            let sum = f.call_op("add", &[x, last], &[]).unwrap();
+            last = f.bind("sum", sum);
+            let log = f.call_op("log", &[last], &[]).unwrap();
+            let log = f.bind("log", log);
+            let both = f.call_op("maximum", &[logs, log], &[]).unwrap();
+            logs = f.bind("logs", both);
+        }
+        f.finish(logs).unwrap();
+        let (function, cx) = module.get_mut(module.order()[0]).unwrap();
+        let sum = op("add", [capture("x"), any()]).ordered().used_once();
+        let mut rules = [Rule::replace("log of sum", op("log", [sum]), capture("x"))];
+        let before = anfora_ir::work::count();
+        let outcome =
+            rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default()).unwrap();
+        let work = anfora_ir::work::count() - before;
+        assert_eq!((outcome.rewrites, outcome.stop), (n as u64, StopReason::Fixpoint));
+        assert!(work < 400 * n as u64, "{work} accesses for {n} rewrites in {} sweeps", outcome.sweeps);
+        assert_eq!(outcome.sweeps, 2);
+    }
+}
+
 #[test]
 fn every_shape_is_rewritten_on_a_small_stack() {
     for shape in programs::SHAPES {

@@ -192,6 +192,47 @@ fn calls_on_the_right_have_the_operands_and_attributes_that_they_need() {
 }
 
 #[test]
+fn the_right_side_names_functions_that_there_are() {
+    let mut module = parse("def @slow_tanh(%x: float32) { tanh(%x) } def @main(%x: float32) { exp(%x) }");
+    let rules = rules!["exp(%x)" => "@slow_tahn(%x)"];
+    let mistakes = rules.check(&mut module.cx).unwrap_err();
+    assert_eq!(mistakes[0].message, "there is no function `@slow_tahn`");
+    assert_eq!(mistakes[0].help.as_deref(), Some("did you mean `@slow_tanh`?"));
+    assert!(mistakes.to_string().contains("rules:1:12"), "{mistakes}");
+    assert!(rules!["exp(%x)" => "@slow_tanh(%x)"].check(&mut module.cx).is_ok());
+}
+
+#[test]
+fn only_names_are_suggested_and_many_mistakes_take_linear_time() {
+    let mut cx = Context::new(anfora_ops::standard());
+    let rules = RuleSet::new().rule("add(%_, %_)", "%a").rule("add(%_, %x)", "%other");
+    let mistakes = rules.check(&mut cx).unwrap_err();
+    assert_eq!(mistakes[0].help.as_deref(), Some("the left side names no hole"));
+    assert_eq!(mistakes[1].help.as_deref(), Some("the left side has `%x`"));
+    let holes = |letter: &str, n| (0..n).map(|i| format!("%{letter}{i}")).collect::<Vec<_>>().join(", ");
+    let left = format!("({})", holes("left", 3_000));
+    let right = format!("({})", holes("right", 3_000));
+    let mistakes = RuleSet::new().rule(&left, &right).check(&mut cx).unwrap_err();
+    assert_eq!(mistakes.len(), 3_000);
+    let longest = mistakes.iter().filter_map(|mistake| mistake.help.as_ref()).map(String::len).max();
+    assert!(longest.is_some_and(|len| len < 1_000), "{longest:?}");
+}
+
+#[test]
+fn a_set_is_right_for_each_module_that_it_is_used_on() {
+    let rules = rules!["exp(%x)" => "@g(%x)"];
+    let with = "def @main(%x: float32) { exp(%x) } def @g(%x: float32) { tanh(%x) }";
+    assert_eq!(rewritten(&rules, with).1.rewrites, 1);
+    let mut without = parse("def @main(%x: float32) { exp(%x) }");
+    assert!(rules.check(&mut without.cx).is_err());
+    // Of another registry, too, and with a rule more.
+    let rules = rules!["exp(%x)" => "%x"];
+    assert!(rules.check(&mut without.cx).is_ok());
+    assert!(rules.check(&mut Context::new(anfora_ir::OpRegistry::new().into())).is_err());
+    assert_eq!(rewritten(&rules.rule("tanh(%x)", "%x"), "def @main(%x: float32) { tanh(exp(%x)) }").1.rewrites, 2);
+}
+
+#[test]
 fn mistakes_in_rules_have_their_places() {
     mistakes(
         rules![
