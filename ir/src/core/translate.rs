@@ -4,20 +4,49 @@ use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, 
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
 
-/// What the ids of the shared tables become.
+/// What the ids of the shared tables become. An id of which nothing is said stays.
 pub(crate) trait Translate {
-    fn name(&self, id: NameId) -> NameId;
-    fn ty(&self, id: TypeId) -> TypeId;
-    fn attrs(&self, id: AttrsId) -> AttrsId;
-    fn literal(&self, id: LiteralId) -> LiteralId;
-    fn global(&self, id: GlobalId) -> GlobalId;
-    fn op(&self, id: OpId) -> OpId;
-    fn symbol(&self, id: SymbolId) -> SymbolId;
+    #[inline(always)]
+    fn name(&mut self, id: NameId) -> NameId {
+        id
+    }
+    #[inline(always)]
+    fn ty(&mut self, id: TypeId) -> TypeId {
+        id
+    }
+    #[inline(always)]
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
+        id
+    }
+    #[inline(always)]
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
+        id
+    }
+    #[inline(always)]
+    fn global(&mut self, id: GlobalId) -> GlobalId {
+        id
+    }
+    #[inline(always)]
+    fn op(&mut self, id: OpId) -> OpId {
+        id
+    }
+    #[inline(always)]
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        id
+    }
+    /// Comes to a `fn` that owns these symbols, before anything that names them.
+    #[inline(always)]
+    fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
 }
+
+/// The tables stay.
+pub(crate) struct SameTables;
+
+impl Translate for SameTables {}
 
 /// A node with the ids that it has itself translated. Those of expressions stay.
 #[inline(always)]
-pub(crate) fn translate_expr(expr: Expr, tables: &impl Translate) -> Expr {
+pub(crate) fn translate_expr(expr: Expr, tables: &mut impl Translate) -> Expr {
     match expr {
         Expr::Var { name, flags } => Expr::Var { name: name.map(|n| tables.name(n)), flags },
         Expr::CallOp { op, operands, attrs } => {
@@ -34,13 +63,13 @@ pub(crate) fn translate_expr(expr: Expr, tables: &impl Translate) -> Expr {
 }
 
 /// What a `fn` says besides its block, translated.
-pub(crate) fn translate_lambda(data: LambdaData, tables: &impl Translate) -> LambdaData {
+pub(crate) fn translate_lambda(data: LambdaData, tables: &mut impl Translate) -> LambdaData {
     let LambdaData { params, ret, attrs } = data;
     LambdaData { params, ret: ret.map(|t| tables.ty(t)), attrs: tables.attrs(attrs) }
 }
 
 /// Translates what a function has besides its body.
-pub(crate) fn translate_head(function: &mut Function, tables: &impl Translate) {
+pub(crate) fn translate_head(function: &mut Function, tables: &mut impl Translate) {
     let Function { global, visibility: _, ret, attrs, meta, body: _, kind: _, span: _ } = function;
     *global = global.map(|g| tables.global(g));
     *ret = ret.map(|t| tables.ty(t));

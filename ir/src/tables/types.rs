@@ -271,11 +271,6 @@ impl Types {
         self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
     }
 
-    /// A function type whose parts name the symbols that it binds by number already.
-    pub(crate) fn closed_function(&mut self, params: Box<[TypeId]>, ret: TypeId, symbols: u32) -> TypeId {
-        self.intern(Type::Function(FunctionType { params, ret, symbols }))
-    }
-
     /// Parameter types and result of a function type with the symbols that it binds replaced by the dimensions in `dims`, in
     /// their numbering; `None` if it is not a function type.
     pub fn instantiate(&mut self, function: TypeId, dims: &[DimId]) -> Option<(SmallVec<[TypeId; 4]>, TypeId)> {
