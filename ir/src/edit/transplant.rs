@@ -437,7 +437,7 @@ impl<T: Translate> Graft<'_, T> {
                         self.results.push(first);
                     }
                 }
-                GraftFrame::Node { id, part } => match self.from().parts(id).nth(part) {
+                GraftFrame::Node { id, part } => match self.part(id, part) {
                     Some(next) => {
                         stack.push(GraftFrame::Node { id, part: part + 1 });
                         stack.extend(self.enter(next));
@@ -476,11 +476,27 @@ impl<T: Translate> Graft<'_, T> {
     /// Copies a call, tuple or projection of atoms.
     #[inline]
     fn flat(&mut self, id: ExprId) {
-        for i in 0..self.from().inputs(id).len() {
-            let atom = self.atom(self.from().inputs(id)[i]);
+        let mut i = 0;
+        while let Some(input) = self.part(id, i) {
+            let atom = self.atom(input);
             self.results.push(atom);
+            i += 1;
         }
         self.node(id);
+    }
+
+    /// Returns a part of a node by its number among the [parts](Body::parts), in constant time.
+    #[inline]
+    fn part(&self, id: ExprId, i: usize) -> Option<ExprId> {
+        let from = self.from();
+        match from.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                (i < operands.len()).then(|| from.operand(operands, i))
+            }
+            Expr::If { cond, then_block, else_block } => [cond, then_block, else_block].get(i).copied(),
+            Expr::Proj { tuple: only, .. } | Expr::Lambda { body: only, .. } => (i == 0).then_some(only),
+            _ => None,
+        }
     }
 
     /// Makes the copy of a node whose parts' copies are on top of the results, and puts it in their
