@@ -130,7 +130,7 @@ macro_rules! pages {
             /// [`LetList`]: crate::visit::LetList
             /// [`substitute`]: crate::visit::substitute
             /// [`copy_fresh`]: crate::visit::copy_fresh
-            /// [`Copier`]: crate::visit::Copier
+            /// [`Transplant`]: crate::ir::Transplant
             /// [`splice_before`]: crate::visit::splice_before
             /// [`ExprFunctor`]: crate::visit::ExprFunctor
             /// [`Memo`]: crate::visit::Memo

@@ -80,6 +80,7 @@ pub use crate::edit::signature::{
 pub use crate::edit::stamp::{FunctionStamp, ModuleStamp, Stamp};
 pub use crate::edit::substitution::SymbolSubstitution;
 pub use crate::edit::take_over::TakeOverError;
+pub use crate::edit::transplant::Transplant;
 pub use crate::infer::module::infer_module;
 pub use crate::ops::facts::OpFacts;
 pub use crate::ops::op::{

@@ -1,15 +1,15 @@
 //! The entry points of `anfora-visit` that rewrite by patterns, copy functions, and recurse on a
 //! guarded stack.
 
-use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, parse_fragment, parse_sketch};
+use anfora_ir::{Body, DType, Expr, ExprId, Module, OpId, Purity, Transplant, parse_fragment, parse_sketch};
 use anfora_passes::to_a_normal_form;
 use anfora_visit::pattern::{
     Match, Matcher, Outcome, PatternOptions, Rule, RuleSet, any, any_literal, any_of, call, capture, global, literal,
     op, op_in, op_where, proj, rewrite_patterns, rewrite_rules, tuple,
 };
 use anfora_visit::{
-    BackwardSweep, Binding, Copier, ExprFunctor, HoldsBody, Memo, copy_function, free_variables, hide_unused_outputs,
-    rules, sweep_back,
+    BackwardSweep, Binding, ExprFunctor, HoldsBody, Memo, copy_between, copy_function, free_variables,
+    hide_unused_outputs, rules, sweep_back,
 };
 
 use super::visiting::{each_function, verified};
@@ -95,15 +95,14 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "hide-outputs", covers: &["visit::hide_unused_outputs"], kind: Kind::Module(hide_outputs) },
     Row {
         name: "copy-function",
-        covers: &[
-            "visit::copy_function",
-            "visit::Copier::copy_between",
-            "visit::Copier::map_type",
-            "visit::Copier::map_attrs",
-        ],
+        covers: &["visit::copy_function", "visit::copy_between", "ir::Transplant::function"],
         kind: Kind::Module(copy_functions),
     },
-    Row { name: "take-functions", covers: &["ir::Module::take_function"], kind: Kind::Module(take_functions) },
+    Row {
+        name: "take-functions",
+        covers: &["ir::Module::take_function", "ir::Transplant::from_module"],
+        kind: Kind::Module(take_functions),
+    },
     Row {
         name: "functor",
         covers: &[
@@ -262,7 +261,15 @@ fn take_functions(mut module: Module) -> Done {
         taken.take_function(&module, key, module.name(key)).map_err(|e| e.to_string())?;
     }
     ensure(anfora_ir::alpha_equal(&taken, &module), "what was taken over is the same program")?;
-    verified(&taken)
+    verified(&taken)?;
+    let mut copies = Module::new(module.cx.ops.registry().clone());
+    for (key, function) in module.functions() {
+        let transplant = Transplant::from_module(&mut copies.cx, &module, key);
+        let copy = transplant.map_err(|e| e.to_string())?.function(&mut copies.cx, function);
+        ensure(copy.body.len() == anfora_ir::live_nodes(&function.body), "a copy has what is linked to")?;
+        copies.add_named(module.name(key), copy).map_err(|_| "no function has the name")?;
+    }
+    ensure(copies.order().len() == module.order().len(), "each function has a copy there")
 }
 
 fn copy_functions(mut module: Module) -> Done {
@@ -276,11 +283,11 @@ fn copy_functions(mut module: Module) -> Done {
         let params = |key| module.get(key).map(|f| f.body.params().to_vec()).ok_or("a function is there");
         let (from, to) = (params(key)?, params(copy)?);
         let root = module.get(key).map(|f| f.body.root()).ok_or("a function is there")?;
-        let mut copier = Copier::between_functions();
+        let mut transplant = Transplant::between_functions();
         for (&old, new) in from.iter().zip(&to) {
-            copier.replace_var(old, new.expr());
+            transplant.replace(old.expr(), new.expr());
         }
-        let block = copier.copy_between(&mut module, key, root, copy).map_err(|e| e.to_string())?;
+        let block = copy_between(&mut transplant, &mut module, key, root, copy).map_err(|e| e.to_string())?;
         let body = module.get(copy).map(|f| &f.body).ok_or("a function is there")?;
         let free = free_variables(body, block);
         ensure(free.iter().all(|v| to.contains(v)), "a copy mentions nothing of the function that it is from")?;

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use anfora_ir::{
-    Body, Editor, Expr, ExprId, FunctionKey, Module, VarId, alpha_equal, alpha_equal_exprs, verify_module,
+    Body, Editor, Expr, ExprId, FunctionKey, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs, verify_module,
 };
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Memo, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict,
-    Visit, Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
+    Binding, Edits, LetList, Link, Memo, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
+    Visitor, bound_variables, chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables,
     insert_before, link_counts, mutate, mutate_at, mutate_function, post_order_rewrite, splice_before, substitute,
     tail_link, unlink_let, walk, walk_from,
 };
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "copy",
-        covers: &["visit::copy_fresh", "visit::Copier::copy", "visit::Copier::replace_var", "visit::Copier::copied"],
+        covers: &["visit::copy_fresh", "ir::Transplant::copy", "ir::Transplant::binding"],
         kind: Kind::Module(copy),
     },
     Row {
@@ -296,13 +296,18 @@ fn copy(module: Module) -> Done {
         let copy = copy_fresh(editor, root);
         ensure(alpha_equal_exprs(editor.cx, editor.body, root, copy), "a copy equals the original")?;
         let source = editor.body.clone();
-        let mut copier = Copier::new();
+        let mut transplant = Transplant::new();
         for &param in source.params() {
-            copier.replace_var(param, param.expr());
+            transplant.replace(param.expr(), param.expr());
         }
-        let across = copier.copy(editor, Some(&source), root);
-        ensure(copier.copied(root).is_none_or(|c| c == across), "the copier knows what it made")?;
+        let across = transplant.copy(editor, Some(&source), root);
+        ensure(transplant.copied(root).is_none_or(|c| c == across), "the transplant knows what it made")?;
         Link::Root.set(editor.body, across);
+        for Binding { id, var, .. } in chain(&source, root).collect::<Vec<_>>() {
+            let link = transplant.binding(editor, Some(&source), id);
+            let bound = Binding::of(editor.body, link).map(|copy| copy.var.expr());
+            ensure(bound.is_some() && bound == transplant.copied(var.expr()), "a binding is copied with its variable")?;
+        }
         Ok(())
     })?;
     verified(&copied)?;

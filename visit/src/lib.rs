@@ -24,7 +24,7 @@
 //! | what is computed from what, and how long it is needed | [`PostDominators`], [`PostDominatorTree`] of any graph, [`Liveness`] |
 //! | what can be observed when it is evaluated | [`Purity`](anfora_ir::Purity), [`BodyPurity`](anfora_ir::BodyPurity) |
 //! | the functions of a module | [`CallGraph`]; the names of functions: [`GlobalWalk`] |
-//! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`Copier`] |
+//! | copies, also from one function to another | [`copy_fresh`], [`copy_function`], [`copy_between`], [`Transplant`](anfora_ir::Transplant) |
 //!
 //! A visitor that must stop at some nodes and not at others, or treat chains, branches and calls in
 //! ways of its own, needs no engine of its own: callbacks skip what they do not want, and the
@@ -202,7 +202,7 @@ pub use analysis::{
     PostDominators, link_counts,
 };
 pub use chain::{insert_before, set_let_flags, set_var_flags, splice_before, tail_link, unlink_let};
-pub use copy::{Copier, CopyError, copy_fresh, copy_function};
+pub use copy::{CopyError, copy_between, copy_fresh, copy_function};
 pub use error::RewriteError;
 pub use expand::{ChainLink, HoldsBody, expand_a_normal_form, expand_every_chain};
 pub use functor::ExprFunctor;

@@ -5,12 +5,12 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use anfora_ir::{Body, Editor, Expr, ExprId, Module};
+use anfora_ir::{Body, Editor, Expr, ExprId, Module, Transplant};
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{
-    Binding, Copier, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, bound_variables,
-    chain, copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, link_counts, mutate,
-    post_order_rewrite, splice_before, substitute, tail_link, unlink_let, walk,
+    Binding, Edits, LetList, Link, Mutator, Rewrite, RewriteError, Site, Visit, Visitor, bound_variables, chain,
+    copy_fresh, expand_a_normal_form, expand_every_chain, free_variables, link_counts, mutate, post_order_rewrite,
+    splice_before, substitute, tail_link, unlink_let, walk,
 };
 
 mod programs;
@@ -203,11 +203,11 @@ fn variables_and_copies() {
             assert_eq!(free_variables(editor.body, copy), free);
             editor.body.set_root(copy);
 
-            let mut copier = Copier::new();
+            let mut transplant = Transplant::new();
             for &param in source.params() {
-                copier.replace_var(param, param.expr());
+                transplant.replace(param.expr(), param.expr());
             }
-            let copy = copier.copy(editor, Some(&source), root);
+            let copy = transplant.copy(editor, Some(&source), root);
             assert_eq!(free_variables(editor.body, copy), free);
 
             let one = programs::float(editor, 1.0);

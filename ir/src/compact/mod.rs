@@ -1,21 +1,19 @@
 //! Compaction: what nothing links to goes, and what is left lies in program order.
 //!
 //! Passes unlink nodes and leave them in the arenas. Between passes, when much of an arena is dead,
-//! [`compact_body`] rebuilds it: it traces what is reachable, in program order and parts before
-//! wholes, gives each node its new id, and then appends the nodes in that order, checking that each
-//! gets the id that was foretold. Text and meaning stay; ids do not, so the body's generation goes
+//! [`compact_body`] rebuilds it: a copy of what is reachable, in program order and parts before
+//! wholes, takes its place. Text and meaning stay; ids do not, so the body's generation goes
 //! up and side tables made before are refused. [`Module::compact`] does so for every function and
 //! drops the entries of the module's tables that nothing uses.
 
 mod tables;
 
-use rustc_hash::FxHashMap;
-
-use crate::core::body::{Body, Leaf};
-use crate::core::entity::{EntityId, ExprId, LambdaId};
+use crate::core::body::Body;
+use crate::core::entity::{EntityId, ExprId, IdSet, LambdaId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::module::{FunctionKey, Module};
-use crate::core::translate::{Translate, translate_expr, translate_lambda};
+use crate::core::translate::SameTables;
+use crate::edit::transplant::{Copied, rebuild};
 use crate::walk::cursor::{BlockKind, Cursor, Step};
 
 /// Why nothing was compacted.
@@ -29,7 +27,7 @@ pub enum CompactError {
 /// Where the nodes of a body went.
 #[derive(Clone, Debug)]
 pub struct Remap {
-    exprs: Vec<Option<ExprId>>,
+    exprs: Copied,
     lambdas: Vec<Option<LambdaId>>,
 }
 
@@ -37,7 +35,7 @@ impl Remap {
     /// What an expression's id is now; `None` if it was dropped.
     #[inline]
     pub fn expr(&self, old: ExprId) -> Option<ExprId> {
-        self.exprs.get(old.index()).copied().flatten()
+        self.exprs.get(old)
     }
 
     /// What a variable is now; `None` if it was dropped.
@@ -53,7 +51,7 @@ impl Remap {
 
 /// The number of nodes of a body that something links to. Linear.
 pub fn live_nodes(body: &Body) -> usize {
-    trace(body).order.len()
+    live(body).len()
 }
 
 /// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Linear in
@@ -70,7 +68,8 @@ pub fn compact_body(body: &mut Body) -> Result<Remap, CompactError> {
     if body.has_journal() {
         return Err(CompactError::EditOpen);
     }
-    let (new, remap) = rebuild(body, &SameTables);
+    let (mut new, copied) = rebuild(body, &mut SameTables);
+    let remap = remap(body, &mut new, copied);
     *body = new;
     Ok(remap)
 }
@@ -90,132 +89,55 @@ impl Module {
     }
 }
 
-/// Every id stays.
-struct SameTables;
-
-impl Translate for SameTables {}
-
-/// What is alive, in its new order.
-struct Trace {
-    order: Vec<ExprId>,
-    new_ids: Vec<Option<ExprId>>,
-    leaves: FxHashMap<Leaf, ExprId>,
-}
-
-impl Trace {
-    /// Gives a node the next id, if it has none.
-    #[inline]
-    fn assign(&mut self, id: ExprId) {
-        if self.new_ids[id.index()].is_none() {
-            self.new_ids[id.index()] = Some(ExprId::from_index(self.order.len()));
-            self.order.push(id);
+/// Returns what something links to in a body: parameters, then values, variables and Lets as they
+/// are evaluated, each once.
+pub(crate) fn live(body: &Body) -> Vec<ExprId> {
+    let mut live = Vec::new();
+    let mut seen = IdSet::with_capacity(body.len());
+    let mut add = |id: ExprId| {
+        if seen.insert(id) {
+            live.push(id);
         }
-    }
-
-    /// Likewise for an atom; two nodes of one constant become one.
-    #[inline]
-    fn assign_atom(&mut self, body: &Body, id: ExprId) {
-        if self.new_ids[id.index()].is_some() {
-            return;
-        }
-        let Some(leaf) = Leaf::of(body.expr(id)) else { return self.assign(id) };
-        match self.leaves.get(&leaf) {
-            Some(&known) => self.new_ids[id.index()] = Some(known),
-            None => {
-                self.leaves.insert(leaf, ExprId::from_index(self.order.len()));
-                self.assign(id);
-            }
-        }
-    }
-}
-
-/// Finds what is alive: parameters, then values, variables and Lets as they are evaluated.
-fn trace(body: &Body) -> Trace {
-    let mut trace = Trace { order: Vec::new(), new_ids: vec![None; body.len()], leaves: FxHashMap::default() };
-    for &p in body.params() {
-        trace.assign(p.expr());
-    }
+    };
+    body.params().iter().for_each(|p| add(p.expr()));
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         match step {
-            Step::Atom(id) => trace.assign_atom(body, id),
+            Step::Atom(id) | Step::Exit(id) => add(id),
             Step::Flat(id) => {
-                for &o in body.inputs(id) {
-                    trace.assign_atom(body, o);
-                }
-                trace.assign(id);
+                body.inputs(id).iter().for_each(|&input| add(input));
+                add(id);
             }
             Step::EnterBlock(_, BlockKind::Lambda(id)) => {
                 if let Expr::Lambda { lambda, .. } = body.expr(id) {
-                    for p in body.lambda_params(lambda) {
-                        trace.assign(p.expr());
-                    }
+                    body.lambda_params(lambda).for_each(|p| add(p.expr()));
                 }
             }
-            Step::Exit(id) => trace.assign(id),
             Step::Bound(id) => {
                 if let Expr::Let { var, .. } = body.expr(id) {
-                    trace.assign(var.expr());
+                    add(var.expr());
                 }
-                trace.assign(id);
+                add(id);
             }
             Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Let(_) | Step::Enter(_) | Step::Seen(_) => {}
         }
     }
-    trace
+    live
 }
 
-fn rebuild(body: &Body, tables: &impl Translate) -> (Body, Remap) {
-    let Trace { order, new_ids, .. } = trace(body);
-    let at = |old: ExprId| new_ids[old.index()].expect("what is alive links to what is alive");
-    let var = |old: VarId| VarId::from_expr(at(old.expr()));
+/// Returns where the nodes of a body went in one that was [rebuilt](rebuild) from it, which is of
+/// the next generation.
+fn remap(body: &Body, new: &mut Body, copied: Copied) -> Remap {
+    new.set_generation(body.generation().wrapping_add(1));
     let mut lambdas: Vec<Option<LambdaId>> = vec![None; body.lambda_count()];
-    let mut new = Body::hollow(order.len(), body.operand_count().min(order.len().saturating_mul(4)));
-    let mut scratch: Vec<ExprId> = Vec::new();
-    for (i, &old) in order.iter().enumerate() {
-        let ty = tables.ty(body.ty(old));
-        let mut list = |new: &mut Body, operands: &[ExprId]| {
-            scratch.clear();
-            scratch.extend(operands.iter().map(|&o| at(o)));
-            new.push_operands(&scratch)
-        };
-        let expr = match translate_expr(body.expr(old), tables) {
-            Expr::CallOp { op, operands, attrs } => {
-                Expr::CallOp { op, operands: list(&mut new, body.operands(operands)), attrs }
+    if !lambdas.is_empty() {
+        for (id, expr) in body.exprs() {
+            if let (Expr::Lambda { lambda: old, .. }, Some(copy)) = (expr, copied.get(id))
+                && let Expr::Lambda { lambda, .. } = new.expr(copy)
+            {
+                lambdas[old.index()] = Some(lambda);
             }
-            Expr::Call { operands, attrs } => Expr::Call { operands: list(&mut new, body.operands(operands)), attrs },
-            Expr::Tuple(fields) => Expr::Tuple(list(&mut new, body.operands(fields))),
-            Expr::Proj { tuple, index } => Expr::Proj { tuple: at(tuple), index },
-            Expr::Let { var: bound, value, body: rest, flags } => {
-                Expr::Let { var: var(bound), value: at(value), body: at(rest), flags }
-            }
-            Expr::If { cond, then_block, else_block } => {
-                Expr::If { cond: at(cond), then_block: at(then_block), else_block: at(else_block) }
-            }
-            Expr::Lambda { lambda, body: block } => {
-                let data = translate_lambda(body.lambda(lambda), tables);
-                let params: Vec<VarId> = body.lambda_params(lambda).map(var).collect();
-                let id = new.push_lambda(&params, data.ret, data.attrs);
-                new.set_lambda_symbols(id, body.lambda_symbols(lambda).iter().map(|&s| tables.symbol(s)).collect());
-                lambdas[lambda.index()] = Some(id);
-                Expr::Lambda { lambda: id, body: at(block) }
-            }
-            leaf @ (Expr::Var { .. } | Expr::Literal(_) | Expr::Global(_) | Expr::Op(_) | Expr::None) => leaf,
-        };
-        let id = match expr {
-            Expr::Literal(l) => new.literal(l, ty),
-            Expr::Global(g) => new.global(g, ty),
-            Expr::Op(op) => new.op(op, ty),
-            Expr::None => new.none(ty),
-            _ => new.push(expr, ty, body.span(old)),
-        };
-        assert_eq!(id.index(), i, "a node got another id than was foretold");
-        if let Some(meta) = body.meta(old) {
-            new.set_meta(id, Some(tables.attrs(meta)));
         }
     }
-    new.set_root(at(body.root()));
-    new.set_params(body.params().iter().map(|&p| var(p)).collect());
-    new.set_generation(body.generation().wrapping_add(1));
-    (new, Remap { exprs: new_ids, lambdas })
+    Remap { exprs: copied, lambdas }
 }

@@ -556,15 +556,27 @@ impl Body {
         if let Some(id) = self.find_leaf(leaf) {
             return id;
         }
+        self.leaf_in_place(node, leaf, Expr::Literal(literal), ty);
+        node
+    }
+
+    /// Overwrites a variable, or another node, with a global of the type `ty`. What links to the
+    /// node has the global then.
+    ///
+    /// Cost: one node.
+    pub fn global_in_place(&mut self, node: ExprId, global: GlobalId, ty: TypeId) {
+        self.leaf_in_place(node, Leaf::Global(global), Expr::Global(global), ty);
+    }
+
+    fn leaf_in_place(&mut self, node: ExprId, leaf: Leaf, expr: Expr, ty: TypeId) {
         let before = self.shared_edits(SharedEdits::Meant);
-        self.set_expr(node, Expr::Literal(literal));
+        self.set_expr(node, expr);
         self.shared_edits(before);
         self.set_type(node, ty);
         if self.meta(node).is_some() {
             self.set_meta(node, None);
         }
         self.enter_leaf(leaf, node);
-        node
     }
 
     /// The node of a global. `ty` is its signature, which a node that the body has already takes
@@ -625,10 +637,10 @@ impl Body {
         self.leaves = Some(Box::new(leaves));
     }
 
-    /// Notes the node of an atom that had none.
+    /// Notes the node of an atom, unless it has one.
     fn enter_leaf(&mut self, leaf: Leaf, id: ExprId) {
         if let Some(leaves) = &mut self.leaves {
-            leaves.insert(leaf, id);
+            leaves.entry(leaf).or_insert(id);
         }
     }
 

@@ -9,4 +9,5 @@ pub(crate) mod retype;
 pub(crate) mod signature;
 pub(crate) mod substitution;
 pub(crate) mod name_supply;
+pub(crate) mod transplant;
 pub(crate) mod take_over;

@@ -1,6 +1,7 @@
 //! Symbolic dimensions that turn out to be others, or constants.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::core::body::{Body, SharedEdits};
 use crate::core::context::Context;
@@ -13,6 +14,7 @@ use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 use crate::tables::types::SubstitutedParts;
 use crate::walk::cursor::{BlockKind, Step};
+use crate::walk::symbols::SymbolWalk;
 
 /// Dimensions that symbols stand for, to be put in their place in types, attributes, bodies and
 /// functions.
@@ -45,12 +47,20 @@ pub struct SymbolSubstitution {
     parts: SubstitutedParts,
     attrs: FxHashMap<AttrsId, AttrsId>,
     values: FxHashMap<AttrId, AttrId>,
+    /// In a substitution that renames: the parts whose symbols were renamed.
+    renamed: Option<SymbolWalk>,
 }
 
 impl SymbolSubstitution {
     /// Returns a substitution that changes nothing.
     pub fn new() -> SymbolSubstitution {
         SymbolSubstitution::default()
+    }
+
+    /// Returns a substitution that puts a new symbol of the same name for each symbol that is met
+    /// and stands for nothing: a symbol belongs to one function.
+    pub fn renaming() -> SymbolSubstitution {
+        SymbolSubstitution { renamed: Some(SymbolWalk::new()), ..SymbolSubstitution::default() }
     }
 
     /// Lets a symbol stand for a dimension, which must name no symbol that stands for something.
@@ -60,8 +70,19 @@ impl SymbolSubstitution {
         let before = self.map.insert(symbol, by);
         if before.is_some_and(|before| before != by) || self.left.contains(&symbol) {
             // To clear a map takes time in proportion to its room.
-            *self = SymbolSubstitution { map: std::mem::take(&mut self.map), ..SymbolSubstitution::default() };
+            let (map, renamed) = (std::mem::take(&mut self.map), self.renamed.take());
+            *self = SymbolSubstitution { map, renamed, ..SymbolSubstitution::default() };
         }
+    }
+
+    /// Lets a new symbol of the same name stand for a symbol, and returns it.
+    ///
+    /// Cost: one entry.
+    pub fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
+        let dims = &mut cx.types.dims;
+        let fresh = dims.new_symbol(dims.symbol_name(symbol));
+        self.set(symbol, dims.symbol(fresh));
+        fresh
     }
 
     /// Returns the dimension that a symbol stands for.
@@ -88,21 +109,48 @@ impl SymbolSubstitution {
 
     /// Returns a type with the dimensions in place of their symbols.
     pub fn ty(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
-        if self.map.is_empty() || !cx.types.is_symbolic(ty) {
+        if self.changes_nothing() || !cx.types.is_symbolic(ty) {
             return ty;
         }
+        if let Some(&done) = self.types.get(&ty) {
+            return done;
+        }
+        self.rename_unknown(cx, |walk, cx, each| walk.in_type(cx, ty, each));
         let SymbolSubstitution { map, left, types, parts, .. } = self;
-        *types.entry(ty).or_insert_with(|| cx.types.substitute_in(ty, parts, |s| look_up(map, left, s)))
+        let new = cx.types.substitute_in(ty, parts, |s| look_up(map, left, s));
+        types.insert(ty, new);
+        new
+    }
+
+    fn changes_nothing(&self) -> bool {
+        self.map.is_empty() && self.renamed.is_none()
+    }
+
+    /// Renames the symbols that a walk meets, if that is what is to become of them.
+    fn rename_unknown(
+        &mut self,
+        cx: &mut Context,
+        walk: impl FnOnce(&mut SymbolWalk, &Context, &mut dyn FnMut(SymbolId)),
+    ) {
+        let Some(seen) = &mut self.renamed else { return };
+        let mut found: SmallVec<[SymbolId; 4]> = SmallVec::new();
+        walk(seen, cx, &mut |symbol| found.push(symbol));
+        for symbol in found {
+            if !self.map.contains_key(&symbol) {
+                self.rename(cx, symbol);
+            }
+        }
     }
 
     /// Returns attributes with the dimensions in place of their symbols, in types and shapes.
     pub fn attrs(&mut self, cx: &mut Context, attrs: AttrsId) -> AttrsId {
-        if self.map.is_empty() || attrs == cx.attrs.empty() {
+        if self.changes_nothing() || attrs == cx.attrs.empty() {
             return attrs;
         }
         if let Some(&done) = self.attrs.get(&attrs) {
             return done;
         }
+        self.rename_unknown(cx, |walk, cx, each| walk.in_attrs(cx, attrs, each));
         let mut list = cx.attrs.list(attrs).to_vec();
         let mut changed = false;
         for (_, value) in &mut list {

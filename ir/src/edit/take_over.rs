@@ -2,9 +2,9 @@
 //!
 //! The tables of two modules have nothing in common, so everything that a function names is made
 //! anew in the tables of the module that takes it: names, types, dimensions, attributes, constants,
-//! operators and globals. [`TakeOver`] does that for what is reached from the function, parts
-//! before the wholes that they are in, from an explicit stack; then the function is translated in
-//! one sweep over its arenas.
+//! operators and globals. [`TableMap`] does that for what is reached from the function, parts
+//! before the wholes that they are in, from an explicit stack; then the function is copied with the
+//! ids that these have got.
 
 mod tables;
 
@@ -12,16 +12,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::compact::compact_body;
 use crate::core::body::Body;
 use crate::core::context::GlobalTarget;
 use crate::core::entity::{GlobalId, TypeId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::{FunctionKey, Head, Module};
+use crate::core::translate::{SameTables, Translate};
+use crate::edit::transplant::rebuild;
 use crate::ops::op::TypeError;
 use crate::report::diagnostic::Diagnostic;
 use crate::report::diagnostics::{Diagnostics, IntoDiagnostics};
-use tables::TakeOver;
+pub(crate) use tables::TableMap;
 
 /// Why a function was not taken over from another module. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -102,8 +103,11 @@ impl Module {
             return Err(TakeOverError::Duplicate(name.to_string()));
         }
         let global = self.cx.global(name);
-        let mut take_over = TakeOver::new(from, self.has_source_of(from));
-        take_over.globals.extend(source.global().map(|own| (own, global)));
+        let mut take_over = TableMap::new(&from.cx);
+        take_over.keeps_spans = self.has_source_of(from);
+        if let Some(own) = source.global() {
+            take_over.globals.set(own, global);
+        }
         let function = take_over.function(&mut self.cx, source)?;
         let signatures = std::mem::take(&mut take_over.signatures);
         for &(other, signature) in &signatures {
@@ -155,7 +159,8 @@ impl Module {
     /// # Errors
     /// If this module does not know an operator that the other one calls.
     pub fn replace_with(&mut self, other: &Module) -> Result<(), TakeOverError> {
-        let mut take_over = TakeOver::new(other, self.has_source_of(other));
+        let mut take_over = TableMap::of_all(&other.cx);
+        take_over.keeps_spans = self.has_source_of(other);
         take_over.know_functions(&self.cx);
         // Everything that can fail comes first.
         let mut taken: Vec<(GlobalId, Function)> = Vec::with_capacity(other.order().len());
@@ -172,7 +177,7 @@ impl Module {
             if let (Some(signature), true) = (global.signature, global.target.function().is_some()) {
                 take_over.take_global(&mut self.cx, id);
                 let signature = take_over.take_type(&mut self.cx, signature)?;
-                let id = take_over.globals[&id];
+                let id = take_over.global(id);
                 take_over.signatures.push((id, signature));
             }
         }
@@ -241,8 +246,5 @@ impl Module {
 
 /// A copy without the nodes that nothing links to.
 fn compacted(body: &Body) -> Body {
-    let mut copy = body.clone();
-    copy.drop_journals();
-    compact_body(&mut copy).expect("no journal is open");
-    copy
+    rebuild(body, &mut SameTables).0
 }

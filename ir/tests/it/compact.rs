@@ -87,6 +87,26 @@ fn a_compacted_body_is_the_same_program_in_less_room() {
 }
 
 #[test]
+fn constants_and_globals_are_found_again() {
+    let mut m = module();
+    let unit = m.cx.types.unit();
+    let mut b = FunctionBuilder::new(&mut m, "main");
+    b.param("x", unit);
+    let (dead, two) = (b.literal(Literal::scalar(1i32)), b.literal(Literal::scalar(2i32)));
+    let global = b.cx().global("main");
+    let global = b.editor().global(global);
+    let pair = b.tuple(&[two, two, global]);
+    let main = b.finish(pair).unwrap();
+    let body = &mut m.get_mut(main).unwrap().0.body;
+    let before = body.clone();
+    let remap = compact_body(body).unwrap();
+    assert_eq!(remap.expr(dead), None);
+    for leaf in [two, global] {
+        assert_eq!(body.expr(remap.expr(leaf).unwrap()), before.expr(leaf));
+    }
+}
+
+#[test]
 fn compacting_again_changes_nothing() {
     let mut m = half_dead(101);
     let main = m.find("main").unwrap();

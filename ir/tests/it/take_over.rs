@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anfora_ir::{
-    Arity, Module, OpDef, OpRegistry, Source, TakeOverError, TypeCall, alpha_equal, parse_module, verify_module,
+    Arity, Editor, Module, OpDef, OpRegistry, Source, TakeOverError, Transplant, TypeCall, alpha_equal, parse_module,
+    verify_module,
 };
 
 fn ops() -> Arc<OpRegistry> {
@@ -67,6 +68,35 @@ fn a_function_under_another_name_calls_itself_there() {
     verify_module(&module).unwrap();
     let wanted = "def private @forever(%x: Tensor[(), float32]) -> Tensor[(), float32] {\n  let %y = negate(%x);\n  @forever(%y)\n}\n";
     assert_eq!(module.to_string(), wanted);
+}
+
+#[test]
+fn a_block_goes_to_another_module() {
+    let library = parsed(LIBRARY);
+    let key = library.find("even").unwrap();
+    let source = &library.get(key).unwrap().body;
+    let mut module = parsed("def @main(%p: Tensor[(m, n), int8], %q: Tensor[(?,), float32]) { negate(%p) }");
+    let main = module.find("main").unwrap();
+    let (function, cx) = module.get_mut(main).unwrap();
+    let mut transplant = Transplant::from_module(cx, &library, key).unwrap();
+    transplant.replace(source.params()[0].expr(), function.body.params()[1].expr());
+    let block = transplant.copy(&mut Editor::new(cx, &mut function.body), Some(source), source.root());
+    assert_eq!(transplant.copied(source.root()), Some(block));
+    function.body.set_root(block);
+    let text = module.to_string();
+    for line in [
+        "let %a = vendor.mystery(%q, mode=\"fast\", shape=shape(",
+        "let %b = @odd(%q);",
+        "let %f = fn (%y: Tensor[(m",
+        "add(%b, 2f)",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let unknown = Transplant::from_module(&mut Module::new(Arc::new(OpRegistry::new())).cx, &library, key);
+    assert!(unknown.unwrap_err().to_string().contains("unknown operator"));
+    let mut gone = library.clone();
+    gone.remove(&[key]);
+    assert_eq!(Transplant::from_module(&mut module.cx, &gone, key).err(), Some(TakeOverError::NoFunction));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
     Attr, AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
-    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, SymbolId, SymbolSubstitution, SymbolWalk, TypeId,
-    VarFlags, Visibility, infer_call, infer_op, signature_type,
+    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, RegionWriter, SymbolId, SymbolSubstitution, SymbolWalk,
+    Transplant, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
 use anfora_visit::{Binding, chain};
 use hashbrown::HashTable;
@@ -59,6 +59,8 @@ pub(super) struct Outliner {
     /// group is asked for types whose symbols are numbered.
     numbering: SymbolSubstitution,
     free: FreeSymbols,
+    /// Copies groups into functions.
+    transplant: Transplant<'static>,
     /// How much there is in the group at hand, parameters left out.
     room: BodyRoom,
     /// The name of the function that is being made.
@@ -105,6 +107,7 @@ impl Outliner {
             numbers: FxHashSet::default(),
             numbering: SymbolSubstitution::new(),
             free: FreeSymbols::new(),
+            transplant: Transplant::moving(),
             room: BodyRoom::default(),
             name: String::new(),
             made: Vec::new(),
@@ -365,20 +368,17 @@ impl Outliner {
     // ---- Functions ----
 
     /// The function of the group that was written down last, and its signature.
-    fn build(&self, cx: &mut Context, from: &Body, members: &[Binding]) -> (Function, TypeId) {
+    fn build(&mut self, cx: &mut Context, from: &Body, members: &[Binding]) -> (Function, TypeId) {
         let params = self.params.len();
         let room = BodyRoom { nodes: self.room.nodes + params, params, ..self.room };
         let mut function = Function::with_room(&cx.types, cx.attrs.empty(), room);
         function.visibility = Visibility::Private;
         function.attrs = self.attrs;
         // A symbol belongs to one function.
-        let mut own = SymbolSubstitution::new();
-        for &symbol in &self.symbols {
-            let fresh = cx.types.dims.new_symbol(cx.types.dims.symbol_name(symbol));
-            own.set(symbol, cx.types.dims.symbol(fresh));
-        }
+        let transplant = &mut self.transplant;
+        transplant.begin(SymbolSubstitution::new());
+        self.symbols.iter().for_each(|&symbol| _ = transplant.symbols.rename(cx, symbol));
         let mut editor = Editor::new(cx, &mut function.body);
-        let mut params: SmallVec<[ExprId; 8]> = SmallVec::with_capacity(self.params.len());
         let mut literals = 0;
         for &param in &self.params {
             let name = match from.as_var(param) {
@@ -389,55 +389,32 @@ impl Outliner {
                 }
             };
             let ty = param_type(editor.cx, from, param);
-            let ty = own.ty(editor.cx, ty);
+            let ty = transplant.symbols.ty(editor.cx, ty);
             let var = editor.body.push_var(name, VarFlags::PLAIN, ty, from.span(param));
             editor.body.push_param(var);
-            params.push(var.expr());
+            transplant.replace(param, var.expr());
         }
-        let mut vars: SmallVec<[ExprId; 16]> = SmallVec::with_capacity(members.len());
-        let mut operands: SmallVec<[ExprId; 8]> = SmallVec::new();
         let mut previous: Option<ExprId> = None;
-        let unit = editor.cx.types.unit();
         for member in members {
-            let expr = from.expr(member.value);
-            operands.clear();
-            let lifts = lifts_literals(editor.cx, from, member.value);
-            for &operand in from.inputs(member.value) {
-                operands.push(match (self.slots[operand.index()], from.expr(operand)) {
-                    // One literal may be passed for one call and be part of another.
-                    (_, Expr::Literal(literal)) if !(lifts && is_large(editor.cx.literals.get(literal))) => {
-                        editor.literal_id(literal)
-                    }
-                    ((group, slot), _) if group == self.group && slot & PARAM != 0 => params[(slot & !PARAM) as usize],
-                    ((group, slot), _) if group == self.group => vars[slot as usize],
-                    (_, Expr::Global(global)) => editor.global(global),
-                    (_, Expr::Op(op)) => editor.op_value(op),
-                    _ => editor.none(),
-                });
-            }
-            let expr = match expr {
-                Expr::CallOp { op, attrs, .. } => {
-                    let attrs = own.attrs(editor.cx, attrs);
-                    Expr::CallOp { op, operands: editor.body.push_operands(&operands), attrs }
-                }
-                Expr::Proj { index, .. } => Expr::Proj { tuple: operands[0], index },
-                _ => Expr::Tuple(editor.body.push_operands(&operands)),
+            // One literal may be passed for one call and be part of another.
+            let passed: SmallVec<[(ExprId, ExprId); 2]> = match lifts_literals(editor.cx, from, member.value) {
+                true => SmallVec::new(),
+                false => from
+                    .inputs(member.value)
+                    .iter()
+                    .filter_map(|&input| from.as_literal(input).and(transplant.copied(input)).map(|by| (input, by)))
+                    .collect(),
             };
-            let ty = own.ty(editor.cx, from.ty(member.value));
-            let value = editor.body.push(expr, ty, from.span(member.value));
-            let ty = own.ty(editor.cx, from.ty(member.var.expr()));
-            let (name, span) = (from.var_name(member.var), from.span(member.var.expr()));
-            let var = editor.body.push_var(name, VarFlags::PLAIN, ty, span);
-            editor.body.set_meta(var.expr(), from.meta(member.var.expr()));
-            let link = Expr::Let { var, value, body: var.expr(), flags: LetFlags::PLAIN };
-            let link = editor.body.push(link, unit, from.span(member.id));
+            passed.iter().for_each(|&(literal, _)| transplant.forget(literal));
+            let link = transplant.binding(&mut editor, Some(from), member.id);
+            passed.iter().for_each(|&(literal, by)| transplant.replace(literal, by));
+            RegionWriter::default().write(editor.body, link);
             match previous.replace(link) {
                 Some(previous) => editor.body.set_let_body(previous, link),
                 None => editor.body.set_root(link),
             }
-            vars.push(var.expr());
         }
-        let types: SmallVec<[TypeId; 8]> = params.iter().map(|&p| function.body.ty(p)).collect();
+        let types: SmallVec<[TypeId; 8]> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
         let ret = function.body.type_of(function.body.root());
         let signature = signature_type(cx, &types, ret);
         (function, signature)

@@ -1,10 +1,10 @@
 //! A function that is inlined.
 
 use anfora_ir::{
-    Attr, AttrsId, Body, Context, Cursor, Editor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData,
-    LambdaId, Step, SymbolId, SymbolWalk, TypeId, VarFlags, VarId,
+    Attr, AttrsId, Body, Context, Cursor, EntityId, Expr, ExprId, Function, GlobalId, IdSet, LambdaData, LambdaId,
+    Step, SymbolId, SymbolWalk, Transplant, TypeId, VarId,
 };
-use anfora_visit::{Copier, chain};
+use anfora_visit::chain;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::named_in;
@@ -34,18 +34,8 @@ pub(super) struct Callee {
 impl Callee {
     /// A callee that may name others.
     pub(super) fn of(cx: &mut Context, function: &Function, others: &FxHashMap<GlobalId, Callee>) -> Callee {
-        let mut body = Body::new(&cx.types);
-        let mut editor = Editor::new(cx, &mut body);
-        let mut copier = Copier::new();
-        let mut params = Vec::with_capacity(function.body.params().len());
-        for &param in function.body.params() {
-            let ty = function.body.ty(param.expr());
-            let copy = editor.var(function.body.var_name(param), VarFlags::PLAIN, ty);
-            copier.replace_var(param, copy.expr());
-            params.push(copy);
-        }
-        let root = copier.copy(&mut editor, Some(&function.body), function.body.root());
-        body.set_root(root);
+        let mut body = Transplant::moving().function(cx, function).body;
+        let (params, root) = (body.params().to_vec(), body.root());
         for i in 0..body.lambda_count() {
             let lambda = LambdaId::from_index(i);
             let data = body.lambda(lambda);
@@ -81,7 +71,8 @@ impl Callee {
         }
         let projected = projected_calls(&body);
         let named = named_in(&body, |global| others.contains_key(&global));
-        let full_size = named.iter().fold(body.len(), |size, global| size.saturating_add(others[global].full_size));
+        // With the call, which stays in the arenas.
+        let full_size = named.iter().fold(body.len() + 1, |size, global| size.saturating_add(others[global].full_size));
         Callee {
             body,
             params,

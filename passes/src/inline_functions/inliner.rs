@@ -2,9 +2,9 @@
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
-    SymbolId, SymbolSubstitution, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    SymbolId, Transplant, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
-use anfora_visit::{Copier, Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
+use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -122,9 +122,9 @@ impl<'a> Inliner<'a> {
         {
             self.new_symbols.entry(lambda).or_default().extend(&copy.cast);
         }
-        let attrs = copy.substitution.attrs(s.editor.cx, callee.attrs);
+        let attrs = copy.transplant.symbols.attrs(s.editor.cx, callee.attrs);
         let found = s.editor.body.type_of(copy.block);
-        let ret = callee.ret.map(|ty| copy.substitution.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
+        let ret = callee.ret.map(|ty| copy.transplant.symbols.ty(s.editor.cx, ty)).filter(|&ty| ty != found);
         let lambda = s.editor.body.push_lambda(&copy.params, ret, attrs);
         if !copy.bound.is_empty() {
             s.editor.body.set_lambda_symbols(lambda, copy.bound.clone());
@@ -214,30 +214,24 @@ impl<'a> Inliner<'a> {
             resolved.push(atom);
         }
         let left = callee.params.len() - arguments.len();
-        let mut copier = if callee.is_symbolic() { Copier::between_functions() } else { Copier::new() };
         let mut copy = Copy {
             block: s.editor.body.root(),
             params: SmallVec::new(),
             casts: SmallVec::new(),
             bound: Vec::new(),
             cast: Vec::new(),
-            substitution: SymbolSubstitution::default(),
+            transplant: if callee.is_symbolic() { Transplant::between_functions() } else { Transplant::new() },
         };
         if callee.is_symbolic() {
             copy.bind_symbols(s, callee, left, &resolved);
-            for &symbol in callee.param_symbols.iter().chain(&callee.inner_symbols) {
-                if let Some(dim) = copy.substitution.get(symbol) {
-                    copier.replace_symbol(symbol, dim);
-                }
-            }
         }
         let mut is_other = callee.is_symbolic();
         for (i, &param) in callee.params.iter().enumerate() {
             let ty = callee.body.ty(param.expr());
             let names_cast = copy.names_cast(s.editor.cx, ty);
-            let ty = copy.substitution.ty(s.editor.cx, ty);
+            let ty = copy.transplant.symbols.ty(s.editor.cx, ty);
             let var = s.editor.var(callee.body.var_name(param), VarFlags::PLAIN, ty);
-            copier.replace_var(param, var.expr());
+            copy.transplant.replace(param.expr(), var.expr());
             if i < left {
                 copy.params.push(var);
                 continue;
@@ -255,9 +249,9 @@ impl<'a> Inliner<'a> {
             }
             s.replace_var(var, atom)?;
         }
-        copy.block = copier.copy(&mut s.editor, Some(&callee.body), callee.body.root());
+        copy.block = copy.transplant.copy(&mut s.editor, Some(&callee.body), callee.body.root());
         for &var in &callee.projected {
-            if let Some(copied) = copier.copied(var.expr()) {
+            if let Some(copied) = copy.transplant.copied(var.expr()) {
                 self.projected.insert(copied);
             }
         }
@@ -280,8 +274,8 @@ struct Copy {
     bound: Vec<SymbolId>,
     /// The symbols that the casts bind.
     cast: Vec<SymbolId>,
-    /// What stands for the symbols of the function.
-    substitution: SymbolSubstitution,
+    /// What stands for the symbols and variables of the function.
+    transplant: Transplant<'static>,
 }
 
 impl Copy {
@@ -300,9 +294,9 @@ impl Copy {
         }
         for &symbol in &callee.param_symbols {
             if let Some(&dim) = found.get(&symbol) {
-                self.substitution.set(symbol, dim);
+                self.transplant.symbols.set(symbol, dim);
             } else {
-                let fresh = self.rename(s.editor.cx, symbol);
+                let fresh = self.transplant.symbols.rename(s.editor.cx, symbol);
                 match own.contains(&symbol) {
                     true => self.bound.push(fresh),
                     false => self.cast.push(fresh),
@@ -310,17 +304,8 @@ impl Copy {
             }
         }
         for &symbol in &callee.inner_symbols {
-            let fresh = self.rename(s.editor.cx, symbol);
-            self.bound.push(fresh);
+            self.bound.push(self.transplant.symbols.rename(s.editor.cx, symbol));
         }
-    }
-
-    fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
-        let dims = &mut cx.types.dims;
-        let fresh = dims.new_symbol(dims.symbol_name(symbol));
-        let dim = dims.symbol(fresh);
-        self.substitution.set(symbol, dim);
-        fresh
     }
 
     /// Returns true if a parameter of a type has to be cast for its symbols.
@@ -329,7 +314,7 @@ impl Copy {
             return false;
         }
         let mut names = false;
-        let ty = self.substitution.ty(cx, ty);
+        let ty = self.transplant.symbols.ty(cx, ty);
         cx.types.for_each_binding_symbol(ty, |s| names |= self.cast.contains(&s));
         names
     }

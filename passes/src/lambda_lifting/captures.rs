@@ -8,11 +8,11 @@
 use std::collections::hash_map::Entry;
 
 use anfora_ir::{
-    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, OpId, PerBlock,
-    Step, SymbolId, SymbolWalk, Type, TypeId, VarId,
+    Attr, BlockKind, Body, BodyRoom, Context, Cursor, EntityId, Expr, ExprId, FreeSymbols, LambdaId, NameId, OpId,
+    PerBlock, Step, SymbolId, SymbolWalk, Type, TypeId, VarId,
 };
 use anfora_manager::PassError;
-use anfora_visit::RewriteError;
+use anfora_visit::{Link, RewriteError};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -33,6 +33,10 @@ pub(super) struct Lambda {
     pub(super) lambda: LambdaId,
     /// The variable that a Let binds to it.
     pub(super) var: Option<VarId>,
+    /// The name of that.
+    pub(super) name: Option<NameId>,
+    /// Where the Let or tail hangs that it stands at.
+    pub(super) link: Link,
     /// The lambda in whose block it is.
     pub(super) parent: u32,
     /// The dataflow region of that block that it is in, by its first Let.
@@ -54,11 +58,14 @@ pub(super) struct Lambda {
 }
 
 impl Lambda {
-    fn new(node: ExprId, lambda: LambdaId, var: Option<VarId>, parent: u32, region: Option<ExprId>) -> Lambda {
+    fn new(node: ExprId, lambda: LambdaId, var: Option<VarId>, parent: u32, block: OpenBlock) -> Lambda {
+        let OpenBlock { region, link, .. } = block;
         Lambda {
             node,
             lambda,
             var,
+            name: None,
+            link,
             parent,
             region,
             is_value: var.is_none(),
@@ -95,16 +102,11 @@ pub(super) struct SymbolUse {
 }
 
 /// A use of a variable in a lambda that is inside the one that binds it.
-struct Use {
-    var: ExprId,
-    lambda: u32,
-    kind: UseKind,
-}
-
-#[derive(Copy, Clone, PartialEq)]
-enum UseKind {
-    Callee,
-    Value,
+pub(super) struct Use {
+    pub(super) var: ExprId,
+    pub(super) lambda: u32,
+    /// The call whose callee it is.
+    pub(super) call: Option<ExprId>,
 }
 
 /// The lambdas of a body, in program order after the function itself, and who binds what.
@@ -118,6 +120,10 @@ pub(super) struct Captures {
     /// The variables that are bound to a variable that is bound to a lambda, to a global or to an
     /// operator: that.
     aliases: FxHashMap<ExprId, ExprId>,
+    /// The uses of variables from outside of the lambda that they are in, in program order.
+    pub(super) uses: Vec<Use>,
+    /// The lambdas that use an alias from outside, and the alias, in the order of the lambdas.
+    pub(super) used_aliases: Vec<(u32, ExprId)>,
     /// Dataflow variables that are used outside of their region.
     pub(super) outputs: FxHashSet<VarId>,
     /// True if a value that may be called is captured: who calls it is not known to be pure any
@@ -135,10 +141,10 @@ impl Captures {
         if walk.found.lambdas.len() == 1 {
             return Ok(None);
         }
-        let Walk { found, uses, param_symbols, free, .. } = walk;
-        let named = FxHashSet::with_capacity_and_hasher(uses.len(), FxBuildHasher);
-        let mut decision =
-            Decision { cx, body, found, uses, named, sources: FxHashMap::default(), param_symbols, free };
+        let Walk { mut found, param_symbols, free, .. } = walk;
+        found.used_aliases.sort_by_key(|&(lambda, _)| lambda);
+        let named = FxHashSet::with_capacity_and_hasher(found.uses.len(), FxBuildHasher);
+        let mut decision = Decision { cx, body, found, named, sources: FxHashMap::default(), param_symbols, free };
         decision.run()?;
         Ok(Some(decision.found))
     }
@@ -175,18 +181,32 @@ impl Captures {
 
 // ---- The walk ----
 
+/// A block that the walk is in.
+#[derive(Copy, Clone)]
+struct OpenBlock {
+    /// The dataflow region that the walk is in, by its first Let.
+    region: Option<ExprId>,
+    /// How many symbols were bound before the block.
+    symbols: usize,
+    /// Where the next Let or the tail hangs.
+    link: Link,
+}
+
+impl Default for OpenBlock {
+    fn default() -> OpenBlock {
+        OpenBlock { region: None, symbols: 0, link: Link::Root }
+    }
+}
+
 struct Walk<'a> {
     cx: &'a Context,
     body: &'a Body,
     found: Captures,
-    uses: Vec<Use>,
     /// The lambda that the walk is in.
     here: u32,
     /// The variable that is being bound to a lambda.
     naming: Option<VarId>,
-    /// The dataflow region that the walk is in, by its first Let, and how many symbols were bound
-    /// before the block.
-    blocks: PerBlock<(Option<ExprId>, usize)>,
+    blocks: PerBlock<OpenBlock>,
     match_cast: Option<OpId>,
     /// True if there are symbols.
     is_symbolic: bool,
@@ -204,7 +224,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(cx: &'a Context, body: &'a Body) -> Walk<'a> {
-        let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, None);
+        let host = Lambda::new(body.root(), LambdaId::from_index(0), None, HOST, OpenBlock::default());
         let mut lambdas = Vec::with_capacity(body.lambda_count() + 1);
         lambdas.push(host);
         let found = Captures {
@@ -212,6 +232,8 @@ impl<'a> Walk<'a> {
             owner: vec![NOWHERE; body.len()],
             lambda_of: vec![HOST; body.len()],
             aliases: FxHashMap::default(),
+            uses: Vec::new(),
+            used_aliases: Vec::new(),
             outputs: FxHashSet::default(),
             hides_callees: false,
             ty: cx.types.unit(),
@@ -220,7 +242,6 @@ impl<'a> Walk<'a> {
             cx,
             body,
             found,
-            uses: Vec::new(),
             here: HOST,
             naming: None,
             blocks: PerBlock::default(),
@@ -255,10 +276,13 @@ impl<'a> Walk<'a> {
                         self.naming = Some(var);
                     }
                 }
-                Step::Bound(id) => self.bind(id),
+                Step::Bound(id) => {
+                    self.blocks.link = Link::Rest(id);
+                    self.bind(id);
+                }
                 Step::Atom(id) => {
                     last = id;
-                    self.use_atom(id, UseKind::Value);
+                    self.use_atom(id, None);
                 }
                 Step::Flat(id) => {
                     last = id;
@@ -269,13 +293,19 @@ impl<'a> Walk<'a> {
                     _ => self.count(1, 0),
                 },
                 Step::EnterBlock(_, kind) => {
-                    self.blocks.enter_with((None, self.order.len()));
+                    let link = match kind {
+                        BlockKind::Then(id) => Link::Then(id),
+                        BlockKind::Else(id) => Link::Else(id),
+                        BlockKind::Lambda(id) => Link::Lambda(id),
+                        BlockKind::Root | BlockKind::Value(_) | BlockKind::Operand(_) => Link::Root,
+                    };
+                    self.blocks.enter_with(OpenBlock { region: None, symbols: self.order.len(), link });
                     if let BlockKind::Lambda(_) = kind {
                         self.lambda_symbols();
                     }
                 }
                 Step::ExitBlock(_, kind) => {
-                    let (_, symbols) = self.blocks.exit();
+                    let OpenBlock { symbols, .. } = self.blocks.exit();
                     for symbol in self.order.drain(symbols..) {
                         self.bound.remove(&symbol);
                     }
@@ -287,8 +317,8 @@ impl<'a> Walk<'a> {
                     last = id;
                     self.mention_type(body.ty(id));
                 }
-                Step::EnterRegion(first) => self.blocks.0 = Some(first),
-                Step::ExitRegion(_) => self.blocks.0 = None,
+                Step::EnterRegion(first) => self.blocks.region = Some(first),
+                Step::ExitRegion(_) => self.blocks.region = None,
                 Step::Seen(_) => {}
             }
         }
@@ -314,7 +344,8 @@ impl<'a> Walk<'a> {
         if let Some(var) = var {
             self.found.lambda_of[var.index()] = number;
         }
-        self.found.lambdas.push(Lambda::new(node, lambda, var, self.here, self.blocks.0));
+        let name = var.and_then(|var| self.body.var_name(var));
+        self.found.lambdas.push(Lambda { name, ..Lambda::new(node, lambda, var, self.here, *self.blocks) });
         self.here = number;
         for param in self.body.lambda_params(lambda) {
             self.found.owner[param.index()] = number;
@@ -355,22 +386,22 @@ impl<'a> Walk<'a> {
         let body = self.body;
         self.count(1, body.operands_of(id).len());
         match body.expr(id) {
-            Expr::Proj { tuple, .. } => self.use_atom(tuple, UseKind::Value),
+            Expr::Proj { tuple, .. } => self.use_atom(tuple, None),
             Expr::Call { operands, attrs } => {
                 for (i, &operand) in body.operands(operands).iter().enumerate() {
-                    self.use_atom(operand, if i == 0 { UseKind::Callee } else { UseKind::Value });
+                    self.use_atom(operand, (i == 0).then_some(id));
                 }
                 self.mention_attrs(attrs);
             }
             Expr::CallOp { operands, attrs, .. } => {
                 for &operand in body.operands(operands) {
-                    self.use_atom(operand, UseKind::Value);
+                    self.use_atom(operand, None);
                 }
                 self.mention_attrs(attrs);
             }
             _ => {
                 for &operand in body.operands_of(id) {
-                    self.use_atom(operand, UseKind::Value);
+                    self.use_atom(operand, None);
                 }
             }
         }
@@ -378,7 +409,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn use_atom(&mut self, atom: ExprId, kind: UseKind) {
+    fn use_atom(&mut self, atom: ExprId, call: Option<ExprId>) {
         let found = &mut self.found;
         let Expr::Var { .. } = self.body.expr(atom) else {
             // Any other atom is one node of each body that uses it.
@@ -389,16 +420,19 @@ impl<'a> Walk<'a> {
         };
         let h = found.lambda_of[atom.index()];
         if found.owner[atom.index()] == self.here {
-            if h != HOST && kind == UseKind::Value {
+            if h != HOST && call.is_none() {
                 found.lambdas[h as usize].is_value = true;
             }
             return;
         }
-        self.use_from_outside(atom, kind);
+        self.use_from_outside(atom, call);
     }
 
-    fn use_from_outside(&mut self, atom: ExprId, kind: UseKind) {
+    fn use_from_outside(&mut self, atom: ExprId, call: Option<ExprId>) {
         let var = self.found.resolve(atom, self.here);
+        if var != atom {
+            self.found.used_aliases.push((self.here, atom));
+        }
         // A global or operator, or a variable that nothing has bound.
         if !matches!(self.body.expr(var), Expr::Var { .. }) || self.found.owner[var.index()] == NOWHERE {
             return;
@@ -406,10 +440,10 @@ impl<'a> Walk<'a> {
         let h = self.found.lambda_of[var.index()];
         if h != HOST {
             let lambda = &mut self.found.lambdas[h as usize];
-            lambda.is_value |= kind == UseKind::Value;
-            lambda.uses.push(self.uses.len() as u32);
+            lambda.is_value |= call.is_none();
+            lambda.uses.push(self.found.uses.len() as u32);
         }
-        self.uses.push(Use { var, lambda: self.here, kind });
+        self.found.uses.push(Use { var, lambda: self.here, call });
         self.mention_type(self.body.ty(var));
     }
 
@@ -452,7 +486,7 @@ impl<'a> Walk<'a> {
                 return;
             }
             if let Entry::Vacant(entry) = self.bound.entry(symbol) {
-                entry.insert(SymbolUse { symbol, owner: self.here, var, region: self.blocks.0 });
+                entry.insert(SymbolUse { symbol, owner: self.here, var, region: self.blocks.region });
                 self.order.push(symbol);
             }
         });
@@ -518,7 +552,6 @@ struct Decision<'a> {
     cx: &'a Context,
     body: &'a Body,
     found: Captures,
-    uses: Vec<Use>,
     /// Which lambdas have which variables (captured, or bound to a lambda whose captures they took)
     /// from around them.
     named: FxHashSet<(u32, ExprId)>,
@@ -530,8 +563,8 @@ struct Decision<'a> {
 
 impl Decision<'_> {
     fn run(&mut self) -> Result<(), PassError> {
-        for i in 0..self.uses.len() {
-            let Use { var, lambda, .. } = self.uses[i];
+        for i in 0..self.found.uses.len() {
+            let Use { var, lambda, .. } = self.found.uses[i];
             if self.found.lambda_of(var).is_none() {
                 let owner = self.found.owner[var.index()];
                 self.capture(var, i as u32, lambda, owner, NOWHERE);
@@ -597,8 +630,8 @@ impl Decision<'_> {
         let uses = std::mem::take(&mut self.found.lambdas[h as usize].uses);
         let Lambda { parent: owner, passes_on, .. } = self.found.lambdas[h as usize];
         for &i in &uses {
-            let Use { var, lambda, kind } = self.uses[i as usize];
-            if kind == UseKind::Value && (passes_on || lambda == h) {
+            let Use { var, lambda, call } = self.found.uses[i as usize];
+            if call.is_none() && (passes_on || lambda == h) {
                 self.close_at_beginning(lambda, h);
             }
             if !passes_on {
@@ -748,7 +781,7 @@ impl Decision<'_> {
         let (cx, body) = (self.cx, self.body);
         let symbol = cx.names.get(cx.types.dims.symbol_name(wanted.symbol));
         let lambda = &self.found.lambdas[h as usize];
-        let name = lambda.var.and_then(|v| body.var_name(v)).map_or("fn", |n| cx.names.get(n));
+        let name = lambda.name.map_or("fn", |n| cx.names.get(n));
         let binder = body.var_name(wanted.var).map_or("", |n| cx.names.get(n));
         let message =
             format!("`%{name}` names the symbolic dimension `{symbol}`, and no variable that it could capture has it");

@@ -7,6 +7,7 @@ mod dataflow_blocks;
 mod fold_batch_norm;
 mod folding;
 mod fusion;
+mod lifting;
 mod long;
 mod modules;
 mod npy;

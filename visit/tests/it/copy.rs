@@ -1,8 +1,10 @@
 //! Copies within a function and from one to another.
 
-use anfora_ir::{Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, VarFlags, alpha_equal_exprs, verify_module};
+use anfora_ir::{
+    Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, Transplant, VarFlags, alpha_equal_exprs, verify_module,
+};
 use anfora_testing::{depth, on_small_stack};
-use anfora_visit::{Copier, CopyError, chain, copy_function};
+use anfora_visit::{CopyError, chain, copy_between, copy_function};
 
 use crate::programs::{SHAPES, deep, first, parse};
 
@@ -65,18 +67,18 @@ fn symbols(module: &Module, name: &str) -> Vec<SymbolId> {
     shape.iter().map(|&d| symbol(d)).collect()
 }
 
-/// A copier from `from` to `to` that takes parameters and their symbols to each other.
-fn between(module: &mut Module, from: &str, to: &str) -> Copier {
-    let mut copier = Copier::between_functions();
+/// A transplant from `from` to `to` that takes parameters and their symbols to each other.
+fn between(module: &mut Module, from: &str, to: &str) -> Transplant<'static> {
+    let mut transplant = Transplant::between_functions();
     let (olds, news) = (symbols(module, from), symbols(module, to));
     for (old, new) in olds.into_iter().zip(news) {
-        copier.replace_symbol(old, module.cx.types.dims.symbol(new));
+        transplant.symbols.set(old, module.cx.types.dims.symbol(new));
     }
     let params = |name| module.get(module.find(name).unwrap()).unwrap().body.params().to_vec();
     for (old, new) in params(from).into_iter().zip(params(to)) {
-        copier.replace_var(old, new.expr());
+        transplant.replace(old.expr(), new.expr());
     }
-    copier
+    transplant
 }
 
 #[test]
@@ -85,13 +87,13 @@ fn an_expression_goes_to_another_function_and_back() {
     let (main, other) = (module.find("main").unwrap(), module.find("other").unwrap());
     let root = module.get(main).unwrap().body.root();
 
-    let there = between(&mut module, "main", "other").copy_between(&mut module, main, root, other).unwrap();
+    let there = copy_between(&mut between(&mut module, "main", "other"), &mut module, main, root, other).unwrap();
     module.get_mut(other).unwrap().0.body.set_root(there);
     verified(&module);
     let text = text_of(&module, "other");
     assert!(text.contains("#[name=\"first\"]") && text.contains("(k, n)"), "{text}");
 
-    let back = between(&mut module, "other", "main").copy_between(&mut module, other, there, main).unwrap();
+    let back = copy_between(&mut between(&mut module, "other", "main"), &mut module, other, there, main).unwrap();
     let body = &module.get(main).unwrap().body;
     assert_ne!(back, root);
     assert!(alpha_equal_exprs(&module.cx, body, root, back));
@@ -109,15 +111,15 @@ fn what_is_free_must_have_a_replacement() {
     let (main, other) = (module.find("main").unwrap(), module.find("other").unwrap());
     let root = module.get(main).unwrap().body.root();
     let len = module.get(other).unwrap().body.len();
-    let copied = Copier::between_functions().copy_between(&mut module, main, root, other);
+    let copied = copy_between(&mut Transplant::between_functions(), &mut module, main, root, other);
     assert_eq!(copied, Err(CopyError::FreeVariable("x".to_string())));
     assert_eq!(module.get(other).unwrap().body.len(), len);
-    let copied = Copier::between_functions().copy_between(&mut module, main, root, main);
+    let copied = copy_between(&mut Transplant::between_functions(), &mut module, main, root, main);
     assert_eq!(copied, Err(CopyError::NotTwoFunctions));
 }
 
 #[test]
-fn one_copier_copies_a_fn_with_symbols_several_times() {
+fn one_transplant_copies_a_fn_with_symbols_several_times() {
     let text = "def @main(%x: Tensor[(n,), float32]) {
         let %f = fn (%v: Tensor[(k, n), float32]) -> Tensor[(k, n), float32] { let %z = negative(%v); %z };
         %f
@@ -127,10 +129,10 @@ fn one_copier_copies_a_fn_with_symbols_several_times() {
     let mut editor = Editor::new(cx, &mut function.body);
     let root = editor.body.root();
     let value = chain(editor.body, root).next().unwrap().value;
-    let mut copier = Copier::new();
+    let mut transplant = Transplant::new();
     let mut block = root;
     for _ in 0..3 {
-        let copy = copier.copy(&mut editor, None, value);
+        let copy = transplant.copy(&mut editor, None, value);
         let ty = editor.body.ty(copy);
         let var = editor.var(None, VarFlags::PLAIN, ty);
         block = editor.let_(var, copy, block, LetFlags::PLAIN);

@@ -1,8 +1,8 @@
 //! Free and bound variables, uses, substitution and copies.
 
-use anfora_ir::{Editor, EntityId, ExprId, VarId};
+use anfora_ir::{Editor, EntityId, ExprId, Transplant, VarId};
 use anfora_visit::{
-    Binding, Copier, Link, RewriteError, bound_variables, chain, copy_fresh, free_variables, link_counts, substitute,
+    Binding, Link, RewriteError, bound_variables, chain, copy_fresh, free_variables, link_counts, substitute,
 };
 use expect_test::expect;
 
@@ -179,11 +179,11 @@ fn a_body_is_copied_into_another_with_arguments() {
     let mut editor = Editor::new(cx, &mut function.body);
     let d = editor.body.params()[1].expr();
     let y = Binding::of(editor.body, editor.body.root()).unwrap();
-    let mut copier = Copier::new();
-    copier.replace_var(source.params()[0], y.var.expr());
-    copier.replace_var(source.params()[1], d);
-    let copy = copier.copy(&mut editor, Some(&source), source.root());
-    assert_eq!(copier.copied(source.params()[1].expr()), Some(d));
+    let mut transplant = Transplant::new();
+    transplant.replace(source.params()[0].expr(), y.var.expr());
+    transplant.replace(source.params()[1].expr(), d);
+    let copy = transplant.copy(&mut editor, Some(&source), source.root());
+    assert_eq!(transplant.copied(source.params()[1].expr()), Some(d));
     Link::Rest(y.id).set(editor.body, copy);
     expect![[r#"
         def @callee(%p: float32, %c: bool) -> float32 {

@@ -192,11 +192,6 @@ impl Body {
         self.journal = outer;
     }
 
-    /// Closes every journal and keeps what was changed.
-    pub(crate) fn drop_journals(&mut self) {
-        self.journal = None;
-    }
-
     // ---- What walks note for the report of an edit ----
 
     /// Notes the Let, or other expression, at which a walk that edits ended with an error, for the

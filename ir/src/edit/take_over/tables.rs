@@ -7,15 +7,17 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::{TakeOverError, compacted};
+use crate::compact::live;
 use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LambdaId, LiteralId, NameId, OpId, SymbolId, TypeId,
+    AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
-use crate::core::module::{Head, Module};
-use crate::core::translate::{Translate, translate_head};
+use crate::core::module::Head;
+use crate::core::translate::{SameTables, Translate};
+use crate::edit::transplant::rebuild_function;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 use crate::tables::types::{FunctionType, SeenParts, TensorType, Type};
@@ -31,41 +33,98 @@ enum Part {
     Function(FunctionAttrId),
 }
 
-/// The ids of the other module that were translated so far, each with its id in this one.
-pub(super) struct TakeOver<'a> {
-    from: &'a Module,
-    keeps_spans: bool,
-    names: FxHashMap<NameId, NameId>,
-    symbols: FxHashMap<SymbolId, SymbolId>,
-    dims: FxHashMap<DimId, DimId>,
-    types: FxHashMap<TypeId, TypeId>,
-    literals: FxHashMap<LiteralId, LiteralId>,
+/// Ids of one kind in other tables, with those in these.
+pub(crate) struct IdMap<K> {
+    /// By id, for the ids up to some.
+    dense: Vec<Option<K>>,
+    sparse: FxHashMap<K, K>,
+}
+
+impl<K: EntityId> IdMap<K> {
+    /// Returns an empty map, in which a table says what `count` ids have become.
+    fn new(count: usize) -> IdMap<K> {
+        IdMap { dense: vec![None; count], sparse: FxHashMap::default() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: K) -> Option<K> {
+        match self.dense.get(id.index()) {
+            Some(&known) => known,
+            None => self.sparse.get(&id).copied(),
+        }
+    }
+
+    #[inline(always)]
+    fn taken(&self, id: K) -> K {
+        self.get(id).expect("parts are made before what consists of them")
+    }
+
+    fn has(&self, id: K) -> bool {
+        self.get(id).is_some()
+    }
+
+    fn or_insert_with(&mut self, id: K, make: impl FnOnce() -> K) -> K {
+        self.get(id).unwrap_or_else(|| {
+            let new = make();
+            self.set(id, new);
+            new
+        })
+    }
+
+    pub(crate) fn set(&mut self, id: K, new: K) {
+        match self.dense.get_mut(id.index()) {
+            Some(slot) => *slot = Some(new),
+            None => _ = self.sparse.insert(id, new),
+        }
+    }
+}
+
+/// The ids of other tables that were translated so far, each with its id in these.
+pub(crate) struct TableMap<'a> {
+    from: &'a Context,
+    pub(crate) keeps_spans: bool,
+    names: IdMap<NameId>,
+    symbols: IdMap<SymbolId>,
+    dims: IdMap<DimId>,
+    types: IdMap<TypeId>,
+    literals: IdMap<LiteralId>,
     ops: FxHashMap<OpId, OpId>,
-    pub(super) globals: FxHashMap<GlobalId, GlobalId>,
-    attrs: FxHashMap<AttrId, AttrId>,
-    lists: FxHashMap<AttrsId, AttrsId>,
-    functions: FxHashMap<FunctionAttrId, FunctionAttrId>,
+    pub(crate) globals: IdMap<GlobalId>,
+    attrs: IdMap<AttrId>,
+    lists: IdMap<AttrsId>,
+    functions: IdMap<FunctionAttrId>,
     /// Functions of this module that are values of attributes, by their fingerprints.
     known: FxHashMap<u64, Vec<FunctionAttrId>>,
-    /// The types that the other module gives the globals, by their ids in this one.
+    /// The types that the other tables give globals, by their ids in these.
     pub(super) signatures: Vec<(GlobalId, TypeId)>,
 }
 
-impl<'a> TakeOver<'a> {
-    pub(super) fn new(from: &'a Module, keeps_spans: bool) -> TakeOver<'a> {
-        TakeOver {
+impl<'a> TableMap<'a> {
+    /// Returns an empty map for some of what is in other tables.
+    pub(crate) fn new(from: &'a Context) -> TableMap<'a> {
+        TableMap::with_room(from, |_| 0)
+    }
+
+    /// Returns an empty map for most of what is in other tables. Takes memory in proportion to
+    /// these.
+    pub(crate) fn of_all(from: &'a Context) -> TableMap<'a> {
+        TableMap::with_room(from, |count| count)
+    }
+
+    fn with_room(from: &'a Context, room: impl Fn(usize) -> usize) -> TableMap<'a> {
+        TableMap {
             from,
-            keeps_spans,
-            names: FxHashMap::default(),
-            symbols: FxHashMap::default(),
-            dims: FxHashMap::default(),
-            types: FxHashMap::default(),
-            literals: FxHashMap::default(),
+            keeps_spans: true,
+            names: IdMap::new(room(from.names.len())),
+            symbols: IdMap::new(room(from.types.dims.symbol_count())),
+            dims: IdMap::new(room(from.types.dims.len())),
+            types: IdMap::new(room(from.types.len())),
+            literals: IdMap::new(room(from.literals.len())),
             ops: FxHashMap::default(),
-            globals: FxHashMap::default(),
-            attrs: FxHashMap::default(),
-            lists: FxHashMap::default(),
-            functions: FxHashMap::default(),
+            globals: IdMap::new(room(from.globals.len())),
+            attrs: IdMap::new(room(from.attrs.len())),
+            lists: IdMap::new(room(from.attrs.list_count())),
+            functions: IdMap::new(room(from.function_attrs.len())),
             known: FxHashMap::default(),
             signatures: Vec::new(),
         }
@@ -73,7 +132,7 @@ impl<'a> TakeOver<'a> {
 
     /// Lets symbols of a function be those of the same names of the function whose place it takes,
     /// so that types are the same where they say the same.
-    pub(super) fn share_symbols(&mut self, cx: &Context, present: &Function, new: &Function) {
+    pub(crate) fn share_symbols(&mut self, cx: &Context, present: &Function, new: &Function) {
         let mut free: FxHashMap<&str, VecDeque<SymbolId>> = FxHashMap::default();
         for symbol in symbols_of(cx, &present.body) {
             free.entry(cx.names.get(cx.types.dims.symbol_name(symbol))).or_default().push_back(symbol);
@@ -81,111 +140,114 @@ impl<'a> TakeOver<'a> {
         if free.is_empty() {
             return;
         }
-        let tables = &self.from.cx;
+        let tables = self.from;
         for symbol in symbols_of(tables, &new.body) {
             let name = tables.names.get(tables.types.dims.symbol_name(symbol));
-            if let (false, Some(own)) = (self.symbols.contains_key(&symbol), free.get_mut(name)) {
-                self.symbols.extend(own.pop_front().map(|own| (symbol, own)));
+            if let (false, Some(own)) = (self.symbols.has(symbol), free.get_mut(name).and_then(VecDeque::pop_front)) {
+                self.symbols.set(symbol, own);
             }
         }
     }
 
     /// A copy of a function with the ids of this module.
-    pub(super) fn function(&mut self, cx: &mut Context, source: &Function) -> Result<Function, TakeOverError> {
-        let mut function = source.clone();
-        function.body = compacted(&source.body);
-        self.parts_of(cx, &function)?;
-        translate_head(&mut function, self);
-        function.body.translate(self);
+    pub(crate) fn function(&mut self, cx: &mut Context, source: &Function) -> Result<Function, TakeOverError> {
+        self.parts_of(cx, source)?;
+        Ok(self.translated(source))
+    }
+
+    /// A copy of a function whose parts were taken over.
+    fn translated(&mut self, source: &Function) -> Function {
+        let (mut function, _) = rebuild_function(source, self);
         if !self.keeps_spans {
             function.span = None;
             function.body.drop_spans();
         }
-        Ok(function)
+        function
     }
 
     /// Takes over all that a function names.
-    fn parts_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
+    pub(crate) fn parts_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
         let mut parts = Vec::new();
-        self.missing_parts(function, &mut parts);
+        let live = live(&function.body);
+        self.missing_parts(function, &live, &mut parts);
         for part in parts {
             self.take(cx, part)?;
         }
-        self.leaves_of(cx, function)
+        self.leaves_of(cx, function, &live)
     }
 
     /// The parts that a function names and that were not taken over yet.
-    fn missing_parts(&self, function: &Function, parts: &mut Vec<Part>) {
+    fn missing_parts(&self, function: &Function, live: &[ExprId], parts: &mut Vec<Part>) {
         let Function { attrs, meta, ret, body, .. } = function;
-        let lambdas = (0..body.lambda_count()).map(|i| body.lambda(LambdaId::from_index(i)));
-        for LambdaData { ret, attrs, .. } in lambdas {
-            parts.extend(ret.map(Part::Type));
-            parts.push(Part::List(attrs));
-        }
-        parts.extend([Part::List(*attrs), Part::List(*meta)]);
-        parts.extend(ret.map(Part::Type));
-        for (id, expr) in body.exprs() {
-            parts.push(Part::Type(body.ty(id)));
-            parts.extend(body.meta(id).map(Part::List));
-            match expr {
-                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => parts.push(Part::List(attrs)),
-                Expr::Global(global) => parts.extend(self.signature_part(global)),
+        let mut add = |part: Part| {
+            if !self.has(part) {
+                parts.push(part);
+            }
+        };
+        [*attrs, *meta].into_iter().for_each(|list| add(Part::List(list)));
+        ret.iter().for_each(|&ty| add(Part::Type(ty)));
+        for &id in live {
+            add(Part::Type(body.ty(id)));
+            body.meta(id).into_iter().for_each(|list| add(Part::List(list)));
+            match body.expr(id) {
+                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => add(Part::List(attrs)),
+                Expr::Global(global) => self.signature_part(global).into_iter().for_each(&mut add),
+                Expr::Lambda { lambda, .. } => {
+                    let LambdaData { ret, attrs, .. } = body.lambda(lambda);
+                    ret.into_iter().for_each(|ty| add(Part::Type(ty)));
+                    add(Part::List(attrs));
+                }
                 _ => {}
             }
         }
-        parts.retain(|&part| !self.has(part));
     }
 
     /// Takes over the names, constants, operators, globals and symbols of the `fn`s of a body.
-    fn leaves_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
+    fn leaves_of(&mut self, cx: &mut Context, function: &Function, live: &[ExprId]) -> Result<(), TakeOverError> {
         if let Some(global) = function.global() {
             self.take_global(cx, global);
         }
-        for (_, expr) in function.body.exprs() {
-            match expr {
-                Expr::Var { name: Some(name), .. } => {
-                    self.take_name(cx, name);
-                }
-                Expr::Literal(literal) => {
-                    self.take_literal(cx, literal);
-                }
+        let body = &function.body;
+        for &id in live {
+            match body.expr(id) {
+                Expr::Var { name: Some(name), .. } => _ = self.take_name(cx, name),
+                Expr::Literal(literal) => _ = self.take_literal(cx, literal),
                 Expr::Global(global) => self.mention(cx, global),
-                Expr::Op(op) | Expr::CallOp { op, .. } => {
-                    self.take_op(cx, op)?;
+                Expr::Op(op) | Expr::CallOp { op, .. } => _ = self.take_op(cx, op)?,
+                Expr::Lambda { lambda, .. } => {
+                    body.lambda_symbols(lambda).iter().for_each(|&symbol| _ = self.take_symbol(cx, symbol));
                 }
                 _ => {}
-            }
-        }
-        for i in 0..function.body.lambda_count() {
-            for &symbol in function.body.lambda_symbols(LambdaId::from_index(i)) {
-                self.take_symbol(cx, symbol);
             }
         }
         Ok(())
     }
 
-    pub(super) fn take_type(&mut self, cx: &mut Context, ty: TypeId) -> Result<TypeId, TakeOverError> {
+    pub(crate) fn take_type(&mut self, cx: &mut Context, ty: TypeId) -> Result<TypeId, TakeOverError> {
         self.take(cx, Part::Type(ty))?;
-        Ok(self.types[&ty])
+        Ok(self.types.taken(ty))
     }
 
-    pub(super) fn take_list(&mut self, cx: &mut Context, list: AttrsId) -> Result<AttrsId, TakeOverError> {
+    pub(crate) fn take_list(&mut self, cx: &mut Context, list: AttrsId) -> Result<AttrsId, TakeOverError> {
         self.take(cx, Part::List(list))?;
-        Ok(self.lists[&list])
+        Ok(self.lists.taken(list))
     }
 
     fn has(&self, part: Part) -> bool {
         match part {
-            Part::Dim(id) => self.dims.contains_key(&id),
-            Part::Type(id) => self.types.contains_key(&id),
-            Part::Attr(id) => self.attrs.contains_key(&id),
-            Part::List(id) => self.lists.contains_key(&id),
-            Part::Function(id) => self.functions.contains_key(&id),
+            Part::Dim(id) => self.dims.has(id),
+            Part::Type(id) => self.types.has(id),
+            Part::Attr(id) => self.attrs.has(id),
+            Part::List(id) => self.lists.has(id),
+            Part::Function(id) => self.functions.has(id),
         }
     }
 
     /// Takes a part over, after those that it consists of.
     fn take(&mut self, cx: &mut Context, part: Part) -> Result<(), TakeOverError> {
+        if self.has(part) {
+            return Ok(());
+        }
         let mut stack = vec![part];
         while let Some(&top) = stack.last() {
             if self.has(top) {
@@ -204,7 +266,7 @@ impl<'a> TakeOver<'a> {
 
     /// Pushes what a part consists of and what was not taken over yet.
     fn push_missing(&self, part: Part, stack: &mut Vec<Part>) {
-        let tables = &self.from.cx;
+        let tables = self.from;
         let start = stack.len();
         match part {
             Part::Dim(id) => match tables.types.dims.get(id) {
@@ -233,9 +295,8 @@ impl<'a> TakeOver<'a> {
             },
             Part::List(id) => stack.extend(tables.attrs.list(id).iter().map(|&(_, value)| Part::Attr(value))),
             Part::Function(id) => {
-                let mut parts = Vec::new();
-                self.missing_parts(&tables.function_attrs[id], &mut parts);
-                stack.append(&mut parts);
+                let function = &tables.function_attrs[id];
+                self.missing_parts(function, &live(&function.body), stack);
             }
         }
         let mut kept = start;
@@ -253,67 +314,63 @@ impl<'a> TakeOver<'a> {
         let from = self.from;
         match part {
             Part::Dim(id) => {
-                let dim = self.make_dim(cx, from.cx.types.dims.get(id));
-                self.dims.insert(id, dim);
+                let dim = self.make_dim(cx, from.types.dims.get(id));
+                self.dims.set(id, dim);
             }
             Part::Type(id) => {
-                let ty = match from.cx.types.get(id) {
+                let ty = match from.types.get(id) {
                     ty @ (Type::Any | Type::Error) => ty.clone(),
                     Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
                         dtype: *dtype,
-                        shape: shape.as_ref().map(|shape| shape.iter().map(|d| self.dims[d]).collect()),
-                        elements: elements.as_ref().map(|elements| elements.iter().map(|d| self.dims[d]).collect()),
+                        shape: shape.as_ref().map(|shape| shape.iter().map(|d| self.dims.taken(*d)).collect()),
+                        elements: elements
+                            .as_ref()
+                            .map(|elements| elements.iter().map(|d| self.dims.taken(*d)).collect()),
                     }),
-                    Type::Tuple(fields) => Type::Tuple(fields.iter().map(|f| self.types[f]).collect()),
+                    Type::Tuple(fields) => Type::Tuple(fields.iter().map(|f| self.types.taken(*f)).collect()),
                     Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
-                        params: params.iter().map(|p| self.types[p]).collect(),
-                        ret: self.types[ret],
+                        params: params.iter().map(|p| self.types.taken(*p)).collect(),
+                        ret: self.types.taken(*ret),
                         symbols: *symbols,
                     }),
                 };
                 let ty = cx.types.intern(ty);
-                self.types.insert(id, ty);
+                self.types.set(id, ty);
             }
             Part::Attr(id) => {
-                let attr = match from.cx.attrs.get(id) {
+                let attr = match from.attrs.get(id) {
                     attr @ (Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_)) => {
                         attr.clone()
                     }
                     Attr::Str(s) => Attr::Str(self.take_name(cx, *s)),
-                    Attr::List(items) => Attr::List(items.iter().map(|i| self.attrs[i]).collect()),
-                    Attr::Shape(shape) => Attr::Shape(shape.iter().map(|d| self.dims[d]).collect()),
+                    Attr::List(items) => Attr::List(items.iter().map(|i| self.attrs.taken(*i)).collect()),
+                    Attr::Shape(shape) => Attr::Shape(shape.iter().map(|d| self.dims.taken(*d)).collect()),
                     Attr::Literal(l) => Attr::Literal(self.take_literal(cx, *l)),
-                    Attr::Type(ty) => Attr::Type(self.types[ty]),
-                    Attr::Function(f) => Attr::Function(self.functions[f]),
+                    Attr::Type(ty) => Attr::Type(self.types.taken(*ty)),
+                    Attr::Function(f) => Attr::Function(self.functions.taken(*f)),
                     Attr::Global(g) => {
                         self.mention(cx, *g);
-                        Attr::Global(self.globals[g])
+                        Attr::Global(self.globals.taken(*g))
                     }
                     Attr::Op(op) => Attr::Op(self.take_op(cx, *op)?),
                 };
                 let attr = cx.attr(attr);
-                self.attrs.insert(id, attr);
+                self.attrs.set(id, attr);
             }
             Part::List(id) => {
-                let items = from.cx.attrs.list(id).iter();
+                let items = from.attrs.list(id).iter();
                 let items: Vec<_> =
-                    items.map(|&(name, value)| (self.take_name(cx, name), self.attrs[&value])).collect();
+                    items.map(|&(name, value)| (self.take_name(cx, name), self.attrs.taken(value))).collect();
                 let list = cx.attrs(&items);
-                self.lists.insert(id, list);
+                self.lists.set(id, list);
             }
             Part::Function(id) => {
-                let source = &from.cx.function_attrs[id];
-                self.leaves_of(cx, source)?;
-                let mut function = Function::clone(source);
-                function.body.drop_journals();
-                translate_head(&mut function, self);
-                function.body.translate(self);
-                if !self.keeps_spans {
-                    function.body.drop_spans();
-                }
+                let source = &from.function_attrs[id];
+                self.leaves_of(cx, source, &live(&source.body))?;
+                let function = self.translated(source);
                 let new = self.same_function(cx, &function);
                 let new = new.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
-                self.functions.insert(id, new);
+                self.functions.set(id, new);
             }
         }
         Ok(())
@@ -321,9 +378,10 @@ impl<'a> TakeOver<'a> {
 
     /// Lets functions that are values of attributes be those that this module has already, where
     /// they are the same.
-    pub(super) fn know_functions(&mut self, cx: &Context) {
+    pub(crate) fn know_functions(&mut self, cx: &Context) {
         for (id, function) in cx.function_attrs.iter() {
-            self.known.entry(fingerprint(function)).or_default().push(id);
+            let function = rebuild_function(function, &mut SameTables).0;
+            self.known.entry(fingerprint(&function)).or_default().push(id);
         }
     }
 
@@ -332,8 +390,9 @@ impl<'a> TakeOver<'a> {
             return None;
         }
         let candidates = self.known.get(&fingerprint(function))?;
-        let is_same =
-            |other: &Function| Head::of(other) == Head::of(function) && other.body.has_nodes_of(&function.body);
+        let is_same = |other: &Function| {
+            Head::of(other) == Head::of(function) && compacted(&other.body).has_nodes_of(&function.body)
+        };
         candidates.iter().copied().find(|&id| is_same(&cx.function_attrs[id]))
     }
 
@@ -344,7 +403,7 @@ impl<'a> TakeOver<'a> {
                 let symbol = self.take_symbol(cx, *symbol);
                 cx.types.dims.symbol(symbol)
             }
-            Dim::Op { op, lhs, rhs } => cx.types.dims.op(*op, self.dims[lhs], self.dims[rhs]),
+            Dim::Op { op, lhs, rhs } => cx.types.dims.op(*op, self.dims.taken(*lhs), self.dims.taken(*rhs)),
             // The order of terms and factors depends on ids, which are others here.
             Dim::Sum(terms) => {
                 let dims = &mut cx.types.dims;
@@ -352,7 +411,7 @@ impl<'a> TakeOver<'a> {
                 for term in terms {
                     let mut product = dims.constant(term.coefficient);
                     for factor in &term.factors {
-                        product = dims.mul(product, self.dims[factor]);
+                        product = dims.mul(product, self.dims.taken(*factor));
                     }
                     sum = dims.add(sum, product);
                 }
@@ -363,54 +422,54 @@ impl<'a> TakeOver<'a> {
 
     fn take_name(&mut self, cx: &mut Context, name: NameId) -> NameId {
         let from = self.from;
-        *self.names.entry(name).or_insert_with(|| cx.names.intern(from.cx.names.get(name)))
+        self.names.or_insert_with(name, || cx.names.intern(from.names.get(name)))
     }
 
     fn take_symbol(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
-        if let Some(&known) = self.symbols.get(&symbol) {
+        if let Some(known) = self.symbols.get(symbol) {
             return known;
         }
-        let name = self.take_name(cx, self.from.cx.types.dims.symbol_name(symbol));
+        let name = self.take_name(cx, self.from.types.dims.symbol_name(symbol));
         let new = cx.types.dims.new_symbol(name);
-        self.symbols.insert(symbol, new);
+        self.symbols.set(symbol, new);
         new
     }
 
     fn take_literal(&mut self, cx: &mut Context, literal: LiteralId) -> LiteralId {
         let from = self.from;
-        *self.literals.entry(literal).or_insert_with(|| cx.literals.intern_ref(from.cx.literals.get(literal)))
+        self.literals.or_insert_with(literal, || cx.literals.intern_ref(from.literals.get(literal)))
     }
 
     fn take_op(&mut self, cx: &mut Context, op: OpId) -> Result<OpId, TakeOverError> {
         if let Some(&known) = self.ops.get(&op) {
             return Ok(known);
         }
-        let ops = &self.from.cx.ops;
+        let ops = &self.from.ops;
         let row = ops.get(op);
         let new = if ops.is_opaque(op) { cx.ops.opaque(&row.name, row.purity)? } else { cx.ops.resolve(&row.name)? };
         self.ops.insert(op, new);
         Ok(new)
     }
 
-    pub(super) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
+    pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
         let from = self.from;
-        self.globals.entry(global).or_insert_with(|| cx.global(from.cx.global_name(global)));
+        self.globals.or_insert_with(global, || cx.global(from.global_name(global)));
     }
 
     /// Takes over a global that something names, with the type that it has.
     fn mention(&mut self, cx: &mut Context, global: GlobalId) {
-        if self.globals.contains_key(&global) {
+        if self.globals.has(global) {
             return;
         }
         self.take_global(cx, global);
-        if let Some(signature) = self.from.cx.globals.get(global).signature {
-            self.signatures.push((self.globals[&global], self.types[&signature]));
+        if let Some(signature) = self.from.globals.get(global).signature {
+            self.signatures.push((self.globals.taken(global), self.types.taken(signature)));
         }
     }
 
     /// The type that the other module gives a global.
     fn signature_part(&self, global: GlobalId) -> Option<Part> {
-        self.from.cx.globals.get(global).signature.map(Part::Type)
+        self.from.globals.get(global).signature.map(Part::Type)
     }
 }
 
@@ -439,27 +498,34 @@ fn fingerprint(function: &Function) -> u64 {
     hasher.finish()
 }
 
-impl Translate for TakeOver<'_> {
-    fn name(&self, id: NameId) -> NameId {
-        self.names[&id]
+impl Translate for TableMap<'_> {
+    #[inline(always)]
+    fn name(&mut self, id: NameId) -> NameId {
+        self.names.taken(id)
     }
-    fn ty(&self, id: TypeId) -> TypeId {
-        self.types[&id]
+    #[inline(always)]
+    fn ty(&mut self, id: TypeId) -> TypeId {
+        self.types.taken(id)
     }
-    fn attrs(&self, id: AttrsId) -> AttrsId {
-        self.lists[&id]
+    #[inline(always)]
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
+        self.lists.taken(id)
     }
-    fn literal(&self, id: LiteralId) -> LiteralId {
-        self.literals[&id]
+    #[inline(always)]
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
+        self.literals.taken(id)
     }
-    fn global(&self, id: GlobalId) -> GlobalId {
-        self.globals[&id]
+    #[inline(always)]
+    fn global(&mut self, id: GlobalId) -> GlobalId {
+        self.globals.taken(id)
     }
-    fn op(&self, id: OpId) -> OpId {
+    #[inline(always)]
+    fn op(&mut self, id: OpId) -> OpId {
         self.ops[&id]
     }
-    fn symbol(&self, id: SymbolId) -> SymbolId {
-        self.symbols[&id]
+    #[inline(always)]
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        self.symbols.taken(id)
     }
 }
 

@@ -100,36 +100,36 @@ impl Translation {
     }
 }
 
-impl Translate for Translation {
+impl Translate for &Translation {
     #[inline(always)]
-    fn name(&self, id: NameId) -> NameId {
+    fn name(&mut self, id: NameId) -> NameId {
         self.names.get(id)
     }
     #[inline(always)]
-    fn ty(&self, id: TypeId) -> TypeId {
+    fn ty(&mut self, id: TypeId) -> TypeId {
         self.types.get(id)
     }
     #[inline(always)]
-    fn attrs(&self, id: AttrsId) -> AttrsId {
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
         self.lists.get(id)
     }
     #[inline(always)]
-    fn literal(&self, id: LiteralId) -> LiteralId {
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
         self.literals.get(id)
     }
     #[inline(always)]
-    fn global(&self, id: GlobalId) -> GlobalId {
+    fn global(&mut self, id: GlobalId) -> GlobalId {
         self.globals.get(id)
     }
     #[inline(always)]
-    fn op(&self, id: OpId) -> OpId {
+    fn op(&mut self, id: OpId) -> OpId {
         match id.index().checked_sub(self.ops.0) {
             None => id,
             Some(i) => self.ops.1[i],
         }
     }
     #[inline(always)]
-    fn symbol(&self, id: SymbolId) -> SymbolId {
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
         self.symbols.get(id)
     }
 }
@@ -139,9 +139,9 @@ impl Function {
     /// frozen, can be taken back as before. Linear in the body.
     ///
     /// Cost: one loop.
-    pub fn translate(&mut self, translation: &Translation) {
-        translate_head(self, translation);
-        self.body.translate(translation);
+    pub fn translate(&mut self, mut translation: &Translation) {
+        translate_head(self, &mut translation);
+        self.body.translate(&mut translation);
     }
 }
 
@@ -257,7 +257,7 @@ impl Context {
                 Attr::Type(ty) => Attr::Type(t.types.get(*ty)),
                 Attr::Function(f) => Attr::Function(functions.get(*f)),
                 Attr::Global(g) => Attr::Global(t.globals.get(*g)),
-                Attr::Op(op) => Attr::Op(t.op(*op)),
+                Attr::Op(op) => Attr::Op((&t).op(*op)),
             };
             values.new.push(self.attrs.intern(attr));
         }

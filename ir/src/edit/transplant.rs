@@ -1,0 +1,622 @@
+//! Blocks that move from one body to another, or are copied within one.
+//!
+//! [`Graft`] is the one walk that does so. It appends a node of the target for each node of the
+//! source that it comes to, in program order, parts before wholes, and keeps in one table what
+//! stands for each node. What becomes of ids of the shared tables is said by a [`Translate`], of
+//! which there are three: within a module, types change only where their symbols do
+//! ([`Transplant`]); from another module, all ids do ([`TableMap`]); and when a body is compacted
+//! none does.
+
+use smallvec::SmallVec;
+
+use crate::compact::live_nodes;
+use crate::core::body::Body;
+use crate::core::context::Context;
+use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
+use crate::core::expr::{Expr, LambdaData, OperandList, VarId};
+use crate::core::function::Function;
+use crate::core::module::{FunctionKey, Module};
+use crate::core::translate::{Translate, translate_expr, translate_head, translate_lambda};
+use crate::edit::editor::Editor;
+use crate::edit::substitution::SymbolSubstitution;
+use crate::edit::take_over::{TableMap, TakeOverError};
+use crate::tables::dim::Dim;
+
+/// What stands in the target for expressions of the source.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    /// Each with the number of the copy in which it was made. That of an atom that bodies have one
+    /// node of counts in this copy only, since the next one may be to another body.
+    entries: SideTable<ExprId, (u32, Option<ExprId>)>,
+    /// The first copy whose entries count.
+    first: u32,
+    present: u32,
+}
+
+/// Marks the number of the copy of such an atom.
+const LEAF: u32 = 1 << 31;
+
+impl Copied {
+    fn with_room(nodes: usize) -> Copied {
+        Copied { entries: SideTable::new(nodes, (0, None)), first: 0, present: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: ExprId) -> Option<ExprId> {
+        let (copy, copied) = self.entries[id];
+        copied.filter(|_| copy == self.present | LEAF || copy & LEAF == 0 && copy >= self.first)
+    }
+
+    /// Returns what the present copy has made of a node, if it has come to it.
+    #[inline(always)]
+    fn made(&self, id: ExprId) -> Option<ExprId> {
+        let (copy, copied) = self.entries[id];
+        copied.filter(|_| copy == self.present)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, id: ExprId, copied: Option<ExprId>) {
+        self.entries.set(id, (self.present, copied));
+    }
+
+    #[inline(always)]
+    fn set_leaf(&mut self, id: ExprId, leaf: ExprId) {
+        self.entries.set(id, (self.present | LEAF, Some(leaf)));
+    }
+
+    fn begin_copy(&mut self) {
+        self.present += 1;
+        assert!(self.present < LEAF, "there are fewer than 2^31 copies");
+    }
+
+    /// Forgets all entries, in constant time.
+    fn clear(&mut self) {
+        self.begin_copy();
+        self.first = self.present;
+    }
+}
+
+/// Copies blocks, bindings and functions from one body to another, or within one: to inline, to
+/// outline, to move a block to a function of its own.
+///
+/// Each variable that is bound in a copy is a new one of the same name, so that a copy can hang
+/// beside the original. A variable that is free in it stands for what [`Transplant::replace`] says
+/// or, within one body, for itself. Sharing inside of what is copied is kept; nothing but atoms is
+/// shared with the original, which is not edited. Metadata and places in the source go along.
+///
+/// [`Transplant::symbols`] says what symbolic dimensions become.
+///
+/// | made by | a `fn`'s own symbols | other symbols | for |
+/// |---|---|---|---|
+/// | [`new`](Transplant::new) | are renamed | stay | copies within a function |
+/// | [`between_functions`](Transplant::between_functions) | are renamed | are renamed | copies from one function to another |
+/// | [`moving`](Transplant::moving) | stay | stay | blocks whose original goes |
+/// | [`from_module`](Transplant::from_module) | are made anew | are made anew | copies from another module |
+///
+/// A copy takes time linear in what is copied and constant stack. The table of what stands for what
+/// reaches up to the largest id in it: for many small copies, one `Transplant` keeps it from copy
+/// to copy, and [`Transplant::begin`] empties it.
+///
+/// ```
+/// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+/// # use std::sync::Arc;
+/// use anfora_ir::{Editor, Transplant};
+///
+/// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+/// # let unit = module.cx.types.unit();
+/// # let mut f = FunctionBuilder::new(&mut module, "callee");
+/// # let x = f.param("x", unit);
+/// # let pair = f.tuple(&[x, x]);
+/// # let callee = f.finish(pair).unwrap();
+/// # let mut f = FunctionBuilder::new(&mut module, "main");
+/// # let y = f.param("y", unit);
+/// # let main = f.finish(y).unwrap();
+/// // @callee(%x) { (%x, %x) }, @main(%y) { %y }
+/// let (callee, main, cx) = module.get_pair(callee, main).expect("both are there");
+/// let (callee, y) = (&callee.body, main.body.params()[0].expr());
+/// let mut transplant = Transplant::between_functions();
+/// transplant.replace(callee.params()[0].expr(), y);
+/// let inlined = transplant.copy(&mut Editor::new(cx, &mut main.body), Some(callee), callee.root());
+/// assert_eq!(main.body.operands_of(inlined), [y, y]);
+/// ```
+pub struct Transplant<'m> {
+    copied: Copied,
+    /// What symbolic dimensions become. Those that a parameter or `match_cast` outside of a copy
+    /// binds are set by the caller; the verifier refuses symbols that nothing binds.
+    pub symbols: SymbolSubstitution,
+    renames_own: bool,
+    foreign: Option<TableMap<'m>>,
+}
+
+impl<'m> Transplant<'m> {
+    fn with(symbols: SymbolSubstitution, renames_own: bool, foreign: Option<TableMap<'m>>) -> Transplant<'m> {
+        Transplant { copied: Copied::with_room(0), symbols, renames_own, foreign }
+    }
+
+    /// Returns one for copies within a function.
+    pub fn new() -> Transplant<'m> {
+        Transplant::with(SymbolSubstitution::new(), true, None)
+    }
+
+    /// Returns one for copies from one function to another of the same module.
+    pub fn between_functions() -> Transplant<'m> {
+        Transplant::with(SymbolSubstitution::renaming(), true, None)
+    }
+
+    /// Returns one for blocks that move: the original is not used any more.
+    pub fn moving() -> Transplant<'m> {
+        Transplant::with(SymbolSubstitution::new(), false, None)
+    }
+
+    /// Returns one for copies of a function of another module, or of parts of it, to the module of
+    /// `cx`. All that the function names is made anew in the tables of `cx`: names, types,
+    /// attributes, constants, operators, globals and symbols. Linear in the function, and in what
+    /// its types and attributes say.
+    ///
+    /// # Errors
+    /// If the module does not have the function, or `cx` does not know an operator that it calls.
+    ///
+    /// ```
+    /// # use anfora_ir::{FunctionBuilder, Module, OpRegistry};
+    /// # use std::sync::Arc;
+    /// use anfora_ir::{Editor, Transplant};
+    ///
+    /// # let mut library = Module::new(Arc::new(OpRegistry::new()));
+    /// # let unit = library.cx.types.unit();
+    /// # let mut f = FunctionBuilder::new(&mut library, "pair");
+    /// # let x = f.param("x", unit);
+    /// # let pair = f.tuple(&[x, x]);
+    /// # let key = f.finish(pair).unwrap();
+    /// # let mut module = Module::new(Arc::new(OpRegistry::new()));
+    /// # let unit = module.cx.types.unit();
+    /// # let mut f = FunctionBuilder::new(&mut module, "main");
+    /// # let y = f.param("y", unit);
+    /// # let main = f.finish(y).unwrap();
+    /// // `library` has @pair(%x) { (%x, %x) }, `module` has @main(%y) { %y }
+    /// let source = &library.get(key).expect("it is there").body;
+    /// let (main, cx) = module.get_mut(main).expect("it is there");
+    /// let y = main.body.params()[0].expr();
+    /// let mut transplant = Transplant::from_module(cx, &library, key)?;
+    /// transplant.replace(source.params()[0].expr(), y);
+    /// let copy = transplant.copy(&mut Editor::new(cx, &mut main.body), Some(source), source.root());
+    /// assert_eq!(main.body.operands_of(copy), [y, y]);
+    /// # Ok::<(), anfora_ir::TakeOverError>(())
+    /// ```
+    pub fn from_module(
+        cx: &mut Context,
+        module: &'m Module,
+        function: FunctionKey,
+    ) -> Result<Transplant<'m>, TakeOverError> {
+        let mut tables = TableMap::new(&module.cx);
+        tables.parts_of(cx, module.get(function).ok_or(TakeOverError::NoFunction)?)?;
+        Ok(Transplant::with(SymbolSubstitution::new(), false, Some(tables)))
+    }
+
+    /// In copies, `by` stands for a variable or another atom of the source. `by` is an expression
+    /// of the target, usually an atom.
+    ///
+    /// Cost: one entry.
+    pub fn replace(&mut self, atom: ExprId, by: ExprId) {
+        self.copied.set(atom, Some(by));
+    }
+
+    /// In copies, a variable or other atom is copied again from here on.
+    ///
+    /// Cost: one entry.
+    pub fn forget(&mut self, atom: ExprId) {
+        self.copied.set(atom, None);
+    }
+
+    /// Begins copies that have nothing to do with those before, with other symbols: nothing is
+    /// replaced any more.
+    ///
+    /// Cost: one entry.
+    pub fn begin(&mut self, symbols: SymbolSubstitution) {
+        self.copied.clear();
+        self.symbols = symbols;
+    }
+
+    /// Returns what stands for a variable or node of the source since the last copy that it was
+    /// part of.
+    ///
+    /// Cost: one entry.
+    pub fn copied(&self, id: ExprId) -> Option<ExprId> {
+        self.copied.get(id)
+    }
+
+    /// Copies an expression of `source` (or, without one, of the editor's own body) to the end of
+    /// the editor's body, and returns the copy, which hangs nowhere yet. Types are those of the
+    /// original with symbols replaced. Where a variable was replaced by one of a more specific
+    /// type, [`retype_from`](crate::retype_from) passes that on.
+    ///
+    /// # Panics
+    /// If the source is of another module, and not the function that the `Transplant` was made for.
+    pub fn copy(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId) -> ExprId {
+        self.graft(editor.cx, source, editor.body, |graft| graft.value(id))
+    }
+
+    /// Copies the binding of a Let, and returns the new Let, after which the tail is its variable
+    /// until something else is [hung there](Body::set_let_body). The copy has the flags of the
+    /// original, which a [`RegionWriter`](crate::RegionWriter) overwrites.
+    ///
+    /// # Panics
+    /// As [`Transplant::copy`]; and if it is not a Let.
+    pub fn binding(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId) -> ExprId {
+        self.graft(editor.cx, source, editor.body, |graft| {
+            let Expr::Let { value, .. } = graft.from().expr(id) else { panic!("{id:?} is not a Let") };
+            graft.enter_let(id);
+            let value = graft.value(value);
+            graft.link(id, value)
+        })
+    }
+
+    /// Makes a variable like one of the source, which stands for it from here on.
+    ///
+    /// Cost: one node.
+    pub fn var(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, var: VarId) -> VarId {
+        self.graft(editor.cx, source, editor.body, |graft| VarId::from_expr(graft.var(var.expr())))
+    }
+
+    /// Copies a whole function: parameters, block, result type, attributes, metadata and
+    /// visibility. The copy is in no module, and has no name in this one. Mentions of the function
+    /// itself stay mentions of the original.
+    ///
+    /// # Panics
+    /// As [`Transplant::copy`].
+    pub fn function(&mut self, cx: &mut Context, source: &Function) -> Function {
+        let (mut function, copied) = rebuild_function(source, &mut self.mapping(cx).1);
+        self.copied = copied;
+        function.global = None;
+        function
+    }
+
+    fn mapping<'a>(&'a mut self, cx: &'a mut Context) -> (&'a mut Copied, Mapping<'a, 'm>) {
+        let Transplant { copied, symbols, renames_own, foreign } = self;
+        (copied, Mapping { cx, symbols, renames_own: *renames_own, foreign: foreign.as_mut() })
+    }
+
+    fn graft<R>(
+        &mut self,
+        cx: &mut Context,
+        source: Option<&Body>,
+        target: &mut Body,
+        run: impl FnOnce(&mut Graft<'_, Mapping<'_, 'm>>) -> R,
+    ) -> R {
+        let (copied, mut tables) = self.mapping(cx);
+        copied.begin_copy();
+        run(&mut Graft { copied, tables: &mut tables, source, target, results: SmallVec::new() })
+    }
+}
+
+/// In a line.
+impl std::fmt::Debug for Transplant<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transplant").field("symbols", &self.symbols).finish_non_exhaustive()
+    }
+}
+
+impl Default for Transplant<'_> {
+    fn default() -> Self {
+        Transplant::new()
+    }
+}
+
+/// What ids become in a [`Transplant`].
+struct Mapping<'a, 'm> {
+    cx: &'a mut Context,
+    symbols: &'a mut SymbolSubstitution,
+    renames_own: bool,
+    foreign: Option<&'a mut TableMap<'m>>,
+}
+
+impl Translate for Mapping<'_, '_> {
+    fn name(&mut self, id: NameId) -> NameId {
+        self.foreign.as_mut().map_or(id, |tables| tables.name(id))
+    }
+    fn ty(&mut self, id: TypeId) -> TypeId {
+        match &mut self.foreign {
+            Some(tables) => tables.ty(id),
+            None => self.symbols.ty(self.cx, id),
+        }
+    }
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
+        match &mut self.foreign {
+            Some(tables) => tables.attrs(id),
+            None => self.symbols.attrs(self.cx, id),
+        }
+    }
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
+        self.foreign.as_mut().map_or(id, |tables| tables.literal(id))
+    }
+    fn global(&mut self, id: GlobalId) -> GlobalId {
+        self.foreign.as_mut().map_or(id, |tables| tables.global(id))
+    }
+    fn op(&mut self, id: OpId) -> OpId {
+        self.foreign.as_mut().map_or(id, |tables| tables.op(id))
+    }
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        if let Some(tables) = &mut self.foreign {
+            return tables.symbol(id);
+        }
+        match self.symbols.get(id).map(|dim| self.cx.types.dims.get(dim)) {
+            Some(&Dim::Symbol(symbol)) => symbol,
+            _ => id,
+        }
+    }
+    fn enter_lambda(&mut self, symbols: &[SymbolId]) {
+        if self.renames_own {
+            symbols.iter().for_each(|&symbol| _ = self.symbols.rename(self.cx, symbol));
+        }
+    }
+}
+
+/// Returns a body with the nodes that something in `source` links to, in program order, and what
+/// stands for each. Linear.
+pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copied) {
+    let nodes = live_nodes(source);
+    let mut target = Body::hollow(nodes, source.operand_count().min(nodes.saturating_mul(4)));
+    let mut copied = Copied::with_room(source.len());
+    let results = SmallVec::new();
+    let mut graft = Graft { copied: &mut copied, tables, source: Some(source), target: &mut target, results };
+    let params = source.params().iter().map(|&param| VarId::from_expr(graft.var(param.expr()))).collect();
+    let root = graft.value(source.root());
+    target.set_params(params);
+    target.set_root(root);
+    (target, copied)
+}
+
+/// Returns a function with such a body, and what stands for the nodes of the old one.
+pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -> (Function, Copied) {
+    let (body, copied) = rebuild(&source.body, tables);
+    let mut function = Function { body, ..*source };
+    translate_head(&mut function, tables);
+    (function, copied)
+}
+
+/// A walk that copies.
+struct Graft<'a, T> {
+    copied: &'a mut Copied,
+    tables: &'a mut T,
+    /// What is copied from, if that is not the target.
+    source: Option<&'a Body>,
+    target: &'a mut Body,
+    /// The copies of operands, values and tails that were walked and not used yet.
+    results: SmallVec<[ExprId; 8]>,
+}
+
+/// What waits for the copy of a part.
+enum GraftFrame {
+    /// The Let or tail that comes next in a chain, with the first and last Let of the copy.
+    Block { at: ExprId, ends: Option<(ExprId, ExprId)> },
+    /// A Let, whose value is being copied.
+    Value { at: ExprId, ends: Option<(ExprId, ExprId)> },
+    /// The tail of a chain is being copied.
+    Tail { ends: Option<(ExprId, ExprId)> },
+    /// A node, with the number of its next part.
+    Node { id: ExprId, part: usize },
+}
+
+impl<T: Translate> Graft<'_, T> {
+    #[inline(always)]
+    fn from(&self) -> &Body {
+        self.source.unwrap_or(self.target)
+    }
+
+    /// Copies an expression. Blocks and nodes that are not finished wait on a stack; what is
+    /// finished is on top of the results.
+    fn value(&mut self, id: ExprId) -> ExprId {
+        let mut stack: SmallVec<[GraftFrame; 4]> = SmallVec::new();
+        stack.extend(self.enter(id));
+        while let Some(frame) = stack.pop() {
+            match frame {
+                GraftFrame::Block { at, ends } => match self.from().expr(at) {
+                    Expr::Let { value, .. } => {
+                        self.enter_let(at);
+                        stack.push(GraftFrame::Value { at, ends });
+                        stack.extend(self.enter(value));
+                    }
+                    _ => {
+                        stack.push(GraftFrame::Tail { ends });
+                        stack.extend(self.enter(at));
+                    }
+                },
+                GraftFrame::Value { at, ends } => {
+                    let value = self.pop();
+                    let copy = self.link(at, value);
+                    let first = ends.map_or(copy, |(first, last)| {
+                        self.target.set_let_body(last, copy);
+                        first
+                    });
+                    let Expr::Let { body: rest, .. } = self.from().expr(at) else { continue };
+                    stack.push(GraftFrame::Block { at: rest, ends: Some((first, copy)) });
+                }
+                GraftFrame::Tail { ends } => {
+                    if let Some((first, last)) = ends {
+                        let tail = self.pop();
+                        self.target.set_let_body(last, tail);
+                        self.results.push(first);
+                    }
+                }
+                GraftFrame::Node { id, part } => match self.part(id, part) {
+                    Some(next) => {
+                        stack.push(GraftFrame::Node { id, part: part + 1 });
+                        stack.extend(self.enter(next));
+                    }
+                    None => self.node(id),
+                },
+            }
+        }
+        self.pop()
+    }
+
+    /// Copies what has no parts but atoms, or was copied before, and returns a frame for anything
+    /// else.
+    #[inline]
+    fn enter(&mut self, id: ExprId) -> Option<GraftFrame> {
+        match self.from().expr(id) {
+            Expr::Let { .. } => return Some(GraftFrame::Block { at: id, ends: None }),
+            expr if expr.is_atom() => {
+                let atom = self.atom(id);
+                self.results.push(atom);
+            }
+            expr => match self.copied.made(id) {
+                Some(copied) => self.results.push(copied),
+                None if self.from().is_flat(id) => self.flat(id),
+                None => {
+                    if let Expr::Lambda { lambda, .. } = expr {
+                        self.enter_lambda(lambda);
+                    }
+                    return Some(GraftFrame::Node { id, part: 0 });
+                }
+            },
+        }
+        None
+    }
+
+    /// Copies a call, tuple or projection of atoms.
+    #[inline]
+    fn flat(&mut self, id: ExprId) {
+        let mut i = 0;
+        while let Some(input) = self.part(id, i) {
+            let atom = self.atom(input);
+            self.results.push(atom);
+            i += 1;
+        }
+        self.node(id);
+    }
+
+    /// Returns a part of a node by its number among the [parts](Body::parts), in constant time.
+    #[inline]
+    fn part(&self, id: ExprId, i: usize) -> Option<ExprId> {
+        let from = self.from();
+        match from.expr(id) {
+            Expr::CallOp { operands, .. } | Expr::Call { operands, .. } | Expr::Tuple(operands) => {
+                (i < operands.len()).then(|| from.operand(operands, i))
+            }
+            Expr::If { cond, then_block, else_block } => [cond, then_block, else_block].get(i).copied(),
+            Expr::Proj { tuple: only, .. } | Expr::Lambda { body: only, .. } => (i == 0).then_some(only),
+            _ => None,
+        }
+    }
+
+    /// Makes the copy of a node whose parts' copies are on top of the results, and puts it in their
+    /// place.
+    #[inline]
+    fn node(&mut self, id: ExprId) {
+        let expr = match translate_expr(self.from().expr(id), self.tables) {
+            Expr::CallOp { op, operands, attrs } => Expr::CallOp { op, operands: self.operands(operands.len()), attrs },
+            Expr::Call { operands, attrs } => Expr::Call { operands: self.operands(operands.len()), attrs },
+            Expr::Tuple(operands) => Expr::Tuple(self.operands(operands.len())),
+            Expr::Proj { index, .. } => Expr::Proj { tuple: self.pop(), index },
+            Expr::If { .. } => {
+                let (else_block, then_block) = (self.pop(), self.pop());
+                Expr::If { cond: self.pop(), then_block, else_block }
+            }
+            Expr::Lambda { lambda, .. } => Expr::Lambda { lambda: self.lambda(lambda), body: self.pop() },
+            other => other,
+        };
+        let copy = self.push_like(expr, id);
+        self.results.push(copy);
+    }
+
+    fn operands(&mut self, count: usize) -> OperandList {
+        let start = self.results.len() - count;
+        let operands = self.target.push_operands(&self.results[start..]);
+        self.results.truncate(start);
+        operands
+    }
+
+    /// Appends the copy of a node, with its type, place and metadata.
+    #[inline]
+    fn push_like(&mut self, expr: Expr, id: ExprId) -> ExprId {
+        let from = self.from();
+        let (ty, span, meta) = (from.ty(id), from.span(id), from.meta(id));
+        let ty = self.tables.ty(ty);
+        let copy = self.target.push(expr, ty, span);
+        if let Some(meta) = meta {
+            let meta = self.tables.attrs(meta);
+            self.target.set_meta(copy, Some(meta));
+        }
+        self.copied.set(id, Some(copy));
+        copy
+    }
+
+    #[inline]
+    fn atom(&mut self, id: ExprId) -> ExprId {
+        if let Some(copied) = self.copied.get(id) {
+            return copied;
+        }
+        if self.source.is_none() {
+            return id;
+        }
+        let (expr, ty) = (self.from().expr(id), self.from().ty(id));
+        if let Expr::Var { .. } = expr {
+            // One that nothing binds, which the verifier finds.
+            return self.var(id);
+        }
+        let ty = self.tables.ty(ty);
+        let leaf = match translate_expr(expr, self.tables) {
+            Expr::Literal(literal) => self.target.literal(literal, ty),
+            Expr::Global(global) => self.target.global(global, ty),
+            Expr::Op(op) => self.target.op(op, ty),
+            _ => self.target.none(ty),
+        };
+        self.copied.set_leaf(id, leaf);
+        leaf
+    }
+
+    fn var(&mut self, id: ExprId) -> ExprId {
+        let var = translate_expr(self.from().expr(id), self.tables);
+        self.push_like(var, id)
+    }
+
+    /// Forgets what an earlier copy made of the variable of a Let. A `fn` may use its own before it
+    /// is bound.
+    #[inline]
+    fn enter_let(&mut self, id: ExprId) {
+        let Expr::Let { var, value, .. } = self.from().expr(id) else { return };
+        match self.from().expr(value) {
+            Expr::Lambda { .. } => _ = self.var(var.expr()),
+            _ => self.copied.set(var.expr(), None),
+        }
+    }
+
+    /// Appends the copy of a Let.
+    #[inline]
+    fn link(&mut self, id: ExprId, value: ExprId) -> ExprId {
+        let Expr::Let { var, flags, .. } = self.from().expr(id) else { panic!("{id:?} is not a Let") };
+        let var = match self.copied.get(var.expr()) {
+            Some(copied) => VarId::from_expr(copied),
+            None => VarId::from_expr(self.var(var.expr())),
+        };
+        self.push_like(Expr::Let { var, value, body: var.expr(), flags }, id)
+    }
+
+    /// Makes the parameters of a `fn`, and renames its symbols if they are renamed.
+    fn enter_lambda(&mut self, lambda: LambdaId) {
+        let from = self.source.unwrap_or(self.target);
+        self.tables.enter_lambda(from.lambda_symbols(lambda));
+        for i in 0..from.lambda(lambda).params.len() {
+            let from = self.from();
+            let param = from.operand(from.lambda(lambda).params, i);
+            self.var(param);
+        }
+    }
+
+    /// Makes what a `fn` says besides its block.
+    fn lambda(&mut self, of: LambdaId) -> LambdaId {
+        let from = self.source.unwrap_or(self.target);
+        let LambdaData { ret, attrs, .. } = translate_lambda(from.lambda(of), self.tables);
+        let params =
+            from.lambda_params(of).map(|param| VarId::from_expr(self.copied.get(param.expr()).unwrap_or(param.expr())));
+        let params: SmallVec<[VarId; 8]> = params.collect();
+        let symbols = from.lambda_symbols(of).iter().map(|&symbol| self.tables.symbol(symbol)).collect();
+        let copy = self.target.push_lambda(&params, ret, attrs);
+        self.target.set_lambda_symbols(copy, symbols);
+        copy
+    }
+
+    fn pop(&mut self) -> ExprId {
+        self.results.pop().expect("every operand, value and tail leaves its result on the stack")
+    }
+}
