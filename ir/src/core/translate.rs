@@ -1,5 +1,6 @@
 //! Giving a function other ids into the tables of a module: the one list of the places where it has some.
 
+use crate::core::body::Span;
 use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId};
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
@@ -33,6 +34,11 @@ pub(crate) trait Translate {
     #[inline(always)]
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
         id
+    }
+    /// Where a node starts in the source text of the new tables.
+    #[inline(always)]
+    fn span(&mut self, span: Span) -> Span {
+        span
     }
     /// Comes to a `fn` that owns these symbols, before anything that names them.
     #[inline(always)]
@@ -70,7 +76,8 @@ pub(crate) fn translate_lambda(data: LambdaData, tables: &mut impl Translate) ->
 
 /// Translates what a function has besides its body.
 pub(crate) fn translate_head(function: &mut Function, tables: &mut impl Translate) {
-    let Function { global, visibility: _, ret, attrs, meta, body: _, kind: _, span: _ } = function;
+    let Function { global, visibility: _, ret, attrs, meta, body: _, kind: _, span } = function;
+    *span = tables.span(*span);
     *global = global.map(|g| tables.global(g));
     *ret = ret.map(|t| tables.ty(t));
     *attrs = tables.attrs(*attrs);

@@ -10,7 +10,7 @@
 use smallvec::SmallVec;
 
 use crate::compact::live_nodes;
-use crate::core::body::Body;
+use crate::core::body::{Body, Span};
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
 use crate::core::expr::{Expr, LambdaData, OperandList, VarId};
@@ -82,7 +82,8 @@ impl Copied {
 /// Each variable that is bound in a copy is a new one of the same name, so that a copy can hang
 /// beside the original. A variable that is free in it stands for what [`Transplant::replace`] says
 /// or, within one body, for itself. Sharing inside of what is copied is kept; nothing but atoms is
-/// shared with the original, which is not edited. Metadata and places in the source go along.
+/// shared with the original, which is not edited. Metadata goes along, and so do places in the
+/// source, but from another module.
 ///
 /// [`Transplant::symbols`] says what symbolic dimensions become.
 ///
@@ -116,7 +117,8 @@ impl Copied {
 /// let (callee, y) = (&callee.body, main.body.params()[0].expr());
 /// let mut transplant = Transplant::between_functions();
 /// transplant.replace(callee.params()[0].expr(), y);
-/// let inlined = transplant.copy(&mut Editor::new(cx, &mut main.body), Some(callee), callee.root());
+/// let mut editor = Editor::new(cx, &mut main.body);
+/// let inlined = transplant.copy(&mut editor, Some(callee), callee.root());
 /// assert_eq!(main.body.operands_of(inlined), [y, y]);
 /// ```
 pub struct Transplant<'m> {
@@ -178,7 +180,8 @@ impl<'m> Transplant<'m> {
     /// let y = main.body.params()[0].expr();
     /// let mut transplant = Transplant::from_module(cx, &library, key)?;
     /// transplant.replace(source.params()[0].expr(), y);
-    /// let copy = transplant.copy(&mut Editor::new(cx, &mut main.body), Some(source), source.root());
+    /// let mut editor = Editor::new(cx, &mut main.body);
+    /// let copy = transplant.copy(&mut editor, Some(source), source.root());
     /// assert_eq!(main.body.operands_of(copy), [y, y]);
     /// # Ok::<(), anfora_ir::TakeOverError>(())
     /// ```
@@ -342,6 +345,9 @@ impl Translate for Mapping<'_, '_> {
             Some(&Dim::Symbol(symbol)) => symbol,
             _ => id,
         }
+    }
+    fn span(&mut self, span: Span) -> Span {
+        span.filter(|_| self.foreign.is_none())
     }
     fn enter_lambda(&mut self, symbols: &[SymbolId]) {
         if self.renames_own {
@@ -531,7 +537,7 @@ impl<T: Translate> Graft<'_, T> {
     fn push_like(&mut self, expr: Expr, id: ExprId) -> ExprId {
         let from = self.from();
         let (ty, span, meta) = (from.ty(id), from.span(id), from.meta(id));
-        let ty = self.tables.ty(ty);
+        let (ty, span) = (self.tables.ty(ty), self.tables.span(span));
         let copy = self.target.push(expr, ty, span);
         if let Some(meta) = meta {
             let meta = self.tables.attrs(meta);
