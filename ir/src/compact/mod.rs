@@ -9,7 +9,9 @@
 
 mod tables;
 
-use rustc_hash::FxHashMap;
+use bumpalo::Bump;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::core::body::{Body, Leaf};
 use crate::core::entity::{AttrsId, EntityId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SymbolId, TypeId};
@@ -51,15 +53,18 @@ impl Remap {
     }
 }
 
-/// The number of nodes of a body that something links to. Linear.
-pub fn live_nodes(body: &Body) -> usize {
-    trace(body).order.len()
+/// Returns the number of nodes of a body that something links to. Its tables are in `scratch`.
+/// Linear.
+pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
+    let mut live = 0;
+    trace(body, scratch, scratch.alloc_slice_fill_copy(body.len(), None), |_| live += 1);
+    live
 }
 
-/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Linear in
-/// what is alive.
-pub fn is_sparse(body: &Body) -> bool {
-    live_nodes(body) * 2 < body.len()
+/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its tables
+/// are in `scratch`. Linear in what is alive.
+pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
+    live_nodes(body, scratch) * 2 < body.len()
 }
 
 /// Rebuilds a body without the nodes that nothing links to, in program order. Linear.
@@ -118,19 +123,22 @@ impl Translate for SameTables {
 }
 
 /// What is alive, in its new order.
-struct Trace {
-    order: Vec<ExprId>,
-    new_ids: Vec<Option<ExprId>>,
-    leaves: FxHashMap<Leaf, ExprId>,
+struct Trace<'a, F> {
+    /// Told of each node, in the order of the new ids.
+    append: F,
+    len: usize,
+    new_ids: &'a mut [Option<ExprId>],
+    leaves: HashMap<Leaf, ExprId, FxBuildHasher, &'a Bump>,
 }
 
-impl Trace {
+impl<F: FnMut(ExprId)> Trace<'_, F> {
     /// Gives a node the next id, if it has none.
     #[inline]
     fn assign(&mut self, id: ExprId) {
         if self.new_ids[id.index()].is_none() {
-            self.new_ids[id.index()] = Some(ExprId::from_index(self.order.len()));
-            self.order.push(id);
+            self.new_ids[id.index()] = Some(ExprId::from_index(self.len));
+            self.len += 1;
+            (self.append)(id);
         }
     }
 
@@ -144,16 +152,17 @@ impl Trace {
         match self.leaves.get(&leaf) {
             Some(&known) => self.new_ids[id.index()] = Some(known),
             None => {
-                self.leaves.insert(leaf, ExprId::from_index(self.order.len()));
+                self.leaves.insert(leaf, ExprId::from_index(self.len));
                 self.assign(id);
             }
         }
     }
 }
 
-/// Finds what is alive: parameters, then values, variables and Lets as they are evaluated.
-fn trace(body: &Body) -> Trace {
-    let mut trace = Trace { order: Vec::new(), new_ids: vec![None; body.len()], leaves: FxHashMap::default() };
+/// Finds what is alive: parameters, then values, variables and Lets as they are evaluated. Each is
+/// handed to `append` once, and `new_ids` then says its number.
+fn trace(body: &Body, scratch: &Bump, new_ids: &mut [Option<ExprId>], append: impl FnMut(ExprId)) {
+    let mut trace = Trace { append, len: 0, new_ids, leaves: HashMap::with_hasher_in(FxBuildHasher, scratch) };
     for &p in body.params() {
         trace.assign(p.expr());
     }
@@ -184,11 +193,11 @@ fn trace(body: &Body) -> Trace {
             Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Let(_) | Step::Enter(_) | Step::Seen(_) => {}
         }
     }
-    trace
 }
 
 fn rebuild(body: &Body, tables: &impl Translate) -> (Body, Remap) {
-    let Trace { order, new_ids, .. } = trace(body);
+    let (mut order, mut new_ids) = (Vec::new(), vec![None; body.len()]);
+    trace(body, &Bump::new(), &mut new_ids, |id| order.push(id));
     let at = |old: ExprId| new_ids[old.index()].expect("what is alive links to what is alive");
     let var = |old: VarId| VarId::from_expr(at(old.expr()));
     let mut lambdas: Vec<Option<LambdaId>> = vec![None; body.lambda_count()];

@@ -215,9 +215,9 @@ impl Marks {
     }
 
     fn body(&mut self, cx: &Context, body: &Body) {
-        for id in trace(body).order {
-            self.node(cx, body, id);
-        }
+        let scratch = cx.scratch();
+        let new_ids = scratch.alloc_slice_fill_copy(body.len(), None);
+        trace(body, &scratch, new_ids, |id| self.node(cx, body, id));
     }
 
     fn node(&mut self, cx: &Context, body: &Body, id: ExprId) {

@@ -9,4 +9,5 @@ pub(crate) mod types;
 pub(crate) mod literal;
 pub(crate) mod attrs;
 pub(crate) mod value;
+pub(crate) mod scratch;
 pub(crate) mod parallel;
