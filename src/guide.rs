@@ -146,6 +146,7 @@ macro_rules! pages {
             /// [`BodyPurity`]: crate::ir::BodyPurity
             /// [`Context`]: crate::ir::Context
             /// [`SideTable`]: crate::ir::SideTable
+            /// [`Scratch`]: crate::ir::Scratch
             /// [`IdSet`]: crate::ir::IdSet
             /// [`FunctionPass`]: crate::manager::FunctionPass
             /// [`ModulePass`]: crate::manager::ModulePass

@@ -106,6 +106,7 @@ pub use crate::tables::names::Names;
 pub use crate::tables::parallel::fork::EndedFork;
 pub use crate::tables::parallel::layers::LayeredArena;
 pub use crate::tables::parallel::overlay::{Additions, Translation};
+pub use crate::tables::scratch::{Scratch, ScratchVec};
 pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };
@@ -123,6 +124,7 @@ pub use alpha::{
     AlphaHasher, AlphaOptions, Difference, MetaPolicy, alpha_equal, alpha_equal_exprs, first_difference,
     first_difference_with, module_hash,
 };
+pub use bumpalo;
 pub use compact::{CompactError, Remap, compact_body, is_sparse, live_nodes};
 pub use infer::{infer_call, infer_expr, infer_op, lambda_type, signature_type};
 pub use text::{

@@ -1,6 +1,6 @@
 //! What happens to nodes that passes leave behind.
 
-use anfora_ir::{Body, Cursor, FunctionKey, Module, Step, compact_body, is_sparse};
+use anfora_ir::{Body, Context, Cursor, FunctionKey, Module, Step, compact_body, is_sparse};
 use rustc_hash::FxHashMap;
 
 use crate::context::PassContext;
@@ -37,18 +37,19 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &Pass
     match cx.workers_for(looked.len(), nodes) {
         Some(workers) => {
             let mut looked = looked.iter().peekable();
-            let (functions, _) = module.get_all_mut();
+            let (functions, tables) = module.get_all_mut();
             let jobs = functions
                 .into_iter()
                 .filter(|(key, _)| looked.next_if_eq(&key).is_some())
                 .map(|(_, f)| Job { size: f.body.len(), what: &mut f.body })
                 .collect();
-            workers.map(workers.chunks(jobs), || (), |(), _, bodies| bodies.into_iter().for_each(compact));
+            let compact_all = |bodies: Vec<_>| bodies.into_iter().for_each(|body| compact(tables, body));
+            workers.map(workers.chunks(jobs), || (), |(), _, bodies| compact_all(bodies));
         }
         None => {
             for key in looked {
-                if let Some((function, _)) = module.get_mut(key) {
-                    compact(&mut function.body);
+                if let Some((function, tables)) = module.get_mut(key) {
+                    compact(tables, &mut function.body);
                 }
             }
         }
@@ -56,8 +57,8 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &Pass
 }
 
 /// Compacts a body if more than half of it is dead.
-fn compact(body: &mut Body) {
-    if may_be_sparse(body) && is_sparse(body) {
+fn compact(tables: &Context, body: &mut Body) {
+    if may_be_sparse(body) && is_sparse(body, &tables.scratch()) {
         compact_body(body).expect("no journal is open outside of an edit");
     }
 }

@@ -27,14 +27,16 @@
 
 use std::hash::Hasher;
 
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    AlphaHasher, BlockKind, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, SymbolId,
-    SymbolWalk, VarId, alpha_equal_exprs,
+    AlphaHasher, BlockKind, BodyPurity, Context, EntityId, Expr, ExprId, FreeSymbols, Function, Purity, ScratchVec,
+    SymbolId, SymbolWalk, VarId, alpha_equal_exprs,
 };
 use anfora_manager::register_pass;
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict, mutate_function};
 use hashbrown::{HashTable, hash_table};
 use rustc_hash::{FxHashSet, FxHasher};
+use smallvec::{SmallVec, smallvec};
 
 register_pass! {
     /// Merges bindings of equal values
@@ -73,13 +75,14 @@ pub fn eliminate_common_subexpr(
     purity: &Purity,
     order: OperandOrder,
 ) -> Result<usize, RewriteError> {
-    let body = &function.body;
+    let (body, scratch) = (&function.body, cx.scratch());
     let mut pass = Pass {
         order,
         impure: BodyPurity::new(cx, body, purity),
-        seen: HashTable::with_capacity(body.len() / 4),
-        values: Vec::with_capacity(body.len() / 4),
-        scopes: vec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
+        seen: HashTable::with_capacity_in(body.len() / 4, &scratch),
+        // A binding has three nodes, or more.
+        values: ScratchVec::with_capacity_in(body.len() / 3, &scratch),
+        scopes: smallvec![SeenScope { around: 0, lambda: 0, is_region: false, is_open: true }],
         here: 0,
         lambda: 0,
         lambdas: 0,
@@ -115,16 +118,16 @@ struct SeenScope {
     is_open: bool,
 }
 
-struct Pass {
+struct Pass<'b> {
     order: OperandOrder,
     impure: BodyPurity,
     /// Places in `values`, which are few bytes, so that as much of the table as can be stays in a
     /// cache.
-    seen: HashTable<u32>,
+    seen: HashTable<u32, &'b Bump>,
     /// The values that were seen, as they come.
-    values: Vec<Seen>,
+    values: ScratchVec<'b, Seen>,
     /// All scopes, as they come; the function's own block first.
-    scopes: Vec<SeenScope>,
+    scopes: SmallVec<[SeenScope; 4]>,
     /// The innermost scope that is open, and its lambda.
     here: u32,
     lambda: u32,
@@ -142,7 +145,7 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Pass {
+impl Pass<'_> {
     /// The hash of a value; `None` if it is not to be merged.
     #[inline]
     fn hash(&mut self, s: &Site<'_>, value: ExprId) -> Option<u32> {
@@ -254,7 +257,7 @@ fn same(s: &Site<'_>, order: OperandOrder, a: ExprId, b: ExprId, same_blocks: im
     }
 }
 
-impl Mutator for Pass {
+impl Mutator for Pass<'_> {
     type Error = RewriteError;
     const NODES: bool = false;
     const REFUSED: Refused = Refused::CastBack;

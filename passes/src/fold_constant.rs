@@ -43,8 +43,7 @@ register_pass! {
         cx.count("folded", done.folded as u64);
         cx.count("branches", done.branches as u64);
         cx.count("bytes", done.growth as u64);
-        let name = edit.name().to_string();
-        done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(&name)));
+        done.remarks.into_iter().for_each(|r| cx.remark(r.in_function(edit.name())));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     AlphaHasher, AlphaOptions, Body, BodyPurity, Context, Counts, Cursor, DType, Diagnostic, DimOp, Editor, EntityId,
     Expr, ExprId, FreeSymbols, FunctionKey, LazyBodyPurity, Literal, Module, ModuleText, NameSupply, NewParameter,
@@ -388,11 +389,11 @@ fn compact(mut module: Module) -> Done {
     for key in keys {
         let Some((function, _)) = module.get_mut(key) else { continue };
         let body = &mut function.body;
-        let live = live_nodes(body);
+        let live = live_nodes(body, &Bump::new());
         let root = body.root();
         let params = body.params().to_vec();
         let remap = compact_body(body).map_err(|e| e.to_string())?;
-        ensure(body.len() == live && !is_sparse(body), "what is left is what was alive")?;
+        ensure(body.len() == live && !is_sparse(body, &Bump::new()), "what is left is what was alive")?;
         ensure(remap.expr(root) == Some(body.root()), "the root went where the remap says")?;
         let moved = params.iter().map(|&p| remap.var(p));
         ensure(moved.eq(body.params().iter().map(|&p| Some(p))), "parameters went where the remap says")?;

@@ -274,7 +274,8 @@ pub fn mutate<M: Mutator>(editor: &mut Editor<'_>, mutator: &mut M) -> Result<()
 /// As [`mutate`].
 pub fn mutate_at<M: Mutator>(editor: &mut Editor<'_>, at: Link, mutator: &mut M) -> Result<(), M::Error> {
     let start = at.target(editor.body);
-    let mut site = Site::new(Editor::new(editor.cx, editor.body), start);
+    let scratch = editor.cx.scratch();
+    let mut site = Site::new(Editor::new(editor.cx, editor.body), start, &scratch);
     rewrite_at(&mut site, at, mutator)
 }
 
@@ -297,9 +298,11 @@ pub(crate) fn rewrite_at<M: Mutator>(site: &mut Site<'_>, at: Link, mutator: &mu
 /// As [`mutate`].
 pub fn mutate_function<M: Mutator>(cx: &mut Context, function: &mut Function, mutator: &mut M) -> Result<(), M::Error> {
     let start = function.body.root();
-    let mut site = Site::new(Editor::new(cx, &mut function.body), start);
+    let scratch = cx.scratch();
+    let mut site = Site::new(Editor::new(cx, &mut function.body), start, &scratch);
     let result = run(&mut site, mutator, start, function.ret)?;
     let (changes, before) = (site.retypes, site.result_before);
+    drop(site);
     if result != start {
         function.body.set_root(result);
     }

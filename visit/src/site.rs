@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
-    SideTable, TypeId, VarId,
+    ScratchVec, SideTable, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 
@@ -63,21 +64,24 @@ pub struct Site<'e> {
     /// The links that the walk itself has overwritten.
     pub(crate) heard: LinkWatch,
 
+    /// Where the stacks and tables are.
+    scratch: &'e Bump,
+
     // ---- The stacks ----
     /// The innermost open block, and those around it.
     pub(crate) block: Block,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: ScratchVec<'e, Block>,
     /// The nodes that are open in the blocks, innermost last.
-    pub(crate) nodes: Vec<OpenNode>,
+    pub(crate) nodes: ScratchVec<'e, OpenNode>,
     /// The results of the finished operands of the open nodes.
-    pub(crate) results: Vec<ExprId>,
+    pub(crate) results: ScratchVec<'e, ExprId>,
 
     // ---- The tables ----
     /// The present meaning of each variable and of each node that was walked.
-    pub(crate) current: Vec<Option<ExprId>>,
+    pub(crate) current: ScratchVec<'e, Option<ExprId>>,
     is_whole: bool,
     /// The values of variables, with [`Mutator::VALUES`](crate::Mutator::VALUES).
-    values: Vec<Option<ExprId>>,
+    values: ScratchVec<'e, Option<ExprId>>,
     /// The types that expressions had before the walk, of those that have others now.
     pub(crate) retyped: FxHashMap<ExprId, TypeId>,
     /// Counts the changes of types, and of what may change types.
@@ -85,7 +89,7 @@ pub struct Site<'e> {
     /// The type that the result had before the walk.
     pub(crate) result_before: Option<TypeId>,
     pub(crate) scoped: Option<Box<Scoped>>,
-    regions: Option<Box<Regions>>,
+    regions: Option<Regions<'e>>,
 
     /// The bindings that [`Mutator::cast`](crate::Mutator::cast) puts in, while it runs.
     pub(crate) of_cast: Option<Vec<(VarId, ExprId)>>,
@@ -110,19 +114,21 @@ pub struct Site<'e> {
 }
 
 impl<'e> Site<'e> {
-    pub(crate) fn new(editor: Editor<'e>, start: ExprId) -> Site<'e> {
+    pub(crate) fn new(editor: Editor<'e>, start: ExprId, scratch: &'e Bump) -> Site<'e> {
         let is_whole = start == editor.body.root();
         Site {
             editor,
             original: start,
             heard: LinkWatch::default(),
             block: Block::new(start, BlockKind::Root, 0, 0),
-            blocks: Vec::new(),
-            nodes: Vec::new(),
-            results: Vec::new(),
-            current: Vec::new(),
+            scratch,
+            // Few are open at a time as a rule. This room lies in front of the tables.
+            blocks: ScratchVec::with_capacity_in(8, scratch),
+            nodes: ScratchVec::with_capacity_in(8, scratch),
+            results: ScratchVec::with_capacity_in(8, scratch),
+            current: ScratchVec::new_in(scratch),
             is_whole,
-            values: Vec::new(),
+            values: ScratchVec::new_in(scratch),
             retyped: FxHashMap::default(),
             retypes: 0,
             result_before: None,
@@ -463,7 +469,7 @@ impl<'e> Site<'e> {
 
     pub(crate) fn begin_region(&mut self) {
         let room = if self.is_whole { self.editor.body.len() } else { 0 };
-        self.regions.get_or_insert_with(|| Box::new(Regions::with_room(room))).begin();
+        self.regions.get_or_insert_with(|| Regions::with_room(room, self.scratch)).begin();
     }
 
     pub(crate) fn end_region(&mut self) {

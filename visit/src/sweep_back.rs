@@ -1,6 +1,7 @@
 //! Backward sweeps: taking bindings out of their chains, users before what they use.
 
-use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, RegionWriter};
+use anfora_ir::{Body, Context, Expr, ExprId, GlobalId, IdSet, RegionWriter, ScratchVec};
+use smallvec::{SmallVec, smallvec};
 
 use crate::error::RewriteError;
 use crate::link::{Binding, Link};
@@ -65,14 +66,14 @@ pub trait BackwardSweep {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sweep_back<S: BackwardSweep>(cx: &Context, body: &mut Body, sweep: &mut S) -> Result<usize, RewriteError> {
-    let room = body.len();
+    let (room, scratch) = (body.len(), cx.scratch());
     let mut state = SweepState {
         body,
         sweep,
         bound: IdSet::with_capacity(room),
         used: IdSet::with_capacity(room),
-        lets: Vec::with_capacity(room / 3),
-        tasks: vec![Task::Open(Link::Root)],
+        lets: ScratchVec::with_capacity_in(room / 3, &scratch),
+        tasks: smallvec![Task::Open(Link::Root)],
         removed: 0,
     };
     match state.run() {
@@ -103,8 +104,8 @@ struct SweepState<'s, S> {
     bound: IdSet<ExprId>,
     used: IdSet<ExprId>,
     /// The Lets of the open blocks, in order.
-    lets: Vec<ExprId>,
-    tasks: Vec<Task>,
+    lets: ScratchVec<'s, ExprId>,
+    tasks: SmallVec<[Task; 4]>,
     removed: usize,
 }
 

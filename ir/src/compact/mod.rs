@@ -8,8 +8,10 @@
 
 mod tables;
 
+use bumpalo::Bump;
+
 use crate::core::body::Body;
-use crate::core::entity::{EntityId, ExprId, IdSet, LambdaId};
+use crate::core::entity::{EntityId, ExprId, LambdaId};
 use crate::core::expr::{Expr, VarId};
 use crate::core::module::{FunctionKey, Module};
 use crate::core::translate::SameTables;
@@ -49,15 +51,18 @@ impl Remap {
     }
 }
 
-/// The number of nodes of a body that something links to. Linear.
-pub fn live_nodes(body: &Body) -> usize {
-    live(body).len()
+/// Returns the number of nodes of a body that something links to. Its tables are in `scratch`.
+/// Linear.
+pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
+    let mut live = 0;
+    for_each_live(body, scratch, |_| live += 1);
+    live
 }
 
-/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Linear in
-/// what is alive.
-pub fn is_sparse(body: &Body) -> bool {
-    live_nodes(body) * 2 < body.len()
+/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its tables
+/// are in `scratch`. Linear in what is alive.
+pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
+    live_nodes(body, scratch) * 2 < body.len()
 }
 
 /// Rebuilds a body without the nodes that nothing links to, in program order. Linear.
@@ -89,14 +94,20 @@ impl Module {
     }
 }
 
-/// Returns what something links to in a body: parameters, then values, variables and Lets as they
-/// are evaluated, each once.
+/// Returns what something links to in a body, in the order of [`for_each_live`].
 pub(crate) fn live(body: &Body) -> Vec<ExprId> {
     let mut live = Vec::new();
-    let mut seen = IdSet::with_capacity(body.len());
+    for_each_live(body, &Bump::new(), |id| live.push(id));
+    live
+}
+
+/// Calls `each` with what something links to in a body: parameters, then values, variables and Lets
+/// as they are evaluated, each once.
+pub(crate) fn for_each_live(body: &Body, scratch: &Bump, mut each: impl FnMut(ExprId)) {
+    let seen = scratch.alloc_slice_fill_copy(body.len(), false);
     let mut add = |id: ExprId| {
-        if seen.insert(id) {
-            live.push(id);
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            each(id);
         }
     };
     body.params().iter().for_each(|p| add(p.expr()));
@@ -122,7 +133,6 @@ pub(crate) fn live(body: &Body) -> Vec<ExprId> {
             Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Let(_) | Step::Enter(_) | Step::Seen(_) => {}
         }
     }
-    live
 }
 
 /// Returns where the nodes of a body went in one that was [rebuilt](rebuild) from it, which is of

@@ -15,6 +15,7 @@ use crate::tables::intern::Interner;
 use crate::tables::literal::Literal;
 use crate::tables::names::Names;
 use crate::tables::parallel::layers::{Freeze, LayeredArena};
+use crate::tables::scratch::{Scratch, ScratchStock};
 use crate::tables::types::Types;
 
 /// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by it.
@@ -34,6 +35,7 @@ pub struct Context {
     pub globals: GlobalTable,
     /// Functions that are the values of attributes. They are closed: they name no variable from outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
+    pub(crate) scratch: ScratchStock,
 }
 
 impl Context {
@@ -47,7 +49,30 @@ impl Context {
             ops: OpTable::new(registry),
             globals: GlobalTable::default(),
             function_attrs: LayeredArena::new(),
+            scratch: ScratchStock::default(),
         }
+    }
+
+    /// Lends a scratch arena: memory for tables of a walk or a pass that nothing needs after it.
+    ///
+    /// It is empty, and nobody else has it until it is dropped. Then it is emptied, and the next one
+    /// who asks on this thread gets it: a pass over many small functions asks the allocator for
+    /// memory once, and not for each function. On each of the threads of a pass the tables have
+    /// arenas of their own.
+    ///
+    /// ```
+    /// use anfora_ir::{Context, ScratchVec};
+    ///
+    /// let cx = Context::new(Default::default());
+    /// let scratch = cx.scratch();
+    /// let mut squares = ScratchVec::new_in(&scratch);
+    /// squares.extend((0..10).map(|n| n * n));
+    /// assert_eq!(squares[9], 81);
+    /// ```
+    ///
+    /// Cost: one entry.
+    pub fn scratch(&self) -> Scratch {
+        self.scratch.take()
     }
 
     /// The type of a constant. It says the elements of a small one of integers or `bool`.

@@ -7,6 +7,7 @@
 //! ([`Transplant`]); from another module, all ids do ([`TableMap`]); and when a body is compacted
 //! none does.
 
+use bumpalo::Bump;
 use smallvec::SmallVec;
 
 use crate::compact::live_nodes;
@@ -359,7 +360,7 @@ impl Translate for Mapping<'_, '_> {
 /// Returns a body with the nodes that something in `source` links to, in program order, and what
 /// stands for each. Linear.
 pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copied) {
-    let nodes = live_nodes(source);
+    let nodes = live_nodes(source, &Bump::new());
     let mut target = Body::hollow(nodes, source.operand_count().min(nodes.saturating_mul(4)));
     let mut copied = Copied::with_room(source.len());
     let results = SmallVec::new();

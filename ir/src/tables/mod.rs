@@ -10,4 +10,5 @@ pub(crate) mod literal;
 pub(crate) mod attrs;
 pub(crate) mod entry;
 pub(crate) mod value;
+pub(crate) mod scratch;
 pub(crate) mod parallel;

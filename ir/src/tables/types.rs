@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::core::entity::{DimId, SymbolId, TypeId};
 use crate::tables::dim::{Dim, Dims, Symbols};
@@ -393,7 +393,7 @@ impl Types {
     /// everything. Functions agree in their results and, the other way, in their parameters.
     pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
-        let mut stack = vec![(general, specific)];
+        let mut stack: SmallVec<[(TypeId, TypeId); 4]> = smallvec![(general, specific)];
         while let Some((g, s)) = stack.pop() {
             if g == s || g == self.any || g == self.error || s == self.error || !seen.insert((g, s)) {
                 continue;

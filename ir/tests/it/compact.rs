@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::tiny::{SHAPES, Shape, add_deep, deep, deep_type_and_attribute, module, vector};
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     Attr, CompactError, DType, DimOp, Expr, ExprId, FunctionBuilder, Literal, Module, alpha_equal, compact_body,
     first_difference, is_sparse, live_nodes, module_hash,
@@ -58,7 +59,7 @@ fn a_compacted_body_is_the_same_program_in_less_room() {
     let mut after = before.clone();
     let main = after.find("main").unwrap();
     let body = &mut after.get_mut(main).unwrap().0.body;
-    let (generation, live) = (body.generation(), live_nodes(body));
+    let (generation, live) = (body.generation(), live_nodes(body, &Bump::new()));
     let x = body.params()[0];
     assert!(live < body.len());
     let old = body.clone();
@@ -145,7 +146,7 @@ fn what_lies_beside_the_nodes_goes_with_them() {
     b.body().set_meta(r, Some(meta));
     let main = b.finish(r).unwrap();
     let body = &mut m.get_mut(main).unwrap().0.body;
-    assert!(is_sparse(body));
+    assert!(is_sparse(body, &Bump::new()));
     let (lambda, symbols) = body
         .exprs()
         .find_map(|(_, e)| match e {
@@ -154,7 +155,7 @@ fn what_lies_beside_the_nodes_goes_with_them() {
         })
         .unwrap();
     let remap = compact_body(body).unwrap();
-    assert!(!is_sparse(body));
+    assert!(!is_sparse(body, &Bump::new()));
     assert_eq!(body.lambda_symbols(remap.lambda(lambda).unwrap()), symbols);
     assert_eq!(body.meta(remap.expr(r).unwrap()), Some(meta));
 }
@@ -245,7 +246,7 @@ fn deep_programs_need_no_stack() {
             assert!(alpha_equal(&before, &after), "{shape:?}");
             let main = after.find("main").unwrap();
             let body = &after.get(main).unwrap().body;
-            assert_eq!(live_nodes(body), body.len());
+            assert_eq!(live_nodes(body, &Bump::new()), body.len());
         }
         let mut m = deep_type_and_attribute(8);
         let before = m.clone();

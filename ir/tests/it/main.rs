@@ -10,6 +10,7 @@ mod printer;
 mod purity;
 mod registering;
 mod render;
+mod scratch;
 mod signature;
 mod take_over;
 mod tiny;

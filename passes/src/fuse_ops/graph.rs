@@ -1,8 +1,9 @@
 //! What is computed from what in the dataflow regions of a function.
 
+use anfora_ir::bumpalo::{self, Bump};
 use anfora_ir::{
-    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, PerBlock, Step,
-    SymbolId, TypeId,
+    BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, PerBlock, ScratchVec,
+    Step, SymbolId, TypeId,
 };
 use anfora_visit::{Binding, FlowEdge, FlowGraph, Link, chain};
 use rustc_hash::FxHashMap;
@@ -49,52 +50,53 @@ struct Binder {
 /// is not an atom or a value that others share) escapes: its node has no edges. There is no edge
 /// for the symbols that a `match_cast` binds: a `match_cast` is never in a group and stays where it
 /// is, and what mentions its symbols only moves down.
-pub(super) struct Graph {
+pub(super) struct Graph<'b> {
     /// The Let of each node.
-    pub(super) lets: Vec<ExprId>,
-    pub(super) kinds: Vec<u8>,
-    pub(super) regions: Vec<Region>,
-    escapes: Vec<bool>,
+    pub(super) lets: ScratchVec<'b, ExprId>,
+    pub(super) kinds: ScratchVec<'b, u8>,
+    pub(super) regions: ScratchVec<'b, Region>,
+    escapes: ScratchVec<'b, bool>,
     /// From each node to those that use its value.
     pub(super) flow: FlowGraph,
     /// By expression: of a variable of a region, its node and one.
-    node_of: Vec<u32>,
+    node_of: ScratchVec<'b, u32>,
     binders: FxHashMap<SymbolId, Binder>,
 }
 
-impl Graph {
-    /// The graph of a body; `None` if it has no region.
-    pub(super) fn new(cx: &Context, body: &Body) -> Option<Graph> {
+impl<'b> Graph<'b> {
+    /// Returns the graph of a body; `None` if it has no region.
+    pub(super) fn new(cx: &Context, body: &Body, scratch: &'b Bump) -> Option<Graph<'b>> {
         let in_region = |expr| matches!(expr, Expr::Let { flags, .. } if flags.is_dataflow());
         if !body.exprs().any(|(_, expr)| in_region(expr)) {
             return None;
         }
-        let found = Regions::find(cx, body);
+        let found = Regions::find(cx, body, scratch);
+        let nodes = found.regions.iter().map(|region| region.end as usize).sum();
         let mut graph = Graph {
-            lets: Vec::new(),
-            kinds: Vec::new(),
+            lets: ScratchVec::with_capacity_in(nodes, scratch),
+            kinds: ScratchVec::with_capacity_in(nodes, scratch),
             regions: found.regions,
-            escapes: Vec::new(),
+            escapes: ScratchVec::with_capacity_in(nodes, scratch),
             flow: FlowGraph::new(0, &[]),
             node_of: found.home,
             binders: found.binders,
         };
         graph.number(body, &found.escaping);
-        let uses = graph.look_at_values(cx, body, &found.shared);
+        let uses = graph.look_at_values(cx, body, &found.shared, scratch);
         graph.flow = FlowGraph::new(graph.len(), &uses);
         Some(graph)
     }
 
     /// A graph of nodes of these kinds that do not escape, with uses by user.
     #[cfg(test)]
-    pub(super) fn of_edges(kinds: Vec<u8>, uses: &[(u32, FlowEdge)]) -> Graph {
+    pub(super) fn of_edges(kinds: &[u8], uses: &[(u32, FlowEdge)], scratch: &'b Bump) -> Graph<'b> {
         Graph {
-            lets: vec![ExprId::from_index(0); kinds.len()],
-            escapes: vec![false; kinds.len()],
+            lets: bumpalo::vec![in scratch; ExprId::from_index(0); kinds.len()],
+            escapes: bumpalo::vec![in scratch; false; kinds.len()],
             flow: FlowGraph::new(kinds.len(), uses),
-            kinds,
-            regions: Vec::new(),
-            node_of: Vec::new(),
+            kinds: ScratchVec::from_iter_in(kinds.iter().copied(), scratch),
+            regions: ScratchVec::new_in(scratch),
+            node_of: ScratchVec::new_in(scratch),
             binders: FxHashMap::default(),
         }
     }
@@ -134,11 +136,17 @@ impl Graph {
     }
 
     /// Finds the kind of each node, and returns what it uses, by user.
-    fn look_at_values(&mut self, cx: &Context, body: &Body, shared: &IdSet<ExprId>) -> Vec<(u32, FlowEdge)> {
-        let mut uses = Vec::with_capacity(self.lets.len() * 2);
+    fn look_at_values(
+        &mut self,
+        cx: &Context,
+        body: &Body,
+        shared: &IdSet<ExprId>,
+        scratch: &'b Bump,
+    ) -> ScratchVec<'b, (u32, FlowEdge)> {
         // By node: the user that it was an operand of last, and one. A node that a user has several
         // times is used by it once.
-        let mut latest: Vec<u32> = vec![0; self.lets.len()];
+        let latest: &mut [u32] = scratch.alloc_slice_fill_copy(self.lets.len(), 0);
+        let mut uses = ScratchVec::with_capacity_in(self.lets.len() * 2, scratch);
         for i in 0..self.lets.len() {
             let Expr::Let { value, .. } = body.expr(self.lets[i]) else { unreachable!("a node is a Let") };
             let expr = body.expr(value);
@@ -187,10 +195,10 @@ fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
 }
 
 /// What one walk over a body finds out about its regions.
-struct Regions {
-    regions: Vec<Region>,
+struct Regions<'b> {
+    regions: ScratchVec<'b, Region>,
     /// By variable: the number of its region and one.
-    home: Vec<u32>,
+    home: ScratchVec<'b, u32>,
     /// Variables of regions that are used where they are no operand of a binding of their region.
     escaping: IdSet<ExprId>,
     /// Nodes that more than one refers to.
@@ -208,11 +216,11 @@ struct Place {
     value: Option<ExprId>,
 }
 
-impl Regions {
-    fn find(cx: &Context, body: &Body) -> Regions {
+impl<'b> Regions<'b> {
+    fn find(cx: &Context, body: &Body, scratch: &'b Bump) -> Regions<'b> {
         let mut found = Regions {
-            regions: Vec::new(),
-            home: vec![0; body.len()],
+            regions: ScratchVec::new_in(scratch),
+            home: bumpalo::vec![in scratch; 0; body.len()],
             escaping: IdSet::with_capacity(body.len()),
             shared: IdSet::with_capacity(0),
             binders: FxHashMap::default(),

@@ -16,7 +16,8 @@
 //! again; if not, the walk ends at the first node that stands in the way, at the latest when there
 //! are more nodes than a group may have.
 
-use anfora_ir::{Body, Context, EntityId, Expr, ExprId, work};
+use anfora_ir::bumpalo::{self, Bump};
+use anfora_ir::{Body, Context, EntityId, Expr, ExprId, ScratchVec, work};
 use anfora_visit::PostDominatorTree;
 
 use super::graph::{BROADCAST, COMM_REDUCE, ELEM_WISE, Graph, INJECTIVE, OPAQUE, OUT_ELEM_WISE, TUPLE};
@@ -24,21 +25,21 @@ use super::{FusionLimits, is_large};
 
 /// The nodes of a function in groups.
 pub(super) struct Groups<'a> {
-    graph: &'a Graph,
+    graph: &'a Graph<'a>,
     dominators: &'a PostDominatorTree,
     limits: FusionLimits,
     /// By node: one closer to the last node of its group, or itself.
-    parents: Vec<u32>,
+    parents: ScratchVec<'a, u32>,
     /// By last node of a group: its kind. By any other node: the kind that its group had when it
     /// was merged.
-    kinds: Vec<u8>,
+    kinds: ScratchVec<'a, u8>,
     /// By last node of a group: how many nodes it has.
-    sizes: Vec<u32>,
+    sizes: ScratchVec<'a, u32>,
     /// The groups on the paths that were walked last.
-    passed: Vec<u32>,
-    stack: Vec<u32>,
+    passed: ScratchVec<'a, u32>,
+    stack: ScratchVec<'a, u32>,
     /// By node: the walk that came to it last.
-    walked: Vec<u32>,
+    walked: ScratchVec<'a, u32>,
     walk: u32,
     arguments: Option<Arguments<'a>>,
     pub(super) merged: bool,
@@ -60,9 +61,10 @@ impl<'a> Groups<'a> {
     pub(super) fn new(
         cx: &'a Context,
         body: &'a Body,
-        graph: &'a Graph,
+        graph: &'a Graph<'a>,
         dominators: &'a PostDominatorTree,
         limits: FusionLimits,
+        scratch: &'a Bump,
     ) -> Groups<'a> {
         let n = graph.len();
         let arguments = (limits.max_function_args > 0).then(|| Arguments {
@@ -76,12 +78,12 @@ impl<'a> Groups<'a> {
             graph,
             dominators,
             limits,
-            parents: (0..n as u32).collect(),
+            parents: ScratchVec::from_iter_in(0..n as u32, scratch),
             kinds: graph.kinds.clone(),
-            sizes: vec![1; n],
-            passed: Vec::new(),
-            stack: Vec::new(),
-            walked: vec![0; n],
+            sizes: bumpalo::vec![in scratch; 1; n],
+            passed: ScratchVec::new_in(scratch),
+            stack: ScratchVec::new_in(scratch),
+            walked: bumpalo::vec![in scratch; 0; n],
             walk: 0,
             arguments,
             merged: false,
@@ -238,7 +240,7 @@ impl<'a> Groups<'a> {
 
 impl Arguments<'_> {
     /// What a group needs; of a group of one node it is found out when it is first asked for.
-    fn list(&mut self, graph: &Graph, node: u32) -> &[ExprId] {
+    fn list(&mut self, graph: &Graph<'_>, node: u32) -> &[ExprId] {
         let Arguments { cx, body, of, seen, count } = self;
         of[node as usize].get_or_insert_with(|| {
             *count += 1;

@@ -55,7 +55,8 @@ mod outline;
 #[cfg(test)]
 mod tests;
 
-use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module};
+use anfora_ir::bumpalo::Bump;
+use anfora_ir::{Context, Expr, ExprId, Function, FunctionKey, Literal, Module, ScratchVec};
 use anfora_manager::{ConfigDef, register_pass};
 use anfora_visit::{Binding, Link, PostDominatorTree, set_let_flags};
 use smallvec::SmallVec;
@@ -140,16 +141,17 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
     let mut done = Fused::default();
     for key in keys {
         let Some(Function { body, .. }) = module.get(key) else { continue };
-        let Some(graph) = Graph::new(&module.cx, body) else { continue };
+        let scratch = module.cx.scratch();
+        let Some(graph) = Graph::new(&module.cx, body, &scratch) else { continue };
         let dominators = PostDominatorTree::new(&graph.flow);
-        let mut groups = Groups::new(&module.cx, body, &graph, &dominators, limits);
+        let groups = Groups::new(&module.cx, body, &graph, &dominators, limits, &scratch);
         if !groups.merged {
             continue;
         }
-        let lists = Lists::new(&mut groups, &graph);
+        let lists = Lists::new(groups, &graph, &scratch);
         let outliner = outliner.get_or_insert_with(|| Outliner::new(module, limits.max_function_args as usize));
         if let Some((function, cx)) = module.get_mut(key) {
-            replace_groups(cx, function, &graph, &lists, outliner, &mut done);
+            replace_groups(cx, function, &graph, &lists, outliner, &mut done, &scratch);
         }
         module.reserve(outliner.made.len());
         for (global, function, signature) in outliner.made.drain(..) {
@@ -163,25 +165,25 @@ pub fn fuse_ops(module: &mut Module, limits: FusionLimits) -> Fused {
 }
 
 /// The nodes of each group, in program order.
-struct Lists {
+struct Lists<'b> {
     /// By last node of a group: where the nodes of the group begin; one more at the end. For
     /// others, nothing lies in between.
-    starts: Vec<u32>,
-    nodes: Vec<u32>,
+    starts: &'b [u32],
+    nodes: &'b [u32],
 }
 
-impl Lists {
-    fn new(groups: &mut Groups<'_>, graph: &Graph) -> Lists {
+impl<'b> Lists<'b> {
+    fn new(mut groups: Groups<'_>, graph: &Graph<'_>, scratch: &'b Bump) -> Lists<'b> {
         let n = graph.len();
-        let last: Vec<u32> = (0..n as u32).map(|node| groups.last(node)).collect();
-        let mut starts = vec![0u32; n + 1];
+        let last: &[u32] = scratch.alloc_slice_fill_with(n, |node| groups.last(node as u32));
+        let starts: &mut [u32] = scratch.alloc_slice_fill_copy(n + 1, 0);
         last.iter().for_each(|&l| starts[l as usize] += 1);
         let mut sum = 0;
-        for start in &mut starts {
+        for start in &mut *starts {
             sum += *start;
             *start = sum;
         }
-        let mut nodes = vec![0u32; n];
+        let nodes: &mut [u32] = scratch.alloc_slice_fill_copy(n, 0);
         for (node, &l) in last.iter().enumerate().rev() {
             let start = &mut starts[l as usize];
             *start -= 1;
@@ -199,16 +201,17 @@ impl Lists {
 fn replace_groups(
     cx: &mut Context,
     function: &mut Function,
-    graph: &Graph,
-    lists: &Lists,
+    graph: &Graph<'_>,
+    lists: &Lists<'_>,
     outliner: &mut Outliner,
     done: &mut Fused,
+    scratch: &Bump,
 ) {
     let body = &mut function.body;
-    let mut gone = vec![false; graph.len()];
-    let mut members: Vec<Binding> = Vec::new();
+    let gone: &mut [bool] = scratch.alloc_slice_fill_copy(graph.len(), false);
+    let mut members: ScratchVec<'_, Binding> = ScratchVec::new_in(scratch);
     // By node: the last node of the group that it is taken into, and one.
-    let mut taken: Vec<u32> = vec![0; graph.len()];
+    let taken: &mut [u32] = scratch.alloc_slice_fill_copy(graph.len(), 0);
     for (number, region) in graph.regions.iter().enumerate() {
         let before = done.groups;
         for last in region.start..region.end {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, Context, OpRegistry};
 use anfora_visit::{FlowEdge, PostDominatorTree};
 use fastrand::Rng;
@@ -128,10 +129,11 @@ fn groups_are_those_that_walking_every_path_finds() {
         let max_depth = [256, 8, 4, 3][random.below(4) as usize];
         let uses: Vec<(u32, FlowEdge)> =
             plain.edges.iter().map(|&(from, to, label)| (from, FlowEdge { to, label })).collect();
-        let graph = Graph::of_edges(plain.kinds.clone(), &uses);
+        let scratch = Bump::new();
+        let graph = Graph::of_edges(&plain.kinds, &uses, &scratch);
         let dominators = PostDominatorTree::new(&graph.flow);
         let limits = FusionLimits { max_depth, max_function_args: 0 };
-        let mut groups = Groups::new(&cx, &body, &graph, &dominators, limits);
+        let mut groups = Groups::new(&cx, &body, &graph, &dominators, limits, &scratch);
         let found: Vec<u32> = (0..graph.len() as u32).map(|node| groups.last(node)).collect();
         let wanted = by_definition(&plain, max_depth as usize);
         assert_eq!(found, wanted, "{:?} {:?} at most {max_depth}", plain.kinds, plain.edges);

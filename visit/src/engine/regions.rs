@@ -1,22 +1,23 @@
 //! The dataflow regions of a walk: a variable of a region becomes an output of it where an author's
 //! expression uses it outside.
 
-use anfora_ir::{Body, EntityId, Expr, ExprId, VarFlags, VarId};
+use anfora_ir::bumpalo::{self, Bump};
+use anfora_ir::{Body, EntityId, Expr, ExprId, ScratchVec, VarFlags, VarId};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::chain::set_var_flags;
 
 /// The dataflow regions of a walk, and the variables that they bind.
-pub(crate) struct Regions {
+pub(crate) struct Regions<'b> {
     /// The regions around the place, outermost first, by their serial numbers, from 1.
-    open: Vec<u32>,
+    open: SmallVec<[u32; 4]>,
     /// The serial number of the innermost one; 0 if none is open.
     here: u32,
     /// By variable: the serial number of its region; 0 if the walk has not come to its binding.
-    home: Vec<u32>,
+    home: ScratchVec<'b, u32>,
     /// By serial number: the depth of an open region, from 1; 0 for one that has ended.
-    depth: Vec<u32>,
+    depth: SmallVec<[u32; 4]>,
     /// What is known of nodes that were looked into.
     looked_into: FxHashMap<ExprId, Looked>,
     /// How many expressions were looked into.
@@ -61,14 +62,14 @@ struct Frame {
     uses: Uses,
 }
 
-impl Regions {
+impl<'b> Regions<'b> {
     /// Returns the state outside of regions, with room for so many expressions.
-    pub(crate) fn with_room(room: usize) -> Regions {
+    pub(crate) fn with_room(room: usize, scratch: &'b Bump) -> Regions<'b> {
         Regions {
-            open: Vec::new(),
+            open: SmallVec::new(),
             here: 0,
-            home: vec![0; room],
-            depth: vec![0],
+            home: bumpalo::vec![in scratch; 0; room],
+            depth: smallvec![0],
             looked_into: FxHashMap::default(),
             calls: 0,
         }

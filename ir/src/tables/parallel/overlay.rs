@@ -38,6 +38,7 @@ use crate::ops::op::TypeError;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, Term};
 use crate::tables::parallel::layers::Freeze;
+use crate::tables::scratch::ScratchStock;
 use crate::tables::types::{FunctionType, TensorType, Type};
 
 /// What the ids of one kind become: those of frozen entries stay.
@@ -170,7 +171,7 @@ impl Context {
 
     /// Every table.
     fn tables(&mut self) -> [&mut dyn Freeze; 7] {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
         [names, types, attrs, literals, ops, globals, function_attrs]
     }
 
@@ -178,7 +179,7 @@ impl Context {
     ///
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs } = self;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
         let (dims, symbols) = types.dims.frozen_lens();
         let (values, lists) = attrs.frozen_lens();
         let any = names.len() > names.frozen_len()
@@ -200,6 +201,7 @@ impl Context {
                 ops: ops.take_own(),
                 globals: globals.take_own(),
                 function_attrs: function_attrs.take_own(),
+                scratch: ScratchStock::default(),
             })
         })
     }
@@ -211,7 +213,7 @@ impl Context {
     /// # Errors
     /// If there are too many operators.
     pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
-        let Context { names, types, attrs, literals, ops, globals, function_attrs } = &additions.0;
+        let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &additions.0;
         let mut t = Translation {
             names: Ids::new(names.frozen_len()),
             types: Ids::new(types.frozen_len()),

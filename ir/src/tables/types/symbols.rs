@@ -171,6 +171,9 @@ impl Types {
         enter: impl Fn(TypeId) -> bool,
         mut f: impl FnMut(SymbolId),
     ) {
+        if !self.is_symbolic(id) {
+            return;
+        }
         let mut seen = FxHashSet::default();
         let mut stack = vec![id];
         while let Some(t) = stack.pop() {
