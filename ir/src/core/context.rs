@@ -35,7 +35,8 @@ pub struct Context {
     pub globals: GlobalTable,
     /// Functions that are the values of attributes. They are closed: they name no variable from outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
-    pub(crate) scratch: ScratchStock,
+    /// The scratch arenas that nobody uses at the moment; see [`Context::scratch`].
+    pub scratch: ScratchStock,
 }
 
 impl Context {

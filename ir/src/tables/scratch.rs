@@ -16,8 +16,8 @@ const MOST: usize = 4;
 
 /// The arenas of a worker that nothing uses at the moment. A copy is for another worker and has
 /// none.
-#[derive(Default)]
-pub(crate) struct ScratchStock(Arc<Mutex<Vec<Bump>>>);
+#[derive(Default, Debug)]
+pub struct ScratchStock(Arc<Mutex<Vec<Bump>>>);
 
 impl Clone for ScratchStock {
     fn clone(&self) -> ScratchStock {
