@@ -1,6 +1,6 @@
 //! Passes that are made of rules.
 
-use anfora_ir::{Context, Diagnostic, ExprId, Function, Purity};
+use anfora_ir::{Context, Function, Purity};
 use anfora_manager::{ConfigDef, FunctionEdit, FunctionPass, ModuleView, PassContext, PassError};
 use anfora_visit::pattern::{Outcome, PatternOptions, PatternRewriteError, RuleSet, rewrite_rules};
 
@@ -39,19 +39,16 @@ pub trait FromRules: Sized {
 
 impl FromRules for FunctionPass {
     fn from_rules(name: impl Into<String>, opt_level: u8, rules: RuleSet) -> FunctionPass {
-        FunctionPass::new(name, opt_level, move |edit, module, cx| {
-            run_rules(edit, module, cx, &rules, |outcome| outcome.remarks())
-        })
+        FunctionPass::new(name, opt_level, move |edit, module, cx| run_rules(edit, module, cx, &rules))
     }
 }
 
-/// The work of a pass that is made of rules on a function. `remarks` are those that are reported.
+/// The work of a pass that is made of rules on a function.
 pub(crate) fn run_rules(
     edit: &mut FunctionEdit<'_>,
     module: &ModuleView<'_>,
     cx: &PassContext,
     rules: &RuleSet,
-    remarks: impl FnOnce(&Outcome) -> Vec<(ExprId, Diagnostic)>,
 ) -> Result<(), PassError> {
     if edit.function.is_primitive(edit.cx) {
         return Ok(());
@@ -63,7 +60,7 @@ pub(crate) fn run_rules(
             cx.count(rules.static_name(i).unwrap_or("rules that were made when the pass was"), rule.rewrites);
         }
     }
-    edit.report_all(remarks(&outcome));
+    edit.report_all(outcome.remarks());
     if !outcome.was_taken_back() {
         edit.report_all(outcome.trace_remarks());
     }

@@ -36,7 +36,7 @@
 
 use std::sync::LazyLock;
 
-use anfora_ir::{Context, Diagnostic, ExprId, Function, Purity};
+use anfora_ir::{Context, Function, Purity};
 use anfora_manager::register_pass;
 use anfora_visit::pattern::{Match, Outcome, PatternRewriteError, RuleSet};
 use anfora_visit::rules;
@@ -47,7 +47,7 @@ register_pass! {
     /// Leaves out operations that change nothing, and shortens those that cancel out
     pub SIMPLIFY_EXPR = FunctionPass("SimplifyExpr", 1);
     configs { TRACE_RULES }
-    run |edit, module, cx| run_rules(edit, module, cx, &RULES, remarks)
+    run |edit, module, cx| run_rules(edit, module, cx, &RULES)
 }
 
 /// Simplifies the expressions of a function, and says which rules applied.
@@ -60,13 +60,6 @@ pub fn simplify_expr(
     purity: &Purity,
 ) -> Result<Outcome, PatternRewriteError> {
     simplify_by(cx, function, purity, &RULES, false)
-}
-
-/// The remarks, but those about types that do not fit: that a rule is for other types is no mistake.
-fn remarks(outcome: &Outcome) -> Vec<(ExprId, Diagnostic)> {
-    let mut outcome = outcome.clone();
-    outcome.rules.iter_mut().for_each(|rule| rule.first_misfit = None);
-    outcome.remarks()
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| neutral().and(repeated()).and(signs()).and(shapes()));

@@ -68,26 +68,6 @@ fn a_rule_that_does_not_fit_by_type_is_named() {
 }
 
 #[test]
-fn simplifying_an_ordinary_program_says_nothing_about_rules_for_other_types() {
-    let text = "def @main(%x: float32, %i: int32) {
-        let %a = exp(%x);
-        let %b = multiply(%a, dense<Tensor[(3,), float32]>[1]);
-        let %c = add(dense<Tensor[(2, 2), int32]>[0], %i);
-        (%b, %c)
-    }";
-    let mut module = parse(text);
-    let before = module.to_text();
-    let cx = PassContext::builder().registry(anfora_passes::registry()).build().unwrap();
-    anfora_manager::parse_pipeline(&anfora_passes::registry(), "SimplifyExpr")
-        .unwrap()
-        .apply(&mut module, &cx)
-        .unwrap();
-    assert_eq!(module.to_text(), before);
-    let said: Vec<String> = cx.take_remarks().iter().map(|remark| remark.diagnostic.message.clone()).collect();
-    assert!(said.is_empty(), "{said:?}");
-}
-
-#[test]
 fn the_trace_says_which_rule_changed_which_binding() {
     let rules = || rules!["multiply(%x, 1)" => "%x", "exp(%x)" => "tanh(negative(%x))"];
     let (_, remarks, _) = run(rules(), PROGRAM, true);

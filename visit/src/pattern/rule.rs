@@ -18,6 +18,9 @@ pub type RuleError = Box<dyn std::error::Error + Send + Sync>;
 /// What a rule returns: the replacement; `None` where it does not apply after all.
 pub(crate) type Built = Result<Option<ExprId>, RuleError>;
 
+/// A function that makes the replacement.
+pub(crate) type RuleFunction<'r> = Box<dyn FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Built + 'r>;
+
 /// What a matched expression becomes: made by a function, or as it is written.
 pub(crate) enum Right<F> {
     Built(F),
@@ -81,7 +84,7 @@ impl RuleTable {
 pub struct Rule<'r> {
     pub(crate) name: String,
     pub(crate) pattern: Pattern,
-    pub(crate) right: Right<Box<dyn FnMut(&mut Rewriter<'_, '_>, &Captures<'_>) -> Built + 'r>>,
+    pub(crate) right: Right<RuleFunction<'r>>,
 }
 
 impl<'r> Rule<'r> {

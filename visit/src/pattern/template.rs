@@ -17,8 +17,10 @@ pub(crate) struct Template {
     /// The nodes that are built. A capture stands for itself, whatever it is the capture of.
     nodes: Vec<u32>,
     /// The attributes of the calls of operators, by node.
-    attrs: Vec<SmallVec<[(Arc<str>, Wanted); 1]>>,
+    attrs: Vec<GivenAttrs>,
 }
+
+type GivenAttrs = SmallVec<[(Arc<str>, Wanted); 1]>;
 
 impl Template {
     /// Makes a right side ready.
