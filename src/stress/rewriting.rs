@@ -266,7 +266,10 @@ fn take_functions(mut module: Module) -> Done {
     for (key, function) in module.functions() {
         let transplant = Transplant::from_module(&mut copies.cx, &module, key);
         let copy = transplant.map_err(|e| e.to_string())?.function(&mut copies.cx, function);
-        ensure(copy.body.len() == anfora_ir::live_nodes(&function.body, &copies.cx.scratch()), "a copy has what is linked to")?;
+        ensure(
+            copy.body.len() == anfora_ir::live_nodes(&function.body, &copies.cx.scratch()),
+            "a copy has what is linked to",
+        )?;
         copies.add_named(module.name(key), copy).map_err(|_| "no function has the name")?;
     }
     ensure(copies.order().len() == module.order().len(), "each function has a copy there")

@@ -106,7 +106,8 @@ pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Opt
     let side = |axis, weight_axis| Side { axis, channels: extents[weight_axis], weight_axis };
     let (output, input, shift_factor) = match role {
         Role::Convolution => {
-            let groups = usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0] % g == 0)?;
+            let groups =
+                usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0].is_multiple_of(g))?;
             let input = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
             let is_padded = attrs.ints("padding")?.iter().any(|&p| p != 0);
             (side(1, 0), input, (!is_padded).then_some(1.0))
