@@ -7,7 +7,7 @@
 //! Effect     let v = conv(x, w, c); let u = step(v); rest
 //!                =>   let v = conv(x, w * s, c * s + t); rest[u := v]
 //!            let u = step(x); let v = conv(u, w, c); rest
-//!                =>   let v = conv(x, w * s, c + w * t); rest
+//!                =>   let v = conv(x, w * s, c); rest, if t = 0
 //!            where step(v) is s * v + t by channel:
 //!                nn.batch_norm(v, scale, bias, mean, var)
 //!                                             s = scale / sqrt(var + epsilon), t = bias - mean * s
@@ -17,13 +17,15 @@
 //!            or none; or nn.gemm with beta = 1. Into matmul(x, w), which has no bias, only steps
 //!            with t = 0 are folded. Chains of steps go into the conv step by step, the nearest
 //!            first. In and out of dataflow regions, branches and lambdas.
-//!            A step between two convs goes into the first if it can. A step before convs goes
-//!            into all that use its result, at most 16. If s > 0 and t = 0, it goes through nn.relu
-//!            and nn.leaky_relu: let u = step(x); let r = nn.relu(u); conv(r, w, c).
+//!            A step between two convs goes into the first if it can. A scale before convs goes
+//!            into all that use its result, at most 16, whose channels lie along one axis. If all
+//!            of it is positive, it goes through nn.relu and nn.leaky_relu:
+//!            let u = step(x); let r = nn.relu(u); conv(r, w, c).
 //! Never      If v is used elsewhere, or u by anything but such convs; if a number of s or t is not
 //!            finite; if a weight or a bias would become too large for its type, or all weights of
-//!            a channel too small to keep their precision; beyond the budget. A shift before a conv
-//!            that pads, since the zeros around x are not shifted. A call that two Lets share.
+//!            a channel too small to keep their precision; beyond the budget. A shift before a
+//!            conv: the zeros around x are not shifted, and where x is near -t, w * x + w * t has
+//!            none of the digits of w * (x + t). A call that two Lets share.
 //! Budget     That of FoldConstant: FoldConstant.max_growth_bytes a step,
 //!            FoldConstant.max_total_growth_bytes a function. The growth of constants counts:
 //!            those that nothing else in the function uses are taken off. A splat times one number
@@ -35,7 +37,8 @@
 //!            stays and only the scale goes into the conv after it.
 //! Changes    Results, by rounding: s * (w * x) and w * (s * x) are computed as (s * w) * x. The
 //!            new constants are computed in float64 from the old ones, over a whole chain, and
-//!            rounded once to their type.
+//!            rounded once to their type. Where s * x or s * (w * x) overflows, the new result may
+//!            be a number, and the other way round.
 //! Cost       One walk to count uses and one forward sweep if there is a conv at all, and one more
 //!            sweep if steps before convs go. A number a channel for each step after a conv, the
 //!            weight for each step before it; the new constants. Idempotent, unless the budget ran
@@ -63,7 +66,7 @@ use smallvec::SmallVec;
 
 use crate::fold_budget::{FoldBudget, MAX_GROWTH_BYTES, MAX_TOTAL_GROWTH_BYTES, MAX_WORK};
 
-use channels::{Factors, PerChannel, magnitudes, range, scaled};
+use channels::{Factors, PerChannel, magnitude_of, magnitudes, range, scaled};
 use inputs::Bypass;
 use roles::{Affine, Role, Roles, Shape, affine, linear, per_channel};
 
@@ -169,7 +172,7 @@ struct Constants {
     work: u64,
 }
 
-/// What new constants take.
+/// The bytes and the work that new constants take.
 #[derive(Copy, Clone, Default)]
 struct Cost {
     /// Bytes of them, and of those that go.
@@ -218,7 +221,7 @@ enum Stays {
     TooLong(u64),
     /// A number would leave the range of its type.
     OutOfRange,
-    /// It adds something, and there is no bias that takes it; or `nn.relu` stops it.
+    /// It adds something that no bias takes; or `nn.relu` stops it.
     Unfit,
 }
 
@@ -324,7 +327,7 @@ impl Pass {
             }
             let magnitudes = known.as_ref().ok_or(Stays::OutOfRange)?;
             // What a channel that is all zeros is multiplied by does not matter.
-            let products = magnitudes.zip(&output, |m, s| if m == 0.0 || s == 0.0 { 0.0 } else { (m * s).abs() });
+            let products = magnitudes.zip(&output, magnitude_of);
             if !products.all(|p| p == 0.0 || (smallest..=largest).contains(&p)) {
                 return Err(Stays::OutOfRange);
             }

@@ -1,11 +1,13 @@
 //! Compacting the tables of a module: all that its functions name is made anew in empty ones.
 
-use super::{Remap, remap};
+use super::{Remap, live, remap};
 use crate::core::context::{Context, Global};
+use crate::core::entity::{EntityId, SymbolId};
 use crate::core::module::{FunctionKey, Module};
 use crate::core::translate::Translate;
 use crate::edit::take_over::{TableMap, TakeOverError};
 use crate::edit::transplant::rebuild_function;
+use crate::walk::symbols::SymbolWalk;
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
     let empty = Context::new(module.cx.ops.registry().clone());
@@ -16,6 +18,10 @@ pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
 /// Fills the tables of a module, which are empty, with what it uses of the old ones.
 fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)>, TakeOverError> {
     let mut tables = TableMap::of_all(old);
+    // In the order in which they were made, on which the form of sums depends.
+    for symbol in used_symbols(module, old) {
+        tables.take_symbol(&mut module.cx, symbol);
+    }
     let mut remaps = Vec::with_capacity(module.order().len());
     for key in module.order().to_vec() {
         let (function, cx) = module.get_mut(key).expect("the order names functions that are there");
@@ -34,4 +40,20 @@ fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)
         }
     }
     Ok(remaps)
+}
+
+/// Returns the symbols that the functions of a module name, in the order in which they were made.
+fn used_symbols(module: &Module, old: &Context) -> Vec<SymbolId> {
+    let mut used = Vec::new();
+    if old.types.dims.symbol_count() > 0 {
+        let mut walk = SymbolWalk::new();
+        for (_, function) in module.functions() {
+            for id in live(&function.body) {
+                walk.in_node(old, &function.body, id, |symbol| used.push(symbol));
+            }
+        }
+    }
+    used.sort_unstable_by_key(|symbol| symbol.index());
+    used.dedup();
+    used
 }

@@ -281,7 +281,12 @@ impl SymbolSubstitution {
         body.set_lambda(lambda, data);
         let own = body.lambda_symbols(lambda);
         if own.iter().any(|&s| self.get(s).is_some()) {
-            let left = own.iter().copied().filter(|&s| self.get(s).is_none()).collect();
+            let of_new = |symbol: SymbolId| match self.get(symbol).map(|dim| cx.types.dims.get(dim)) {
+                None => Some(symbol),
+                Some(&Dim::Symbol(new)) if self.renamed.is_some() => Some(new),
+                Some(_) => None,
+            };
+            let left = own.iter().filter_map(|&symbol| of_new(symbol)).collect();
             body.set_lambda_symbols(lambda, left);
         }
     }

@@ -24,6 +24,7 @@ use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
 use crate::tables::attrs::Attr;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::part_set::PartSet;
 
 /// The purity of the global functions of a module, at the time when it was asked for.
 #[derive(Clone, Debug)]
@@ -133,6 +134,8 @@ impl Purity {
 
     fn attr_is_pure(&self, cx: &Context, attr: AttrId) -> bool {
         let mut stack: SmallVec<[AttrId; 4]> = SmallVec::from_slice(&[attr]);
+        // Lists may share their items.
+        let mut seen: PartSet<AttrId> = PartSet::of_part(cx.attrs.len());
         while let Some(attr) = stack.pop() {
             if attr.index() < self.attr_count {
                 if self.impure_attrs.contains(attr) {
@@ -141,7 +144,7 @@ impl Purity {
                 continue;
             }
             match cx.attrs.get(attr) {
-                Attr::List(items) => stack.extend(items.iter().copied()),
+                Attr::List(items) => stack.extend(items.iter().copied().filter(|&item| seen.insert(item))),
                 // What was made since then is not known to be pure.
                 Attr::Function(_) => return false,
                 Attr::Global(g) if !self.global_is_pure(*g) => return false,

@@ -187,7 +187,8 @@ pub(crate) fn suffix_dtype(suffix: &str) -> Option<DType> {
     SUFFIXES.iter().find(|&&(text, _)| text == suffix).map(|&(_, dtype)| dtype)
 }
 
-/// Returns the suffix of numbers of an element type; empty if they have none.
+/// Returns the suffix of numbers of an element type; empty for int32, which is written without
+/// one, and for types that have none.
 pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
     SUFFIXES.iter().find(|&&(_, of)| of == dtype && of != DType::Int32).map_or("", |&(text, _)| text)
 }

@@ -237,6 +237,21 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
 }
 
 #[test]
+fn sums_of_symbols_keep_their_form() {
+    let mut m = module();
+    let mut f = FunctionBuilder::new(&mut m, "main");
+    // Two symbols of one name, which the text tells apart by the order in which it names them.
+    let (first, second) = (f.symbol("n"), f.symbol("n"));
+    let sum = f.cx().types.dims.add(first, second);
+    let types = [sum, second, first].map(|dim| f.cx().types.tensor(DType::Float32, &[dim]));
+    let params = types.map(|ty| f.param("p", ty));
+    f.finish(params[0]).unwrap();
+    let before = m.to_text();
+    m.compact().unwrap();
+    assert_eq!(m.to_text(), before);
+}
+
+#[test]
 fn deep_programs_need_no_stack() {
     on_small_stack(|| {
         for shape in SHAPES {

@@ -3,7 +3,7 @@
 use anfora_ir::{DType, Element, Literal};
 use half::{bf16, f16};
 
-use super::roles::{Affine, Shape, Side};
+use super::roles::{Shape, Side};
 
 /// A number for each channel.
 #[derive(Clone, PartialEq, Debug)]
@@ -115,33 +115,33 @@ impl Factors {
     }
 }
 
-/// Returns what a shift of the operand adds to each channel of the result, given the factors of
-/// the weight before the step. `None` if, after the step, all weights of a channel of the result or
-/// of the operand would be below `range`, or one above it.
+/// Returns true if the weight times the factors has no number above `range`, and no channel of the
+/// result or of the operand with all its numbers below. A product that underflows is below it.
 ///
 /// Cost: `work` elements.
-pub(super) fn shifted(
+pub(super) fn stays_in_range(
     weight: &Literal,
     shape: &Shape,
     factors: &Factors,
-    step: &Affine,
     (range, work): ((f64, f64), usize),
-) -> Option<PerChannel> {
-    let elements = PerChannel::of(weight)?;
+) -> bool {
+    let Some(elements) = PerChannel::of(weight) else { return false };
     let (output, input) = (Layout::of(weight, &shape.output), Layout::of(weight, &shape.input));
-    let mut shifts = vec![0.0; shape.output.channels.min(work)];
     let mut by_output = vec![0.0; shape.output.channels.min(work)];
     let mut by_input = vec![0.0; shape.input.channels.min(work)];
     for element in 0..work {
         let (o, i) = (output.channel(element), input.channel(element));
-        let before = elements.get(element) * factors.output.get(o) * factors.input.get(i);
-        shifts[o] += before * step.shift.get(i);
-        let after = (before * step.scale.get(i)).abs();
-        raise(&mut by_output[o], after);
-        raise(&mut by_input[i], after);
+        let magnitude = magnitude_of(elements.get(element), factors.output.get(o) * factors.input.get(i));
+        raise(&mut by_output[o], magnitude);
+        raise(&mut by_input[i], magnitude);
     }
     let fits = |m: &f64| *m == 0.0 || (range.1..=range.0).contains(m);
-    (by_output.iter().all(fits) && by_input.iter().all(fits)).then(|| PerChannel::Each(shifts.into()))
+    by_output.iter().all(fits) && by_input.iter().all(fits)
+}
+
+/// Returns the magnitude of a product, which is 0 only if a factor is.
+pub(super) fn magnitude_of(a: f64, b: f64) -> f64 {
+    if a == 0.0 || b == 0.0 { 0.0 } else { (a * b).abs().max(f64::from_bits(1)) }
 }
 
 /// Returns the weight times the factors, each element computed as a float64 and rounded once. A

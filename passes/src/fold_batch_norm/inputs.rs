@@ -1,4 +1,4 @@
-//! The forward half: scales and shifts that are folded into the calls after them.
+//! The forward half: scales that are folded into the calls after them.
 //!
 //! A step goes if every use of its result is the first operand of a weighted call, or of what
 //! commutes with it and is itself used like that. The steps are gone through from the last to the
@@ -10,7 +10,7 @@ use anfora_visit::{Mutator, Refused, RewriteError, Site, Slot, Verdict};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::channels::{Factors, shifted};
+use super::channels::{Factors, stays_in_range};
 use super::roles::{Affine, Role, Side, affine};
 use super::{Constants, Cost, Pass, Stays, weight_of};
 
@@ -21,9 +21,9 @@ const MAX_USERS: usize = 16;
 struct Users {
     /// Indexes of the weighted calls.
     calls: SmallVec<[u32; 4]>,
-    /// How many mentions of the variable lead to them.
+    /// The number of mentions of the variable that lead to them.
     links: u32,
-    /// True if a scale gets there only if it is positive, and a shift never.
+    /// True if a scale gets there only if it is positive.
     only_positive: bool,
 }
 
@@ -123,10 +123,7 @@ impl Pass {
         total: &mut Cost,
     ) -> Result<Constants, Stays> {
         let (shape, old) = (&self.weighted[index].shape, &self.weighted[index].constants);
-        let is_shifted = !step.shift.all(|t| t == 0.0);
-        let factor = shape.shift_factor.filter(|_| !only_positive);
-        let factor = if is_shifted { factor.ok_or(Stays::Unfit)? } else { 0.0 };
-        if only_positive && !step.scale.all(|s| s > 0.0) {
+        if !step.shift.all(|t| t == 0.0) || (only_positive && !step.scale.all(|s| s > 0.0)) {
             return Err(Stays::Unfit);
         }
         let (weight, range) = weight_of(cx, body, shape)?;
@@ -134,30 +131,28 @@ impl Pass {
         if !input.all(f64::is_finite) {
             return Err(Stays::OutOfRange);
         }
+        let is_scaled = !step.scale.all(|s| s == 1.0);
         let factors = Factors { output: old.factors.output.clone(), input };
 
-        // Each element of the weight is looked at, unless all are the same.
-        let is_same = weight.as_splat().is_some() && factors.is_same() && !is_shifted;
+        // Each element of the weight is looked at, unless all are the same or stay as they are.
+        let is_same = weight.as_splat().is_some() && factors.is_same();
         let count = if is_same { 1 } else { weight.element_count() };
-        total.work = total.work.saturating_add(count as u64);
-        if total.work > self.budget.work.saturating_sub(self.result.work) {
-            return Err(Stays::TooLong(total.work));
-        }
-        let shifts = shifted(weight, shape, &old.factors, step, (range, count)).ok_or(Stays::OutOfRange)?;
-        let bias = match is_shifted {
-            true => old.bias.zip(&shifts, |b, t| b + factor * t),
-            false => old.bias.clone(),
-        };
-        if !bias.all(|b| b.abs() <= range.0) {
-            return Err(Stays::OutOfRange);
+        if is_scaled {
+            total.work = total.work.saturating_add(count as u64);
+            if total.work > self.budget.work.saturating_sub(self.result.work) {
+                return Err(Stays::TooLong(total.work));
+            }
+            if !stays_in_range(weight, shape, &factors, (range, count)) {
+                return Err(Stays::OutOfRange);
+            }
         }
 
         let mut new = Constants {
             factors,
-            bias,
-            has_bias: old.has_bias || is_shifted,
-            is_scaled: old.is_scaled || !step.scale.all(|s| s == 1.0),
-            is_biased: old.is_biased || is_shifted,
+            bias: old.bias.clone(),
+            has_bias: old.has_bias,
+            is_scaled: old.is_scaled || is_scaled,
+            is_biased: old.is_biased,
             weight_bytes: 0,
             bias_bytes: 0,
             work: 0,

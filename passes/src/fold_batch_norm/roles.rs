@@ -1,4 +1,5 @@
-//! What an operator is to the pass: linear in a constant weight, or a scale and a shift by channel.
+//! The part that an operator plays for the pass: linear in a constant weight, or a scale and a
+//! shift by channel.
 
 use anfora_ir::{AttrReader, AttrsId, Body, Context, DTypeClass, Expr, ExprId, Literal, OpId};
 use smallvec::SmallVec;
@@ -76,9 +77,6 @@ pub(super) struct Shape {
     pub(super) bias: Option<ExprId>,
     /// True if a bias can be given.
     pub(super) takes_bias: bool,
-    /// A shift of the first operand, times the weight and this number, is a shift of the result.
-    /// `None` if there is no such number, since zeros stand around the operand.
-    pub(super) shift_factor: Option<f64>,
     pub(super) output: Side,
     pub(super) input: Side,
 }
@@ -104,29 +102,28 @@ pub(super) fn linear(cx: &Context, body: &Body, call: ExprId, role: Role) -> Opt
         return None;
     }
     let side = |axis, weight_axis| Side { axis, channels: extents[weight_axis], weight_axis };
-    let (output, input, shift_factor) = match role {
+    let (output, input) = match role {
         Role::Convolution => {
             let groups =
                 usize::try_from(attrs.int("groups")?).ok().filter(|&g| g > 0 && extents[0].is_multiple_of(g))?;
             let input = Side { channels: extents[1].checked_mul(groups)?, ..side(1, 1) };
-            let is_padded = attrs.ints("padding")?.iter().any(|&p| p != 0);
-            (side(1, 0), input, (!is_padded).then_some(1.0))
+            (side(1, 0), input)
         }
         Role::Gemm if attrs.float("beta")? == 1.0 => {
             let [trans_a, trans_b] = [attrs.bool("trans_a")?, attrs.bool("trans_b")?];
             let (k, n) = if trans_b { (1, 0) } else { (0, 1) };
-            (side(1, n), side(usize::from(!trans_a), k), attrs.float("alpha"))
+            (side(1, n), side(usize::from(!trans_a), k))
         }
         Role::Matmul if extents.len() == 2 => {
             let of_operand = cx.types.as_tensor(body.ty(operands[0]))?.shape.as_ref()?.len();
-            (side(rank.checked_sub(1)?, 1), side(of_operand.checked_sub(1)?, 0), None)
+            (side(rank.checked_sub(1)?, 1), side(of_operand.checked_sub(1)?, 0))
         }
         _ => return None,
     };
     if output.axis >= rank || literal.element_count() == 0 {
         return None;
     }
-    Some(Shape { weight, bias, takes_bias: role != Role::Matmul, shift_factor, output, input })
+    Some(Shape { weight, bias, takes_bias: role != Role::Matmul, output, input })
 }
 
 /// `scale * x + shift`, by channel.
@@ -135,7 +132,7 @@ pub(super) struct Affine {
     pub(super) shift: PerChannel,
 }
 
-/// What a call does to a value, and the constants that it takes.
+/// The scale and shift that a call is, and the constants that it takes.
 pub(super) type Step = (Affine, SmallVec<[ExprId; 4]>);
 
 /// A call with a value as its operand `position`, as a scale and a shift of the channels of that.

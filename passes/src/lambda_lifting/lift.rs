@@ -101,12 +101,11 @@ impl<'a> Lifter<'a> {
         for &var in &self.captures.outputs {
             set_var_flags(self.body, var, VarFlags::PLAIN);
         }
-        self.call_directly()?;
-        for h in (1..=self.heads.len() as u32).rev() {
-            self.replace(h)?;
-        }
-        self.blocks.reverse();
+        let replaced =
+            self.call_directly().and_then(|()| (1..=self.heads.len() as u32).rev().try_for_each(|h| self.replace(h)));
         self.body.shared_edits(shared);
+        replaced?;
+        self.blocks.reverse();
         // Users of variables in other blocks than those that bind them.
         if !self.changed_vars.is_empty() {
             for Use { var, lambda, .. } in &self.captures.uses {

@@ -82,15 +82,15 @@ fn step(
     }
 }
 
-/// How many of the steps before a convolution go into it, each of a kind (or nn.relu), with true if
-/// all of its numbers are positive.
-fn folded_before(before: &[(usize, bool)], is_padded: bool) -> usize {
+/// Returns the number of steps before a convolution that go into it. Each is of a kind (or nn.relu),
+/// with true if all of its numbers are positive.
+fn folded_before(before: &[(usize, bool)]) -> usize {
     let (mut has_relu, mut count) = (false, 0);
     for &(which, is_positive) in before.iter().rev() {
-        let shifts = matches!(which, 3..=5 | 7);
         match which {
             STEPS => has_relu = true,
-            _ if shifts && (is_padded || has_relu) => break,
+            // What shifts stays.
+            3..=5 | 7 => break,
             _ if has_relu && !(is_positive && which < 3) => break,
             _ => count += 1,
         }
@@ -133,7 +133,7 @@ fn program(seed: u64) -> Program {
             before.push((which, !call.contains('-')));
             last = bind(&mut text, call);
         }
-        steps += folded_before(&before, padding.iter().any(|&p| p != 0));
+        steps += folded_before(&before);
         let out = groups * (1 + random.below(3));
         let mut weight = vec![out, channels / groups];
         weight.extend((0..axes).map(|_| 1 + random.below(2)));

@@ -72,7 +72,7 @@ impl<'m> Captures<'m> {
         self.found.get(self.names.iter().position(|n| *n.name == *name)?)
     }
 
-    /// CaptureNames and what was captured, in the order in which they stand in the pattern, without lists
+    /// Names and what was captured, in the order in which they stand in the pattern, without lists
     /// and what was not captured.
     pub fn iter(&self) -> impl Iterator<Item = (&'m str, ExprId)> + use<'m> {
         self.names.iter().zip(self.found).filter_map(|(name, found)| match found {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, Wanted};
 use crate::pattern::dispatch::Roots;
-use crate::pattern::error::{PatternError, Refused, arity_text};
+use crate::pattern::error::{PatternError, Refused, Side, arity_text};
 
 /// A pattern that is ready to be looked for.
 #[derive(Clone)]
@@ -174,7 +174,7 @@ impl Compiled {
         }
         let mut names = CaptureNames::of(pattern);
         let nodes = 0..pattern.nodes.len() as u32;
-        let resolved = Resolved::new(cx, pattern, nodes.clone(), &mut names)?;
+        let resolved = Resolved::new(cx, pattern, Side::Left, nodes.clone(), &mut names)?;
         let (roots, asks_for_none) = resolved.find_roots();
         if roots == Roots::default() {
             let error = if asks_for_none { PatternError::NoOperator } else { PatternError::AtomRoot };
@@ -206,6 +206,7 @@ impl Resolved {
     pub(crate) fn new(
         cx: &mut Context,
         pattern: &Pattern,
+        side: Side,
         nodes: impl Iterator<Item = u32>,
         names: &mut CaptureNames,
     ) -> Result<Resolved, Refused> {
@@ -216,7 +217,7 @@ impl Resolved {
             is_portable: true,
         };
         for at in nodes {
-            let meaning = resolved.meaning(cx, pattern, at, names).map_err(|error| error.at(at))?;
+            let meaning = resolved.meaning(cx, pattern, side, at, names).map_err(|error| error.at(at))?;
             resolved.meanings[at as usize] = meaning;
         }
         Ok(resolved)
@@ -238,6 +239,7 @@ impl Resolved {
         &mut self,
         cx: &mut Context,
         pattern: &Pattern,
+        side: Side,
         at: u32,
         names: &mut CaptureNames,
     ) -> Result<NodeMeaning, PatternError> {
@@ -250,19 +252,21 @@ impl Resolved {
                 Ok(cx.find_global(name).map_or(NodeMeaning::Nothing, NodeMeaning::Global))
             }
             Node::Op { names: op_names, children, order } => {
-                let operands = operands_of(pattern, *children, names)?;
+                let operands = operands_of(pattern, side, *children, names)?;
                 let (ops, all_commutative) = self.resolve(cx, op_names, operands)?;
                 let two = operands.first.len == 2 && operands.rest == Rest::None;
                 let swap = match order {
                     Order::AsWritten => false,
                     Order::Row => two && all_commutative,
                     Order::Either if two => true,
+                    // What is built has the order in which it is written.
+                    Order::Either if side == Side::Right => false,
                     Order::Either => return Err(PatternError::NotTwoOperands(operands.first.len as usize)),
                 };
                 Ok(NodeMeaning::List { ops, operands, swap })
             }
             Node::Call(children) | Node::Tuple(children) => {
-                let operands = operands_of(pattern, *children, names)?;
+                let operands = operands_of(pattern, side, *children, names)?;
                 Ok(NodeMeaning::List { ops: Ops::None, operands, swap: false })
             }
             Node::Either(children) if children.len == 0 => Err(PatternError::NoAlternatives),
@@ -366,8 +370,20 @@ impl Resolved {
     }
 }
 
-fn operands_of(pattern: &Pattern, children: Children, names: &CaptureNames) -> Result<Operands, PatternError> {
+/// Returns the operands that a list asks for. On the right side of a rule, captured lists may stand
+/// anywhere in it.
+fn operands_of(
+    pattern: &Pattern,
+    side: Side,
+    children: Children,
+    names: &CaptureNames,
+) -> Result<Operands, PatternError> {
     let all = pattern.list(children);
+    if side == Side::Right {
+        let lists = all.iter().filter(|&&child| pattern.is_rest(pattern.through_links(child))).count();
+        let rest = if lists == 0 { Rest::None } else { Rest::Ignored };
+        return Ok(Operands { first: Children { len: children.len - lists as u32, ..children }, rest });
+    }
     let Some(at) = all.iter().position(|&child| pattern.is_rest(pattern.through_links(child))) else {
         return Ok(Operands { first: children, rest: Rest::None });
     };

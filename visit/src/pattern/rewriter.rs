@@ -337,11 +337,13 @@ pub(crate) struct New<'a> {
 /// Finds the parts of a new expression that are not atoms, and gives them variables.
 #[derive(Default)]
 pub(crate) struct Nested {
-    /// Parts before what they are parts of.
+    /// In the order in which they are computed: operands from first to last, parts before what
+    /// they are parts of.
     pub(crate) bindings: Vec<(VarId, ExprId)>,
-    /// The nodes that are part of the expression, by how much later each was made than the first:
-    /// what stands for it, which is the node itself until it is bound.
+    /// What each new node is bound to, by how much later it was made than the first.
     names: Vec<Option<ExprId>>,
+    root_name: Option<ExprId>,
+    stack: Vec<(ExprId, u32)>,
 }
 
 impl Nested {
@@ -355,54 +357,52 @@ impl Nested {
         new: New<'_>,
     ) -> Result<ExprId, IllegalEdit> {
         self.bindings.clear();
+        self.root_name = None;
+        let mark = new.from;
         let top = named(editor.body, facts, top, new)?;
-        if top.index() < new.from {
+        if top.index() < mark {
             return Ok(top);
         }
         self.names.clear();
-        self.names.resize(top.index() + 1 - new.from, None);
-        // What a node is made of was made before it: its parts are found from the last node back.
-        let mut root = None;
-        self.note(top, new, &mut root);
-        for i in (0..self.names.len()).rev() {
-            let Some(id) = self.names[i] else { continue };
-            for number in 0..editor.body.inputs(id).len() {
-                let operand = editor.body.inputs(id)[number];
-                let part = named(editor.body, facts, operand, new)?;
-                if part != operand {
-                    Link::Operand(id, number as u32).set(editor.body, part);
+        self.names.resize(editor.body.len() - mark, None);
+        self.stack.clear();
+        self.stack.push((top, 0));
+        while let Some(&(id, next)) = self.stack.last() {
+            let Some(&operand) = editor.body.inputs(id).get(next as usize) else {
+                self.stack.pop();
+                if !self.stack.is_empty() {
+                    let name = self.bind(editor, facts, id, new.root);
+                    self.names[id.index() - mark] = Some(name);
                 }
-                if !editor.body.expr(part).is_atom() {
-                    self.note(part, new, &mut root);
-                }
-            }
-        }
-        let name_of_root = root.map(|root| self.bind(editor, facts, root, new.root));
-        for i in 0..self.names.len() {
-            let Some(id) = self.names[i] else { continue };
-            for number in 0..editor.body.inputs(id).len() {
-                let operand = editor.body.inputs(id)[number];
-                let name = match operand.index().checked_sub(new.from) {
-                    Some(at) => self.names[at],
-                    None => name_of_root.filter(|_| operand == new.root),
+                continue;
+            };
+            let atom = named(editor.body, facts, operand, new)?;
+            let is_atom = editor.body.expr(atom).is_atom();
+            let name = if is_atom {
+                Some(atom)
+            } else if atom == new.root && atom.index() < mark {
+                let name = match self.root_name {
+                    Some(name) => name,
+                    None => self.bind(editor, facts, atom, new.root),
                 };
-                if let Some(name) = name {
-                    Link::Operand(id, number as u32).set(editor.body, name);
+                self.root_name = Some(name);
+                Some(name)
+            } else {
+                self.names[atom.index() - mark]
+            };
+            match name {
+                Some(name) => {
+                    if name != operand {
+                        Link::Operand(id, next).set(editor.body, name);
+                    }
+                    if let Some(top) = self.stack.last_mut() {
+                        top.1 += 1;
+                    }
                 }
-            }
-            if id != top {
-                self.names[i] = Some(self.bind(editor, facts, id, new.root));
+                None => self.stack.push((atom, 0)),
             }
         }
         Ok(top)
-    }
-
-    /// Notes a part: a new node, or the node that is replaced.
-    fn note(&mut self, part: ExprId, new: New<'_>, root: &mut Option<ExprId>) {
-        match part.index().checked_sub(new.from) {
-            Some(at) => self.names[at] = Some(part),
-            None => *root = Some(part),
-        }
     }
 
     fn bind(&mut self, editor: &mut Editor<'_>, facts: &Facts, value: ExprId, root: ExprId) -> ExprId {

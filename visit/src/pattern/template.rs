@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::pattern::build::{Children, Condition, LiteralCondition, Node, OpNames, Pattern, Wanted};
 use crate::pattern::captures::{Captures, Found};
 use crate::pattern::compile::{CaptureNames, NodeMeaning, Ops, Resolved};
-use crate::pattern::error::{PatternError, Refused};
+use crate::pattern::error::{PatternError, Refused, Side};
 use crate::pattern::rewriter::Rewriter;
 
 /// What to build, parts before what they are parts of.
@@ -42,7 +42,7 @@ impl Template {
         for &at in &nodes {
             check_buildable(pattern, at).map_err(|error| error.at(at))?;
         }
-        let side = Resolved::new(cx, pattern, nodes.iter().copied(), names)?;
+        let side = Resolved::new(cx, pattern, Side::Right, nodes.iter().copied(), names)?;
         let mut template = Template { side, nodes, attrs: vec![SmallVec::new(); pattern.nodes.len()] };
         template.gather_attrs(cx)?;
         template.check_globals(cx)?;

@@ -290,6 +290,30 @@ fn nested_parts_are_bound_once_before_what_is_rewritten() {
 }
 
 #[test]
+fn nested_parts_are_computed_in_the_order_of_operands() {
+    // Made in another order than they stand, around the value that is replaced.
+    let rule = Rule::new("print", op("sin", [capture("x")]), |rw, c| {
+        let late = rw.op("exp", &[c["x"]])?;
+        let early = rw.op("tanh", &[c["x"]])?;
+        let root = rw.op("cos", &[c["x"]])?;
+        let sum = rw.op("add", &[early, late])?;
+        Ok(Some(rw.op("multiply", &[sum, root])?))
+    });
+    let text = after("def @main(%x: float32) { let %s = sin(%x); %s }", &mut [rule]);
+    expect![[r#"
+        def @main(%x: Tensor[(), float32]) -> Tensor[(), float32] {
+          let %0 = tanh(%x);
+          let %1 = exp(%x);
+          let %2 = add(%0, %1);
+          let %3 = cos(%x);
+          let %s = multiply(%2, %3);
+          %s
+        }
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
 fn a_variable_of_another_region_becomes_an_output() {
     let text = after(
         "def @main(%x: float32) {
@@ -489,6 +513,23 @@ fn lists_are_captured_and_put_back() {
     let outcome =
         rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut [drop_first], &PatternOptions::default());
     assert_eq!(outcome.unwrap().rules[0].mistyped, 1);
+}
+
+#[test]
+fn lists_stand_anywhere_in_what_is_built() {
+    let left = tuple([tuple([any_literal(), rest().capture("a")]), tuple([any_literal(), rest().capture("b")])]);
+    let right = tuple([tuple([rest().capture("b"), rest().capture("a")]), tuple([])]);
+    let swap = Rule::replace("swap", left, right);
+    let text = "def @main(%x: float32, %y: float32) { ((1f, %x), (2f, %y)) }";
+    let mut module = parse(text);
+    let (function, cx) = module.get_mut(module.order()[0]).unwrap();
+    let mut rules = [swap];
+    let outcome = rewrite_patterns(&mut Editor::new(cx, &mut function.body), &mut rules, &PatternOptions::default());
+    // What is built is of another type, so that it was built.
+    assert_eq!(outcome.unwrap().rules[0].mistyped, 1);
+    let either = Rule::replace("neg", op("negative", [capture("x")]), op("exp", [capture("x")]).commutative());
+    let text = after("def @main(%x: float32) { negative(%x) }", &mut [either]);
+    assert!(text.ends_with("  exp(%x)\n}\n"), "{text}");
 }
 
 /// `@main(%x: float32)` with a chain of `n` products with one, in a dataflow region.

@@ -425,7 +425,7 @@ impl<'a> TableMap<'a> {
         self.names.or_insert_with(name, || cx.names.intern(from.names.get(name)))
     }
 
-    fn take_symbol(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
+    pub(crate) fn take_symbol(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
         if let Some(known) = self.symbols.get(symbol) {
             return known;
         }

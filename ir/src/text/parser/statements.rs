@@ -129,7 +129,8 @@ impl Parser<'_, '_> {
         if self.tok.kind != Kind::Equal
             && let Err(reported) = self.annotation(&mut head)
         {
-            self.frames.push(Frame::Let(head));
+            // What the rest of a broken statement comes to is not held against its annotation.
+            self.frames.push(Frame::Let(LetHead { annotation: None, later: None, ..head }));
             return Err(reported);
         }
         self.next();
