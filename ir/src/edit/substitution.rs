@@ -81,7 +81,12 @@ impl SymbolSubstitution {
     pub fn rename(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
         let dims = &mut cx.types.dims;
         let fresh = dims.new_symbol(dims.symbol_name(symbol));
-        self.set(symbol, dims.symbol(fresh));
+        let dim = dims.symbol(fresh);
+        self.set(symbol, dim);
+        if self.renamed.is_some() {
+            // It is met again where a type is looked at twice.
+            self.map.insert(fresh, dim);
+        }
         fresh
     }
 

@@ -1,7 +1,8 @@
 //! Copies within a function and from one to another.
 
 use anfora_ir::{
-    Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, Transplant, VarFlags, alpha_equal_exprs, verify_module,
+    Dim, Editor, Expr, ExprId, LetFlags, Module, SymbolId, SymbolSubstitution, Transplant, VarFlags, alpha_equal_exprs,
+    verify_module,
 };
 use anfora_testing::{depth, on_small_stack};
 use anfora_visit::{CopyError, chain, copy_between, copy_function};
@@ -33,6 +34,20 @@ fn text_of(module: &Module, name: &str) -> String {
     let start = text.find(&format!("def @{name}(")).unwrap();
     let end = text[start..].find("\n}\n").unwrap();
     text[start..start + end].replacen(&format!("@{name}("), "@f(", 1)
+}
+
+#[test]
+fn renamed_symbols_of_a_fn_stay_its_own() {
+    let text = "def @main(%x: Tensor[(n,), float32]) -> Tensor[(n,), float32] {
+        let %f = fn(%v: Tensor[(k,), float32]) { negative(%v) };
+        %f(%x)
+    }";
+    let mut module = parse(text);
+    let before = module.to_text();
+    let key = module.find("main").unwrap();
+    SymbolSubstitution::renaming().in_function(&mut module, key, &[]).unwrap();
+    verified(&module);
+    assert_eq!(module.to_text(), before);
 }
 
 #[test]

@@ -376,3 +376,12 @@ fn at_most_twenty_errors() {
     let semantic: String = (0..50).map(|i| format!("def @f{i}() {{ exp(%nope) }}\n")).collect();
     assert_eq!(errors(&semantic).lines().count(), 20);
 }
+
+#[test]
+fn a_broken_let_is_not_held_against_its_annotation() {
+    let text = "def @main(%x: Tensor[(8,), float32]) { let %a: Tensor[(q,), float32] note(%x); %a }";
+    expect![[r#"
+        note | expected `=`, found `note` | a binding is `let %x = …;`
+    "#]]
+    .assert_eq(&errors(text));
+}
