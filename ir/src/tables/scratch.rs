@@ -35,8 +35,8 @@ impl ScratchStock {
 /// A scratch arena, lent until this is dropped: see [`Context::scratch`](crate::Context::scratch).
 ///
 /// It stands for the [`Bump`] in it. The borrow checker holds that nothing in the arena is used
-/// after this is dropped. What is allocated there is not dropped, so a value that owns memory
-/// elsewhere, such as a `String`, does not free it.
+/// after this is dropped. What `Bump::alloc` returns is not dropped, so a `String` there
+/// would not free its memory; a [`ScratchVec`] drops its elements.
 pub struct Scratch {
     bump: Bump,
     stock: Arc<Mutex<Vec<Bump>>>,

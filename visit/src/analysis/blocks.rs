@@ -72,7 +72,7 @@ pub struct Blocks {
     tree: AncestorTree,
     links: Vec<Link>,
     block: SideTable<ExprId, u32>,
-    /// True for nodes that several others refer to, or one several times.
+    /// True for nodes, but not atoms, that several others refer to, or one several times.
     shared: SideTable<ExprId, bool>,
 }
 
@@ -117,7 +117,8 @@ impl Blocks {
         Some(self.block[id]).filter(|&b| b != NOWHERE).map(BlockId)
     }
 
-    /// Returns true if several nodes refer to a node, or one does several times.
+    /// Returns true if several nodes refer to a call, tuple, projection, If, Lambda or chain, or one
+    /// does several times. False for atoms, which [`link_counts`](crate::link_counts) counts.
     ///
     /// Cost: one entry.
     #[inline]
