@@ -19,7 +19,8 @@ const BINDINGS: usize = 40_000;
 /// The functions of a module of small ones.
 const FUNCTIONS: usize = 1000;
 
-/// What a stage may allocate, however small the program: tables that grow, the context, the pipeline.
+/// What a stage may allocate, however small the program: tables that grow, the context, the
+/// pipeline.
 const OVERHEAD: usize = 300;
 
 /// Runs `work` and counts its allocations, with the result.
@@ -106,7 +107,8 @@ fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
 }
 
 fn passes_that_make_functions_allocate_a_few_times_for_each(registry: &Arc<PassRegistry>) {
-    // The bound is in allocations for each function that is made. Half of one more is for lists that are longer than most.
+    // The bound is in allocations for each function that is made. Half of one more is for lists
+    // that are longer than most.
     for (pass, shape, size, bound) in [
         ("FuseOps", "chain", BINDINGS, 6),
         ("LambdaLifting", "siblings", BINDINGS / 4, 6),
@@ -129,8 +131,8 @@ fn small_functions_share_the_memory_of_tables(registry: &Arc<PassRegistry>) {
     let one = built("chain", 100).to_text();
     let text: String = (0..FUNCTIONS).map(|i| one.replace("@main", &format!("@f{i}"))).collect();
     let module = parsed(&text);
-    // The bound is in allocations for each function. Of those of O2, 28 are of the 14 constants that
-    // are folded, and 30 of the journals of its passes.
+    // The bound is in allocations for each function. Of those of O2, 28 are of the 14 constants
+    // that are folded, and 30 of the journals of its passes.
     for (pipeline, threads, bound) in [("O2", 1, 74), ("O2", 2, 90), ("FuseOps", 1, 22)] {
         let mut module = module.clone();
         let (allocations, ()) = counted(|| run_on(threads, registry, pipeline, &mut module));

@@ -9,8 +9,9 @@ use crate::parallel::Job;
 /// How much was edited in functions since it was last looked whether they are sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
-/// Keeps the edit of a pass, and compacts the bodies of which more than half is dead then. To look for what is dead is linear in a body, so it
-/// waits until a good part of it was edited, by this pass or, as `sums` remember, by those before it. The threads of the context share that out.
+/// Keeps the edit of a pass, and compacts the bodies of which more than half is dead then. To look
+/// for what is dead is linear in a body, so it waits until a good part of it was edited, by this
+/// pass or, as `sums` remember, by those before it. The threads of the context share that out.
 pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &PassContext) {
     const PART: usize = 4;
     let edited: Vec<(FunctionKey, usize)> =
@@ -63,7 +64,8 @@ fn compact(tables: &Context, body: &mut Body) {
     }
 }
 
-/// Whether more than half of the nodes are dead if no constants and globals are counted among the living. Faster than to find out exactly.
+/// Returns true if more than half of the nodes are dead if no constants and globals are counted
+/// among the living. Faster than to find out exactly.
 fn may_be_sparse(body: &Body) -> bool {
     let mut live = body.params().len();
     let mut cursor = Cursor::new(body);

@@ -22,15 +22,18 @@ use crate::sink::Sink;
 use crate::statistics::Statistics;
 use crate::verification::Verification;
 
-/// What passes run under: a level, passes that are required or disabled, settings, instruments, and a place for remarks and counts.
+/// The settings that passes run under: a level, passes that are required or disabled, settings, instruments, and
+/// a place for remarks and counts.
 ///
-/// A handle: clones share everything, and may be sent to other threads. It does not change after it is built, except for its instruments, and
-/// for what passes leave in it. The handle that a pass is given also knows which pass it was given to.
+/// A handle: clones share everything, and may be sent to other threads. It does not change after it
+/// is built, except for its instruments, and for what passes leave in it. The handle that a pass is
+/// given also knows which pass it was given to.
 #[derive(Clone)]
 pub struct PassContext {
     shared: Arc<Shared>,
     frame: Option<Arc<Frame>>,
-    /// Where the handle of one function, on a thread of its own, leaves what the context's other functions must not see before their turn.
+    /// Where the handle of one function, on a thread of its own, leaves what the context's other
+    /// functions must not see before their turn.
     log: Option<Arc<Log>>,
 }
 
@@ -43,11 +46,12 @@ struct Shared {
     known: Vec<String>,
     /// Absent where none was given: then it is the process's default one.
     registry: Option<Arc<PassRegistry>>,
-    /// A value for each setting of the registry, in its order; none of a registry that became the default one later.
+    /// A value for each setting of the registry, in its order; none of a registry that became the
+    /// default one later.
     config: Vec<ConfigValue>,
     /// Absent where there are none.
     instruments: Mutex<Option<Instruments>>,
-    /// Whether there are some, so that where there are none nothing is locked.
+    /// True if there are some, so that where there are none nothing is locked.
     is_watched: AtomicBool,
     workers: Arc<Workers>,
     worth_sharing: usize,
@@ -82,7 +86,8 @@ pub struct PassRemark {
 /// How many remarks a context keeps; later ones are only counted.
 pub const MAX_REMARKS: usize = 100_000;
 
-/// Takes a lock. What it guards is whole after every statement, so a panic of another holder does not matter.
+/// Takes a lock. What it guards is whole after every statement, so a panic of another holder does
+/// not matter.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,8 +99,9 @@ impl Default for PassContext {
 }
 
 impl PassContext {
-    /// Returns a context of level 2 that knows the passes and settings of the process's default registry
-    /// ([`set_default_registry`](crate::set_default_registry)); as long as there is none, it knows no names.
+    /// Returns a context of level 2 that knows the passes and settings of the process's default
+    /// registry ([`set_default_registry`](crate::set_default_registry)); as long as there is none,
+    /// it knows no names.
     pub fn new() -> PassContext {
         let config = default_registry().configs().iter().map(|d| d.default.clone()).collect();
         PassContextBuilder::new().assemble(config)
@@ -112,7 +118,8 @@ impl PassContext {
         PassContextBuilder::new()
     }
 
-    /// Begins a context that is this one where nothing else is said: level, lists, settings, instruments and registry.
+    /// Begins a context that is this one where nothing else is said: level, lists, settings,
+    /// instruments and registry.
     pub fn derive(&self) -> PassContextBuilder {
         let s = &*self.shared;
         PassContextBuilder {
@@ -137,7 +144,8 @@ impl PassContext {
         }
     }
 
-    /// The context that was entered last on this thread and not left, or else the thread's own default one.
+    /// The context that was entered last on this thread and not left, or else the thread's own
+    /// default one.
     pub fn current() -> PassContext {
         scope::current()
     }
@@ -159,7 +167,7 @@ impl PassContext {
         self.shared.worth_sharing
     }
 
-    /// Whether it verifies what passes make, besides what its instruments do.
+    /// Returns true if it verifies what passes make, besides what its instruments do.
     pub fn verification(&self) -> Verification {
         self.shared.verification
     }
@@ -169,14 +177,14 @@ impl PassContext {
         (nodes >= self.shared.worth_sharing && self.shared.workers.share(jobs)).then_some(&self.shared.workers)
     }
 
-    /// Whether the pass runs whatever its level is, without instruments being asked.
+    /// Returns true if the pass runs whatever its level is, without instruments being asked.
     ///
     /// Cost: linear in the text.
     pub fn is_required(&self, pass: &str) -> bool {
         self.shared.required.iter().any(|p| p == pass)
     }
 
-    /// Whether the pass does not run, even if it is required.
+    /// Returns true if the pass does not run, even if it is required.
     ///
     /// Cost: linear in the text.
     pub fn is_disabled(&self, pass: &str) -> bool {
@@ -216,7 +224,8 @@ impl PassContext {
         read(def, self.value(i, def))
     }
 
-    /// The value of a setting: the context's, or its default under a context whose registry does not declare it.
+    /// The value of a setting: the context's, or its default under a context whose registry does
+    /// not declare it.
     ///
     /// # Errors
     /// If its values cannot be of the type.
@@ -234,20 +243,26 @@ impl PassContext {
 
     // ---- What passes leave ----
 
-    /// Leaves a message: a remark (why something was not done), a note, a warning or an error. A pass that has left an error goes on, to find more;
-    /// when it is over it has failed with all of them, and what it did is taken back.
+    /// Leaves a message: a remark (why something was not done), a note, a warning or an error. A
+    /// pass that has left an error goes on, to find more; when it is over it has failed with all of
+    /// them, and what it did is taken back.
     ///
-    /// What a pass leaves is among the context's messages when the pass is over, with a span that is one byte long extended to the whole expression that
-    /// begins there. Of a pass that runs others, and of a handle that no pass was given, it is so at once, and an error is a message as any.
+    /// Messages of a pass are among the context's when the pass is over, with a span that
+    /// is one byte long extended to the whole expression that begins there. Of a pass that runs
+    /// others, and of a handle that no pass was given, it is so at once, and an error is a message
+    /// as any.
     pub fn remark(&self, diagnostic: Diagnostic) {
         self.leave(diagnostic, None);
     }
 
-    /// Leaves a message about an expression of a function of the module: with the function's name, the expression's bytes in the source, and the
-    /// binding whose value it stands in, as far as the message does not say these itself. The expression may be any that the module has now.
+    /// Leaves a message about an expression of a function of the module: with the function's name,
+    /// the expression's bytes in the source, and the binding whose value it stands in, as far as
+    /// the message does not say these itself. The expression may be any that the module has now.
     ///
-    /// The bindings of all that a pass leaves are looked for when it is over, in one walk of each function; if the expression is not linked any
-    /// more then, the function alone is the place. Outside of a pass, and for a pass that runs others, this takes a walk of the function each time.
+    /// The bindings of all that a pass leaves are looked for when it is over, in one walk of each
+    /// function; if the expression is not linked any more then, the function alone is the place.
+    /// Outside of a pass, and for a pass that runs others, this takes a walk of the function each
+    /// time.
     pub fn report(&self, module: &Module, function: FunctionKey, expr: ExprId, diagnostic: Diagnostic) {
         let Some(f) = module.get(function) else { return self.remark(diagnostic) };
         let named =
@@ -280,7 +295,7 @@ impl PassContext {
         }
     }
 
-    /// Whether the pass that this handle was given to has reported an error.
+    /// Returns true if the pass that this handle was given to has reported an error.
     pub(crate) fn has_errors(&self) -> bool {
         self.frame.as_deref().is_some_and(|f| f.left.has_errors())
     }
@@ -357,7 +372,8 @@ impl PassContext {
         self.frame.as_deref().map_or(0, Frame::depth)
     }
 
-    /// The results of analyses that are kept while the outermost running pass runs; empty ones outside of any pass.
+    /// The results of analyses that are kept while the outermost running pass runs; empty ones
+    /// outside of any pass.
     pub fn analyses(&self) -> Analyses {
         self.frame.as_deref().map_or_else(Analyses::new, Frame::analyses)
     }
@@ -374,7 +390,8 @@ impl PassContext {
         self.log.as_deref().unwrap_or(&self.shared.log)
     }
 
-    /// A handle for the same pass on another thread. What is left through it goes to the context when [`PassContext::merge`] is told of it.
+    /// A handle for the same pass on another thread. What is left through it goes to the context
+    /// when [`PassContext::merge`] is told of it.
     pub(crate) fn fork(&self) -> PassContext {
         let frame = self.frame.as_deref().map(|f| Arc::new(f.fork()));
         PassContext { shared: self.shared.clone(), frame, log: Some(Arc::default()) }
@@ -398,7 +415,8 @@ impl PassContext {
 
     // ---- Instruments and scopes ----
 
-    /// Returns the instruments of the context, in their order. A context whose instruments failed to be entered or exited has none.
+    /// Returns the instruments of the context, in their order. A context whose instruments failed
+    /// to be entered or exited has none.
     pub fn instruments(&self) -> Vec<Arc<dyn Instrument>> {
         lock(&self.shared.instruments).as_ref().map_or_else(Vec::new, |all| all.to_vec())
     }
@@ -425,11 +443,12 @@ impl PassContext {
         drop(old);
     }
 
-    /// Makes this the current context of the thread, until the guard goes. A context may be entered more than once.
+    /// Makes this the current context of the thread, until the guard goes. A context may be entered
+    /// more than once.
     ///
     /// # Errors
-    /// If an instrument cannot be entered. The context is then not current, those entered before it are exited, last first, and the
-    /// context has lost its instruments.
+    /// If an instrument cannot be entered. The context is then not current, those entered before it
+    /// are exited, last first, and the context has lost its instruments.
     pub fn enter(&self) -> Result<scope::ScopeGuard, PassFailure> {
         self.enter_instruments()?;
         Ok(scope::push(self.clone()))
@@ -556,8 +575,8 @@ impl PassContextBuilder {
         }
     }
 
-    /// The passes and settings that there are. Where nothing is said, they are those of the process's default registry
-    /// ([`set_default_registry`](crate::set_default_registry)).
+    /// The passes and settings that there are. Where nothing is said, they are those of the
+    /// process's default registry ([`set_default_registry`](crate::set_default_registry)).
     #[must_use]
     pub fn registry(mut self, registry: Arc<PassRegistry>) -> Self {
         self.registry = Some(registry);
@@ -571,17 +590,20 @@ impl PassContextBuilder {
         self
     }
 
-    /// Function passes are shared out to so many threads; 0 for as many as the machine runs at once, and never more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS). It is 1 where nothing is said: then the thread that runs a pass does all of it. The result is the same, to the
-    /// byte. The threads are made when there is work for them, and go with the last of the contexts that share them. A pass that runs on a thread
-    /// of a pool, be it this one or another, is not shared out again.
+    /// Function passes are shared out to so many threads; 0 for as many as the machine runs at
+    /// once, and never more than [`MAX_THREADS`](crate::MAX_THREADS). It is 1 where nothing is
+    /// said: then the thread that runs a pass does all of it. The result is the same, to the byte.
+    /// The threads are made when there is work for them, and go with the last of the contexts that
+    /// share them. A pass that runs on a thread of a pool, be it this one or another, is not shared
+    /// out again.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.workers = Arc::new(Workers::new(threads));
         self
     }
 
-    /// Only modules of at least so many nodes are shared out to threads; to wake them does not pay for small ones. It is 8192 where nothing is said.
+    /// Only modules of at least so many nodes are shared out to threads; to wake them does not pay
+    /// for small ones. It is 8192 where nothing is said.
     #[must_use]
     pub fn worth_sharing(mut self, nodes: usize) -> Self {
         self.worth_sharing = nodes;
@@ -595,16 +617,17 @@ impl PassContextBuilder {
         self
     }
 
-    /// Says after which passes functions are verified. Where nothing is said, they are verified after each pass that
-    /// changed them in builds with debug assertions, and not in others. Turn it off to measure passes in such a build.
+    /// Says after which passes functions are verified. Where nothing is said, they are verified
+    /// after each pass that changed them in builds with debug assertions, and not in others. Turn
+    /// it off to measure passes in such a build.
     #[must_use]
     pub fn verification(mut self, verification: Verification) -> Self {
         self.verification = verification;
         self
     }
 
-    /// This pass runs whatever its level is, without instruments being asked. A name that is not in the registry has to be
-    /// [known](PassContextBuilder::knowing).
+    /// This pass runs whatever its level is, without instruments being asked. A name that is not in
+    /// the registry has to be [known](PassContextBuilder::knowing).
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -613,7 +636,8 @@ impl PassContextBuilder {
         self
     }
 
-    /// This pass does not run. A name that is not in the registry has to be [known](PassContextBuilder::knowing).
+    /// This pass does not run. A name that is not in the registry has to be
+    /// [known](PassContextBuilder::knowing).
     ///
     /// Cost: linear in the text.
     #[must_use]
@@ -671,7 +695,8 @@ impl PassContextBuilder {
     /// The context.
     ///
     /// # Errors
-    /// If there is no pass of a name that is required or disabled, no such setting, or a setting does not take its value or is made twice.
+    /// If there is no pass of a name that is required or disabled, no such setting, or a setting
+    /// does not take its value or is made twice.
     pub fn build(self) -> Result<PassContext, ContextError> {
         let registry = self.registry.as_ref().unwrap_or_else(|| default_registry());
         let passes = registry.passes();

@@ -24,17 +24,20 @@ pub const SKIP_OPTIMIZATION: &str = "SkipOptimization";
 
 type Work = dyn Fn(&mut FunctionEdit<'_>, &ModuleView<'_>, &PassContext) -> Result<(), PassError> + Send + Sync;
 
-/// A pass over each function that has a body, in program order. It cannot add or remove functions, does not see what it did to other
-/// functions, and leaves those with the attribute `SkipOptimization` alone. With [`seeing_functions`](FunctionPass::seeing_functions)
-/// it sees all functions of the module as they were before it.
+/// A pass over each function that has a body, in program order. It cannot add or remove functions,
+/// does not see what it did to other functions, and leaves those with the attribute
+/// `SkipOptimization` alone. With [`seeing_functions`](FunctionPass::seeing_functions) it sees all
+/// functions of the module as they were before it.
 ///
-/// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time, with the same result: tables, functions, messages and
-/// counts are what they are if one function is worked on after the other, and of several that fail the first counts. The closure has to treat each
-/// function by itself: what it notes for a later one comes when it comes, and of the messages and counts of the context it sees those of its own function. On each thread the context that it is given is the current one; instruments are
-/// not told of passes that it runs itself.
+/// With [`threads`](crate::PassContextBuilder::threads) several functions are worked on at a time,
+/// with the same result: tables, functions, messages and counts are what they are if one function
+/// is worked on after the other, and of several that fail the first counts. The closure has to
+/// treat each function by itself: what it notes for a later one comes when it comes, and of the
+/// messages and counts of the context it sees those of its own function. On each thread the context
+/// that it is given is the current one; instruments are not told of passes that it runs itself.
 ///
-/// Where the result type of a function is not stated and the pass makes it more specific, the function's signature follows when all are
-/// done, and its callers are typed again.
+/// Where the result type of a function is not stated and the pass makes it more specific, the
+/// function's signature follows when all are done, and its callers are typed again.
 pub struct FunctionPass {
     info: PassInfo,
     tolerance: f64,
@@ -136,8 +139,9 @@ impl FunctionPass {
         self
     }
 
-    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on those that have not changed: what it does to a function depends
-    /// on something besides the function and those that this reaches by naming them.
+    /// Says that a [`Repeat`](crate::Repeat) is to run it on every function each time, also on
+    /// those that have not changed: what it does to a function depends on something besides the
+    /// function and those that this reaches by naming them.
     #[must_use]
     pub fn visiting_all(mut self) -> FunctionPass {
         self.visits = Visiting::All;
@@ -145,13 +149,14 @@ impl FunctionPass {
     }
 
     /// Lets the pass look at all functions of the module as they were before it, through
-    /// [`ModuleView::functions`](crate::ModuleView::functions), whatever it has done to some of them and however many threads there
-    /// are.
+    /// [`ModuleView::functions`](crate::ModuleView::functions), whatever it has done to some of
+    /// them and however many threads there are.
     ///
-    /// The pass then works on a copy of each function, which takes the place of the function when the pass has seen them all. The copy of
-    /// a function that it left as it was is dropped at once. So this costs the time to copy each body once, and, until the
-    /// pass ends, the memory of the bodies that it changed. A [`Repeat`](crate::Repeat) runs such a pass on every function each time,
-    /// as if it were [`visiting_all`](FunctionPass::visiting_all).
+    /// The pass then works on a copy of each function, which takes the place of the function when
+    /// the pass has seen them all. The copy of a function that it left as it was is dropped at
+    /// once. So this costs the time to copy each body once, and, until the pass ends, the memory of
+    /// the bodies that it changed. A [`Repeat`](crate::Repeat) runs such a pass on every function
+    /// each time, as if it were [`visiting_all`](FunctionPass::visiting_all).
     ///
     /// ```
     /// use anfora_manager::FunctionPass;
@@ -200,7 +205,8 @@ impl FunctionPass {
         cx: &PassContext,
     ) -> Result<Visited, PassError> {
         let mut edit = FunctionEdit::new(tables, function);
-        // The look at the result is guarded too: a pass may have left a body whose root does not exist.
+        // The look at the result is guarded too: a pass may have left a body whose root does not
+        // exist.
         let work = || (self.work)(&mut edit, view, cx).map(|()| Visited::new(key, edit.function));
         let done = scope::inherit(cx, || caught(work));
         let left = edit.leave_reports(cx);
@@ -233,8 +239,9 @@ impl FunctionPass {
         Ok(edited)
     }
 
-    /// Works on forks of these functions, one after the other, on this thread; those that were edited. The functions themselves stay
-    /// as they are, for all to see, until the last fork is done.
+    /// Works on forks of these functions, one after the other, on this thread; those that were
+    /// edited. The functions themselves stay as they are, for all to see, until the last fork is
+    /// done.
     fn run_sequential_on_forks(
         &self,
         module: &mut Module,
@@ -270,8 +277,10 @@ impl FunctionPass {
         }
     }
 
-    /// Works on these functions, which are in program order, on several threads, those that a thread takes at a time under an overlay of the tables; those that
-    /// were edited. Tables, bodies, what was left in the context and the error become what they are if one function is worked on after the other.
+    /// Works on these functions, which are in program order, on several threads, those that a
+    /// thread takes at a time under an overlay of the tables; those that were edited. Tables,
+    /// bodies, what was left in the context and the error become what they are if one function is
+    /// worked on after the other.
     fn run_parallel(
         &self,
         workers: &Workers,
@@ -368,8 +377,8 @@ impl FunctionPass {
         }
     }
 
-    /// Works on functions that follow each other, up to the first that fails, under an overlay of the tables. What is left through the handle is of one function at
-    /// a time.
+    /// Works on functions that follow each other, up to the first that fails, under an overlay of
+    /// the tables. What is left through the handle is of one function at a time.
     fn work_on_chunk<'a>(
         &self,
         overlay: &mut Context,
@@ -505,7 +514,7 @@ fn name_of<'a>(tables: &'a Context, function: &Function) -> &'a str {
     function.global().map_or("", |global| tables.global_name(global))
 }
 
-/// Whether function passes work on a function.
+/// Returns true if function passes work on a function.
 fn is_for_passes(tables: &Context, function: &Function) -> bool {
     function.is_definition() && !skips(tables, function.attrs)
 }
@@ -534,7 +543,8 @@ impl Pass for FunctionPass {
             (None, Seeing::Purity) => self.run_sequential(module, &keys, &view, cx)?,
             (None, Seeing::Functions) => self.run_sequential_on_forks(module, &keys, &view, cx)?,
         };
-        // What a pass did that has reported errors is taken back, and what it reported it is to report again.
+        // What a pass did that has reported errors is taken back, and what it reported it is to
+        // report again.
         if !cx.has_errors() {
             Self::end_visits(visits.as_ref(), module, cx);
             update_signatures(module, &edited)?;

@@ -26,7 +26,8 @@ pub struct PassEntry {
     pub opt_level: u8,
     /// What can be set.
     pub options: &'static [OptionDef],
-    /// The settings of contexts that it reads, which are registered with it. Several passes may declare the same one.
+    /// The settings of contexts that it reads, which are registered with it. Several passes may
+    /// declare the same one.
     pub configs: &'static [ConfigDef],
     /// Makes it. Each declared option has a value that it takes.
     pub make: fn(&Options) -> Result<Arc<dyn Pass>, PassError>,
@@ -124,7 +125,8 @@ pub enum RegistryError {
         /// Its name.
         name: String,
     },
-    /// A pipeline cannot write the name: it begins with a letter and goes on with letters, digits, `_`, `.` and `-`, and is not `fixpoint`.
+    /// A pipeline cannot write the name: it begins with a letter and goes on with letters, digits,
+    /// `_`, `.` and `-`, and is not `fixpoint`.
     #[error("`{0}` cannot be the name of a pass, pipeline, property, option or config key")]
     Name(String),
     /// It names what there is not.
@@ -173,8 +175,8 @@ impl PassRegistry {
     /// Registers a pass with the settings that it reads, or nothing.
     ///
     /// # Errors
-    /// If the name is taken, or a pipeline could not write it or its options, or if one of its settings cannot be registered, unless the very same
-    /// is there already.
+    /// If the name is taken, or a pipeline could not write it or its options, or if one of its
+    /// settings cannot be registered, unless the very same is there already.
     pub fn register(&mut self, entry: PassEntry) -> Result<(), RegistryError> {
         let PassEntry { name, doc, opt_level, options, configs, make } = entry;
         for (i, option) in options.iter().enumerate() {
@@ -224,7 +226,8 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// Gives a pipeline a name. What it names is looked up where it is used, so it may name what is registered later.
+    /// Gives a pipeline a name. What it names is looked up where it is used, so it may name what is
+    /// registered later.
     ///
     /// Cost: linear in the text.
     ///
@@ -280,7 +283,8 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// Declares a phase, at its place among the others. Claims of it, and of later ones, are taken to promise what holds from it on.
+    /// Declares a phase, at its place among the others. Claims of it, and of later ones, are taken
+    /// to promise what holds from it on.
     ///
     /// # Errors
     /// If there is one of its number, or what holds from it on is no property.
@@ -297,8 +301,9 @@ impl PassRegistry {
         }
     }
 
-    /// Registers, or nothing, the pipeline that leads to a phase, `phase` and its number: these passes, and then `EnterPhase{phase=…}`, which looks whether
-    /// all holds that has to, and makes the module claim the phase. That pass is registered too, if it is not there.
+    /// Registers, or nothing, the pipeline that leads to a phase, `phase` and its number: these
+    /// passes, and then `EnterPhase{phase=…}`, which looks whether all holds that has to, and makes
+    /// the module claim the phase. That pass is registered too, if it is not there.
     ///
     /// Cost: linear in the text.
     ///
@@ -355,12 +360,14 @@ impl PassRegistry {
         &self.properties.phases
     }
 
-    /// The names of the properties that hold of a module that claims a phase: those of it and of earlier ones, unless later ones exclude them.
+    /// The names of the properties that hold of a module that claims a phase: those of it and of
+    /// earlier ones, unless later ones exclude them.
     pub fn holding_from(&self, phase: Phase) -> Vec<&str> {
         self.properties.holding_from(phase)
     }
 
-    /// The names of the passes that establish a property with their options at their defaults, in the order of registration.
+    /// The names of the passes that establish a property with their options at their defaults, in
+    /// the order of registration.
     ///
     /// Cost: linear in the text.
     pub fn establishing(&self, property: &str) -> Vec<&str> {
@@ -403,7 +410,7 @@ impl PassRegistry {
         &self.configs
     }
 
-    /// Whether there is a pass or pipeline of the name.
+    /// Returns true if there is a pass or pipeline of the name.
     ///
     /// Cost: linear in the text.
     pub fn contains(&self, name: &str) -> bool {

@@ -10,18 +10,22 @@ use anfora_ir::{Context, Diagnostic, Function, FunctionKey, Module, Severity, Vi
 use anfora_manager::{Instrument, OpenRuns, Outcome, PassError, PassFailure, PassRun, RunRole};
 use rustc_hash::FxHashMap;
 
-/// Interprets the external functions of a module before the first pass and after each pass that changes it, on arguments that are drawn from a
-/// seed, and holds the results against each other. A pass after which something else comes out has failed, and what it did is taken back.
+/// Interprets the external functions of a module before the first pass and after each pass that
+/// changes it, on arguments that are drawn from a seed, and holds the results against each other. A
+/// pass after which something else comes out has failed, and what it did is taken back.
 ///
-/// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as [`Pass::tolerance`](anfora_manager::Pass::tolerance)
-/// says. Where the program fails before the pass, anything may happen after it.
-/// A private function with a symbol may get another name. Each function is run on ordinary numbers and on those at the
-/// ends of their types, with `true` and with `false` for a boolean, and with several extents for symbolic dimensions.
+/// Results and effects have to agree bit for bit, or, after a pass that declares it, as far as
+/// [`Pass::tolerance`](anfora_manager::Pass::tolerance) says. Where the program fails before the
+/// pass, anything may happen after it. A private function with a symbol may get another name. Each
+/// function is run on ordinary numbers and on those at the ends of their types, with `true` and
+/// with `false` for a boolean, and with several extents for symbolic dimensions.
 ///
-/// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that call what has no kernel, take too much work or
-/// memory, or whose parameters a pass changes. A pass that is run by another one that is no sequence is checked with that one.
+/// What cannot be told is no error but a note: of functions whose arguments cannot be drawn, that
+/// call what has no kernel, take too much work or memory, or whose parameters a pass changes. A
+/// pass that is run by another one that is no sequence is checked with that one.
 ///
-/// Cost: that of interpreting all external functions some three times over, once for each pass that changes something.
+/// Cost: that of interpreting all external functions some three times over, once for each pass that
+/// changes something.
 pub struct CheckMeaning {
     seed: u64,
     limits: Limits,
@@ -55,13 +59,15 @@ struct Known {
     next: Option<Meaning>,
 }
 
-/// Compares what two modules compute: the external functions of the first, interpreted on arguments that are drawn from a seed, as
-/// [`CheckMeaning`] does it. Where the first fails, the second may do anything.
+/// Compares what two modules compute: the external functions of the first, interpreted on arguments
+/// that are drawn from a seed, as [`CheckMeaning`] does it. Where the first fails, the second may
+/// do anything.
 ///
 /// Returns how many runs were compared, and of how many functions nothing could be told.
 ///
 /// # Errors
-/// If the second computes something else, fails where the first does not, or lacks an external function of the first.
+/// If the second computes something else, fails where the first does not, or lacks an external
+/// function of the first.
 pub fn same_meaning(first: &Module, second: &Module, agreement: Agreement) -> Result<Checked, PassError> {
     let check = CheckMeaning::new();
     let (mut noted, mut checked) = (BTreeSet::new(), Checked::default());
@@ -133,13 +139,16 @@ struct Case {
 
 /// Limits of a run.
 const LIMITS: Limits = Limits { steps: 1 << 22, work: 1 << 36, bytes: 1 << 30 };
-/// All runs that are made of one module take no more steps and work than so many times those of one run.
+/// All runs that are made of one module take no more steps and work than so many times those of one
+/// run.
 const RUNS_OF_ONE: u64 = 16;
-/// A pass may make a run so many times slower, and few steps more; and let it take so many times the bytes that a run may take before.
+/// A pass may make a run so many times slower, and few steps more; and let it take so many times
+/// the bytes that a run may take before.
 const SLOWER: u64 = 16;
 const FEW_STEPS: u64 = 1 << 16;
 const LARGER: usize = 2;
-/// What is drawn: from the seed or a later one, numbers, and extents of symbolic dimensions. The first two together have every boolean both ways.
+/// What is drawn: from the seed or a later one, numbers, and extents of symbolic dimensions. The
+/// first two together have every boolean both ways.
 const CASES: [(u64, Numbers, &[usize]); 3] =
     [(0, Numbers::Ordinary, &[2]), (0, Numbers::Extreme, &[3]), (1, Numbers::Ordinary, &[4, 1, 3, 2])];
 
@@ -161,7 +170,8 @@ impl CheckMeaning {
         CheckMeaning { seed, ..self }
     }
 
-    /// Lets each run take so much. All functions together take at most sixteen times the steps and the work.
+    /// Lets each run take so much. All functions together take at most sixteen times the steps and
+    /// the work.
     #[must_use]
     pub fn limits(self, limits: Limits) -> CheckMeaning {
         CheckMeaning { limits, ..self }

@@ -50,7 +50,8 @@ pub(super) const BROKEN: &[Broken] = &[
     },
 ];
 
-/// Of each call of a group, two arguments of one type. (A group has one output, so outputs have no order.)
+/// Of each call of a group, two arguments of one type. (A group has one output, so outputs have no
+/// order.)
 fn exchange_arguments(editor: &mut Editor<'_>) {
     for b in lets(editor.body) {
         let Expr::Call { operands, .. } = editor.body.expr(b.value) else { continue };

@@ -80,8 +80,8 @@ pub fn splice_before(body: &mut Body, link: Link, block: ExprId) -> (ExprId, Lin
 }
 
 /// Writes the Lets of a chain, of which `first` is the first, into the region that is open, and
-/// makes their variables visible only in it. If none is open, the regions of the chain stay. Returns
-/// the last Let, and the number of Lets.
+/// makes their variables visible only in it. If none is open, the regions of the chain stay.
+/// Returns the last Let, and the number of Lets.
 pub(crate) fn join_region(body: &mut Body, first: Binding, regions: &mut RegionWriter) -> (Binding, usize) {
     let (mut at, mut len) = (first, 1);
     loop {

@@ -34,8 +34,8 @@ where
 /// shared node is rewritten once.
 ///
 /// `rewrite` is called for calls, tuples, projections, Ifs and Lambdas, and returns what becomes of
-/// the node: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and is
-/// `pre` itself where none of them changed.
+/// the node: `post`, if it stays. `pre` is the node as it was; `post` has rewritten operands, and
+/// is `pre` itself where none of them changed.
 ///
 /// Nodes whose operands changed become new nodes, so that `pre` can be looked at next to `post` (an
 /// If or a Lambda, which has one parent, is rewritten in place, and there `pre` is `post`). Where

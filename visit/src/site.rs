@@ -176,9 +176,9 @@ impl<'e> Site<'e> {
         *self.values.get(var.index())?
     }
 
-    /// Returns the atom that a field of a tuple is, where the value of the tuple is known. A variable
-    /// of an ended dataflow region becomes an output of it where the walk puts it in. Needs
-    /// [`Mutator::VALUES`](crate::Mutator::VALUES).
+    /// Returns the atom that a field of a tuple is, where the value of the tuple is known. A
+    /// variable of an ended dataflow region becomes an output of it where the walk puts it in.
+    /// Needs [`Mutator::VALUES`](crate::Mutator::VALUES).
     #[inline]
     pub fn field(&mut self, tuple: ExprId, index: u32) -> Option<ExprId> {
         let Expr::Tuple(fields) = self.editor.body.expr(self.value_of(tuple)?) else { return None };

@@ -156,7 +156,7 @@ impl<'a> ModuleHasher<'a> {
         h
     }
 
-    /// What a node says besides its parts.
+    /// Returns the hash of a node without its parts.
     fn head(&mut self, body: &Body, id: ExprId) -> u64 {
         match body.expr(id) {
             Expr::CallOp { op, operands, attrs } => {

@@ -10,7 +10,7 @@ use crate::core::entity::{AttrsId, ExprId, GlobalId};
 use crate::core::function::{Function, FunctionKind};
 use crate::core::module::Module;
 
-/// Whether what tools carry along in `#[…]` counts.
+/// True if what tools carry along in `#[…]` counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum MetaPolicy {
     /// It does not.
@@ -20,10 +20,10 @@ pub enum MetaPolicy {
     Compare,
 }
 
-/// What counts when modules are compared.
+/// The properties that count when modules are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AlphaOptions {
-    /// Whether what tools carry along counts.
+    /// True if what tools carry along counts.
     pub meta: MetaPolicy,
 }
 
@@ -34,11 +34,12 @@ pub struct Difference {
     pub left_function: Option<String>,
     /// The function of the right module that corresponds to it.
     pub right_function: Option<String>,
-    /// The bindings that the place is in, on the left, from the outermost in, without `%`. Of deep nests the innermost few.
+    /// The bindings that the place is in, on the left, from the outermost in, without `%`. Of deep
+    /// nests the innermost few.
     pub left_path: Vec<String>,
     /// The same on the right.
     pub right_path: Vec<String>,
-    /// What differs.
+    /// The difference, in words.
     pub what: String,
 }
 
@@ -60,17 +61,22 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Whether two modules are equal modulo the names of variables, symbolic dimensions and private functions.
+/// Returns true if two modules are equal modulo the names of variables, symbolic dimensions and
+/// private functions.
 ///
-/// What counts: the shape of every body with its sharing, the order of bindings, dataflow regions, operators, attributes, constants by their bits, types that
-/// inference does not give (of parameters, results, `fn`s and opaque calls), attributes of functions and of the module, and the names of public
-/// functions, of declarations and of globals that resolve to nothing. What does not: the order of functions, source positions and what tools carry along in
-/// `#[…]`. Private functions correspond by their uses, and those that nothing names in program order. Linear in the size of the modules.
+/// These count: the shape of every body with its sharing, the order of bindings, dataflow regions,
+/// operators, attributes, constants by their bits, types that inference does not give (of
+/// parameters, results, `fn`s and opaque calls), attributes of functions and of the module, and the
+/// names of public functions, of declarations and of globals that resolve to nothing. What does
+/// not: the order of functions, source positions and what tools carry along in `#[…]`. Private
+/// functions correspond by their uses, and those that nothing names in program order. Linear in the
+/// size of the modules.
 pub fn alpha_equal(left: &Module, right: &Module) -> bool {
     first_difference(left, right).is_none()
 }
 
-/// The first difference of two modules, if they are not alpha-equal; `#[…]` does not count. Linear in their size.
+/// The first difference of two modules, if they are not alpha-equal; `#[…]` does not count. Linear
+/// in their size.
 pub fn first_difference(left: &Module, right: &Module) -> Option<Difference> {
     first_difference_with(left, right, AlphaOptions::default())
 }
@@ -151,7 +157,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// What the functions compared so far name.
+    /// Compares the globals that the functions compared so far name.
     fn pending(&mut self) -> Compared {
         loop {
             if let Some((l, r)) = self.tables.pending_globals.pop() {

@@ -248,7 +248,7 @@ impl AlphaHasher {
         h
     }
 
-    /// What a node says besides its parts.
+    /// Returns the hash of a node without its parts.
     fn head(&mut self, cx: &Context, body: &Body, id: ExprId) -> u64 {
         match body.expr(id) {
             Expr::CallOp { op, operands, attrs } => {

@@ -1,4 +1,5 @@
-//! Which types, attributes, constants, symbols and globals of one program stand for which of another.
+//! Which types, attributes, constants, symbols and globals of one program stand for which of
+//! another.
 
 use std::hash::Hash;
 
@@ -12,8 +13,9 @@ use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, Dims};
 use crate::tables::types::{TensorType, Type};
 
-/// A correspondence between the tables of two programs. It is built up while they are compared and only ever grows: the comparison ends at the
-/// first difference, so whatever two things were compared before are equal, and comparing them again takes no time.
+/// A correspondence between the tables of two programs. It is built up while they are compared and
+/// only ever grows: the comparison ends at the first difference, so whatever two things were
+/// compared before are equal, and comparing them again takes no time.
 pub(super) struct Tables<'a> {
     pub(super) left: &'a Context,
     pub(super) right: &'a Context,
@@ -26,8 +28,8 @@ pub(super) struct Tables<'a> {
     ops: FxHashMap<OpId, OpId>,
     symbols: FxHashMap<SymbolId, SymbolId>,
     symbols_back: FxHashMap<SymbolId, SymbolId>,
-    /// In one program: the symbols that belong to a `fn` under comparison. Others stand for themselves. Between programs, every symbol may stand for
-    /// another.
+    /// In one program: the symbols that belong to a `fn` under comparison. Others stand for
+    /// themselves. Between programs, every symbol may stand for another.
     own: FxHashSet<SymbolId>,
     globals: FxHashMap<GlobalId, GlobalId>,
     globals_back: FxHashMap<GlobalId, GlobalId>,
@@ -36,7 +38,8 @@ pub(super) struct Tables<'a> {
     /// Functions in attributes that are still to be compared.
     pub(super) pending_functions: Vec<(FunctionAttrId, FunctionAttrId)>,
     seen_functions: FxHashSet<(FunctionAttrId, FunctionAttrId)>,
-    /// Computed dimensions: their terms are in the order of their own program's symbols, so they are compared when all symbols are known.
+    /// Computed dimensions: their terms are in the order of their own program's symbols, so they
+    /// are compared when all symbols are known.
     computed: Vec<(DimId, DimId)>,
     work: Vec<Pair>,
 }
@@ -80,7 +83,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Whether both programs are one, so that ids mean the same on both sides.
+    /// Returns true if both programs are one, so that ids mean the same on both sides.
     #[inline]
     pub(super) fn is_within(&self) -> bool {
         self.modules.is_none()
@@ -143,7 +146,8 @@ impl<'a> Tables<'a> {
         stands_for(&mut self.ops, l, r, || left.ops.get(l).name == right.ops.get(r).name)
     }
 
-    /// Whether two globals stand for each other. Private functions that nothing stood for yet do from here on, and are compared later.
+    /// Returns true if two globals stand for each other. Private functions that nothing stood for
+    /// yet do from here on, and are compared later.
     pub(super) fn globals(&mut self, l: GlobalId, r: GlobalId) -> bool {
         let Some((left, right)) = self.modules else { return l == r };
         if let Some(&known) = self.globals.get(&l) {
@@ -162,12 +166,12 @@ impl<'a> Tables<'a> {
         true
     }
 
-    /// What a global of the left side stands for.
+    /// Returns the global of the right side that one of the left stands for.
     pub(super) fn global_of_left(&self, l: GlobalId) -> Option<GlobalId> {
         self.globals.get(&l).copied()
     }
 
-    /// Whether something stands for a global of the right side.
+    /// Returns true if something stands for a global of the right side.
     pub(super) fn has_right_global(&self, r: GlobalId) -> bool {
         self.globals_back.contains_key(&r)
     }
@@ -290,7 +294,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Compares the computed dimensions that were met, now that all symbols are known to correspond. Gives the first two that differ.
+    /// Compares the computed dimensions that were met, now that all symbols are known to
+    /// correspond. Gives the first two that differ.
     pub(super) fn settle(&mut self) -> Option<(DimId, DimId)> {
         let computed = std::mem::take(&mut self.computed);
         let mut scratch: Option<Dims> = None;
@@ -307,7 +312,8 @@ impl<'a> Tables<'a> {
         None
     }
 
-    /// A dimension of the right side over the symbols of the left, so that it gets the form that it has there. `None` if a symbol in it stands for none.
+    /// A dimension of the right side over the symbols of the left, so that it gets the form that it
+    /// has there. `None` if a symbol in it stands for none.
     fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
         let mut stack = vec![right];
         while let Some(&top) = stack.last() {
@@ -345,7 +351,7 @@ fn stands_for<K: Copy + Eq + Hash>(known: &mut FxHashMap<K, K>, l: K, r: K, are_
     equal
 }
 
-/// Whether a global is a private function, whose name is nobody else's business.
+/// Returns true if a global is a private function, whose name is nobody else's business.
 pub(super) fn is_private(module: &Module, global: GlobalId) -> bool {
     match module.cx.globals.get(global).target {
         GlobalTarget::Definition(key) => module.get(key).is_some_and(|f| f.visibility == Visibility::Private),

@@ -59,8 +59,8 @@ pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
     live
 }
 
-/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its tables
-/// are in `scratch`. Linear in what is alive.
+/// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its
+/// tables are in `scratch`. Linear in what is alive.
 pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
     live_nodes(body, scratch) * 2 < body.len()
 }

@@ -1,4 +1,5 @@
-//! The tables that a module's functions share: names, types, attributes, literals, operators and globals.
+//! The tables that a module's functions share: names, types, attributes, literals, operators and
+//! globals.
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use crate::tables::parallel::layers::{Freeze, LayeredArena};
 use crate::tables::scratch::{Scratch, ScratchStock};
 use crate::tables::types::Types;
 
-/// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by it.
+/// The shared tables of a module. Everything in them is referred to by a 4-byte id and compared by
+/// it.
 #[derive(Clone)]
 pub struct Context {
     /// Strings.
@@ -33,7 +35,8 @@ pub struct Context {
     pub ops: OpTable,
     /// Global names.
     pub globals: GlobalTable,
-    /// Functions that are the values of attributes. They are closed: they name no variable from outside.
+    /// Functions that are the values of attributes. They are closed: they name no variable from
+    /// outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
     /// The scratch arenas that nobody uses at the moment; see [`Context::scratch`].
     pub scratch: ScratchStock,
@@ -56,8 +59,8 @@ impl Context {
 
     /// Lends a scratch arena: memory for tables of a walk or a pass that nothing needs after it.
     ///
-    /// It is empty, and nobody else has it until it is dropped. Then it is emptied, and the next one
-    /// who asks on this thread gets it: a pass over many small functions asks the allocator for
+    /// It is empty, and nobody else has it until it is dropped. Then it is emptied, and the next
+    /// one who asks on this thread gets it: a pass over many small functions asks the allocator for
     /// memory once, and not for each function. On each of the threads of a pass the tables have
     /// arenas of their own.
     ///
@@ -188,7 +191,7 @@ impl LiteralTable {
         self.literals.capacity_bytes() + stored
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.literals.len() == 0
     }
@@ -259,10 +262,11 @@ pub struct GlobalTable {
     by_name: FxHashMap<NameId, GlobalId>,
     /// What entries were before they were changed, while an edit of the module is open.
     journal: Vec<(GlobalId, Global)>,
-    /// How long the journal was, and what the state of the table was, when each open edit began, outermost first.
+    /// The length of the journal and the state of the table when each open edit began,
+    /// outermost first.
     edits: Vec<(usize, u64)>,
     revisions: Revisions,
-    /// Whether this is an overlay, which has the stamp of what it lies over until it is changed.
+    /// True if this is an overlay, which has the stamp of what it lies over until it is changed.
     overlay: bool,
 }
 
@@ -299,7 +303,7 @@ impl GlobalTable {
         self.globals.capacity_bytes() + self.by_name.capacity() * size_of::<(NameId, GlobalId)>()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.globals.is_empty()
     }
@@ -319,8 +323,8 @@ impl GlobalTable {
         self.globals.own()
     }
 
-    /// The state that the table is in, names that were only added left out: another one after a signature, a target or a name was changed, and this one
-    /// again once that is rolled back.
+    /// The state that the table is in, names that were only added left out: another one after a
+    /// signature, a target or a name was changed, and this one again once that is rolled back.
     pub fn stamp(&self) -> Stamp {
         self.revisions.stamp()
     }

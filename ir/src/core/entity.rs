@@ -141,7 +141,7 @@ impl<K: EntityId, V> Arena<K, V> {
         self.items.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -216,10 +216,12 @@ impl<K: EntityId, V> IndexMut<K> for Arena<K, V> {
     }
 }
 
-/// A value for every entry of an arena, dense, with a default for entries that nothing was stored for.
+/// A value for every entry of an arena, dense, with a default for entries that nothing was stored
+/// for.
 ///
-/// A table over the expressions of a body is made by [`Body::side_table`](crate::Body::side_table), and
-/// [`Body::check_table`](crate::Body::check_table) says whether it still belongs to the body: compaction renumbers.
+/// A table over the expressions of a body is made by [`Body::side_table`](crate::Body::side_table),
+/// and [`Body::check_table`](crate::Body::check_table) says whether it still belongs to the body:
+/// compaction renumbers.
 #[derive(Clone, Debug)]
 pub struct SideTable<K, V> {
     items: Vec<V>,
@@ -234,7 +236,8 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
         SideTable { items: vec![default.clone(); len], default, generation: 0, key: PhantomData }
     }
 
-    /// Makes room for the entries with the indexes below `len`, which keep the default until something is stored for them.
+    /// Makes room for the entries with the indexes below `len`, which keep the default until
+    /// something is stored for them.
     pub(crate) fn reserve(&mut self, len: usize) {
         self.items.reserve(len.saturating_sub(self.items.len()));
     }
@@ -266,7 +269,8 @@ impl<K: EntityId, V> Index<K> for SideTable<K, V> {
     }
 }
 
-/// Whether the values are the same for every id, those that are not in the table included, and of the same generation.
+/// True if the values are the same for every id, those that are not in the table included, and of
+/// the same generation.
 impl<K: EntityId, V: PartialEq> PartialEq for SideTable<K, V> {
     fn eq(&self, other: &Self) -> bool {
         let common = self.items.len().min(other.items.len());
@@ -285,7 +289,7 @@ pub struct IdSet<K> {
     key: PhantomData<K>,
 }
 
-/// Whether they hold the same entries.
+/// True if they hold the same entries.
 impl<K> PartialEq for IdSet<K> {
     fn eq(&self, other: &Self) -> bool {
         let common = self.words.len().min(other.words.len());
@@ -334,7 +338,7 @@ impl<K: EntityId> IdSet<K> {
         }
     }
 
-    /// Whether it is in the set.
+    /// Returns true if it is in the set.
     #[inline]
     pub fn contains(&self, id: K) -> bool {
         work::tick();

@@ -53,7 +53,8 @@ impl<'a> Functions<'a> {
         self.functions.get(key)
     }
 
-    /// The function of a name (without `@`), defined or declared. `cx` has the tables of the module, or lies over them.
+    /// The function of a name (without `@`), defined or declared. `cx` has the tables of the
+    /// module, or lies over them.
     pub fn find(self, cx: &Context, name: &str) -> Option<&'a Function> {
         self.get(cx.globals.get(cx.find_global(name)?).target.function()?)
     }
@@ -149,7 +150,7 @@ impl Module {
         self.functions.get(key)
     }
 
-    /// Whether a function was removed, and a rollback may bring it back.
+    /// Returns true if a function was removed, and a rollback may bring it back.
     fn is_removed(&self, key: FunctionKey) -> bool {
         !self.removed.is_empty() && self.removed.contains(&key)
     }
@@ -164,7 +165,8 @@ impl Module {
         Some((self.functions.get_mut(key)?, &mut self.cx))
     }
 
-    /// All functions, for editing, in program order, beside the tables. Linear in the number of functions.
+    /// All functions, for editing, in program order, beside the tables. Linear in the number of
+    /// functions.
     ///
     /// Cost: one entry.
     pub fn get_all_mut(&mut self) -> (Vec<(FunctionKey, &mut Function)>, &mut Context) {
@@ -179,7 +181,8 @@ impl Module {
         (Functions { functions, removed, order }, cx)
     }
 
-    /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of them was removed, or they are the same.
+    /// Two functions at a time, one to read and one to edit, beside the tables; `None` if one of
+    /// them was removed, or they are the same.
     ///
     /// Cost: one entry.
     pub fn get_pair(
@@ -268,8 +271,8 @@ impl Module {
         Ok(key)
     }
 
-    /// Adds a function at the end of the program under a name, with the signature that its parameters, its stated result or the type of its
-    /// block give it.
+    /// Adds a function at the end of the program under a name, with the signature that its
+    /// parameters, its stated result or the type of its block give it.
     ///
     /// Cost: linear in the text.
     ///
@@ -298,7 +301,8 @@ impl Module {
         }
     }
 
-    /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of functions.
+    /// Removes functions. Uses of their names then resolve to nothing. Linear in the number of
+    /// functions.
     ///
     /// Cost: one loop.
     pub fn remove(&mut self, keys: &[FunctionKey]) {
@@ -345,8 +349,9 @@ impl Module {
         self.order = order;
     }
 
-    /// Bytes held by the arenas of the functions and by the tables, constants included. What entries of tables hold besides, such as the lists
-    /// of fields of tuple types, is not counted. Linear in the number of functions and of constants.
+    /// Bytes held by the arenas of the functions and by the tables, constants included. What
+    /// entries of tables hold besides, such as the lists of fields of tuple types, is not counted.
+    /// Linear in the number of functions and of constants.
     ///
     /// Cost: one entry.
     pub fn capacity_bytes(&self) -> usize {
@@ -356,7 +361,7 @@ impl Module {
 
     // ---- Taking back ----
 
-    /// Whether an edit is open.
+    /// Returns true if an edit is open.
     ///
     /// Cost: one entry.
     pub fn has_edit(&self) -> bool {
@@ -377,9 +382,10 @@ impl Module {
         self.edits.len()
     }
 
-    /// From here on, notes what is changed, in every body, function and table, so that [`Module::rollback`] can take it back. Inside of an
-    /// edit it begins an inner one, which is kept or taken back by itself before the outer one is. Journals of single bodies that are opened
-    /// inside of an edit end with it. Linear in the number of functions.
+    /// From here on, notes what is changed, in every body, function and table, so that
+    /// [`Module::rollback`] can take it back. Inside of an edit it begins an inner one, which is
+    /// kept or taken back by itself before the outer one is. Journals of single bodies that are
+    /// opened inside of an edit end with it. Linear in the number of functions.
     pub fn begin_edit(&mut self) {
         let heads = self.functions().map(|(k, f)| (k, Head::of(f))).collect();
         self.edits.push(ModuleEdit {
@@ -419,7 +425,8 @@ impl Module {
         changed
     }
 
-    /// Whether anything was changed since [`Module::begin_edit`]: what [`Module::commit`] would say. False without an edit.
+    /// Returns true if anything was changed since [`Module::begin_edit`]: what [`Module::commit`]
+    /// would say. False without an edit.
     pub fn has_changes(&self) -> bool {
         let Some(edit) = self.edits.last() else { return false };
         self.cx.globals.has_changes()
@@ -432,13 +439,15 @@ impl Module {
             || self.functions.iter().any(|(_, f)| f.body.is_edited_in_module())
     }
 
-    /// Whether anything was changed in the body of a function since [`Module::begin_edit`]; false without an edit.
+    /// Returns true if anything was changed in the body of a function since [`Module::begin_edit`];
+    /// false without an edit.
     pub fn is_edited(&self, key: FunctionKey) -> bool {
         self.has_edit() && self.get(key).is_some_and(|f| f.body.is_edited_in_module())
     }
 
-    /// Takes the edit back: text, names, metadata and order of functions are as they were at [`Module::begin_edit`]. Names, types and
-    /// constants that were interned since stay in the tables, where nothing refers to them. Does nothing without an edit.
+    /// Takes the edit back: text, names, metadata and order of functions are as they were at
+    /// [`Module::begin_edit`]. Names, types and constants that were interned since stay in the
+    /// tables, where nothing refers to them. Does nothing without an edit.
     pub fn rollback(&mut self) {
         let Some(edit) = self.edits.pop() else { return };
         for key in &edit.removed {

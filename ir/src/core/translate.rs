@@ -1,4 +1,5 @@
-//! Giving a function other ids into the tables of a module: the one list of the places where it has some.
+//! Giving a function other ids into the tables of a module: the one list of the places where it has
+//! some.
 
 use crate::core::body::Span;
 use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId};

@@ -10,9 +10,11 @@ use crate::report::diagnostic::Diagnostic;
 pub(crate) struct Journal {
     /// The journal of the edit inside of which this one is.
     pub(crate) outer: Option<Box<Journal>>,
-    /// The body in whose place this one was put. It has its own journal, and what else this one notes does not matter.
+    /// The body in whose place this one was put. It has its own journal, and what else this one
+    /// notes does not matter.
     pub(crate) replaced: Option<Box<Body>>,
-    /// Whether the edit is one of the module, and not one of the body alone that began inside of it.
+    /// True if the edit is one of the module, and not one of the body alone that began inside of
+    /// it.
     pub(crate) of_module: bool,
     /// The state of the body when the edit began.
     pub(crate) revision: u64,
@@ -116,7 +118,7 @@ impl Journal {
             + usize::from(params.is_some())
     }
 
-    /// Whether nothing was overwritten that was there when the edit began.
+    /// Returns true if nothing was overwritten that was there when the edit began.
     pub(crate) fn is_empty(&self) -> bool {
         self.replaced.is_none()
             && self.len() == self.meta.len()

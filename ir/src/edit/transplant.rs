@@ -23,7 +23,7 @@ use crate::edit::substitution::SymbolSubstitution;
 use crate::edit::take_over::{TableMap, TakeOverError};
 use crate::tables::dim::Dim;
 
-/// What stands in the target for expressions of the source.
+/// The expressions of the target that stand for those of the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     /// Each with the number of the copy in which it was made. That of an atom that bodies have one
@@ -124,7 +124,7 @@ impl Copied {
 /// ```
 pub struct Transplant<'m> {
     copied: Copied,
-    /// What symbolic dimensions become. Those that a parameter or `match_cast` outside of a copy
+    /// The dimensions that symbols become. Those that a parameter or `match_cast` outside of a copy
     /// binds are set by the caller; the verifier refuses symbols that nothing binds.
     pub symbols: SymbolSubstitution,
     renames_own: bool,
@@ -305,7 +305,7 @@ impl Default for Transplant<'_> {
     }
 }
 
-/// What ids become in a [`Transplant`].
+/// The ids of a [`Transplant`]'s target for those of its source.
 struct Mapping<'a, 'm> {
     cx: &'a mut Context,
     symbols: &'a mut SymbolSubstitution,
@@ -384,7 +384,7 @@ pub(crate) fn rebuild_function(source: &Function, tables: &mut impl Translate) -
 struct Graft<'a, T> {
     copied: &'a mut Copied,
     tables: &'a mut T,
-    /// What is copied from, if that is not the target.
+    /// The source, if that is not the target.
     source: Option<&'a Body>,
     target: &'a mut Body,
     /// The copies of operands, values and tails that were walked and not used yet.

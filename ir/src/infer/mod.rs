@@ -15,7 +15,8 @@ use crate::tables::dtype::DType;
 use crate::tables::types::Type;
 use crate::walk::symbols::SymbolWalk;
 
-/// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a Let, the type of its tail.
+/// The type of an expression whose parts have theirs. A variable keeps the type that it has. For a
+/// Let, the type of its tail.
 ///
 /// # Errors
 /// If the parts do not fit together.
@@ -94,7 +95,8 @@ fn operand(body: &Body, id: ExprId) -> Operand {
     }
 }
 
-/// The type of a call of an operator. `annotated` is the type that the node carries already, which is the result's for an opaque operator.
+/// The type of a call of an operator. `annotated` is the type that the node carries already, which
+/// is the result's for an opaque operator.
 ///
 /// # Errors
 /// If the number of operands is wrong, or the operator's rule says so or panics.
@@ -153,7 +155,7 @@ pub fn infer_op(
     Err(error.of_op(cx.ops.get(op).name.clone()))
 }
 
-/// Whether a type is one of tensors that may have known elements, or a tuple.
+/// Returns true if a type is one of tensors that may have known elements, or a tuple.
 #[inline]
 fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
     match cx.types.get(ty) {
@@ -162,7 +164,8 @@ fn may_have_elements(cx: &Context, ty: TypeId) -> bool {
     }
 }
 
-/// An operand as type rules see it: of a type that says no elements, and a constant if it says all of them.
+/// An operand as type rules see it: of a type that says no elements, and a constant if it says all
+/// of them.
 fn without_elements(cx: &mut Context, operand: Operand) -> Operand {
     if operand.literal.is_some() || !cx.types.has_elements(operand.ty) {
         return Operand { ty: cx.types.without_elements(operand.ty), ..operand };
@@ -191,7 +194,8 @@ fn with_elements(call: &mut TypeCall<'_>, rule: ElementsRule, ty: TypeId) -> Typ
     }
 }
 
-/// The type of a call of a function value: the function's symbols are bound where they first stand alone as a dimension of a parameter.
+/// The type of a call of a function value: the function's symbols are bound where they first stand
+/// alone as a dimension of a parameter.
 ///
 /// # Errors
 /// If it is not a function, or the arguments do not fit.
@@ -230,7 +234,8 @@ pub fn infer_call(cx: &mut Context, callee: TypeId, arguments: &[TypeId]) -> Res
     Ok(ret)
 }
 
-/// Finds what the symbols of a function type stand for where a parameter's type has one alone as a dimension.
+/// Finds what the symbols of a function type stand for where a parameter's type has one alone as a
+/// dimension.
 fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Option<DimId>]) {
     let mut stack = vec![(param, argument)];
     let mut seen = rustc_hash::FxHashSet::default();
@@ -256,12 +261,14 @@ fn bind_symbols(cx: &Context, param: TypeId, argument: TypeId, bound: &mut [Opti
     }
 }
 
-/// The type of a `fn` with parameters and result of these types. It binds the symbols that are the `fn`'s own.
+/// The type of a `fn` with parameters and result of these types. It binds the symbols that are the
+/// `fn`'s own.
 pub fn lambda_type(cx: &mut Context, body: &Body, lambda: LambdaId, params: &[TypeId], ret: TypeId) -> TypeId {
     cx.types.function(params, ret, body.lambda_symbols(lambda))
 }
 
-/// The type of a global function with parameters and result of these types. It binds every symbol in them.
+/// The type of a global function with parameters and result of these types. It binds every symbol
+/// in them.
 pub fn signature_type(cx: &mut Context, params: &[TypeId], ret: TypeId) -> TypeId {
     let mut binds: Vec<SymbolId> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();

@@ -1,7 +1,8 @@
 //! The types of a whole module: forward through every function, callees first.
 //!
-//! Functions that state their result have a signature at once. The others get theirs from their blocks, in an order in which a callee
-//! comes before its callers: that of the strongly connected components of who names whom.
+//! Functions that state their result have a signature at once. The others get theirs from their
+//! blocks, in an order in which a callee comes before its callers: that of the strongly connected
+//! components of who names whom.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,14 +30,16 @@ const MOST: usize = 200;
 
 /// Infers the type of every expression of a module, and the signature of every function.
 ///
-/// The type that a variable has before, unless it is the error type, counts as its annotation: the value's type has to agree with it. What an
-/// operator of which nothing is known returns is what its node says already. An expression with an error gets the error type, which
-/// silences what follows from it. Linear in the module.
+/// The type that a variable has before, unless it is the error type, counts as its annotation: the
+/// value's type has to agree with it. What an operator of which nothing is known returns is what
+/// its node says already. An expression with an error gets the error type, which silences what
+/// follows from it. Linear in the module.
 pub fn infer_module(module: &mut Module) -> Vec<Diagnostic> {
     infer_module_where(module, |_| true)
 }
 
-/// Like [`infer_module`], for a module in which the types of the expressions of some functions are known: it finds those of the others.
+/// Like [`infer_module`], for a module in which the types of the expressions of some functions are
+/// known: it finds those of the others.
 pub(crate) fn infer_module_where(module: &mut Module, is_open: impl Fn(FunctionKey) -> bool) -> Vec<Diagnostic> {
     let mut inference = Inference { source: module.source().cloned(), diagnostics: Vec::new() };
     let keys = module.order().to_vec();

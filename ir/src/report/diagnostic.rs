@@ -1,4 +1,5 @@
-//! What tools tell their user: a message with a place and a suggestion. Rendering is separate, at the edge.
+//! What tools tell their user: a message with a place and a suggestion. Rendering is separate, at
+//! the edge.
 
 use std::fmt;
 use std::ops::Range;
@@ -28,7 +29,8 @@ impl Severity {
     }
 }
 
-/// A message about a place in a program. It names functions and bindings, never ids, so that it outlives the edit it speaks of.
+/// A message about a place in a program. It names functions and bindings, never ids, so that it
+/// outlives the edit it speaks of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// How bad it is.

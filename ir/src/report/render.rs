@@ -1,4 +1,5 @@
-//! Diagnostics as their reader sees them: file, line and column, the line with the place underlined, what to do about it.
+//! Diagnostics as their reader sees them: file, line and column, the line with the place
+//! underlined, what to do about it.
 
 mod json;
 mod lines;
@@ -22,11 +23,11 @@ const COLUMNS: usize = 160;
 /// How diagnostics are rendered.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RenderOptions {
-    /// Whether to colour.
+    /// True if the output is coloured.
     pub color: Color,
 }
 
-/// Whether to colour.
+/// The choice of colours.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Color {
     /// Plain text.
@@ -36,16 +37,19 @@ pub enum Color {
     Always,
 }
 
-/// Renders diagnostics one after the other. Those with a span are shown in the source; the others name the function and the binding.
+/// Renders diagnostics one after the other. Those with a span are shown in the source; the others
+/// name the function and the binding.
 ///
-/// A span may be anything: it is brought inside the text and to the boundaries of characters. Of a span of several lines, the first line is shown; of a
-/// long line, a part. Linear in the text (once) and the diagnostics.
+/// A span may be anything: it is brought inside the text and to the boundaries of characters. Of a
+/// span of several lines, the first line is shown; of a long line, a part. Linear in the text
+/// (once) and the diagnostics.
 pub fn render_diagnostics(diagnostics: &[Diagnostic], source: Option<&Source>, options: &RenderOptions) -> String {
     render(diagnostics, source, None, options)
 }
 
-/// Renders diagnostics about a module. Those with a span are shown in the source that the module was read from, if it is kept; the others at the
-/// line of the printed module that binds what they are about. Linear in the source, the diagnostics, and the functions that they name.
+/// Renders diagnostics about a module. Those with a span are shown in the source that the module
+/// was read from, if it is kept; the others at the line of the printed module that binds what they
+/// are about. Linear in the source, the diagnostics, and the functions that they name.
 pub fn render_module_diagnostics(diagnostics: &[Diagnostic], module: &Module, options: &RenderOptions) -> String {
     render(diagnostics, module.source().map(|s| &**s), Some(module), options)
 }

@@ -1,7 +1,8 @@
 //! "Did you mean …?"
 
-/// The candidate nearest to a misspelt name, if one is near enough to be meant: at most a third of its letters differ. One that goes on where the name ends
-/// (`phase2.1` for `phase2`) is nearer than any in which a letter is another. Of equally near ones, the first.
+/// The candidate nearest to a misspelt name, if one is near enough to be meant: at most a third of
+/// its letters differ. One that goes on where the name ends (`phase2.1` for `phase2`) is nearer
+/// than any in which a letter is another. Of equally near ones, the first.
 ///
 /// Cost: linear in the text.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -26,7 +27,8 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     best.map(|(_, c)| c)
 }
 
-/// Whether the candidate begins with the name, and the next part of it with a new one: with no letter or digit.
+/// Returns true if the candidate begins with the name, and the next part of it with a new one: with
+/// no letter or digit.
 fn goes_on(name: &str, candidate: &str) -> bool {
     candidate.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| !c.is_alphanumeric()))
 }

@@ -1,8 +1,9 @@
 //! Dimensions of tensors: constants, symbols and what can be computed from them.
 //!
-//! A dimension is normalised when it is made: to a constant, or to a sum of products of factors, sorted, so that equal
-//! sums are equal ids. A factor is a symbol or the result of `floordiv`, `ceildiv`, `mod`, `min` or `max`, which are not looked
-//! into. A sum of more than [`MAX_TERMS`] terms, an overflow or a division by zero is the unknown dimension.
+//! A dimension is normalised when it is made: to a constant, or to a sum of products of factors,
+//! sorted, so that equal sums are equal ids. A factor is a symbol or the result of `floordiv`,
+//! `ceildiv`, `mod`, `min` or `max`, which are not looked into. A sum of more than [`MAX_TERMS`]
+//! terms, an overflow or a division by zero is the unknown dimension.
 
 use std::cmp::Ordering;
 
@@ -26,7 +27,8 @@ pub enum Dim {
     Const(i64),
     /// A symbolic dimension of a function.
     Symbol(SymbolId),
-    /// A symbolic dimension bound by an enclosing function type: the `depth`-th from inside, its `index`-th by first appearance.
+    /// A symbolic dimension bound by an enclosing function type: the `depth`-th from inside, its
+    /// `index`-th by first appearance.
     Bound {
         /// Function types between this place and the one that binds it.
         depth: u32,
@@ -181,7 +183,7 @@ impl Dims {
         }
     }
 
-    /// Whether a symbol, free or bound, occurs in it.
+    /// Returns true if a symbol, free or bound, occurs in it.
     #[inline]
     pub fn is_symbolic(&self, id: DimId) -> bool {
         self.dims.note(id).any
@@ -311,7 +313,8 @@ impl Dims {
         self.sum(terms)
     }
 
-    /// One of the operations that are not looked into, folded where its operands are constants or it is trivial.
+    /// One of the operations that are not looked into, folded where its operands are constants or
+    /// it is trivial.
     pub fn op(&mut self, op: DimOp, lhs: DimId, rhs: DimId) -> DimId {
         if lhs == self.unknown || rhs == self.unknown {
             return self.unknown;
@@ -400,8 +403,9 @@ impl Dims {
         })
     }
 
-    /// The order of dimensions: by structure, symbols by when they were made (which follows the program). With `names`, symbols
-    /// go by their names first. Different ids differ in structure, so the walk follows the first difference only: a loop.
+    /// The order of dimensions: by structure, symbols by when they were made (which follows the
+    /// program). With `names`, symbols go by their names first. Different ids differ in structure,
+    /// so the walk follows the first difference only: a loop.
     pub(crate) fn compare(&self, mut a: DimId, mut b: DimId, names: Option<&Names>) -> Ordering {
         fn rank(d: &Dim) -> u8 {
             match d {
@@ -454,8 +458,9 @@ impl Dims {
         }
     }
 
-    /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is asked for [`Dim::Symbol`] and
-    /// [`Dim::Bound`]. Takes time linear in the distinct dimensions under `id`.
+    /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is
+    /// asked for [`Dim::Symbol`] and [`Dim::Bound`]. Takes time linear in the distinct dimensions
+    /// under `id`.
     pub fn substitute(&mut self, id: DimId, leaf: impl FnMut(&mut Dims, DimId) -> Option<DimId>) -> DimId {
         self.substitute_with(id, 0, &mut FxHashMap::default(), leaf)
     }
@@ -494,13 +499,14 @@ impl Dims {
         done[&(id, depth)]
     }
 
-    /// Calls `f` with every symbol (free or bound) in a dimension, in a fixed order, possibly more than once.
+    /// Calls `f` with every symbol (free or bound) in a dimension, in a fixed order, possibly more
+    /// than once.
     pub fn for_each_symbol(&self, id: DimId, f: impl FnMut(DimId)) {
         self.for_each_new_symbol(id, &mut FxHashSet::default(), f);
     }
 
-    /// Calls `f` with every symbol of a dimension but those of dimensions that were seen, in a fixed
-    /// order, possibly more than once.
+    /// Calls `f` with every symbol of a dimension but those of dimensions that were seen, in a
+    /// fixed order, possibly more than once.
     pub(crate) fn for_each_new_symbol(&self, id: DimId, seen: &mut FxHashSet<DimId>, mut f: impl FnMut(DimId)) {
         if !self.is_symbolic(id) {
             return;

@@ -10,8 +10,9 @@ use crate::core::entity::EntityId;
 use crate::tables::parallel::layers::{Freeze, in_frozen};
 use crate::work;
 
-/// Values stored once each, found by content, each with a note that follows from it. Children of an interned value are ids of values interned
-/// before it, so a child's index is always smaller than its parent's: algorithms over nested values go up the ids instead of recursing.
+/// Values stored once each, found by content, each with a note that follows from it. Children of an
+/// interned value are ids of values interned before it, so a child's index is always smaller than
+/// its parent's: algorithms over nested values go up the ids instead of recursing.
 #[derive(Clone)]
 pub(crate) struct Interner<K: EntityId, V, N = ()> {
     frozen: Option<Arc<Layer<K, V, N>>>,
@@ -93,7 +94,8 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
         self.own.push(self.start, hash, value, note)
     }
 
-    /// The id of the value that a key stands for, if it was interned before. The key hashes as that value does, and `is` says whether a value is that one.
+    /// The id of the value that a key stands for, if it was interned before. The key hashes as that
+    /// value does, and `is` says whether a value is that one.
     pub(crate) fn find(&self, key: &impl Hash, is: impl Fn(&V) -> bool) -> Option<K> {
         work::tick();
         self.find_hashed(hash_of(key), is)

@@ -16,8 +16,8 @@ pub type Shape = SmallVec<[usize; 4]>;
 /// A constant tensor. Cloning shares the payload.
 ///
 /// A tensor whose elements are all the same bits is stored as one element (a *splat*), whatever its
-/// size; the constructors see to that, so equality of contents is equality of literals. Elements are
-/// little-endian, row-major; elements of 4 bits are packed two a byte, the lower one first.
+/// size; the constructors see to that, so equality of contents is equality of literals. Elements
+/// are little-endian, row-major; elements of 4 bits are packed two a byte, the lower one first.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Literal {
     dtype: DType,
@@ -268,7 +268,8 @@ impl Literal {
         self.dtype.byte_len(element_count(&self.shape)?)
     }
 
-    /// The element that all elements are, as little-endian bytes; `None` if the tensor is not stored as a splat.
+    /// The element that all elements are, as little-endian bytes; `None` if the tensor is not
+    /// stored as a splat.
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Splat(b) => Some(&b[..self.dtype.bits().div_ceil(8)]),
@@ -292,8 +293,8 @@ impl Literal {
         }
     }
 
-    /// The payload in full, a splat written out: the size of the tensor, so ask [`Literal::expanded_bytes`] first
-    /// where the shape is not trusted. Empty for strings.
+    /// The payload in full, a splat written out: the size of the tensor, so ask
+    /// [`Literal::expanded_bytes`] first where the shape is not trusted. Empty for strings.
     pub fn to_bytes(&self) -> Bytes {
         match &self.data {
             Data::Dense(b) => b.clone(),
@@ -325,7 +326,8 @@ impl Literal {
         }))
     }
 
-    /// The value of a tensor of one element; `None` for another number of elements or another element type.
+    /// The value of a tensor of one element; `None` for another number of elements or another
+    /// element type.
     pub fn as_scalar<T: Element>(&self) -> Option<T> {
         match &self.data {
             Data::Splat(bits) if T::DTYPE == self.dtype && self.element_count() == 1 => {
@@ -335,8 +337,8 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for other element types and
-    /// for `uint64` values past `i64::MAX`. Takes memory for every element.
+    /// The elements of an integer tensor of any width (or of a `bool` one), as `i64`; `None` for
+    /// other element types and for `uint64` values past `i64::MAX`. Takes memory for every element.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         match self.dtype {
             DType::UInt64 => self.elements::<u64>()?.iter().map(|&e| e.try_into().ok()).collect(),
@@ -344,8 +346,8 @@ impl Literal {
         }
     }
 
-    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for other element types. Takes memory for
-    /// every element.
+    /// The elements of an integer tensor of any width (or of a `bool` one), as `i128`; `None` for
+    /// other element types. Takes memory for every element.
     pub fn to_i128s(&self) -> Option<Vec<i128>> {
         match self.dtype {
             DType::UInt64 => self.widen::<u64, _>(),
@@ -374,7 +376,8 @@ impl Literal {
         }
     }
 
-    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the lowest bits: those of [`Literal::to_i64s`].
+    /// A tensor of integers or `bool` of the given elements, row-major, of each of which it has the
+    /// lowest bits: those of [`Literal::to_i64s`].
     ///
     /// # Errors
     /// If their number is not that of the shape, or the element type is another.

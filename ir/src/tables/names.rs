@@ -25,7 +25,8 @@ struct Layer {
     text: String,
     /// Where each string ends in `text`; it starts where the one before it ends.
     ends: Vec<u32>,
-    /// By the hash of the string. What the table keeps of a hash beside an id is enough that a probe seldom reads the text of another string.
+    /// By the hash of the string. What the table keeps of a hash beside an id is enough that a
+    /// probe seldom reads the text of another string.
     table: HashTable<NameId>,
 }
 
@@ -141,7 +142,7 @@ impl Names {
         self.own.capacity_bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.capacity_bytes())
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -28,7 +28,8 @@ pub enum Type {
     Function(FunctionType),
     /// Accepts every value; comes back to another type only through `match_cast`.
     Any,
-    /// The type of an expression with an error in it: it agrees with everything, so that one mistake is reported once.
+    /// The type of an expression with an error in it: it agrees with everything, so that one
+    /// mistake is reported once.
     Error,
 }
 
@@ -46,7 +47,8 @@ impl Hash for Type {
     }
 }
 
-/// A function type whose parts are borrowed. It hashes as the type does, so that one that is there already is found without being made.
+/// A function type whose parts are borrowed. It hashes as the type does, so that one that is there
+/// already is found without being made.
 struct Signature<'a> {
     params: &'a [TypeId],
     ret: TypeId,
@@ -117,7 +119,8 @@ pub struct TensorType {
     pub dtype: DType,
     /// Extents, outermost first; `None` where not even their number is known.
     pub shape: Option<SmallVec<[DimId; 4]>>,
-    /// The elements in row-major order, where one of them is known: see [`Types::with_elements`], which makes such types.
+    /// The elements in row-major order, where one of them is known: see [`Types::with_elements`],
+    /// which makes such types.
     pub elements: Option<Box<[DimId]>>,
 }
 
@@ -141,8 +144,8 @@ impl TensorType {
     }
 }
 
-/// Parameter types and result. The symbolic dimensions that it binds are numbered by first appearance, so that types that
-/// differ in the names of their symbols are one type.
+/// Parameter types and result. The symbolic dimensions that it binds are numbered by first
+/// appearance, so that types that differ in the names of their symbols are one type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FunctionType {
     /// Types of the parameters.
@@ -158,7 +161,7 @@ pub struct FunctionType {
 struct Note {
     /// The symbols that occur in it.
     symbols: Symbols,
-    /// Whether it says elements of a tensor, in the fields of tuples too.
+    /// True if it says elements of a tensor, in the fields of tuples too.
     elements: bool,
 }
 
@@ -269,8 +272,9 @@ impl Types {
         self.intern(Type::Tuple(fields.into()))
     }
 
-    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that occur in the result only, which nobody
-    /// outside can name, become `?` there. Any other symbol stays free.
+    /// A function type that binds the symbols of `binds` that occur in its parameters. Those that
+    /// occur in the result only, which nobody outside can name, become `?` there. Any other symbol
+    /// stays free.
     pub fn function(&mut self, params: &[TypeId], ret: TypeId, binds: &[SymbolId]) -> TypeId {
         let free = params.iter().chain([&ret]).any(|t| self.types.note(*t).symbols.free);
         if binds.is_empty() || !free {
@@ -304,8 +308,8 @@ impl Types {
         self.intern(Type::Function(FunctionType { params: params.into(), ret, symbols: numbers.len() as u32 }))
     }
 
-    /// Parameter types and result of a function type with the symbols that it binds replaced by the dimensions in `dims`, in
-    /// their numbering; `None` if it is not a function type.
+    /// Parameter types and result of a function type with the symbols that it binds replaced by the
+    /// dimensions in `dims`, in their numbering; `None` if it is not a function type.
     pub fn instantiate(&mut self, function: TypeId, dims: &[DimId]) -> Option<(SmallVec<[TypeId; 4]>, TypeId)> {
         let Type::Function(f) = self.get(function).clone() else { return None };
         if f.symbols == 0 {
@@ -322,7 +326,7 @@ impl Types {
         Some((params, open(self, f.ret)))
     }
 
-    /// Whether a symbol, free or bound, occurs in the type.
+    /// Returns true if a symbol, free or bound, occurs in the type.
     pub fn is_symbolic(&self, id: TypeId) -> bool {
         self.types.note(id).symbols.any
     }
@@ -363,8 +367,8 @@ impl Types {
         shape.iter().map(|&d| self.dims.as_constant(d).and_then(|c| usize::try_from(c).ok())).collect()
     }
 
-    /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known: constants, symbols and
-    /// what is computed from them.
+    /// Returns true if all extents of a tensor, or of all fields of a tuple of tensors, are known:
+    /// constants, symbols and what is computed from them.
     ///
     /// Cost: one entry.
     pub fn has_known_extents(&self, id: TypeId) -> bool {
@@ -375,8 +379,8 @@ impl Types {
         self.as_tuple(id).map_or_else(|| is_known(&id), |fields| fields.iter().all(is_known))
     }
 
-    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take written out; `None` if the type does not say,
-    /// `usize::MAX` if they overflow.
+    /// The bytes that the elements of a tensor, or of all fields of a tuple of tensors, take
+    /// written out; `None` if the type does not say, `usize::MAX` if they overflow.
     pub fn static_bytes(&self, id: TypeId) -> Option<usize> {
         let tensor = |id| -> Option<usize> {
             let dtype = self.as_tensor(id)?.dtype;
@@ -389,8 +393,9 @@ impl Types {
         }
     }
 
-    /// Whether every value of `specific` is one of `general`: equal, or `general` knows less about it. The error type agrees with
-    /// everything. Functions agree in their results and, the other way, in their parameters.
+    /// Returns true if every value of `specific` is one of `general`: equal, or `general` knows
+    /// less about it. The error type agrees with everything. Functions agree in their results and,
+    /// the other way, in their parameters.
     pub fn accepts(&self, general: TypeId, specific: TypeId) -> bool {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: SmallVec<[(TypeId, TypeId); 4]> = smallvec![(general, specific)];
@@ -427,8 +432,9 @@ impl Types {
         true
     }
 
-    /// The most specific type that accepts both, if there is one: what two branches have in common. Extents that differ become
-    /// `?`, and so do elements; ranks that differ make the rank unknown; different element types or kinds have nothing in common.
+    /// The most specific type that accepts both, if there is one: what two branches have in common.
+    /// Extents that differ become `?`, and so do elements; ranks that differ make the rank unknown;
+    /// different element types or kinds have nothing in common.
     pub fn join(&mut self, a: TypeId, b: TypeId) -> Option<TypeId> {
         let mut memo: rustc_hash::FxHashMap<(TypeId, TypeId), TypeId> = Default::default();
         let mut stack = vec![(a, b)];
@@ -477,7 +483,8 @@ impl Types {
                         let fields: Vec<TypeId> = s.iter().zip(&t).map(|(&p, &q)| memo[&(p, q)]).collect();
                         self.tuple(&fields)
                     }
-                    // Functions are contravariant in their parameters: one side has to accept the other.
+                    // Functions are contravariant in their parameters: one side has to accept the
+                    // other.
                     _ if self.accepts(x, y) => x,
                     _ if self.accepts(y, x) => y,
                     _ => return None,

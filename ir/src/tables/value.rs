@@ -34,7 +34,7 @@ macro_rules! numbers {
 numbers! { i32, Int; i64, Int; f32, Float; f64, Float; bool, Bool; }
 
 impl Number {
-    /// Whether all elements of a tensor are this number, in its element type.
+    /// Returns true if all elements of a tensor are this number, in its element type.
     pub fn is_splat_of(self, literal: &Literal) -> bool {
         let Some(bits) = literal.as_splat() else { return false };
         let mut wide = [0u8; 8];
@@ -63,7 +63,8 @@ impl Number {
         }
     }
 
-    /// The same number as an integer if it is a float, and as a float if it is an integer, where there is one.
+    /// The same number as an integer if it is a float, and as a float if it is an integer, where
+    /// there is one.
     fn of_other_class(self) -> Option<Number> {
         match self {
             Number::Int(value) if value.unsigned_abs() <= 1 << 53 => Some(Number::Float(value as f64)),
@@ -74,7 +75,8 @@ impl Number {
         }
     }
 
-    /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such number.
+    /// The rank-0 tensor of an element type with this number in it; `None` if the type has no such
+    /// number.
     pub fn scalar(self, dtype: DType) -> Option<Literal> {
         let splat = |bytes: &[u8]| Literal::splat_bytes(dtype, &[], bytes);
         let literal = match (self, dtype.class()) {
@@ -103,8 +105,8 @@ fn nearest(wanted: f64, dtype: DType) -> (f64, u64) {
 }
 
 impl Literal {
-    /// Whether all elements are this number, whatever their type: `1.0` is also the integer 1. A boolean is none but itself, and of zeros the
-    /// sign counts.
+    /// Returns true if all elements are this number, whatever their type: `1.0` is also the integer 1. A
+    /// boolean is none but itself, and of zeros the sign counts.
     ///
     /// ```
     /// use anfora_ir::Literal;
@@ -120,7 +122,8 @@ impl Literal {
 }
 
 impl Body {
-    /// Whether an expression is a constant all of whose elements are this number: see [`Literal::is_splat`].
+    /// Returns true if an expression is a constant all of whose elements are this number: see
+    /// [`Literal::is_splat`].
     ///
     /// Cost: one node.
     pub fn is_splat(&self, cx: &Context, id: ExprId, number: impl Into<Number>) -> bool {
@@ -169,7 +172,7 @@ impl<const N: usize> From<[i64; N]> for AttrValue {
 }
 
 impl AttrValue {
-    /// Whether the attribute of a name has this value, or has it by default.
+    /// Returns true if the attribute of a name has this value, or has it by default.
     ///
     /// Cost: one entry.
     pub fn is_value_of(&self, attrs: &AttrReader<'_>, name: &str) -> bool {
@@ -205,7 +208,7 @@ impl AttrValue {
         }
     }
 
-    /// Whether attributes of a kind can have it.
+    /// Returns true if attributes of a kind can have it.
     pub fn fits(&self, kind: AttrKind) -> bool {
         match self {
             AttrValue::Bool(_) => matches!(kind, AttrKind::Bool | AttrKind::Literal | AttrKind::Any),

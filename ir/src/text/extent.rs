@@ -51,7 +51,8 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// Takes tokens, with groups whole, up to one of these kinds or a bracket that closes more than was opened.
+    /// Takes tokens, with groups whole, up to one of these kinds or a bracket that closes more than
+    /// was opened.
     fn until(&mut self, stops: &[Kind]) {
         self.take(stops, usize::MAX);
     }
@@ -61,7 +62,8 @@ impl<'s> Scanner<'s> {
         self.take(&[], 1);
     }
 
-    /// Takes an expression without the arguments and projections behind it; whether such may follow.
+    /// Takes an expression without the arguments and projections behind it; whether such may
+    /// follow.
     fn primary(&mut self) -> bool {
         match self.tok.kind {
             Kind::Fn => {
@@ -141,8 +143,8 @@ pub(crate) fn token_extent(text: &str, start: usize) -> Range<usize> {
     scanner.tok.range()
 }
 
-/// The bytes of the expression (or the `let`, up to its `;`, or the item) that starts at a place, with all the arguments and projections behind
-/// it. Linear in the extent.
+/// The bytes of the expression (or the `let`, up to its `;`, or the item) that starts at a place,
+/// with all the arguments and projections behind it. Linear in the extent.
 pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
     let start = s.tok.start() as usize;
@@ -163,7 +165,8 @@ pub fn expr_extent(text: &str, start: usize) -> Range<usize> {
     s.range_from(start)
 }
 
-/// Like [`expr_extent`] with the first `postfixes` argument lists and projections behind the primary only.
+/// Like [`expr_extent`] with the first `postfixes` argument lists and projections behind the
+/// primary only.
 pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Range<usize> {
     let mut s = Scanner::new(text, start);
     let start = s.tok.start() as usize;
@@ -173,8 +176,9 @@ pub(crate) fn postfix_extent(text: &str, start: usize, postfixes: usize) -> Rang
     s.range_from(start)
 }
 
-/// The bytes of operand `index` of the call or tuple that starts at a place: of the operator's call, of a tuple, or, with `postfixes`
-/// above 0, of that argument list behind a primary. `None` if there is no such operand.
+/// The bytes of operand `index` of the call or tuple that starts at a place: of the operator's
+/// call, of a tuple, or, with `postfixes` above 0, of that argument list behind a primary. `None`
+/// if there is no such operand.
 pub(crate) fn operand_extent(text: &str, start: usize, postfixes: usize, index: usize) -> Option<Range<usize>> {
     let mut s = Scanner::new(text, start);
     if postfixes == 0 {

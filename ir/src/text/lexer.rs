@@ -65,7 +65,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it is a word, a keyword or not: what can be an attribute's key.
+    /// Returns true if it is a word, a keyword or not: what can be an attribute's key.
     pub(crate) fn is_word(self) -> bool {
         self == Kind::Word || self as u8 >= Kind::Any as u8
     }
@@ -150,7 +150,8 @@ fn keyword(word: &[u8]) -> Kind {
     }
 }
 
-/// Whether a word is a keyword, an element type or a number (`inff`), and so names no operator and no dimension without quotes.
+/// Returns true if a word is a keyword, an element type or a number (`inff`), and so names no
+/// operator and no dimension without quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
     keyword(word.as_bytes()) != Kind::Word || word.parse::<DType>().is_ok() || special_float(word).is_some()
 }
@@ -197,8 +198,9 @@ pub(crate) fn dtype_suffix(dtype: DType) -> &'static str {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Where it starts and, in the upper half, where it ends. Of two parts, a token is handed over in registers; as three it goes through memory,
-    /// where it is read in larger pieces than it was written in, which took a fifth of the time of parsing.
+    /// Where it starts and, in the upper half, where it ends. Of two parts, a token is handed over
+    /// in registers; as three it goes through memory, where it is read in larger pieces than it was
+    /// written in, which took a fifth of the time of parsing.
     bounds: u64,
 }
 
@@ -257,12 +259,13 @@ const fn classes() -> [u8; 256] {
 
 static CLASS: [u8; 256] = classes();
 
-/// Whether text can stand behind `%` and `@` without quotes.
+/// Returns true if text can stand behind `%` and `@` without quotes.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| CLASS[b as usize] & NAME != 0)
 }
 
-/// Whether text can be an operator, a key or a dimension as far as its letters go: a word, or with `dotted`, several.
+/// Returns true if text can be an operator, a key or a dimension as far as its letters go: a word,
+/// or with `dotted`, several.
 pub(crate) fn is_word(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| CLASS[b as usize] & WORD_START != 0) && bytes.all(|b| CLASS[b as usize] & WORD != 0)
@@ -481,7 +484,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The digits that follow immediately, as after the dot of a projection; empty if there are none.
+    /// The digits that follow immediately, as after the dot of a projection; empty if there are
+    /// none.
     pub(crate) fn digits(&mut self) -> Token {
         let start = self.pos;
         let end = self.end_of(start, DIGIT);

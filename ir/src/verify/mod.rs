@@ -2,32 +2,45 @@
 //!
 //! The rules, by number:
 //!
-//! 1. *Ids.* Every id in a node, an operand list, a `fn` or a function is one of an entry of its table. What stands as a variable is one. The parameters of a function
-//!    and of a `fn` are variables.
-//! 2. *One parent.* A Let, an If and a Lambda have one link to them. Only what binds nothing may be shared.
+//! 1. *Ids.* Every id in a node, an operand list, a `fn` or a function is one of an entry of its
+//!    table. What stands as a variable is one. The parameters of a function and of a `fn` are
+//!    variables.
+//! 2. *One parent.* A Let, an If and a Lambda have one link to them. Only what binds nothing may be
+//!    shared.
 //! 3. *No cycles.* No expression is part of itself.
 //! 4. *Binding.* A variable is bound once: by a Let, or as a parameter.
-//! 5. *Scope.* A variable is used only where it is visible: after its Let to the end of the block, in the whole `fn` whose parameter it is. The
-//!    variable of a Let whose value is a `fn` is visible in that `fn` too. A shared node is used only where every variable in it is visible.
-//! 6. *Regions.* A Let in a dataflow region that does not start one follows another of the region. A variable that is visible only in its region is
-//!    bound in one and used in that one, before the region ends: at the next Let that starts one or is in none, or at the block's tail.
-//! 7. *What regions hold.* What is evaluated in a region, blocks as values included, is no If, and nothing that can be observed. To define a `fn` in a region
-//!    is to evaluate nothing of its block, so the block may hold both, and has regions of its own.
+//! 5. *Scope.* A variable is used only where it is visible: after its Let to the end of the block,
+//!    in the whole `fn` whose parameter it is. The variable of a Let whose value is a `fn` is
+//!    visible in that `fn` too. A shared node is used only where every variable in it is visible.
+//! 6. *Regions.* A Let in a dataflow region that does not start one follows another of the region.
+//!    A variable that is visible only in its region is bound in one and used in that one, before
+//!    the region ends: at the next Let that starts one or is in none, or at the block's tail.
+//! 7. *What regions hold.* What is evaluated in a region, blocks as values included, is no If, and
+//!    nothing that can be observed. To define a `fn` in a region is to evaluate nothing of its
+//!    block, so the block may hold both, and has regions of its own.
 //! 8. *Sharing and effects.* What can be observed is evaluated at one place: a shared node is pure.
-//! 9. *Calls.* The number of operands agrees with the operator's row, and so do the attributes, which are in the form that
-//!    [`Context::check_op_attrs`](crate::Context::check_op_attrs) gives them.
-//! 10. *Types.* The stored type of every node is what [`infer_expr`](crate::infer_expr) gives from the stored types of its parts; that of an opaque call is what it is. So conditions
-//!     are rank-0 bool tensors, branches have something in common, arguments fit, constants have the types of their shapes. The type of a variable accepts that
-//!     of its value. The result that a function or `fn` states accepts what its block returns.
-//! 11. *Symbols.* A symbolic dimension is named, in types and attributes, only where it is bound: from the parameter or `match_cast` on where it stands alone, to the end of
-//!     the function, `fn` or branch that this is in. It belongs to one global function.
-//! 12. *Globals.* A global that is named resolves. The signature of a function is that of its parameters and result, and its name leads back to it.
-//!     The attribute `global_symbol` of a function is a string that is not empty, and no two definitions have the same.
-//! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal form and holds no `fn`; from 2.1 on there are no
-//!     dataflow regions; from 2.3 on every function has the attribute `global_symbol`.
+//! 9. *Calls.* The number of operands agrees with the operator's row, and so do the attributes,
+//!    which are in the form that [`Context::check_op_attrs`](crate::Context::check_op_attrs) gives
+//!    them.
+//! 10. *Types.* The stored type of every node is what [`infer_expr`](crate::infer_expr) gives from
+//!     the stored types of its parts; that of an opaque call is what it is. So conditions are
+//!     rank-0 bool tensors, branches have something in common, arguments fit, constants have the
+//!     types of their shapes. The type of a variable accepts that of its value. The result that a
+//!     function or `fn` states accepts what its block returns.
+//! 11. *Symbols.* A symbolic dimension is named, in types and attributes, only where it is bound:
+//!     from the parameter or `match_cast` on where it stands alone, to the end of the function,
+//!     `fn` or branch that this is in. It belongs to one global function.
+//! 12. *Globals.* A global that is named resolves. The signature of a function is that of its
+//!     parameters and result, and its name leads back to it. The attribute `global_symbol` of a
+//!     function is a string that is not empty, and no two definitions have the same.
+//! 13. *Phase.* If the module has the attribute `phase`: from 0 on every function is in A-normal
+//!     form and holds no `fn`; from 2.1 on there are no dataflow regions; from 2.3 on every
+//!     function has the attribute `global_symbol`.
 //!
-//! Where rules 1 to 3 fail in a function, the others are not looked at in it, since looking would not end. Linear time and memory, explicit stacks; the one
-//! exception is a program in graph form in which many shared nodes with a `fn` or `if` among their operands stand inside each other: each is walked for itself.
+//! Where rules 1 to 3 fail in a function, the others are not looked at in it, since looking would
+//! not end. Linear time and memory, explicit stacks; the one exception is a program in graph form
+//! in which many shared nodes with a `fn` or `if` among their operands stand inside each other:
+//! each is walked for itself.
 
 mod ids;
 mod module_rules;
@@ -49,7 +62,8 @@ pub const MAX_VERIFY_ERRORS: usize = 100;
 /// How the expressions of a body are arranged.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Form {
-    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is shared.
+    /// A-normal form: every operand and condition is an atom, every value is one step, nothing is
+    /// shared.
     Anf,
     /// Anything else: nested calls, blocks as values, shared nodes.
     Graph,
@@ -93,7 +107,8 @@ impl VerifyReport {
 /// Checks a module against all rules. Linear.
 ///
 /// # Errors
-/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in program order.
+/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in
+/// program order.
 pub fn verify_module(module: &Module) -> Result<VerifyReport, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let mut functions = Vec::new();
@@ -110,8 +125,9 @@ pub fn verify_module(module: &Module) -> Result<VerifyReport, Diagnostics> {
 
 /// Checks one function against all rules, the others being taken to be in order.
 ///
-/// Copies the module's tables, in which inference makes types: to check all functions one by one takes time in the number of functions times the size of
-/// the tables. [`verify_module`] copies them once.
+/// Copies the module's tables, in which inference makes types: to check all functions one by one
+/// takes time in the number of functions times the size of the tables. [`verify_module`] copies
+/// them once.
 ///
 /// # Errors
 /// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are.
@@ -119,13 +135,16 @@ pub fn verify_function(module: &Module, key: FunctionKey) -> Result<Form, Diagno
     verify_functions(module, &[key])
 }
 
-/// Checks some functions against all rules, the others being taken to be in order, with one copy of the module's tables. Linear in the tables
-/// and in the functions that are checked; in the module, where one of these has an effect in a place that may have none, or binds symbolic
-/// dimensions, which no other definition may name. If one of them has the attribute `global_symbol`, no other definition of the module may
-/// have the same. The form is [`Form::Anf`] if they all are in A-normal form.
+/// Checks some functions against all rules, the others being taken to be in order, with one copy of
+/// the module's tables. Linear in the tables and in the functions that are checked; in the module,
+/// where one of these has an effect in a place that may have none, or binds symbolic dimensions,
+/// which no other definition may name. If one of them has the attribute `global_symbol`, no other
+/// definition of the module may have the same. The form is [`Form::Anf`] if they all are in
+/// A-normal form.
 ///
 /// # Errors
-/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in the order given.
+/// All violations, at most [`MAX_VERIFY_ERRORS`] of them and how many more there are, functions in
+/// the order given.
 pub fn verify_functions(module: &Module, keys: &[FunctionKey]) -> Result<Form, Diagnostics> {
     let mut verifier = module_rules::Verifier::new(module);
     let form = keys.iter().filter_map(|&key| verifier.function(key)).max().unwrap_or(Form::Anf);

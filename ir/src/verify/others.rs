@@ -16,8 +16,8 @@ use crate::walk::cursor::{Cursor, Step};
 use crate::walk::symbols::SymbolWalk;
 
 impl Verifier<'_> {
-    /// Checks that no definition which is not among those that were checked has the symbol, or names
-    /// a symbolic dimension, of one of these.
+    /// Checks that no definition which is not among those that were checked has the symbol, or
+    /// names a symbolic dimension, of one of these.
     pub(super) fn others(&mut self, checked: &[FunctionKey]) {
         let module = self.module;
         if self.linked.is_empty() && !self.symbols.are_owned() {

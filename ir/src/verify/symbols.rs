@@ -108,7 +108,8 @@ impl Symbols {
         self.states.get(symbol.index()).map(|s| s.owner as usize).filter(|&owner| owner > 0)
     }
 
-    /// Binds the symbols that stand alone as a dimension in a type, of those that `may_bind` and are not bound.
+    /// Binds the symbols that stand alone as a dimension in a type, of those that `may_bind` and
+    /// are not bound.
     pub(super) fn bind(
         &mut self,
         cx: &Context,

@@ -14,13 +14,15 @@ use crate::tables::attrs::Attr;
 use crate::tables::dtype::DType;
 use crate::tables::types::Type;
 
-/// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types and constants of the operands) are inferred once.
+/// Checks nodes against inference. Calls that look alike from outside (operator, attributes, types
+/// and constants of the operands) are inferred once.
 pub(super) struct TypeChecker {
     /// A copy of the module's tables, in which inference may make types.
     pub(super) cx: Context,
-    /// Whether attributes may hold or name functions.
+    /// True if attributes may hold or name functions.
     pub(super) attrs_carry_functions: bool,
-    /// Of each attribute, a global that it names and that resolves to nothing. Empty if there is none.
+    /// Of each attribute, a global that it names and that resolves to nothing. Empty if there is
+    /// none.
     missing_in_attr: Vec<Option<GlobalId>>,
     /// The type of conditions.
     boolean: TypeId,

@@ -184,7 +184,8 @@ fn a_compacted_module_keeps_what_it_uses_and_only_that() {
         m.cx.ops.resolve(&format!("onnx.Unused{i}")).unwrap();
     }
     add_deep(&mut m, "helper", Shape::NestedIf, 4, "h", "subtract");
-    // A function with everything: symbols in sums, opaque operators, functions in attributes, a missing global, meta.
+    // A function with everything: symbols in sums, opaque operators, functions in attributes, a
+    // missing global, meta.
     let inner = m.get(m.find("helper").unwrap()).unwrap().clone();
     let inner = m.cx.function_attrs.push(Arc::new(inner));
     let inner = m.cx.attr(Attr::Function(inner));

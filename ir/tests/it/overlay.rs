@@ -26,7 +26,8 @@ fn many() -> Module {
     m
 }
 
-/// Interns something of every kind, some of it the same for several functions, and links it into the function.
+/// Interns something of every kind, some of it the same for several functions, and links it into
+/// the function.
 fn edit(cx: &mut Context, f: &mut Function, i: usize) {
     let name = cx.names.intern(&format!("fresh{}", i % 7));
     let symbols = [0, 1].map(|_| cx.types.dims.new_symbol(name));

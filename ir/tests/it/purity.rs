@@ -19,8 +19,8 @@ fn value_of(m: &Module, key: FunctionKey, name: &str) -> ExprId {
         .unwrap()
 }
 
-/// Whether the value of a binding is impure, on which it does not matter when its body is looked
-/// at.
+/// Returns true if the value of a binding is impure, on which it does not matter when its body is
+/// looked at.
 fn is_impure(m: &Module, key: FunctionKey, name: &str) -> bool {
     let purity = Purity::of_module(m);
     let (body, value) = (&m.get(key).unwrap().body, value_of(m, key, name));

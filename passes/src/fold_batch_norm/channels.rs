@@ -51,7 +51,7 @@ impl PerChannel {
         }
     }
 
-    /// Whether it is stored as one number.
+    /// Returns true if it is stored as one number.
     pub(super) fn is_same(&self) -> bool {
         matches!(self, PerChannel::Same(_))
     }

@@ -49,7 +49,7 @@ impl Roles {
         self.0.get(op.index()).copied().unwrap_or(Role::Nothing)
     }
 
-    /// Whether a function has a call that is linear in a weight.
+    /// Returns true if a function has a call that is linear in a weight.
     pub(super) fn any_linear(&self, body: &Body) -> bool {
         body.exprs().any(|(_, e)| {
             matches!(e, Expr::CallOp { op, .. }

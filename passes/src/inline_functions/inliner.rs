@@ -274,7 +274,7 @@ struct Copy {
     bound: Vec<SymbolId>,
     /// The symbols that the casts bind.
     cast: Vec<SymbolId>,
-    /// What stands for the symbols and variables of the function.
+    /// The substitutes for the symbols and variables of the function.
     transplant: Transplant<'static>,
 }
 

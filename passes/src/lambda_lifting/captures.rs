@@ -186,7 +186,7 @@ impl Captures {
 struct OpenBlock {
     /// The dataflow region that the walk is in, by its first Let.
     region: Option<ExprId>,
-    /// How many symbols were bound before the block.
+    /// The number of symbols that were bound before the block.
     symbols: usize,
     /// Where the next Let or the tail hangs.
     link: Link,

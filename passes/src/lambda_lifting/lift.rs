@@ -22,7 +22,7 @@ pub(super) struct Head {
     pub(super) global: GlobalId,
     pub(super) signature: TypeId,
     ret: TypeId,
-    /// What stands in it for symbols from outside.
+    /// The symbols that stand in it for those from outside.
     symbols: SymbolSubstitution,
 }
 

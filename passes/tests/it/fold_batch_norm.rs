@@ -1,4 +1,5 @@
-//! FoldBatchNorm on random convolutions and what may follow them: what is computed stays, within what rounding explains.
+//! FoldBatchNorm on random convolutions and what may follow them: what is computed stays, within
+//! what rounding explains.
 
 use std::fmt::Write as _;
 
@@ -82,8 +83,8 @@ fn step(
     }
 }
 
-/// Returns the number of steps before a convolution that go into it. Each is of a kind (or nn.relu),
-/// with true if all of its numbers are positive.
+/// Returns the number of steps before a convolution that go into it. Each is of a kind (or
+/// nn.relu), with true if all of its numbers are positive.
 fn folded_before(before: &[(usize, bool)]) -> usize {
     let (mut has_relu, mut count) = (false, 0);
     for &(which, is_positive) in before.iter().rev() {

@@ -328,8 +328,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A convolution with constant weights, and what can be folded into it. Its result goes where `@main` ends, so that nothing else depends on how
-    /// it is rounded.
+    /// A convolution with constant weights, and what can be folded into it. Its result goes where
+    /// `@main` ends, so that nothing else depends on how it is rounded.
     fn normalisation(&mut self) -> Result<(), BuildError> {
         if self.role != Role::Main || !self.is_outermost() || self.sinks.len() >= 4 {
             return Ok(());
@@ -369,7 +369,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// What can be folded into a convolution after it.
+    /// Returns a step that can be folded into a convolution after it.
     fn scaled(&mut self, mut image: ExprId, rng: &mut Rng) -> Result<ExprId, BuildError> {
         for _ in 0..rng.below(4) {
             let numbers = rng.choose(&[[1.5f32, -0.75], [0.5, 2.0]]);

@@ -117,8 +117,8 @@ impl Blocks {
         Some(self.block[id]).filter(|&b| b != NOWHERE).map(BlockId)
     }
 
-    /// Returns true if several nodes refer to a call, tuple, projection, If, Lambda or chain, or one
-    /// does several times. False for atoms, which [`link_counts`](crate::link_counts) counts.
+    /// Returns true if several nodes refer to a call, tuple, projection, If, Lambda or chain, or
+    /// one does several times. False for atoms, which [`link_counts`](crate::link_counts) counts.
     ///
     /// Cost: one entry.
     #[inline]

@@ -181,7 +181,7 @@ impl Pattern {
         one.into_iter().chain(list.iter().copied())
     }
 
-    /// What a hole was filled with.
+    /// Returns the node that a hole was filled with; any other node stands for itself.
     pub(crate) fn through_links(&self, mut at: u32) -> u32 {
         while let Node::Link(to) = self.nodes[at as usize] {
             at = to;
@@ -198,7 +198,7 @@ impl Pattern {
         matches!(self.nodes[end as usize], Node::Rest)
     }
 
-    /// What a capture stands for.
+    /// Returns the kind of thing that a capture stands for.
     pub(crate) fn kind_of_capture(&self, at: u32) -> CaptureKind {
         if self.is_rest(at) { CaptureKind::List } else { CaptureKind::Expression }
     }

@@ -87,7 +87,7 @@ pub(crate) enum CaptureKind {
 pub(crate) struct NamedCapture {
     pub(crate) name: Arc<str>,
     kind: CaptureKind,
-    /// What attributes it is the value of, once one is known.
+    /// The kind and default of the attributes that it is the value of, once one is known.
     attr: Option<(AttrKind, AttrDefault)>,
 }
 

@@ -26,7 +26,7 @@ pub enum PatternError {
         op: String,
         /// What it was taken to have.
         attr: String,
-        /// What may have been meant.
+        /// A suggestion.
         help: Option<String>,
     },
     /// The operator has to be given an attribute, which the right side of a rule leaves out.
@@ -58,7 +58,7 @@ pub enum PatternError {
     UnknownCapture {
         /// The name.
         name: String,
-        /// What may have been meant.
+        /// A suggestion.
         help: Option<String>,
     },
     /// One name stands for different things in different places: an expression, a list or an
@@ -96,7 +96,7 @@ pub enum PatternError {
     UnknownGlobal {
         /// The name.
         name: String,
-        /// What may have been meant.
+        /// A suggestion.
         help: Option<String>,
     },
     /// The right side of a rule does not say what to build.

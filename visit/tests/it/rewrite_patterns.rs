@@ -653,7 +653,8 @@ fn a_deep_replacement_is_taken_apart_without_recursion() {
     });
 }
 
-/// A program of random choices over integers, in which every rule below is exact: chains, branches, regions, and nested operands in every other round.
+/// A program of random choices over integers, in which every rule below is exact: chains, branches,
+/// regions, and nested operands in every other round.
 fn random_program(random: &mut Rng, nested: bool) -> String {
     struct Writer<'r> {
         text: String,
@@ -734,7 +735,8 @@ fn random_program(random: &mut Rng, nested: bool) -> String {
     w.text
 }
 
-/// Whatever rules do to random programs, these stay whole and mean the same, and a second run finds nothing.
+/// Whatever rules do to random programs, these stay whole and mean the same, and a second run finds
+/// nothing.
 #[test]
 fn random_programs_stay_whole_and_mean_the_same() {
     let rules = || {

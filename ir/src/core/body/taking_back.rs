@@ -27,7 +27,7 @@ impl Body {
         }
     }
 
-    /// Whether a journal is open that the innermost edit of the module did not open.
+    /// Returns true if a journal is open that the innermost edit of the module did not open.
     fn has_own_journal(&self) -> bool {
         self.journal.as_ref().is_some_and(|j| !j.of_module)
     }
@@ -48,8 +48,8 @@ impl Body {
         self.rollback_journal();
     }
 
-    /// Whether anything was overwritten in the innermost edit of the module. A body that has no
-    /// journal in an edit was assigned.
+    /// Returns true if anything was overwritten in the innermost edit of the module. A body that
+    /// has no journal in an edit was assigned.
     pub(crate) fn is_edited_in_module(&self) -> bool {
         let mut journal = self.journal.as_deref();
         while let Some(open) = journal {
@@ -105,14 +105,14 @@ impl Body {
         changed
     }
 
-    /// Whether a journal is open.
+    /// Returns true if a journal is open.
     ///
     /// Cost: one node.
     pub fn has_journal(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Whether anything was overwritten since the journal was opened; false without one.
+    /// Returns true if anything was overwritten since the journal was opened; false without one.
     pub fn is_edited(&self) -> bool {
         self.journal.as_ref().is_some_and(|j| !j.is_empty())
     }

@@ -5,8 +5,9 @@ use crate::core::entity::EntityId;
 use crate::core::translate::{Translate, translate_expr, translate_lambda};
 
 impl Body {
-    /// Gives every node its translated ids. Nothing of it is noted in a journal that is open: what that one goes back to has to be the same in both tables, as
-    /// it is when they differ only in what was interned since the journal was opened. Linear in the arenas.
+    /// Gives every node its translated ids. Nothing of it is noted in a journal that is open: what
+    /// that one goes back to has to be the same in both tables, as it is when they differ only in
+    /// what was interned since the journal was opened. Linear in the arenas.
     pub(crate) fn translate(&mut self, tables: &mut impl Translate) {
         self.revisions.bump();
         for expr in self.exprs.values_mut() {

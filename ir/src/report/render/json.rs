@@ -9,8 +9,10 @@ use crate::report::source::Source;
 
 /// Diagnostics as a JSON array of objects, one a line.
 ///
-/// Each has `severity` and `message`, and what there is of `file`, `label`, `function`, `binding` and `help`. A place is `start` and `end` (bytes) with
-/// `line` and `column` (from 1, in characters); `related` is a list of places with a `label` each. Linear in the text (once) and the diagnostics.
+/// Each has `severity` and `message`, and what there is of `file`, `label`, `function`, `binding`
+/// and `help`. A place is `start` and `end` (bytes) with `line` and `column` (from 1, in
+/// characters); `related` is a list of places with a `label` each. Linear in the text (once) and
+/// the diagnostics.
 pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
     let objects = diagnostics_json_with(diagnostics.iter().map(|d| (None, d)), source);
     // No object has a line break in it.
@@ -20,8 +22,8 @@ pub fn diagnostics_json(diagnostics: &[Diagnostic], source: Option<&Source>) -> 
     }
 }
 
-/// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with one more field in front where there is one. Linear
-/// in the text (once) and the diagnostics.
+/// Diagnostics as JSON objects like those of [`diagnostics_json`], each on a line of its own, with
+/// one more field in front where there is one. Linear in the text (once) and the diagnostics.
 pub fn diagnostics_json_with<'d>(
     diagnostics: impl IntoIterator<Item = (Option<(&'d str, &'d str)>, &'d Diagnostic)>,
     source: Option<&Source>,

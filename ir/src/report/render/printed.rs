@@ -26,12 +26,13 @@ pub(super) struct PrintedLine {
     pub(super) number: usize,
     /// The name that it binds, or the name of the function.
     pub(super) span: Range<usize>,
-    /// Whether it is that of the function as a whole.
+    /// True if it is that of the function as a whole.
     pub(super) is_head: bool,
 }
 
-/// The lines for those diagnostics that name a function of the module and have no span; a diagnostic's number finds its line. Each function is
-/// printed once, and only its lines that are asked for are kept.
+/// The lines for those diagnostics that name a function of the module and have no span; a
+/// diagnostic's number finds its line. Each function is printed once, and only its lines that are
+/// asked for are kept.
 pub(super) fn printed_lines(diagnostics: &[Diagnostic], module: &Module) -> FxHashMap<usize, PrintedLine> {
     let mut by_function: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, d) in diagnostics.iter().enumerate() {

@@ -1,11 +1,15 @@
-//! Overlays: several threads work on functions of one module, and each interns into a layer of its own over tables that they share.
+//! Overlays: several threads work on functions of one module, and each interns into a layer of its
+//! own over tables that they share.
 //!
-//! [`Context::freeze`] puts what there is behind an [`Arc`], for [`Context::overlay`]. What is interned into it goes on where the frozen
-//! ids end, so that two overlays give one id to different things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`] interns
-//! it into the tables of the module, and [`Function::translate`] gives a function that was edited under the overlay the ids that it then has there.
+//! [`Context::freeze`] puts what there is behind an [`Arc`], for [`Context::overlay`]. What is
+//! interned into it goes on where the frozen ids end, so that two overlays give one id to different
+//! things. [`Context::take_additions`] takes that off it. Back on one thread, [`Context::absorb`]
+//! interns it into the tables of the module, and [`Function::translate`] gives a function that was
+//! edited under the overlay the ids that it then has there.
 //!
-//! With additions of one function each, absorbed in program order, the tables become what they would have become had one function been edited after the other.
-//! Symbols keep their order, too, on which the form of sums depends; so sums are taken over as they are.
+//! With additions of one function each, absorbed in program order, the tables become what they
+//! would have become had one function been edited after the other. Symbols keep their order, too,
+//! on which the form of sums depends; so sums are taken over as they are.
 //!
 //! ```
 //! use anfora_ir::{Context, OpRegistry};
@@ -81,7 +85,7 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// Whether every id stays as it is.
+    /// Returns true if every id stays as it is.
     pub fn is_identity(&self) -> bool {
         let Translation { names, types, lists, literals, globals, symbols, ops } = self;
         names.stay()
@@ -136,8 +140,9 @@ impl Translate for &Translation {
 }
 
 impl Function {
-    /// Gives a function that was edited under an overlay its ids in the tables that absorbed it. An edit that is open, if it was begun before the tables were
-    /// frozen, can be taken back as before. Linear in the body.
+    /// Gives a function that was edited under an overlay its ids in the tables that absorbed it. An
+    /// edit that is open, if it was begun before the tables were frozen, can be taken back as
+    /// before. Linear in the body.
     ///
     /// Cost: one loop.
     pub fn translate(&mut self, mut translation: &Translation) {
@@ -147,22 +152,26 @@ impl Function {
 }
 
 impl Context {
-    /// Freezes the tables: from here on overlays and clones of this context share them. Takes constant time. The context itself reads and interns as before.
+    /// Freezes the tables: from here on overlays and clones of this context share them. Takes
+    /// constant time. The context itself reads and interns as before.
     ///
     /// Cost: one loop.
     pub fn freeze(&mut self) {
         self.tables().into_iter().for_each(|table| table.freeze());
     }
 
-    /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they were frozen, and, while there are clones, in all there is.
+    /// Takes frozen tables back. Does nothing with others. Linear in what was interned since they
+    /// were frozen, and, while there are clones, in all there is.
     ///
     /// Cost: one loop.
     pub fn thaw(&mut self) {
         self.tables().into_iter().for_each(|table| table.thaw());
     }
 
-    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant time if the tables are frozen and nothing was interned since. Another
-    /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the signatures of these tables is known to hold under an overlay.
+    /// An overlay: what is frozen, to be read and interned into on another thread. Takes constant
+    /// time if the tables are frozen and nothing was interned since. Another
+    /// [`clone`](Clone::clone) is no different, except that what analyses learnt from the
+    /// signatures of these tables is known to hold under an overlay.
     ///
     /// Cost: one loop.
     pub fn overlay(&self) -> Context {
@@ -175,7 +184,8 @@ impl Context {
         [names, types, attrs, literals, ops, globals, function_attrs]
     }
 
-    /// Takes off what was interned since the tables were frozen, if anything was, and leaves an overlay of which that is not so. Takes constant time.
+    /// Takes off what was interned since the tables were frozen, if anything was, and leaves an
+    /// overlay of which that is not so. Takes constant time.
     ///
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
@@ -206,7 +216,8 @@ impl Context {
         })
     }
 
-    /// Interns what was interned into an overlay of these tables, in the same order. Linear in that.
+    /// Interns what was interned into an overlay of these tables, in the same order. Linear in
+    /// that.
     ///
     /// Cost: one loop.
     ///

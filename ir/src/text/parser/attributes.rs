@@ -106,8 +106,8 @@ impl Parser<'_, '_> {
         Ok(Attr::Type(ty))
     }
 
-    /// At `fn`: whether it is a function rather than a type, as far as that shows from what follows the parenthesis. A `fn()` counts as
-    /// a type if a result follows.
+    /// At `fn`: whether it is a function rather than a type, as far as that shows from what follows
+    /// the parenthesis. A `fn()` counts as a type if a result follows.
     fn at_function_attr(&self) -> bool {
         let mut ahead = self.lexer;
         if ahead.next().kind != Kind::LParen {

@@ -29,7 +29,8 @@ pub(super) enum Frame {
     Then { start: u32, cond: ExprId },
     /// `if (c) { … } else {` …
     Else { start: u32, cond: ExprId, then_block: ExprId },
-    /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's stack of heads.
+    /// The signature of a `def`, `declare` or `fn`, in its attributes; the rest is on the parser's
+    /// stack of heads.
     Signature,
     /// A function in its block; the rest is on the parser's stack of heads.
     Function,
@@ -386,8 +387,9 @@ impl<'s> Parser<'s, '_> {
         Ok(State::Value(id, start))
     }
 
-    /// Reads the call of an operator that is the value of a `let`, whose operands are most often all atoms. If one is not, or there are
-    /// attributes, puts up the frames for what was read so far and returns how to go on.
+    /// Reads the call of an operator that is the value of a `let`, whose operands are most often
+    /// all atoms. If one is not, or there are attributes, puts up the frames for what was read so
+    /// far and returns how to go on.
     #[inline]
     pub(super) fn call_of_atoms(&mut self, head: LetHead) -> Parsed<Result<(ExprId, u32), State>> {
         let name = self.tok;

@@ -12,7 +12,7 @@ use crate::text::lexer::Kind;
 pub(super) struct Item {
     pub(super) global: GlobalId,
     pub(super) function: Function,
-    /// Whether every node of it has its type.
+    /// True if every node of it has its type.
     pub(super) is_typed: bool,
 }
 

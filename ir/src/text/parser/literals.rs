@@ -13,7 +13,8 @@ use crate::tables::dtype::{DType, DTypeClass};
 use crate::tables::literal::{Literal, LiteralError, Shape};
 use crate::text::lexer::{Kind, Token, special_float, suffix_dtype, unescape};
 
-/// The type of the constant read last, with its text from `<` to `[`: constants that stand together often share it.
+/// The type of the constant read last, with its text from `<` to `[`: constants that stand together
+/// often share it.
 pub(super) struct SplatType<'s> {
     text: &'s [u8],
     ty: TypeId,
@@ -56,7 +57,7 @@ enum BadNumber {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Whether a constant begins here.
+    /// Returns true if a constant begins here.
     pub(super) fn at_literal(&self) -> bool {
         match self.tok.kind {
             Kind::Number | Kind::Minus | Kind::True | Kind::False | Kind::Dense | Kind::Str => true,

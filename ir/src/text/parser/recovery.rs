@@ -6,8 +6,8 @@ use super::{Parsed, Parser, Reported};
 use crate::text::lexer::Kind;
 
 impl Parser<'_, '_> {
-    /// After an error was reported: gives up what was being read in the innermost block, and skips to where that block goes on. An
-    /// error if there is no such place: the stack is empty then.
+    /// After an error was reported: gives up what was being read in the innermost block, and skips
+    /// to where that block goes on. An error if there is no such place: the stack is empty then.
     #[cold]
     pub(super) fn recover(&mut self) -> Parsed<State> {
         // If the error is in a binding, the last frame is that of the outermost one in the block.

@@ -50,7 +50,7 @@ enum HeadKind {
 pub(super) struct Recursive {
     pub(super) name: NameId,
     pub(super) var: VarId,
-    /// Whether the binding says what type it has.
+    /// True if the binding says what type it has.
     pub(super) typed: bool,
 }
 
@@ -96,8 +96,8 @@ impl Parser<'_, '_> {
         self.begin_signature(HeadKind::Item { global, visibility, kind, meta }, start)
     }
 
-    /// Makes room for the function that starts here: the first may be all of the text, the others are taken to be about as long as
-    /// the one before.
+    /// Makes room for the function that starts here: the first may be all of the text, the others
+    /// are taken to be about as long as the one before.
     fn reserve(&mut self, start: u32) {
         /// Bytes of text a node, at least.
         const BYTES: usize = 20;

@@ -21,7 +21,7 @@ pub(super) struct Block {
 /// A dataflow region that is being read.
 struct Region {
     start: u32,
-    /// Whether no binding of it was read yet.
+    /// True if no binding of it was read yet.
     empty: bool,
     mark: Mark,
     /// How many nodes there were before it.
@@ -289,7 +289,8 @@ impl Parser<'_, '_> {
             // Nothing outside of such a function sees its names, so they need not be undone.
             [Frame::Function] => self.scopes.forget(block.mark),
             _ if owned => self.scopes.undo(block.mark),
-            // A block that is a value is evaluated before what follows it, so the symbols that it binds are visible there.
+            // A block that is a value is evaluated before what follows it, so the symbols that it
+            // binds are visible there.
             _ => self.scopes.undo_locals(block.mark),
         }
         Ok(if owned { State::Deliver(id) } else { State::Value(id, block.start) })
@@ -334,8 +335,8 @@ impl Parser<'_, '_> {
         self.error_at(place, format!("`%{text}` {error}"));
     }
 
-    /// Ends the region of the block on top of the stack. Its variables go out of sight, but for the outputs, which lost their flag when
-    /// they were named.
+    /// Ends the region of the block on top of the stack. Its variables go out of sight, but for the
+    /// outputs, which lost their flag when they were named.
     pub(super) fn end_region(&mut self, outputs: &[(NameId, ExprId)]) {
         let Some(region) = self.block().and_then(|b| b.region.take()) else { return };
         self.scopes.undo_locals(region.mark);

@@ -1,7 +1,8 @@
 //! Types: a machine with a stack of open tuples and function types.
 //!
-//! A name that is not visible outside a function type is bound by the innermost function type that encloses all its
-//! occurrences. Which that is, is known at the end of the outermost one only: it is read a second time if some name belongs further inside.
+//! A name that is not visible outside a function type is bound by the innermost function type that
+//! encloses all its occurrences. Which that is, is known at the end of the outermost one only: it
+//! is read a second time if some name belongs further inside.
 
 use rustc_hash::FxHashMap;
 
@@ -180,7 +181,8 @@ impl Parser<'_, '_> {
         number
     }
 
-    /// The symbol of a name that is not visible outside the function types that are open, if any is.
+    /// The symbol of a name that is not visible outside the function types that are open, if any
+    /// is.
     pub(super) fn symbol_of_function_type(&mut self, name: NameId) -> Option<SymbolId> {
         let f = &mut self.function_types;
         let &innermost = f.open.last()?;

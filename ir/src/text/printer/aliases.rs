@@ -1,8 +1,9 @@
 //! Which types and attributes get an alias: `type !t0 = …;`, `attr !a0 = …;`.
 //!
-//! Those of more than 8 nodes that occur more than once, and as many more as it takes that none nests more than 32 deep. Each
-//! distinct part is looked at once, so the plan, and the text, are linear however much is shared. A type that names a symbol of a
-//! function has no alias, since symbols are the function's own.
+//! Those of more than 8 nodes that occur more than once, and as many more as it takes that none
+//! nests more than 32 deep. Each distinct part is looked at once, so the plan, and the text, are
+//! linear however much is shared. A type that names a symbol of a function has no alias, since
+//! symbols are the function's own.
 
 use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, DimId, EntityId, IdSet, TypeId};
@@ -21,7 +22,8 @@ const SMALL: u32 = 8;
 /// Nothing nests deeper in the text.
 const DEEPEST: u32 = 32;
 
-/// A type of more nodes, which names symbols of a function and shares its parts, so that it can have no alias, is not written.
+/// A type of more nodes, which names symbols of a function and shares its parts, so that it can
+/// have no alias, is not written.
 const LARGEST: u32 = 1 << 20;
 
 /// The number of each alias.
@@ -47,7 +49,7 @@ impl Aliases {
         self.of_attrs.get(attr.index()).and_then(|n| n.checked_sub(1))
     }
 
-    /// Whether a type is too large to be written.
+    /// Returns true if a type is too large to be written.
     pub(super) fn is_too_large(&self, ty: TypeId) -> bool {
         self.too_large.as_ref().is_some_and(|t| t.contains(ty))
     }
@@ -112,7 +114,7 @@ fn parts_of(ty: &Type) -> impl DoubleEndedIterator<Item = TypeId> + '_ {
     list.iter().copied().chain(ret)
 }
 
-/// Whether no list has more than [`SMALL`] nodes.
+/// Returns true if no list has more than [`SMALL`] nodes.
 fn small_attrs(cx: &Context) -> bool {
     let mut sizes: Vec<u32> = Vec::with_capacity(cx.attrs.len());
     for (_, attr) in cx.attrs.iter() {
@@ -131,7 +133,8 @@ fn small_attrs(cx: &Context) -> bool {
 /// A symbol of a function occurs.
 const FREE: u32 = u32::MAX;
 
-/// For every type, how many function types would have to be around it for its bound symbols to be bound; [`FREE`] if there is a free one.
+/// For every type, how many function types would have to be around it for its bound symbols to be
+/// bound; [`FREE`] if there is a free one.
 fn free_types(cx: &Context) -> Vec<u32> {
     let mut free: Vec<u32> = Vec::with_capacity(cx.types.len());
     for (id, ty) in cx.types.iter() {
@@ -207,7 +210,8 @@ fn roots(cx: &Context, options: &PrintOptions, f: &Function) -> Vec<Root> {
 #[derive(Copy, Clone, Default)]
 struct Seen {
     count: u32,
-    /// Known once its parts are: whether a symbol of a function occurs in it (attributes), and its nodes.
+    /// Known once its parts are: whether a symbol of a function occurs in it (attributes), and its
+    /// nodes.
     free: bool,
     size: u32,
     /// How deep it nests in the text, aliases counting as one.
@@ -340,7 +344,8 @@ impl Survey<'_> {
                         free |= part.free;
                     }
                 }
-                // What is in a function counts with its nodes, so that functions within functions are not repeated either.
+                // What is in a function counts with its nodes, so that functions within functions
+                // are not repeated either.
                 &Attr::Function(f) => {
                     let f = &self.cx.function_attrs[f];
                     size = size.saturating_add(SMALL).saturating_add(u32::try_from(f.body.len()).unwrap_or(u32::MAX));

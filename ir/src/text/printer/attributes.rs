@@ -43,7 +43,7 @@ impl<'m> Printer<'m, '_> {
         self.out.text(close);
     }
 
-    /// Whether attributes print without tasks.
+    /// Returns true if attributes print without tasks.
     #[inline]
     pub(super) fn are_simple(&self, attrs: AttrsId) -> bool {
         self.cx.attrs.list(attrs).iter().all(|&(_, a)| self.is_simple(a))

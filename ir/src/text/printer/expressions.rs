@@ -202,7 +202,8 @@ impl<'m> Printer<'m, '_> {
         self.state.shared.as_ref()?.first_before(slot)
     }
 
-    /// Statements from one on: those that do not nest, in a loop; at one that does, the rest is left to a task.
+    /// Statements from one on: those that do not nest, in a loop; at one that does, the rest is
+    /// left to a task.
     pub(super) fn statements(&mut self, mut s: Statements) {
         let body = self.state.body;
         while self.out.pass_on() {
@@ -337,7 +338,7 @@ impl<'m> Printer<'m, '_> {
         self.state.shared.as_ref().is_some_and(|s| s.contains(id))
     }
 
-    /// Whether it prints without tasks.
+    /// Returns true if it prints without tasks.
     #[inline]
     fn is_flat(&self, id: ExprId) -> bool {
         let body = self.state.body;
@@ -359,7 +360,7 @@ impl<'m> Printer<'m, '_> {
             }
     }
 
-    /// Whether `(…)` or `.0` may follow without parentheses.
+    /// Returns true if `(…)` or `.0` may follow without parentheses.
     fn is_callee(&self, id: ExprId) -> bool {
         self.is_shared(id)
             || self.hidden_type(id).is_none()
@@ -374,7 +375,8 @@ impl<'m> Printer<'m, '_> {
                 )
     }
 
-    /// The type of a call of an operator of which nothing is known, which only the annotation of a Let can say.
+    /// The type of a call of an operator of which nothing is known, which only the annotation of a
+    /// Let can say.
     fn opaque_type(&self, id: ExprId) -> Option<TypeId> {
         let Expr::CallOp { op, .. } = self.state.body.expr(id) else { return None };
         if !self.cx.ops.is_opaque(op) {

@@ -12,7 +12,8 @@ use super::PrintLiterals;
 use super::numbers::{Decimal, decimal};
 use super::output::Output;
 
-/// Where a constant stands: an unsuffixed integer is an int32 in an expression, but an int64 in an attribute.
+/// Where a constant stands: an unsuffixed integer is an int32 in an expression, but an int64 in an
+/// attribute.
 #[derive(Copy, Clone, PartialEq)]
 pub(super) enum Position {
     Expression,
@@ -63,7 +64,8 @@ impl LiteralTexts {
 }
 
 impl Output<'_> {
-    /// A constant: a scalar as a number with a suffix where the language has one for it, anything else as `dense<…>`.
+    /// A constant: a scalar as a number with a suffix where the language has one for it, anything
+    /// else as `dense<…>`.
     pub(super) fn literal(&mut self, literal: &Literal, position: Position, how: PrintLiterals) {
         let dtype = literal.dtype();
         if literal.rank() == 0
@@ -147,7 +149,8 @@ impl Output<'_> {
         self.ascii(b']');
     }
 
-    /// Whether the bytes of many elements take fewer characters than the numbers, judged by the first of them.
+    /// Returns true if the bytes of many elements take fewer characters than the numbers, judged by
+    /// the first of them.
     fn is_shorter_in_bytes(&self, dtype: DType, bytes: &[u8]) -> bool {
         let size = dtype.bits() / 8;
         if bytes.len() <= FEW * size {

@@ -1,7 +1,8 @@
 //! Prints modules in the text format.
 //!
-//! Linear in the size of the program, whatever its shape, with an explicit stack of [`Task`]s: what remains to be printed. Text is handed on in
-//! chunks. What prints on one line without nesting never touches that stack.
+//! Linear in the size of the program, whatever its shape, with an explicit stack of [`Task`]s: what
+//! remains to be printed. Text is handed on in chunks. What prints on one line without nesting
+//! never touches that stack.
 
 mod aliases;
 mod attributes;
@@ -61,9 +62,11 @@ pub enum PrintLiterals {
     /// Every bit.
     #[default]
     Full,
-    /// Of those with more elements, only their number: for reading. Such a text does not parse back.
+    /// Of those with more elements, only their number: for reading. Such a text does not parse
+    /// back.
     Elided {
-        /// Constants of up to that many elements, and those whose elements are all the same, are written out.
+        /// Constants of up to that many elements, and those whose elements are all the same, are
+        /// written out.
         more_than: usize,
     },
 }
@@ -117,7 +120,8 @@ impl ModuleText {
     pub fn new(module: &Module, options: &PrintOptions) -> ModuleText {
         let functions: Vec<&Function> = module.functions().map(|(_, f)| f).collect();
         let nodes: usize = functions.iter().map(|f| f.body.len()).sum();
-        // About what a binding takes. Where that does, what is allocated does not depend on whether the text is just longer than a power of two.
+        // About what a binding takes. Where that does, what is allocated does not depend on whether
+        // the text is just longer than a power of two.
         let mut text = String::with_capacity(nodes.saturating_mul(BYTES_OF_A_NODE));
         let mut starts = Vec::with_capacity(functions.len());
         print_functions(&module.cx, options, module.attrs(), &functions, &mut text, |at| starts.push(at))
@@ -136,7 +140,8 @@ impl ModuleText {
         self.text[..end].trim_end_matches('\n')
     }
 
-    /// The functions in program order, each with its text, without the empty line between it and the next.
+    /// The functions in program order, each with its text, without the empty line between it and
+    /// the next.
     pub fn functions(&self) -> impl ExactSizeIterator<Item = (FunctionKey, &str)> {
         self.functions.iter().enumerate().map(|(i, &(key, start))| {
             let end = self.functions.get(i + 1).map_or(self.text.len(), |&(_, next)| next - 1);
@@ -145,7 +150,8 @@ impl ModuleText {
     }
 }
 
-/// Prints one function, with the aliases that it uses before it; nothing if it was removed from the module.
+/// Prints one function, with the aliases that it uses before it; nothing if it was removed from the
+/// module.
 ///
 /// # Errors
 /// If `sink` does not take the text.
@@ -257,7 +263,8 @@ fn annotation(cx: &Context, options: &PrintOptions, body: &Body, var: VarId, val
     (is_written && ty != cx.types.error()).then_some(ty)
 }
 
-/// The result type of a function of the module: what is stated, else what its block has, unless only the block can name a dimension in it.
+/// The result type of a function of the module: what is stated, else what its block has, unless
+/// only the block can name a dimension in it.
 fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
     let ty = f.ret.unwrap_or_else(|| f.body.type_of(f.body.root()));
     if matches!(cx.types.get(ty), Type::Error) {
@@ -267,7 +274,8 @@ fn result_annotation(cx: &Context, f: &Function) -> Option<TypeId> {
     (f.ret.is_some() || is_nameable(cx, ty, params, |_| true)).then_some(ty)
 }
 
-/// Whether the parameters have every symbol of a result type of which `own` says that the function binds it.
+/// Returns true if the parameters have every symbol of a result type of which `own` says that the
+/// function binds it.
 fn is_nameable(cx: &Context, ty: TypeId, params: impl Iterator<Item = TypeId>, own: impl Fn(SymbolId) -> bool) -> bool {
     if !cx.types.is_symbolic(ty) {
         return true;

@@ -59,7 +59,8 @@ fn shortest(exact: f64, reads_back: impl Fn(f64) -> bool) -> Decimal {
 }
 
 impl Output<'_> {
-    /// A number that reads back as itself where a float of its type is expected. Whole numbers have no point.
+    /// A number that reads back as itself where a float of its type is expected. Whole numbers have
+    /// no point.
     pub(super) fn float(&mut self, value: Decimal) {
         match value {
             Decimal::Single(x) => self.finite(x, x.abs() < 1e16),
@@ -81,7 +82,8 @@ impl Output<'_> {
         let _ = write!(self, "{x:?}");
     }
 
-    /// A float64 that does not read as an integer; without suffix unless it is infinite or not a number.
+    /// A float64 that does not read as an integer; without suffix unless it is infinite or not a
+    /// number.
     pub(super) fn float_attribute(&mut self, bits: u64) {
         match decimal(DType::Float64, &bits.to_le_bytes()) {
             Decimal::Double(x) => {

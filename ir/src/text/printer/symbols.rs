@@ -1,7 +1,9 @@
-//! What symbolic dimensions are called in the text, and the order in which the terms of a sum are written.
+//! What symbolic dimensions are called in the text, and the order in which the terms of a sum are
+//! written.
 //!
-//! Every symbol of a function gets its own name: that which it was made with, brought to the form of an identifier, or the next
-//! `name_1`, `name_2` … that is free. Sums are ordered by these names, not by ids.
+//! Every symbol of a function gets its own name: that which it was made with, brought to the form
+//! of an identifier, or the next `name_1`, `name_2` … that is free. Sums are ordered by these
+//! names, not by ids.
 
 use std::cmp::Ordering;
 
@@ -25,13 +27,15 @@ pub(super) struct SymbolNames {
     /// The labels of enclosing functions, with the number of texts when the next began.
     outer: Vec<(FxHashMap<SymbolId, usize>, usize)>,
     canonical: FxHashMap<DimId, Canonical>,
-    /// The numbers in the names of the symbols that the function types around the present place bind; where each type's begin.
+    /// The numbers in the names of the symbols that the function types around the present place
+    /// bind; where each type's begin.
     bound: Vec<u32>,
     bound_from: Vec<usize>,
     next_bound: u32,
 }
 
-/// A dimension of more nodes, shared ones counted again and again, is written as `?`: there are no aliases for dimensions.
+/// A dimension of more nodes, shared ones counted again and again, is written as `?`: there are no
+/// aliases for dimensions.
 const LARGEST: u32 = 1 << 20;
 
 /// A dimension whose parts are in the order of printing, and the number of its nodes.
@@ -134,8 +138,9 @@ impl SymbolNames {
         self.bound[self.bound_from[scope]..end].get(index as usize).copied()
     }
 
-    /// Brings the parts of a dimension, at all depths, in the order of printing; whether it is not too large to be written. Linear in its distinct
-    /// parts but for comparisons, each of which follows the first difference only.
+    /// Brings the parts of a dimension, at all depths, in the order of printing; whether it is not
+    /// too large to be written. Linear in its distinct parts but for comparisons, each of which
+    /// follows the first difference only.
     pub(super) fn prepare(&mut self, cx: &Context, dim: DimId) -> bool {
         let dims = &cx.types.dims;
         let mut stack = Vec::new();

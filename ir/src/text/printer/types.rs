@@ -211,7 +211,8 @@ impl TypeText<'_, '_> {
             (Dim::Unknown, _) => out.ascii(b'?'),
             (&Dim::Const(c), _) if c >= 0 => out.number(c as u64),
             (&Dim::Const(c), TypeNames::Message) => out.signed(c),
-            // No dimension starts with a sign, and the magnitude of the smallest integer is no integer.
+            // No dimension starts with a sign, and the magnitude of the smallest integer is no
+            // integer.
             (Dim::Const(i64::MIN), _) => {
                 out.text("0 - ");
                 out.number(i64::MAX as u64);
