@@ -1,6 +1,6 @@
 //! What happens to nodes that passes leave behind.
 
-use anfora_ir::{Body, Context, Cursor, FunctionKey, Module, Step, compact_body, is_sparse};
+use anfora_ir::{Body, Context, FunctionKey, Module, compact_body, is_sparse};
 use rustc_hash::FxHashMap;
 
 use crate::context::PassContext;
@@ -59,23 +59,7 @@ pub(crate) fn keep(module: &mut Module, mut sums: Option<&mut Edited>, cx: &Pass
 
 /// Compacts a body if more than half of it is dead.
 fn compact(tables: &Context, body: &mut Body) {
-    if may_be_sparse(body) && is_sparse(body, &tables.scratch()) {
+    if is_sparse(body, &tables.scratch()) {
         compact_body(body).expect("no journal is open outside of an edit");
     }
-}
-
-/// Returns true if more than half of the nodes are dead if no constants and globals are counted
-/// among the living. Faster than to find out exactly.
-fn may_be_sparse(body: &Body) -> bool {
-    let mut live = body.params().len();
-    let mut cursor = Cursor::new(body);
-    while let Some(step) = cursor.next(body) {
-        live += match step {
-            // The Let and its variable.
-            Step::Bound(_) => 2,
-            Step::Flat(_) | Step::Exit(_) => 1,
-            _ => 0,
-        };
-    }
-    live * 2 < body.len()
 }

@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use anfora_ir::{
-    Body, Editor, Expr, ExprId, FunctionKey, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs, verify_module,
+    Body, Editor, Expr, ExprId, FunctionKey, LetFlags, Module, Transplant, VarId, alpha_equal, alpha_equal_exprs,
+    verify_module,
 };
 use anfora_visit::{
     Binding, Edits, LetList, Link, Memo, Mutator, Refused, Rewrite, RewriteError, Scope, Site, Slot, Verdict, Visit,
@@ -304,7 +305,7 @@ fn copy(module: Module) -> Done {
         ensure(transplant.copied(root).is_none_or(|c| c == across), "the transplant knows what it made")?;
         Link::Root.set(editor.body, across);
         for Binding { id, var, .. } in chain(&source, root).collect::<Vec<_>>() {
-            let link = transplant.binding(editor, Some(&source), id);
+            let link = transplant.binding(editor, Some(&source), id, LetFlags::PLAIN);
             let bound = Binding::of(editor.body, link).map(|copy| copy.var.expr());
             ensure(bound.is_some() && bound == transplant.copied(var.expr()), "a binding is copied with its variable")?;
         }

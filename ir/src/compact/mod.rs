@@ -8,6 +8,8 @@
 
 mod tables;
 
+use std::ops::ControlFlow;
+
 use bumpalo::Bump;
 
 use crate::core::body::Body;
@@ -55,14 +57,22 @@ impl Remap {
 /// Linear.
 pub fn live_nodes(body: &Body, scratch: &Bump) -> usize {
     let mut live = 0;
-    for_each_live(body, scratch, |_| live += 1);
+    _ = for_each_live(body, scratch, |_| {
+        live += 1;
+        ControlFlow::Continue(())
+    });
     live
 }
 
 /// Returns true if more than half of a body's nodes are dead, so that compacting it pays. Its
-/// tables are in `scratch`. Linear in what is alive.
+/// tables are in `scratch`. Linear, and ends when half of the nodes are known to be alive.
 pub fn is_sparse(body: &Body, scratch: &Bump) -> bool {
-    live_nodes(body, scratch) * 2 < body.len()
+    let mut live = 0;
+    let counted = for_each_live(body, scratch, |_| {
+        live += 1;
+        if live * 2 < body.len() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    counted.is_continue()
 }
 
 /// Rebuilds a body without the nodes that nothing links to, in program order. Linear.
@@ -97,42 +107,45 @@ impl Module {
 /// Returns what something links to in a body, in the order of [`for_each_live`].
 pub(crate) fn live(body: &Body) -> Vec<ExprId> {
     let mut live = Vec::new();
-    for_each_live(body, &Bump::new(), |id| live.push(id));
+    _ = for_each_live(body, &Bump::new(), |id| {
+        live.push(id);
+        ControlFlow::Continue(())
+    });
     live
 }
 
 /// Calls `each` with what something links to in a body: parameters, then values, variables and Lets
-/// as they are evaluated, each once.
-pub(crate) fn for_each_live(body: &Body, scratch: &Bump, mut each: impl FnMut(ExprId)) {
+/// as they are evaluated, each once, until it breaks.
+fn for_each_live(body: &Body, scratch: &Bump, mut each: impl FnMut(ExprId) -> ControlFlow<()>) -> ControlFlow<()> {
     let seen = scratch.alloc_slice_fill_copy(body.len(), false);
-    let mut add = |id: ExprId| {
-        if !std::mem::replace(&mut seen[id.index()], true) {
-            each(id);
-        }
+    let mut add = |id: ExprId| match std::mem::replace(&mut seen[id.index()], true) {
+        false => each(id),
+        true => ControlFlow::Continue(()),
     };
-    body.params().iter().for_each(|p| add(p.expr()));
+    body.params().iter().try_for_each(|p| add(p.expr()))?;
     let mut cursor = Cursor::new(body);
     while let Some(step) = cursor.next(body) {
         match step {
-            Step::Atom(id) | Step::Exit(id) => add(id),
+            Step::Atom(id) | Step::Exit(id) => add(id)?,
             Step::Flat(id) => {
-                body.inputs(id).iter().for_each(|&input| add(input));
-                add(id);
+                body.inputs(id).iter().try_for_each(|&input| add(input))?;
+                add(id)?;
             }
             Step::EnterBlock(_, BlockKind::Lambda(id)) => {
                 if let Expr::Lambda { lambda, .. } = body.expr(id) {
-                    body.lambda_params(lambda).for_each(|p| add(p.expr()));
+                    body.lambda_params(lambda).try_for_each(|p| add(p.expr()))?;
                 }
             }
             Step::Bound(id) => {
                 if let Expr::Let { var, .. } = body.expr(id) {
-                    add(var.expr());
+                    add(var.expr())?;
                 }
-                add(id);
+                add(id)?;
             }
             Step::EnterBlock(..) | Step::ExitBlock(..) | Step::Let(_) | Step::Enter(_) | Step::Seen(_) => {}
         }
     }
+    ControlFlow::Continue(())
 }
 
 /// Returns where the nodes of a body went in one that was [rebuilt](rebuild) from it, which is of

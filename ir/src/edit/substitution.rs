@@ -113,10 +113,12 @@ impl SymbolSubstitution {
     }
 
     /// Returns a type with the dimensions in place of their symbols.
+    #[inline]
     pub fn ty(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
-        if self.changes_nothing() || !cx.types.is_symbolic(ty) {
-            return ty;
-        }
+        if self.changes_nothing() || !cx.types.is_symbolic(ty) { ty } else { self.symbolic_type(cx, ty) }
+    }
+
+    fn symbolic_type(&mut self, cx: &mut Context, ty: TypeId) -> TypeId {
         if let Some(&done) = self.types.get(&ty) {
             return done;
         }

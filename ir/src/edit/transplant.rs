@@ -7,14 +7,12 @@
 //! ([`Transplant`]); from another module, all ids do ([`TableMap`]); and when a body is compacted
 //! none does.
 
-use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use crate::compact::live_nodes;
 use crate::core::body::{Body, Span};
 use crate::core::context::Context;
 use crate::core::entity::{AttrsId, ExprId, GlobalId, LambdaId, LiteralId, NameId, OpId, SideTable, SymbolId, TypeId};
-use crate::core::expr::{Expr, LambdaData, OperandList, VarId};
+use crate::core::expr::{Expr, LambdaData, LetFlags, OperandList, VarFlags, VarId};
 use crate::core::function::Function;
 use crate::core::module::{FunctionKey, Module};
 use crate::core::translate::{Translate, translate_expr, translate_head, translate_lambda};
@@ -240,17 +238,17 @@ impl<'m> Transplant<'m> {
     }
 
     /// Copies the binding of a Let, and returns the new Let, after which the tail is its variable
-    /// until something else is [hung there](Body::set_let_body). The copy has the flags of the
-    /// original, which a [`RegionWriter`](crate::RegionWriter) overwrites.
+    /// until something else is [hung there](Body::set_let_body). The copy has these flags, which a
+    /// [`RegionWriter`](crate::RegionWriter) knows; outside of regions its variable is plain.
     ///
     /// # Panics
     /// As [`Transplant::copy`]; and if it is not a Let.
-    pub fn binding(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId) -> ExprId {
+    pub fn binding(&mut self, editor: &mut Editor<'_>, source: Option<&Body>, id: ExprId, flags: LetFlags) -> ExprId {
         self.graft(editor.cx, source, editor.body, |graft| {
-            let Expr::Let { value, .. } = graft.from().expr(id) else { panic!("{id:?} is not a Let") };
-            graft.enter_let(id);
+            let Expr::Let { var, value, .. } = graft.from().expr(id) else { panic!("{id:?} is not a Let") };
+            let var = graft.var_of(var, flags);
             let value = graft.value(value);
-            graft.link(id, value)
+            graft.link(id, var, value, flags)
         })
     }
 
@@ -360,8 +358,7 @@ impl Translate for Mapping<'_, '_> {
 /// Returns a body with the nodes that something in `source` links to, in program order, and what
 /// stands for each. Linear.
 pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copied) {
-    let nodes = live_nodes(source, &Bump::new());
-    let mut target = Body::hollow(nodes, source.operand_count().min(nodes.saturating_mul(4)));
+    let mut target = Body::hollow(source.len(), source.operand_count());
     let mut copied = Copied::with_room(source.len());
     let results = SmallVec::new();
     let mut graft = Graft { copied: &mut copied, tables, source: Some(source), target: &mut target, results };
@@ -369,6 +366,7 @@ pub(crate) fn rebuild(source: &Body, tables: &mut impl Translate) -> (Body, Copi
     let root = graft.value(source.root());
     target.set_params(params);
     target.set_root(root);
+    target.shrink();
     (target, copied)
 }
 
@@ -416,34 +414,12 @@ impl<T: Translate> Graft<'_, T> {
         stack.extend(self.enter(id));
         while let Some(frame) = stack.pop() {
             match frame {
-                GraftFrame::Block { at, ends } => match self.from().expr(at) {
-                    Expr::Let { value, .. } => {
-                        self.enter_let(at);
-                        stack.push(GraftFrame::Value { at, ends });
-                        stack.extend(self.enter(value));
-                    }
-                    _ => {
-                        stack.push(GraftFrame::Tail { ends });
-                        stack.extend(self.enter(at));
-                    }
-                },
+                GraftFrame::Block { at, ends } => self.chain(&mut stack, at, ends),
                 GraftFrame::Value { at, ends } => {
-                    let value = self.pop();
-                    let copy = self.link(at, value);
-                    let first = ends.map_or(copy, |(first, last)| {
-                        self.target.set_let_body(last, copy);
-                        first
-                    });
-                    let Expr::Let { body: rest, .. } = self.from().expr(at) else { continue };
-                    stack.push(GraftFrame::Block { at: rest, ends: Some((first, copy)) });
+                    let (rest, ends) = self.bound(at, ends);
+                    self.chain(&mut stack, rest, Some(ends));
                 }
-                GraftFrame::Tail { ends } => {
-                    if let Some((first, last)) = ends {
-                        let tail = self.pop();
-                        self.target.set_let_body(last, tail);
-                        self.results.push(first);
-                    }
-                }
+                GraftFrame::Tail { ends } => self.hang_tail(ends),
                 GraftFrame::Node { id, part } => match self.part(id, part) {
                     Some(next) => {
                         stack.push(GraftFrame::Node { id, part: part + 1 });
@@ -454,6 +430,56 @@ impl<T: Translate> Graft<'_, T> {
             }
         }
         self.pop()
+    }
+
+    /// Copies a chain from a Let or its tail on, up to the first value that has to wait.
+    fn chain(&mut self, stack: &mut SmallVec<[GraftFrame; 4]>, mut at: ExprId, mut ends: Option<(ExprId, ExprId)>) {
+        while let Expr::Let { value, .. } = self.from().expr(at) {
+            self.enter_let(at, value);
+            if let Some(value) = self.enter(value) {
+                stack.push(GraftFrame::Value { at, ends });
+                stack.push(value);
+                return;
+            }
+            let (rest, bound) = self.bound(at, ends);
+            (at, ends) = (rest, Some(bound));
+        }
+        match self.enter(at) {
+            Some(tail) => {
+                stack.push(GraftFrame::Tail { ends });
+                stack.push(tail);
+            }
+            None => self.hang_tail(ends),
+        }
+    }
+
+    /// Appends the copy of a Let whose value's copy is on top of the results, and hangs it at the
+    /// last one of its chain. Returns the rest of the original, and the ends of the copy.
+    #[inline]
+    fn bound(&mut self, at: ExprId, ends: Option<(ExprId, ExprId)>) -> (ExprId, (ExprId, ExprId)) {
+        let Expr::Let { var, value: original, body: rest, flags } = self.from().expr(at) else {
+            unreachable!("what has a value is a Let")
+        };
+        let var = match self.copied.made(var.expr()) {
+            Some(made) if matches!(self.from().expr(original), Expr::Lambda { .. }) => VarId::from_expr(made),
+            _ => self.var_of(var, flags),
+        };
+        let value = self.pop();
+        let copy = self.link(at, var, value, flags);
+        let first = ends.map_or(copy, |(first, last)| {
+            self.target.set_let_body(last, copy);
+            first
+        });
+        (rest, (first, copy))
+    }
+
+    /// Hangs the copy of a tail at the last Let of its chain.
+    fn hang_tail(&mut self, ends: Option<(ExprId, ExprId)>) {
+        if let Some((first, last)) = ends {
+            let tail = self.pop();
+            self.target.set_let_body(last, tail);
+            self.results.push(first);
+        }
     }
 
     /// Copies what has no parts but atoms, or was copied before, and returns a frame for anything
@@ -483,11 +509,9 @@ impl<T: Translate> Graft<'_, T> {
     /// Copies a call, tuple or projection of atoms.
     #[inline]
     fn flat(&mut self, id: ExprId) {
-        let mut i = 0;
-        while let Some(input) = self.part(id, i) {
-            let atom = self.atom(input);
+        for i in 0..self.from().inputs(id).len() {
+            let atom = self.atom(self.from().inputs(id)[i]);
             self.results.push(atom);
-            i += 1;
         }
         self.node(id);
     }
@@ -577,25 +601,27 @@ impl<T: Translate> Graft<'_, T> {
         self.push_like(var, id)
     }
 
-    /// Forgets what an earlier copy made of the variable of a Let. A `fn` may use its own before it
-    /// is bound.
+    /// Makes the variable of a Let, if its value is a `fn`, which may use it before it is bound.
     #[inline]
-    fn enter_let(&mut self, id: ExprId) {
-        let Expr::Let { var, value, .. } = self.from().expr(id) else { return };
-        match self.from().expr(value) {
-            Expr::Lambda { .. } => _ = self.var(var.expr()),
-            _ => self.copied.set(var.expr(), None),
+    fn enter_let(&mut self, id: ExprId, value: ExprId) {
+        if let (Expr::Lambda { .. }, Expr::Let { var, flags, .. }) = (self.from().expr(value), self.from().expr(id)) {
+            self.var_of(var, flags);
         }
+    }
+
+    /// Makes the variable of a Let that is going to have these flags.
+    #[inline]
+    fn var_of(&mut self, var: VarId, flags: LetFlags) -> VarId {
+        let mut copy = translate_expr(self.from().expr(var.expr()), self.tables);
+        if let (Expr::Var { flags, .. }, false) = (&mut copy, flags.is_dataflow()) {
+            *flags = VarFlags::PLAIN;
+        }
+        VarId::from_expr(self.push_like(copy, var.expr()))
     }
 
     /// Appends the copy of a Let.
     #[inline]
-    fn link(&mut self, id: ExprId, value: ExprId) -> ExprId {
-        let Expr::Let { var, flags, .. } = self.from().expr(id) else { panic!("{id:?} is not a Let") };
-        let var = match self.copied.get(var.expr()) {
-            Some(copied) => VarId::from_expr(copied),
-            None => VarId::from_expr(self.var(var.expr())),
-        };
+    fn link(&mut self, id: ExprId, var: VarId, value: ExprId, flags: LetFlags) -> ExprId {
         self.push_like(Expr::Let { var, value, body: var.expr(), flags }, id)
     }
 

@@ -53,7 +53,7 @@ impl LinkWatch {
     /// Returns true if something that it is over was overwritten.
     #[inline(always)]
     pub(crate) fn has_seen(&self) -> bool {
-        self.first_expr != u32::MAX || self.first_operand != u32::MAX
+        self.first_expr & self.first_operand != u32::MAX
     }
 
     /// Notes what a watch inside of it has seen, as far as it is over that.

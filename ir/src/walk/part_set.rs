@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use crate::core::entity::{EntityId, IdSet};
 use crate::work;
 
-/// A set of entries of an arena for a walk of a part of it: it takes time and room in proportion to the part while that is small, and a bit
-/// for each entry of the arena from then on.
+/// A set of entries of an arena for a walk of a part of it: it takes time and room in proportion to
+/// the part while that is small, and a bit for each entry of the arena from then on.
 #[derive(Clone, Debug)]
 pub struct PartSet<K>(Kind<K>);
 

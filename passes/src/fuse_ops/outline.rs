@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use anfora_ir::{
     Attr, AttrsId, Body, BodyRoom, Context, DimId, Editor, EntityId, Expr, ExprId, FreeSymbols, Function, FunctionKind,
-    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, RegionWriter, SymbolId, SymbolSubstitution, SymbolWalk,
-    Transplant, TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
+    GlobalId, LetFlags, Module, NameSupply, Operand, PRIMITIVE, SymbolId, SymbolSubstitution, SymbolWalk, Transplant,
+    TypeId, VarFlags, Visibility, infer_call, infer_op, signature_type,
 };
 use anfora_visit::{Binding, chain};
 use hashbrown::HashTable;
@@ -406,9 +406,8 @@ impl Outliner {
                     .collect(),
             };
             passed.iter().for_each(|&(literal, _)| transplant.forget(literal));
-            let link = transplant.binding(&mut editor, Some(from), member.id);
+            let link = transplant.binding(&mut editor, Some(from), member.id, LetFlags::PLAIN);
             passed.iter().for_each(|&(literal, by)| transplant.replace(literal, by));
-            RegionWriter::default().write(editor.body, link);
             match previous.replace(link) {
                 Some(previous) => editor.body.set_let_body(previous, link),
                 None => editor.body.set_root(link),
