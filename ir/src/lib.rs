@@ -106,7 +106,7 @@ pub use crate::tables::names::Names;
 pub use crate::tables::parallel::fork::EndedFork;
 pub use crate::tables::parallel::layers::LayeredArena;
 pub use crate::tables::parallel::overlay::{Additions, Translation};
-pub use crate::tables::scratch::{Scratch, ScratchStock, ScratchVec};
+pub use crate::tables::scratch::{Scratch, ScratchVec};
 pub use crate::tables::types::{
     FunctionType, MAX_KNOWN_ELEMENTS, SeenParts, SubstitutedParts, TensorType, Type, Types,
 };

@@ -149,7 +149,7 @@ impl Pass {
             if !s.editor.cx.types.accepts(wanted, ty) {
                 return Verdict::Keep;
             }
-            Verdict::Var(s.literal_in_place(value, literal))
+            Verdict::Var(s.literal_in_place(value, literal, ty))
         };
         self.result.growth += bytes;
         self.result.folded += 1;

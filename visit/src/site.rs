@@ -271,13 +271,12 @@ impl<'e> Site<'e> {
         Ok(())
     }
 
-    /// Returns the node of a constant that is going to take the place of the value `of`. Unless the
-    /// body has one already, the node `of` becomes it, so that a body without room does not grow.
-    /// Nothing else may use that node.
+    /// Returns the node of a constant of the type `ty` that is going to take the place of the value
+    /// `of`. Unless the body has one already, the node `of` becomes it, so that a body without room
+    /// does not grow. Nothing else may use that node.
     ///
     /// Cost: one node.
-    pub fn literal_in_place(&mut self, of: ExprId, literal: LiteralId) -> ExprId {
-        let ty = self.editor.cx.literal_type(literal);
+    pub fn literal_in_place(&mut self, of: ExprId, literal: LiteralId, ty: TypeId) -> ExprId {
         self.unwatched(|site| site.editor.body.literal_in_place(of, literal, ty))
     }
 

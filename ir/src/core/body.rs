@@ -372,6 +372,11 @@ impl Body {
         self.exprs.iter().map(|(id, e)| (id, *e))
     }
 
+    /// Returns the nodes in the order of the arena, those that nothing links to included.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Expr> + '_ {
+        self.exprs.values().copied()
+    }
+
     /// The number of `fn`s, those that nothing links to included.
     ///
     /// Cost: one node.

@@ -39,7 +39,7 @@ pub struct Context {
     /// outside.
     pub function_attrs: LayeredArena<FunctionAttrId, Arc<Function>>,
     /// The scratch arenas that nobody uses at the moment; see [`Context::scratch`].
-    pub scratch: ScratchStock,
+    pub(crate) scratch: ScratchStock,
 }
 
 impl Context {

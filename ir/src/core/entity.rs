@@ -162,6 +162,11 @@ impl<K: EntityId, V> Arena<K, V> {
         (0..self.items.len()).map(K::from_index)
     }
 
+    /// Returns the entries in the order of appending.
+    pub(crate) fn values(&self) -> std::slice::Iter<'_, V> {
+        self.items.iter()
+    }
+
     /// The entries in the order of appending, for writing.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         work::tick_n(self.items.len());
@@ -254,9 +259,16 @@ impl<K: EntityId, V: Clone> SideTable<K, V> {
         work::tick();
         let i = id.index();
         if i >= self.items.len() {
-            self.items.resize(i + 1, self.default.clone());
+            self.grow(i);
         }
         &mut self.items[i]
+    }
+
+    /// Makes room for an entry, and fills with the default what is allocated for more.
+    #[cold]
+    fn grow(&mut self, i: usize) {
+        self.reserve(i + 1);
+        self.items.resize(self.items.capacity(), self.default.clone());
     }
 }
 

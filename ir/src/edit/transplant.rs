@@ -411,7 +411,9 @@ impl<T: Translate> Graft<'_, T> {
     /// finished is on top of the results.
     fn value(&mut self, id: ExprId) -> ExprId {
         let mut stack: SmallVec<[GraftFrame; 4]> = SmallVec::new();
-        stack.extend(self.enter(id));
+        if let Some(frame) = self.enter(id) {
+            stack.push(frame);
+        }
         while let Some(frame) = stack.pop() {
             match frame {
                 GraftFrame::Block { at, ends } => self.chain(&mut stack, at, ends),

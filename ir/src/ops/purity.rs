@@ -178,7 +178,7 @@ impl BodyPurity {
     pub fn new(cx: &Context, body: &Body, purity: &Purity) -> BodyPurity {
         let mut result = BodyPurity::default();
         let scan = purity.scan(cx);
-        if !body.exprs().any(|(_, expr)| scan.may_be_impure(body, expr, |global| purity.global_is_pure(global))) {
+        if !body.nodes().any(|expr| scan.may_be_impure(body, expr, |global| purity.global_is_pure(global))) {
             return result;
         }
         let mut calls: Vec<(Option<LambdaId>, ExprId, Callee)> = Vec::new();
@@ -389,7 +389,7 @@ impl<'a> EffectScan<'a> {
     /// Returns true if there is anything else in a body, of which only the whole module tells
     /// whether it can be observed.
     pub fn may_have_effects(&self, body: &Body) -> bool {
-        body.exprs().any(|(_, expr)| self.may_be_impure(body, expr, |_| false))
+        body.nodes().any(|expr| self.may_be_impure(body, expr, |_| false))
     }
 
     /// Returns true unless an expression is pure whatever its parts are; `is_pure` says it of

@@ -17,7 +17,7 @@ const MOST: usize = 4;
 /// The arenas of a worker that nothing uses at the moment. A copy is for another worker and has
 /// none.
 #[derive(Default, Debug)]
-pub struct ScratchStock(Arc<Mutex<Vec<Bump>>>);
+pub(crate) struct ScratchStock(Arc<Mutex<Vec<Bump>>>);
 
 impl Clone for ScratchStock {
     fn clone(&self) -> ScratchStock {

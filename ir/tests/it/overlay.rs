@@ -109,7 +109,7 @@ fn everything(m: &Module) -> String {
 }
 
 fn tables(m: &Module) -> String {
-    let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &m.cx;
+    let Context { names, types, attrs, literals, ops, globals, function_attrs, .. } = &m.cx;
     let mut out = format!("{} {} {}\n", names.len(), literals.len(), ops.len());
     for (id, ty) in types.iter() {
         writeln!(out, "{id:?} {ty:?} {}", types.is_symbolic(id)).unwrap();

@@ -1,6 +1,6 @@
 //! What is computed from what in the dataflow regions of a function.
 
-use anfora_ir::bumpalo::{self, Bump};
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, EntityId, Expr, ExprId, FusionPattern, IdSet, OpId, PerBlock, ScratchVec,
     Step, SymbolId, TypeId,
@@ -59,7 +59,7 @@ pub(super) struct Graph<'b> {
     /// From each node to those that use its value.
     pub(super) flow: FlowGraph,
     /// By expression: of a variable of a region, its node and one.
-    node_of: ScratchVec<'b, u32>,
+    node_of: &'b mut [u32],
     binders: FxHashMap<SymbolId, Binder>,
 }
 
@@ -91,12 +91,12 @@ impl<'b> Graph<'b> {
     #[cfg(test)]
     pub(super) fn of_edges(kinds: &[u8], uses: &[(u32, FlowEdge)], scratch: &'b Bump) -> Graph<'b> {
         Graph {
-            lets: bumpalo::vec![in scratch; ExprId::from_index(0); kinds.len()],
-            escapes: bumpalo::vec![in scratch; false; kinds.len()],
+            lets: ScratchVec::from_iter_in(kinds.iter().map(|_| ExprId::from_index(0)), scratch),
+            escapes: ScratchVec::from_iter_in(kinds.iter().map(|_| false), scratch),
             flow: FlowGraph::new(kinds.len(), uses),
             kinds: ScratchVec::from_iter_in(kinds.iter().copied(), scratch),
             regions: ScratchVec::new_in(scratch),
-            node_of: ScratchVec::new_in(scratch),
+            node_of: &mut [],
             binders: FxHashMap::default(),
         }
     }
@@ -198,7 +198,7 @@ fn has_shape_of(cx: &Context, operand: TypeId, result: TypeId) -> bool {
 struct Regions<'b> {
     regions: ScratchVec<'b, Region>,
     /// By variable: the number of its region and one.
-    home: ScratchVec<'b, u32>,
+    home: &'b mut [u32],
     /// Variables of regions that are used where they are no operand of a binding of their region.
     escaping: IdSet<ExprId>,
     /// Nodes that more than one refers to.
@@ -220,7 +220,7 @@ impl<'b> Regions<'b> {
     fn find(cx: &Context, body: &Body, scratch: &'b Bump) -> Regions<'b> {
         let mut found = Regions {
             regions: ScratchVec::new_in(scratch),
-            home: bumpalo::vec![in scratch; 0; body.len()],
+            home: scratch.alloc_slice_fill_copy(body.len(), 0),
             escaping: IdSet::with_capacity(body.len()),
             shared: IdSet::with_capacity(0),
             binders: FxHashMap::default(),

@@ -16,7 +16,7 @@
 //! again; if not, the walk ends at the first node that stands in the way, at the latest when there
 //! are more nodes than a group may have.
 
-use anfora_ir::bumpalo::{self, Bump};
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, Context, EntityId, Expr, ExprId, ScratchVec, work};
 use anfora_visit::PostDominatorTree;
 
@@ -29,17 +29,17 @@ pub(super) struct Groups<'a> {
     dominators: &'a PostDominatorTree,
     limits: FusionLimits,
     /// By node: one closer to the last node of its group, or itself.
-    parents: ScratchVec<'a, u32>,
+    parents: &'a mut [u32],
     /// By last node of a group: its kind. By any other node: the kind that its group had when it
     /// was merged.
-    kinds: ScratchVec<'a, u8>,
+    kinds: &'a mut [u8],
     /// By last node of a group: how many nodes it has.
-    sizes: ScratchVec<'a, u32>,
+    sizes: &'a mut [u32],
     /// The groups on the paths that were walked last.
     passed: ScratchVec<'a, u32>,
     stack: ScratchVec<'a, u32>,
     /// By node: the walk that came to it last.
-    walked: ScratchVec<'a, u32>,
+    walked: &'a mut [u32],
     walk: u32,
     arguments: Option<Arguments<'a>>,
     pub(super) merged: bool,
@@ -78,12 +78,12 @@ impl<'a> Groups<'a> {
             graph,
             dominators,
             limits,
-            parents: ScratchVec::from_iter_in(0..n as u32, scratch),
-            kinds: graph.kinds.clone(),
-            sizes: bumpalo::vec![in scratch; 1; n],
+            parents: scratch.alloc_slice_fill_with(n, |node| node as u32),
+            kinds: scratch.alloc_slice_copy(&graph.kinds),
+            sizes: scratch.alloc_slice_fill_copy(n, 1),
             passed: ScratchVec::new_in(scratch),
             stack: ScratchVec::new_in(scratch),
-            walked: bumpalo::vec![in scratch; 0; n],
+            walked: scratch.alloc_slice_fill_copy(n, 0),
             walk: 0,
             arguments,
             merged: false,

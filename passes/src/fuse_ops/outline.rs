@@ -397,14 +397,15 @@ impl Outliner {
         let mut previous: Option<ExprId> = None;
         for member in members {
             // One literal may be passed for one call and be part of another.
-            let passed: SmallVec<[(ExprId, ExprId); 2]> = match lifts_literals(editor.cx, from, member.value) {
-                true => SmallVec::new(),
-                false => from
-                    .inputs(member.value)
-                    .iter()
-                    .filter_map(|&input| from.as_literal(input).and(transplant.copied(input)).map(|by| (input, by)))
-                    .collect(),
-            };
+            let passed: SmallVec<[(ExprId, ExprId); 2]> =
+                match literals == 0 || lifts_literals(editor.cx, from, member.value) {
+                    true => SmallVec::new(),
+                    false => from
+                        .inputs(member.value)
+                        .iter()
+                        .filter_map(|&input| from.as_literal(input).and(transplant.copied(input)).map(|by| (input, by)))
+                        .collect(),
+                };
             passed.iter().for_each(|&(literal, _)| transplant.forget(literal));
             let link = transplant.binding(&mut editor, Some(from), member.id, LetFlags::PLAIN);
             passed.iter().for_each(|&(literal, by)| transplant.replace(literal, by));

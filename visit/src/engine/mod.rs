@@ -135,13 +135,6 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
             continue;
         }
         let mut step = visit(s, m, value, BlockKind::Value(at))?;
-        // Most values are finished at once.
-        if let Walk::Done { pre, result } = step {
-            if finish_slot(s, m, pre, result)? {
-                continue;
-            }
-            step = close_block(s, m)?;
-        }
         loop {
             match step {
                 Walk::Done { result, .. } if s.nodes.len() > s.block.nodes as usize => {
@@ -149,7 +142,7 @@ fn walk<M: Mutator>(s: &mut Site<'_>, m: &mut M, start: ExprId) -> Result<ExprId
                     step = next_operand(s, m)?;
                 }
                 Walk::Done { pre, result } => {
-                    if finish_nested(s, m, pre, result)? {
+                    if finish_slot(s, m, pre, result)? {
                         break;
                     }
                     step = close_block(s, m)?;
@@ -451,12 +444,6 @@ fn finish_slot<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: Expr
         s.set_value(var, value);
     }
     Ok(true)
-}
-
-/// Likewise, for a value or a tail in which there are blocks or nodes.
-#[inline(never)]
-fn finish_nested<M: Mutator>(s: &mut Site<'_>, m: &mut M, pre: ExprId, value: ExprId) -> Result<bool, M::Error> {
-    finish_slot(s, m, pre, value)
 }
 
 /// Lets an atom take the place of the variable of the present Let, which goes.

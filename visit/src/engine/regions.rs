@@ -1,7 +1,7 @@
 //! The dataflow regions of a walk: a variable of a region becomes an output of it where an author's
 //! expression uses it outside.
 
-use anfora_ir::bumpalo::{self, Bump};
+use anfora_ir::bumpalo::Bump;
 use anfora_ir::{Body, EntityId, Expr, ExprId, ScratchVec, VarFlags, VarId};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -65,10 +65,12 @@ struct Frame {
 impl<'b> Regions<'b> {
     /// Returns the state outside of regions, with room for so many expressions.
     pub(crate) fn with_room(room: usize, scratch: &'b Bump) -> Regions<'b> {
+        let mut home = ScratchVec::new_in(scratch);
+        home.resize(room, 0);
         Regions {
             open: SmallVec::new(),
             here: 0,
-            home: bumpalo::vec![in scratch; 0; room],
+            home,
             depth: smallvec![0],
             looked_into: FxHashMap::default(),
             calls: 0,
