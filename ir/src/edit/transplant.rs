@@ -151,8 +151,10 @@ impl<'m> Transplant<'m> {
 
     /// Returns one for copies of a function of another module, or of parts of it, to the module of
     /// `cx`. All that the function names is made anew in the tables of `cx`: names, types,
-    /// attributes, constants, operators, globals and symbols. Linear in the function, and in what
-    /// its types and attributes say.
+    /// attributes, constants, operators, globals and symbols. It is for one function of `cx`: all
+    /// copies that it makes name the same symbols. Signatures of globals are not compared, as
+    /// [`Module::take_function`] compares them; the verifier finds calls that do not fit. Linear in
+    /// the function, and in what its types and attributes say.
     ///
     /// # Errors
     /// If the module does not have the function, or `cx` does not know an operator that it calls.
