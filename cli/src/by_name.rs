@@ -2,11 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-/// Things by name. Of those that share a name, the first one has it.
+/// A map from names to things. Of several things with the same name, it keeps the first.
 pub(crate) struct ByName<'a, T>(FxHashMap<Name<'a>, T>);
 
 impl<'a, T> ByName<'a, T> {
-    /// Gives a thing a name, unless another one has it: returns that then.
+    /// Adds `thing` under `name`. If the name is taken, changes nothing and returns the thing that
+    /// has it.
     pub(crate) fn insert(&mut self, name: &'a str, thing: T) -> Option<&T> {
         use std::collections::hash_map::Entry;
 
@@ -19,7 +20,7 @@ impl<'a, T> ByName<'a, T> {
         }
     }
 
-    /// Returns the thing of a name.
+    /// Returns the thing with the given name.
     pub(crate) fn get(&self, name: &'a str) -> Option<&T> {
         self.0.get(&Name(name))
     }
@@ -41,7 +42,7 @@ impl<'a, T> FromIterator<(&'a str, T)> for ByName<'a, T> {
     }
 }
 
-/// A name that is looked up. Tests count how often two are compared.
+/// A name that is looked up. Tests count the comparisons of two names.
 #[derive(Eq)]
 struct Name<'a>(&'a str);
 
@@ -59,7 +60,7 @@ impl std::hash::Hash for Name<'_> {
     }
 }
 
-/// The comparisons of names on this thread.
+/// A count of the comparisons of names on the current thread.
 #[cfg(test)]
 pub(crate) mod comparisons {
     use std::cell::Cell;
@@ -68,12 +69,12 @@ pub(crate) mod comparisons {
         static COUNT: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Counts one.
+    /// Counts one comparison.
     pub(super) fn count() {
         COUNT.set(COUNT.get() + 1);
     }
 
-    /// Returns how many there were so far.
+    /// Returns the number of comparisons so far.
     pub(crate) fn counted() -> usize {
         COUNT.get()
     }

@@ -10,15 +10,15 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::by_name::ByName;
 use crate::report::Failure;
 
-/// Parses `NAME=EXTENT`s. The same may be given more than once.
+/// Parses a list of `NAME=EXTENT`. A dimension may be given several times with the same extent.
 ///
 /// # Errors
-/// If one is not written so, or a dimension is given two extents.
+/// If an item does not have that form, or a dimension is given two different extents.
 pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
     let mut by_name = ByName::default();
     let mut dims = Vec::with_capacity(given.len());
     for text in given {
-        // An extent has no sign, and is at most what a program can say.
+        // An extent has no sign and fits in an `i64`, like the extents in programs.
         let extent = |text: &str| text.parse::<i64>().ok().filter(|_| !text.starts_with('+'));
         let parts = text.rsplit_once('=').and_then(|(name, number)| Some((name.trim(), extent(number.trim())?)));
         let Some((name, extent)) = parts.and_then(|(name, extent)| Some((name, usize::try_from(extent).ok()?))) else {
@@ -35,10 +35,10 @@ pub(crate) fn parse(given: &[String]) -> Result<Vec<(&str, usize)>, Failure> {
     Ok(dims)
 }
 
-/// Replaces the names that dimensions have in the ONNX file by those that they have in the module.
+/// Replaces the names of dimensions in the ONNX file by their names in the module.
 ///
 /// # Errors
-/// If a dimension is given two extents, under both of its names.
+/// If a dimension is given two different extents under its two names.
 pub(crate) fn in_module(dims: &[(&str, usize)], module: &Module) -> Result<Vec<(String, usize)>, Failure> {
     if dims.is_empty() {
         return Ok(Vec::new());
@@ -64,7 +64,7 @@ pub(crate) fn in_module(dims: &[(&str, usize)], module: &Module) -> Result<Vec<(
 /// them.
 ///
 /// # Errors
-/// If no parameter names a dimension, or an input says something else of it.
+/// If a dimension occurs in no parameter type, or a given input has another extent for it.
 pub(crate) fn check(
     dims: &[(String, usize)],
     module: &Module,
@@ -101,7 +101,7 @@ pub(crate) fn check(
     }
 }
 
-/// Returns the symbols that the types of parameters name, in order.
+/// Returns the symbols in the types of the parameters, in order and without duplicates.
 fn symbols_of(module: &Module, function: &Function) -> Vec<SymbolId> {
     let types = &module.cx.types;
     let mut symbols = Vec::new();
@@ -115,14 +115,15 @@ fn symbols_of(module: &Module, function: &Function) -> Vec<SymbolId> {
     distinct(symbols)
 }
 
-/// Removes duplicates, keeping the first. Linear.
+/// Removes duplicates, keeping the first of each. Takes linear time.
 fn distinct<T: Copy + Eq + Hash>(mut list: Vec<T>) -> Vec<T> {
     let mut seen: FxHashSet<T> = FxHashSet::with_capacity_and_hasher(list.len(), FxBuildHasher);
     list.retain(|item| seen.insert(*item));
     list
 }
 
-/// Returns a dimension of which a given input says something else, that input, and what it says.
+/// Returns the first symbol whose extent differs from that of a given input, with the name (or the
+/// index) of the parameter and the extent in the input.
 fn contradiction(
     module: &Module,
     function: &Function,
@@ -155,7 +156,7 @@ mod tests {
         static COMPARISONS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A number that counts how often it is compared.
+    /// A number whose comparisons are counted.
     #[derive(Copy, Clone, Debug)]
     struct Counted(u32);
 

@@ -1,4 +1,4 @@
-//! Modules in files: the kind goes by suffix, `-` is standard input or output.
+//! Modules in files. The suffix gives the format; `-` is standard input or output.
 
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -23,7 +23,8 @@ pub(crate) enum Format {
     Onnx,
 }
 
-/// The format that is given, or that of the file's suffix; text for standard input and output.
+/// Returns the given format, or else that of the file's suffix. Standard input and output default
+/// to text.
 fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     if let Some(format) = given {
         return Ok(format);
@@ -41,38 +42,39 @@ fn format_of(path: &Path, given: Option<Format>) -> Result<Format, Failure> {
     }
 }
 
-/// Returns true for a path that stands for standard output. Redirected output is written in place.
+/// Returns true if the path stands for standard output. Redirected output is written in place.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// Sources up to this many bytes are kept, so that diagnostics of passes show them. Those of
-/// programs from larger ones show the printed module.
+/// Sources of up to this many bytes are kept, so that diagnostics of passes can show them. For
+/// larger sources, diagnostics show the printed module.
 const KEPT_SOURCE: usize = 64 << 20;
 
-/// A module as it was read.
+/// A module that was read from a file.
 pub(crate) struct Loaded {
     /// The module.
     pub(crate) module: Module,
-    /// Nodes of the ONNX file, those of subgraphs included.
+    /// The number of nodes of the ONNX file, including those of subgraphs; `None` for text.
     pub(crate) onnx_nodes: Option<usize>,
-    /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers that no constant of ours can hold.
+    /// The nodes of the ONNX file that have no meaning in operators of ours, and the initializers
+    /// that no constant of ours can hold.
     pub(crate) kept: Vec<KeptNodes>,
-    /// Warnings about the ONNX file; they are printed already.
+    /// Warnings about the ONNX file. They have already been printed.
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl Loaded {
-    /// Returns how many nodes of the ONNX file are kept as they are.
+    /// Returns the number of nodes of the ONNX file that are kept as they are.
     pub(crate) fn kept_nodes(&self) -> usize {
         self.kept.iter().filter(|k| !k.is_initializer).map(|k| k.count).sum()
     }
 }
 
-/// Reads a module. Prints what is wrong in it and does not keep it from being read.
+/// Reads a module. Prints warnings about faults that do not prevent reading it.
 ///
 /// # Errors
-/// If it cannot be read, or is not a program.
+/// If the file cannot be read, or is not a program.
 pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure> {
     let format = format_of(path, from)?;
     let unreadable = |e: io::Error| Failure::Message(format!("cannot read {}: {e}", path.display()));
@@ -100,7 +102,7 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
             Ok(Loaded { module, onnx_nodes: None, kept: Vec::new(), warnings: Vec::new() })
         }
         Format::Onnx => {
-            // Beside standard input there are no files.
+            // Standard input has no folder in which data files could be.
             let folder = match path == Path::new("-") {
                 true => None,
                 false => Some(DataFolder::beside(path)),
@@ -119,16 +121,17 @@ pub(crate) fn load(path: &Path, from: Option<Format>) -> Result<Loaded, Failure>
 /// The place where the constants of an ONNX file go.
 #[derive(Args, Default)]
 pub(crate) struct Constants {
-    /// Writes constants of at least BYTES to OUTPUT.data, beside the ONNX file. Without it that is done, from 1024 bytes on, where the
-    /// file would be larger than 2 GiB, which ONNX files cannot be
+    /// Writes constants of at least BYTES to OUTPUT.data, beside the ONNX file. Without it that is
+    /// done, from 1024 bytes on, where the file would be larger than 2 GiB, which ONNX files cannot
+    /// be
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "1024")]
     external_data: Option<u64>,
 }
 
 impl Constants {
-    /// Returns the same for the library, with the path of the data file. Only a regular file has
-    /// another one beside it. If the output is a symbolic link, that is beside the link: readers
-    /// look for it beside the path that they are given.
+    /// Returns the path of the data file and the options for the library. Only a regular file can
+    /// have a data file beside it. If the output is a symbolic link, the data file goes beside the
+    /// link, since readers look for it beside the path that they are given.
     fn external_data(&self, output: &Path) -> Result<Option<(PathBuf, ExternalData)>, Failure> {
         let is_file = !is_standard_output(output) && fs::metadata(output).map_or(true, |m| m.is_file());
         let external = match is_file {
@@ -151,19 +154,19 @@ impl Constants {
     }
 }
 
-/// The outcome of writing a module.
+/// The result of writing a module.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// Nodes of the ONNX file, those of subgraphs included.
+    /// The number of nodes of the ONNX file, including those of subgraphs; `None` for text.
     pub(crate) onnx_nodes: Option<usize>,
-    /// The file with constants of the ONNX file.
+    /// The file that holds constants of the ONNX file, if one was written.
     pub(crate) data: Option<PathBuf>,
 }
 
-/// Writes a module. Files appear only when all is written.
+/// Writes a module. Files appear only once everything is written.
 ///
 /// # Errors
-/// If it cannot be written, or not in this format.
+/// If the module cannot be written, or not in this format.
 pub(crate) fn store(
     module: &Module,
     path: &Path,
@@ -188,7 +191,7 @@ pub(crate) fn store(
                     let written = written.map_err(|e| cannot_write(&beside, &e))?;
                     let model = UnfinishedFile::write(path, |out| out.write_all(&exported.bytes))
                         .map_err(|e| cannot_write(path, &e))?;
-                    // The error says which of the two.
+                    // The error names the file that could not be written.
                     UnfinishedFile::finish_all([written, model])
                         .map_err(|e| Failure::Message(format!("cannot write {e}")))?;
                     Some(beside)
@@ -203,12 +206,12 @@ pub(crate) fn store(
     }
 }
 
-/// Checks that no file behind a symbolic link takes the place of the data of a model that is written
-/// through the link. The model is the link's target, and whoever reads it by that path takes the data
-/// from beside it.
+/// Checks that a model that is written through a symbolic link is not paired with other weights.
+/// The model goes to the link's target, and readers that open the target by its own path read the
+/// data file beside the target.
 ///
 /// # Errors
-/// If there is another file of the data's name beside the link's target.
+/// If another file with the name of the data file is beside the link's target.
 fn refuse_weights_behind_link(model: &Path, data: &Path) -> Result<(), Failure> {
     let Ok(target) = manager::follow_links(model) else { return Ok(()) };
     let Some(behind) = data.file_name().map(|name| target.with_file_name(name)) else { return Ok(()) };
@@ -234,7 +237,7 @@ pub(crate) fn cannot_write(path: &Path, e: &dyn std::fmt::Display) -> Failure {
     Failure::Message(format!("cannot write {}: {e}", path.display()))
 }
 
-/// Writes a file that appears only when all of it is written, or to standard output.
+/// Writes a file that appears only once all of it is written, or writes to standard output.
 ///
 /// # Errors
 /// If it cannot be written.

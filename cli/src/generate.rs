@@ -9,8 +9,8 @@ use clap::Args;
 use crate::file::{self, Constants, Format};
 use crate::report::Failure;
 
-/// The largest size of a program that is asked for. Each shape takes up to 500 bytes for each of
-/// its bindings or levels while it is built and written, so that this is at most 5 GB.
+/// The largest size of a program that may be requested. Each shape takes up to 500 bytes per
+/// binding or level while it is built and written, which comes to at most 5 GB.
 pub(crate) const LARGEST_SIZE: u64 = 10_000_000;
 
 /// Writes a program of a given shape and size.
@@ -55,8 +55,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the nodes of a program of some size, the bytes of its text, and the accesses to it
-    /// while it was built and written.
+    /// Returns the number of nodes of a program of the given size, the number of bytes of its text,
+    /// and the number of accesses to it while it is built and written.
     fn counted(shape: Shape, size: usize) -> [usize; 3] {
         let before = work::count();
         let module: Module = shape.build(size, 7).expect("a shape builds");
@@ -77,7 +77,7 @@ mod tests {
                     ("bytes of text", once[1], twice[1]),
                     ("accesses", once[2], twice[2]),
                 ] {
-                    // The random program of one size is another program than that of another size.
+                    // Random programs of two sizes are unrelated programs.
                     let factor = if shape.name() == "random" { 4.0 } else { 2.1 };
                     let most = once as f64 * factor + 1000.0;
                     let shape = shape.name();

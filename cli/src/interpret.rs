@@ -29,7 +29,8 @@ pub(crate) struct Run {
     /// The seed that the inputs which are not given are drawn from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     random: u64,
-    /// What a symbolic dimension of the inputs comes to; the tensors that are given say it of theirs, and all others come to 2
+    /// What a symbolic dimension of the inputs comes to; the tensors that are given say it of
+    /// theirs, and all others come to 2
     #[arg(long = "dim", value_name = "NAME=EXTENT")]
     dims: Vec<String>,
     /// The function to run
@@ -40,7 +41,8 @@ pub(crate) struct Run {
     output: Option<PathBuf>,
 }
 
-/// More outputs than this are not shown and not saved; a value may share its parts so often that writing all of them out has no end.
+/// At most this many outputs are shown and saved. A value may share its parts so often that writing
+/// all of them out would not end.
 const MOST_OUTPUTS: usize = 10_000;
 
 impl Run {
@@ -93,11 +95,12 @@ impl Run {
         Ok(())
     }
 
-    /// Returns the arguments of the function: the inputs that are given, and others that are drawn.
+    /// Returns the arguments of the function: the given inputs, and random values for the others.
     fn arguments(&self, dims: &[(String, usize)], module: &Module, function: &Function) -> Result<Arguments, Failure> {
         let inputs = self.read_inputs(module, function)?;
         dims::check(dims, module, function, &inputs)?;
-        // What is drawn leaves room for what is computed.
+        // Drawn arguments take at most a quarter of the memory and leave the rest to the
+        // computation.
         let draw = Draw::new(self.random).most_bytes(Limits::default().bytes / 4);
         let draw = dims.iter().fold(draw, |draw, (name, extent)| draw.dim(name, *extent));
         let draw = inputs.into_iter().fold(draw, |draw, (i, tensor)| draw.given(i, tensor));
@@ -105,7 +108,7 @@ impl Run {
             .map_err(|e| Failure::Message(format!("{e}; give it with --input {}=FILE", e.parameter)))
     }
 
-    /// Returns the inputs that are given, by the number of their parameter.
+    /// Reads the given inputs and returns them by the index of their parameter.
     fn read_inputs(&self, module: &Module, function: &Function) -> Result<FxHashMap<usize, Literal>, Failure> {
         let names: Vec<&str> = function
             .body
@@ -134,9 +137,10 @@ impl Run {
     }
 }
 
-/// An error of the interpreter; of an operator without a kernel it says what the import found in its way.
+/// Returns the diagnostic of an error of the interpreter. For an operator without a kernel, it says
+/// why the import kept the node.
 fn explained(error: &EvalError, kept: &[KeptNodes]) -> Diagnostic {
-    /// More reasons than these are left to `anfora check`.
+    /// The number of reasons that are shown. `anfora check` lists the others.
     const MOST_REASONS: usize = 3;
     let diagnostic = error.diagnostic();
     let EvalErrorKind::NoKernel(name) = &error.kind else { return diagnostic };
@@ -160,7 +164,8 @@ fn explained(error: &EvalError, kept: &[KeptNodes]) -> Diagnostic {
     diagnostic.with_help(help.join("; "))
 }
 
-/// The fields of a result that is a tuple, nested ones in order, or the result itself.
+/// Returns the fields of a result that is a tuple, with the fields of nested tuples in order, or
+/// the result itself. Returns at most [`MOST_OUTPUTS`] of them.
 fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
     let mut outputs = Vec::new();
     let mut stack = vec![result];
@@ -177,8 +182,8 @@ fn outputs_of(values: &Values, result: ValueId) -> Vec<ValueId> {
     outputs
 }
 
-/// A digest of a tensor's bytes, and the range and the mean of floats. Of a splat, which may be larger than any memory, it is made from the one
-/// element and how often it is there.
+/// Returns a digest of a tensor's bytes and, for float32, the range and the mean. A splat may be
+/// larger than any memory, so its digest is made from the one element and the number of elements.
 fn digest(tensor: &Literal) -> String {
     let (tensor, repeats) = match tensor.as_splat() {
         Some(element) => (&Literal::splat_bytes(tensor.dtype(), &[1], element), Some(tensor.element_count() as u64)),
@@ -208,7 +213,8 @@ fn read_tensor(path: &Path) -> Result<Literal, String> {
     }
 }
 
-/// Fails if a tensor, all of its elements written out, is larger than what a program may hold.
+/// Returns an error if a splat, with all of its elements written out, is larger than the memory
+/// that a program may use.
 fn check_size(i: usize, tensor: &Literal) -> Result<(), Failure> {
     let limit = Limits::default().bytes;
     if tensor.as_splat().is_none() || tensor.expanded_bytes().is_some_and(|bytes| bytes <= limit) {
@@ -226,7 +232,7 @@ fn save(dir: &Path, i: usize, tensor: &Literal) -> Result<(), Failure> {
         let write = |out: &mut dyn Write| passes::write_npy(out, tensor).map_err(io::Error::other);
         return file::write_file(&path, write);
     }
-    // NumPy has no such element type; ONNX has.
+    // NumPy lacks this element type; ONNX has it.
     let path = dir.join(format!("output_{i}.pb"));
     let bytes = anfora::onnx::write_tensor(tensor).map_err(|e| cannot_write(&path, &e))?;
     file::write_file(&path, |out| out.write_all(&bytes))
@@ -239,9 +245,9 @@ mod tests {
     use super::*;
     use crate::by_name::comparisons;
 
-    /// Returns the accesses to the program and the comparisons of names of a run with so many
-    /// parameters, each with a symbolic dimension of its own that is given an extent. Every other
-    /// parameter is given a tensor.
+    /// Runs a program with `n` parameters. Each has a symbolic dimension of its own that is given
+    /// an extent, and every other parameter is given a tensor. Returns the number of accesses to
+    /// the program and the number of comparisons of names.
     fn counted(n: usize, file: &Path) -> (u64, usize) {
         let each = |f: &dyn Fn(usize) -> String, between: &str| (0..n).map(f).collect::<Vec<_>>().join(between);
         let params = each(&|i| format!("%x{i}: Tensor[(n{i},), float32]"), ", ");

@@ -19,7 +19,8 @@ pub(crate) struct List {
     json: bool,
 }
 
-/// A setting or an option: its type, the range of its values, and its default as it is written.
+/// Returns a setting or an option as JSON: its key, type, range of values, default and
+/// documentation.
 fn setting(def: &ConfigDef) -> Value {
     let mut json = json!({ "key": def.key, "default": def.default.to_string(), "doc": def.doc });
     match def.kind {
@@ -60,7 +61,7 @@ fn setting(def: &ConfigDef) -> Value {
     json
 }
 
-/// An option with its default, as pipelines write it.
+/// Returns an option with its default, as pipelines write it.
 fn written(option: &ConfigDef) -> String {
     match option.kind {
         ConfigKind::Numbers { .. } => "{NAME=NUMBER}".to_string(),
@@ -68,7 +69,7 @@ fn written(option: &ConfigDef) -> String {
     }
 }
 
-/// What a row of a list shows, and the same as JSON.
+/// A row of a list, as text and as JSON.
 struct Row {
     name: String,
     doc: String,
@@ -76,7 +77,7 @@ struct Row {
     json: Value,
 }
 
-/// An operator, and its rows in the table of ONNX.
+/// Returns the row of an operator, with its entries in the table of ONNX conversions.
 fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
     let kind = |a: &AttrDef| format!("{:?}", a.kind).to_lowercase();
     let attrs: Vec<Value> = op
@@ -150,7 +151,7 @@ fn operator(op: &OpDef, conversions: &[&Conversion]) -> Row {
     }
 }
 
-/// What a row says besides names and attributes, in a line.
+/// Returns the facts about an operator other than its name and attributes, in one line.
 fn facts(op: &OpDef) -> String {
     let operands = match (op.arity.min, op.arity.max) {
         (1, Some(1)) => "1 operand".to_owned(),
@@ -168,7 +169,7 @@ fn facts(op: &OpDef) -> String {
     facts.join(", ")
 }
 
-/// The value of an attribute that is left out, null if there is none.
+/// Returns the default value of an attribute, or null if it has none.
 fn default_value(default: AttrDefault) -> Value {
     match default {
         AttrDefault::Required | AttrDefault::Absent => Value::Null,
@@ -276,7 +277,8 @@ impl List {
     }
 }
 
-/// What a pass needs, establishes and breaks, with its options at their defaults.
+/// Returns the properties that a pass needs, establishes and breaks, with its options at their
+/// defaults.
 fn properties(registry: &PassRegistry, pass: &RegisteredPass) -> [Vec<String>; 3] {
     registry.make(pass.name()).map_or_else(
         |_| [const { Vec::new() }; 3],

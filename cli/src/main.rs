@@ -67,15 +67,15 @@ enum Command {
     Pipelines(list::List),
 }
 
-/// The stack of the thread that runs a command. That of the main thread is as large as whoever
-/// starts the program says.
+/// The stack size of the thread that runs a command. The stack size of the main thread depends on
+/// the environment in which the program is started.
 const STACK_BYTES: usize = 8 << 20;
 
 fn main() -> ExitCode {
     let command = thread::Builder::new().name("main".to_string()).stack_size(STACK_BYTES).spawn(run);
     match command.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
-        // The message of the panic is printed.
+        // The message of the panic has already been printed.
         Ok(Err(_)) => ExitCode::from(101),
         Err(e) => {
             report::say(&format!("error: cannot start a thread: {e}"));
@@ -103,19 +103,19 @@ impl Command {
     }
 }
 
-/// Runs the command that the arguments say.
+/// Runs the command that the arguments name and returns the exit status.
 fn run() -> ExitCode {
     signals::remove_files_on_signals();
     let done = match Arguments::try_parse() {
         Ok(arguments) => arguments.command.run(),
         Err(usage) => report::print_usage(&usage),
     };
-    // The end of a text without a line end is written only now.
+    // Text after the last newline stays in the buffer until this flush.
     let flushed = std::io::stdout().flush().map_err(Failure::Output);
     match done.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Reported) => ExitCode::FAILURE,
-        // Who reads our output has seen enough.
+        // The reader of the output has closed the pipe and needs no more of it.
         Err(Failure::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             report::print_failure(&failure);

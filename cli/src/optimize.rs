@@ -21,7 +21,8 @@ use crate::watch::Watch;
 pub(crate) struct Opt {
     /// The program: a `.anf` or `.onnx` file, or `-`
     input: PathBuf,
-    /// Where to write the result: a `.anf` or `.onnx` file, or `-`; without it, text goes to standard output
+    /// Where to write the result: a `.anf` or `.onnx` file, or `-`; without it, text goes to
+    /// standard output
     #[arg(short, long)]
     output: Option<PathBuf>,
     /// The format of the input
@@ -32,8 +33,9 @@ pub(crate) struct Opt {
     to: Option<Format>,
     #[command(flatten)]
     constants: Constants,
-    /// Passes with options, e.g. `FoldConstant,fixpoint<4>(CanonicalizeBindings,EliminateCommonSubexpr{commutative=true})`, or
-    /// the name of a pipeline
+    /// Passes with options, e.g.
+    /// `FoldConstant,fixpoint<4>(CanonicalizeBindings,EliminateCommonSubexpr{commutative=true})`,
+    /// or the name of a pipeline
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
     /// Gives a symbolic dimension its extent, before the passes run, in all external functions that
@@ -52,7 +54,8 @@ pub(crate) struct Opt {
     /// Sets a configuration option; `anfora configs` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
-    /// How many threads function passes are shared out to; 0 for as many as the machine runs at once. The result is the same
+    /// How many threads function passes are shared out to; 0 for as many as the machine runs at
+    /// once. The result is the same
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=anfora::manager::MAX_THREADS as i64))]
     threads: u16,
     #[command(flatten)]
@@ -90,10 +93,11 @@ impl Opt {
         let parse = |pipeline: &str| {
             parse_pipeline(&registry, pipeline).map_err(|e| Failure::Usage(format!("{e}\n{}", e.marked())))
         };
-        // An error shows what was given.
+        // The text as given is parsed first, so that errors show it without the extents of
+        // dimensions.
         let given = parse(&passes)?;
         let settings = self.settings(&registry);
-        // What is wrong in the call is said before the program is read.
+        // Errors in the arguments are reported before the program is read.
         settings().build().map_err(|e| Failure::Usage(e.to_string()))?;
         self.watch.check(&registry, (self.emit == Emit::Module).then(|| self.output_path()))?;
 
@@ -119,7 +123,7 @@ impl Opt {
         let start = Instant::now();
         let done = context.scope(|| passes.apply(&mut module, &context)).and_then(|done| done);
         let time = start.elapsed();
-        // A report that is lost takes nothing else with it.
+        // If a report cannot be written, the result and the other reports still are.
         let reported = watching.report(&context).map_err(|failure| {
             report::print_failure(&failure);
             Failure::Reported
@@ -158,7 +162,7 @@ impl Opt {
         self.output.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// Returns the maker of contexts as they were asked for, but for the instruments.
+    /// Returns a function that makes contexts with the requested settings, but without instruments.
     fn settings<'a>(&'a self, registry: &'a Arc<PassRegistry>) -> impl Fn() -> PassContextBuilder + 'a {
         || {
             let mut builder = PassContext::builder()
@@ -183,7 +187,8 @@ impl Opt {
         if self.emit == Emit::None {
             return Ok(Stored::default());
         }
-        // What folding may grow a module by is also what a splat may grow an ONNX file by, where splats have no short form of their own.
+        // The limits by which folding may grow a module also limit how much splats may grow an ONNX
+        // file, where splats have no short form of their own.
         let budget = |key: &str| {
             context
                 .config::<Option<u64>>(key)
@@ -199,14 +204,14 @@ impl Opt {
     }
 }
 
-/// Returns a pipeline that gives dimensions their extents, and then runs `passes`.
+/// Returns a pipeline that first gives dimensions their extents and then runs `passes`.
 fn with_dims(dims: &[(String, usize)], passes: &str) -> String {
     let dims: Vec<String> = dims
         .iter()
         .map(|(name, extent)| {
             let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic())
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            // The pass has an option of this name.
+            // The pass has an option named `function`, so a dimension of that name is quoted.
             match is_word && name != "function" {
                 true => format!("{name}={extent}"),
                 false => format!("\"{}\"={extent}", name.replace('\\', "\\\\").replace('"', "\\\"")),

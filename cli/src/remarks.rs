@@ -1,4 +1,4 @@
-//! What the passes had to say.
+//! Remarks of passes, and the option that prints them.
 
 use anfora::ir::{Module, Severity};
 use anfora::manager::{PassRemark, remarks_json, render_remarks};
@@ -24,12 +24,13 @@ enum Form {
 }
 
 impl Remarks {
-    /// Whether all of them are shown, so that a summary need not.
+    /// Returns true if all remarks are printed, so that a summary need not repeat them.
     pub(crate) fn are_shown(&self) -> bool {
         self.form.is_some()
     }
 
-    /// Prints them, if that is asked for. After a failure the errors are left to whoever shows that.
+    /// Prints the remarks, if that was requested. After a failure the errors are left out, since
+    /// the caller prints the failure.
     pub(crate) fn show<T, E>(&self, remarks: &[PassRemark], done: &Result<T, E>, module: &Module) {
         let is_shown = |r: &&PassRemark| done.is_ok() || r.diagnostic.severity != Severity::Error;
         let shown: Vec<PassRemark> = remarks.iter().filter(is_shown).cloned().collect();

@@ -14,13 +14,15 @@ use clap::Args;
 
 use crate::report::{self, Failure};
 
-/// Runs the pass of a reproducer again: on the program and under the context that it was about to run, with the module verified after it, and
-/// with CheckMeaning if that was on. Exit status 0 if the pass does not fail any more, 1 if it does.
+/// Runs the pass of a reproducer again: on the program and under the context that it was about to
+/// run, with the module verified after it, and with CheckMeaning if that was on. Exit status 0 if
+/// the pass does not fail any more, 1 if it does.
 #[derive(Args)]
 pub(crate) struct Replay {
     /// The file that `anfora opt --reproducer` left
     file: PathBuf,
-    /// Runs the pass in a process of its own, and reports how that ended: for passes that end the process or do not end
+    /// Runs the pass in a process of its own, and reports how that ended: for passes that end the
+    /// process or do not end
     #[arg(long)]
     child: bool,
     /// Ends the child process after so long
@@ -75,26 +77,26 @@ impl Replay {
     }
 }
 
-/// The pass, and where it comes from.
+/// Returns a line with the pass, its level and the passes that contain it.
 fn headline(reproducer: &ReproducerFile) -> String {
     let within: Vec<&str> = reproducer.within().collect();
     let within = if within.is_empty() { String::new() } else { format!(", part of {}", within.join(" > ")) };
     format!("replaying {} at level {}{within}", reproducer.pipeline_text(), reproducer.opt_level())
 }
 
-/// Of what the child process writes to standard error, so many lines are shown.
+/// The number of lines that are shown of the child's standard error: the last ones.
 const LAST_LINES: usize = 20;
-/// Of a line, so many bytes.
+/// Longer lines are split into lines of this many bytes.
 const LINE_BYTES: u64 = 4096;
-/// How often a child process with a time limit is looked after.
+/// The interval at which a child process with a time limit is polled.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Runs the replay in a process of its own.
+/// Runs the replay in a child process.
 fn in_child(file: &Path, timeout: Option<Duration>) -> Result<(), Failure> {
     let cannot = |e: std::io::Error| Failure::Message(format!("the child process cannot be run: {e}"));
     let program = std::env::current_exe().map_err(cannot)?;
     let mut command = Command::new(program);
-    // A file is not an option, whatever its name is.
+    // After `--`, a file name that looks like an option is still a file name.
     command.arg("replay").arg("--").arg(file).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(cannot)?;
     let stderr = child.stderr.take();
@@ -114,12 +116,13 @@ fn in_child(file: &Path, timeout: Option<Duration>) -> Result<(), Failure> {
             Err(Failure::Reported)
         }
         (None, Some(status)) if status.success() => Ok(()),
-        // What it was is in its last lines.
+        // The last lines of the child say what failed.
         _ => Err(Failure::Reported),
     }
 }
 
-/// Waits until the process ends; ends it if it takes longer.
+/// Waits until the process ends and returns its status. If it takes longer than `timeout`, ends it
+/// and returns `None`.
 fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Result<Option<ExitStatus>> {
     let Some(timeout) = timeout else { return child.wait().map(Some) };
     let start = Instant::now();
@@ -129,7 +132,7 @@ fn wait(child: &mut Child, timeout: Option<Duration>) -> std::io::Result<Option<
         }
         let left = timeout.saturating_sub(start.elapsed());
         if left.is_zero() {
-            // It may just have ended by itself.
+            // Killing fails if the process has just ended by itself.
             let _ = child.kill();
             child.wait()?;
             return Ok(None);
@@ -153,7 +156,8 @@ fn last_lines(stderr: impl Read) -> VecDeque<String> {
     }
 }
 
-/// How a process ended that did not come to its own end: with another status than those of this program, or by a signal.
+/// Returns a description of an end that is not regular: a status other than those of this program,
+/// or a signal. Returns `None` for a regular end.
 fn ending(status: ExitStatus) -> Option<String> {
     match status.code() {
         Some(0..=2) => None,

@@ -1,4 +1,4 @@
-//! How a command fails, and what the user sees of it.
+//! Failures of commands, and the messages that they print.
 
 use std::io::{IsTerminal, Write};
 
@@ -6,27 +6,27 @@ use anfora::ir::{
     Color, Diagnostic, Diagnostics, Module, RenderOptions, Source, render_diagnostics, render_module_diagnostics,
 };
 
-/// The reason for which a command did not do as it was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The program has errors, each with a place.
+    /// The program has errors, each with its place in the source.
     Diagnostics(Diagnostics),
-    /// A module has errors, or a pass over it had; the text shows where.
+    /// A module, or a pass over it, has errors. The text shows them with their places.
     Shown(String),
     /// Something else is wrong with the input, a pass or a check.
     Message(String),
-    /// The command was not called rightly.
+    /// The command line is wrong.
     Usage(String),
-    /// Printed already.
+    /// The failure has already been printed.
     Reported,
-    /// A wrong call, and printed already.
+    /// The command line is wrong, and the error has already been printed.
     Called,
     /// The result could not be written.
     Output(std::io::Error),
 }
 
 impl Failure {
-    /// The exit status that says what is wrong: 2 the call, 1 anything else.
+    /// Returns the exit status: 2 for a wrong command line, 1 for any other failure.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::Called => 2,
@@ -34,13 +34,14 @@ impl Failure {
         }
     }
 
-    /// Errors of a module, shown in its source if there is one, else in its printed text.
+    /// Returns the failure for errors of a module. They are shown in its source, or in its printed
+    /// text if it has no source.
     pub(crate) fn in_module(list: &[Diagnostic], module: &Module) -> Failure {
         Failure::Shown(render_module_diagnostics(list, module, &render_options()))
     }
 }
 
-/// In colour on a terminal.
+/// Returns options that show diagnostics in colour if standard error is a terminal.
 pub(crate) fn render_options() -> RenderOptions {
     RenderOptions { color: if std::io::stderr().is_terminal() { Color::Always } else { Color::Never } }
 }
@@ -57,7 +58,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Prints why a command failed to standard error.
+/// Prints the reason of a failure to standard error.
 pub(crate) fn print_failure(failure: &Failure) {
     match failure {
         Failure::Diagnostics(list) => print_diagnostics(list, list.source().map(|s| &**s)),
@@ -68,10 +69,10 @@ pub(crate) fn print_failure(failure: &Failure) {
     }
 }
 
-/// Prints the help or the version that was asked for, or what is wrong with the arguments.
+/// Prints the requested help or version, or the error in the arguments.
 ///
 /// # Errors
-/// If that cannot be written, or something is wrong with the arguments.
+/// If that cannot be written, or the arguments are wrong.
 pub(crate) fn print_usage(usage: &clap::Error) -> Result<(), Failure> {
     let printed = usage.print().and_then(|()| std::io::stdout().flush());
     match usage.use_stderr() {
@@ -80,7 +81,7 @@ pub(crate) fn print_usage(usage: &clap::Error) -> Result<(), Failure> {
     }
 }
 
-/// Warnings past this many are counted.
+/// The number of warnings that are printed. Further warnings are only counted.
 const MOST_WARNINGS: usize = 20;
 
 /// Prints warnings about a file to standard error.
@@ -104,7 +105,7 @@ fn print_diagnostics(list: &[Diagnostic], source: Option<&Source>) {
     say(&render_diagnostics(list, source, &render_options()));
 }
 
-/// Prints a line to standard error. Where nobody reads it, it is lost.
+/// Prints a line to standard error. Errors are ignored: there is no place to report them.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", line.trim_end_matches('\n'));
 }
@@ -117,8 +118,8 @@ pub(crate) fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
-/// Returns a text in lines of at most 80 columns where its words allow: the first indented by
-/// `first` columns, the others by `others`.
+/// Returns a text wrapped to lines of at most 80 columns; a longer word has a line of its own. The
+/// first line is indented by `first` columns, the others by `others`.
 pub(crate) fn wrapped(text: &str, first: usize, others: usize) -> String {
     const COLUMNS: usize = 80;
     let mut lines = " ".repeat(first);

@@ -1,13 +1,13 @@
 //! Signals that end the program.
 
-/// From now on, a signal that ends the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM) removes the files
-/// that are not finished first. The program still ends by that signal, and whoever started it sees
-/// so. A write past the largest size of a file (`ulimit -f`) fails, and does not end the program by
-/// SIGXFSZ.
+/// Installs handlers for the signals that end the program (SIGHUP, SIGINT, SIGQUIT, SIGTERM). They
+/// remove unfinished files first. The program still ends by the signal, and its parent process sees
+/// that. A write past the largest size of a file (`ulimit -f`) fails, and does not end the program
+/// by SIGXFSZ.
 ///
-/// A signal that is ignored, as `nohup` has it for SIGHUP, stays ignored. Linux says in
-/// `/proc/self/status` which are; where that cannot be read, SIGHUP is left as it is, so that files
-/// are not removed on it, and the others are taken not to be ignored.
+/// A signal that is ignored, as SIGHUP is under `nohup`, stays ignored. Linux lists the ignored
+/// signals in `/proc/self/status`. Where that file cannot be read, SIGHUP gets no handler, so files
+/// are not removed on it, and the other signals are assumed not to be ignored.
 #[cfg(unix)]
 pub(crate) fn remove_files_on_signals() {
     use std::sync::{Arc, mpsc};
@@ -24,14 +24,15 @@ pub(crate) fn remove_files_on_signals() {
         }
         None => vec![SIGINT, SIGQUIT, SIGTERM],
     };
-    // With a handler, though it only sets a flag that nobody reads, the write goes on to fail. Without it the program ends as
-    // ever.
+    // With a handler, which only sets a flag that nobody reads, the write returns an error. If the
+    // handler cannot be installed, the signal ends the program.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let (ready, is_ready) = mpsc::channel();
-    // Signals are caught only once there is a thread that waits for them.
+    // Signals are caught only once a thread waits for them.
     let waiting = thread::Builder::new().name("signals".to_string()).spawn(move || {
         let Ok(mut caught) = Signals::new(signals) else { return };
-        // The other end waits for this, or for the end of this thread.
+        // The thread that installs the handlers waits for this message, or for the end of this
+        // thread.
         let _ = ready.send(());
         for signal in caught.forever() {
             anfora::manager::remove_unfinished_files();
@@ -40,13 +41,13 @@ pub(crate) fn remove_files_on_signals() {
         }
     });
     if waiting.is_ok() {
-        // Without the thread the signals do what they do by default.
+        // Without the thread, signals keep their default actions.
         let _ = is_ready.recv();
     }
 }
 
-/// Returns the signals that the program was started to ignore, bit `n - 1` for signal `n`; nothing
-/// where the system does not say so in a file.
+/// Returns the signals that the program was started to ignore, with bit `n - 1` for signal `n`.
+/// Returns `None` where the system has no file that lists them.
 #[cfg(unix)]
 fn ignored_signals() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -54,7 +55,7 @@ fn ignored_signals() -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Does nothing: there are no such signals.
+/// Does nothing, since other systems do not have these signals.
 #[cfg(not(unix))]
 pub(crate) fn remove_files_on_signals() {}
 
@@ -66,10 +67,11 @@ mod tests {
     use std::process::{Command, ExitStatus, Stdio};
     use std::{env, fs, thread, time::Duration};
 
-    /// The folder in which a child process begins a file that it does not end.
+    /// The environment variable with the folder in which a child process begins a file and does not
+    /// finish it.
     const FOLDER: &str = "ANFORA_UNFINISHED_IN";
 
-    /// Begins to overwrite `old`, and waits for the end of its input in the middle of the write.
+    /// Begins to overwrite `old`, and in the middle of the write waits for the end of its input.
     fn write_until_told(folder: &Path) {
         super::remove_files_on_signals();
         let written = anfora::manager::write_file(&folder.join("old"), |sink| {
@@ -86,8 +88,9 @@ mod tests {
         names
     }
 
-    /// Runs a test of this name again, in a process of its own that writes, and returns how that ends
-    /// after signals in mid-write. Before it is started, the shell runs `before`.
+    /// Runs the named test again in a child process, which writes a file. Sends it signals in the
+    /// middle of the write and returns its exit status. The shell that starts it runs `before`
+    /// first.
     fn killed_in_mid_write(test: &str, before: &str, signals: &[&str]) -> ExitStatus {
         let folder = env::temp_dir().join(format!("anfora-{}-{test}-{}", std::process::id(), signals.join("-")));
         fs::create_dir_all(&folder).unwrap();
@@ -101,7 +104,7 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .expect("a shell");
-        // The child waits as soon as there is a second file, and does not go on.
+        // Once there is a second file, the child waits in the middle of its write.
         while names(&folder).len() < 2 {
             assert_eq!(child.try_wait().unwrap(), None, "the child ended before it wrote");
             thread::sleep(Duration::from_millis(5));
@@ -110,7 +113,7 @@ mod tests {
             let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
             assert!(sent.expect("kill is there").success());
         }
-        // To wait would end its input.
+        // With its input, `wait` would close it, and the child would finish the write.
         let input = child.stdin.take();
         let status = child.wait().unwrap();
         drop(input);
@@ -126,7 +129,8 @@ mod tests {
             return write_until_told(Path::new(&folder));
         }
         let test = "a_signal_in_mid_write_leaves_the_old_file_and_nothing_else";
-        // Signals that this process was started to ignore, as by `nohup`, are ignored by its children.
+        // Child processes inherit the ignored signals of this process, such as those that `nohup`
+        // sets.
         let ignored = super::ignored_signals().unwrap_or(0);
         let all = [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)];
         for (signal, number) in all.into_iter().filter(|(_, number)| ignored >> (number - 1) & 1 == 0) {
@@ -134,7 +138,7 @@ mod tests {
         }
     }
 
-    // Other systems do not say to safe code which signals are ignored.
+    // On other systems, safe code cannot find out which signals are ignored.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_signal_that_is_ignored_stays_ignored() {

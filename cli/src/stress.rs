@@ -1,7 +1,8 @@
 //! `anfora stress`: every operation on every shape of program, on a small stack.
 //!
-//! A stack overflow ends a process, so the operations run in a child, which says what it begins and what it finished. If it ends in
-//! between, that operation did not survive, and another child goes on with the next.
+//! A stack overflow ends a process, so the operations run in a child process, which prints a line
+//! for each operation that it finishes. If the child ends early, the operation that it was running
+//! did not survive, and another child goes on with the next operation.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -34,12 +35,13 @@ pub(crate) struct Stress {
     /// All figures, as JSON
     #[arg(long)]
     json: bool,
-    /// Runs the operations on the one shape that is given, and reports to the process that started it
+    /// Runs the operations on the one shape that is given, and reports to the process that started
+    /// it
     #[arg(long, hide = true)]
     worker: bool,
 }
 
-/// What became of one operation on one shape.
+/// The outcome of one operation on one shape.
 struct Cell {
     operation: String,
     shape: &'static str,
@@ -51,7 +53,7 @@ enum End {
     Failed(String),
 }
 
-/// Nanoseconds, on a tenth of the size and on all of it.
+/// Times in nanoseconds, on a program of a tenth of the size and on one of the full size.
 #[derive(Copy, Clone)]
 struct Times {
     small_size: u64,
@@ -125,7 +127,8 @@ impl Stress {
         Ok(chosen)
     }
 
-    /// Runs operations in a child until it ends; what it did not come to is missing from the result, which is never empty.
+    /// Runs operations in a child process until it ends. Returns the outcomes of those that it
+    /// reached, which is at least one.
     fn run_worker(&self, shape: Shape, operations: &[Operation]) -> Result<Vec<Cell>, Failure> {
         let cannot = |e: std::io::Error| Failure::Message(format!("cannot run a child process: {e}"));
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
@@ -144,7 +147,7 @@ impl Stress {
         }
         let mut complaint = String::new();
         if let Some(mut stderr) = child.stderr.take() {
-            // What is not text says nothing.
+            // Output that is not text is ignored.
             let _ = stderr.read_to_string(&mut complaint);
         }
         let status = child.wait().map_err(cannot)?;
@@ -160,7 +163,7 @@ impl Stress {
         Ok(cells)
     }
 
-    /// What the child does: a line for each operation when it is finished.
+    /// Runs the operations in the child process, and prints a line for each when it is finished.
     fn work(&self, operations: &[Operation]) -> Result<(), Failure> {
         let Some(&shape) = self.shapes.first() else {
             return Err(Failure::Usage("a worker needs a shape".to_string()));
@@ -199,7 +202,7 @@ impl Stress {
     }
 }
 
-/// What a worker said of the operations that it finished.
+/// Returns the outcomes that the lines of a worker report.
 fn finished(shape: Shape, lines: &[String]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for line in lines {
@@ -216,7 +219,7 @@ fn finished(shape: Shape, lines: &[String]) -> Vec<Cell> {
     cells
 }
 
-/// How a worker came to its end before it was done.
+/// Returns the reason why a worker ended before it was done.
 fn ending(status: ExitStatus, complaint: &str) -> String {
     if complaint.contains("overflowed its stack") {
         return "stack overflow".to_string();
@@ -227,7 +230,8 @@ fn ending(status: ExitStatus, complaint: &str) -> String {
     }
 }
 
-/// A line an operation: time a binding on the shape in the middle and on the slowest one, and how that of all shapes together grows when
+/// Returns a table with a line for each operation: the time per binding on the median shape and on
+/// the slowest shape, and the growth of the time per binding, over all shapes together, when
 /// programs are ten times as large.
 fn table(cells: &[Cell], operations: &[Operation]) -> String {
     let mut text = format!(
@@ -258,7 +262,8 @@ fn table(cells: &[Cell], operations: &[Operation]) -> String {
     text
 }
 
-/// Time a binding on the programs by time a binding on those of a tenth of their size.
+/// Returns the time per binding on the programs divided by the time per binding on programs of a
+/// tenth of their size.
 fn growth(times: impl Iterator<Item = Times>) -> f64 {
     let (mut small, mut large) = (0.0, 0.0);
     for t in times {

@@ -1,4 +1,4 @@
-//! What `anfora opt` did, on one screen.
+//! The summary of `anfora opt`, which fits on one screen.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,22 +6,25 @@ use std::time::Duration;
 use anfora::ir::Counts;
 use anfora::manager::{PassRemark, RunLog};
 
-/// No line is longer.
+/// The largest width of a line.
 const COLUMNS: usize = 80;
-/// More different passes, and more remarks, than this are only counted.
+/// At most this many different passes, and at most [`MOST_REMARKS`] remarks, are listed. The others
+/// are only counted.
 const MOST_PASSES: usize = 12;
 const MOST_REMARKS: usize = 4;
 
-/// What there was of something before, and what there is now. Of ONNX nodes only one may be known.
+/// The sizes of a program before and after the passes. The number of ONNX nodes may be known for
+/// one of the two only.
 pub(crate) struct Sizes {
     pub(crate) counts: [Counts; 2],
     pub(crate) onnx_nodes: [Option<usize>; 2],
-    /// Nodes of the ONNX file that no pass knows anything of.
+    /// The number of nodes of the ONNX file that are kept as they are, which passes know nothing
+    /// about.
     pub(crate) kept_nodes: usize,
 }
 
-/// Returns the first line, and how often each pass ran, changed the program and failed, and how
-/// long that took.
+/// Returns the first line, and for each pass how often it ran, changed the program and failed, and
+/// how long it took.
 pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration) -> String {
     if pipeline.trim().is_empty() {
         const NO_PASSES: &str = ": no passes (the pipeline is empty)";
@@ -70,7 +73,7 @@ pub(crate) fn passes(log: &RunLog, input: &Path, pipeline: &str, time: Duration)
     text
 }
 
-/// How much there was and is.
+/// Returns the lines with the sizes before and after the passes.
 pub(crate) fn sizes(sizes: &Sizes) -> String {
     let mut text = String::new();
     let mut line = |what: &str, before: Option<usize>, after: Option<usize>| {
@@ -93,7 +96,7 @@ pub(crate) fn sizes(sizes: &Sizes) -> String {
     text
 }
 
-/// The first of the remarks that passes left.
+/// Returns the lines with the first remarks of the passes.
 pub(crate) fn remarks(remarks: &[PassRemark]) -> String {
     let mut text = String::new();
     for remark in remarks.iter().take(MOST_REMARKS) {

@@ -1,26 +1,27 @@
-//! The types that were found for the values of a program.
+//! The types that were inferred for the values of a program.
 
 use anfora::ir::{Body, Cursor, DimId, Expr, ExprId, Module, Step, Type, TypeId, VarId};
 use serde_json::{Value, json};
 
-/// A variable of a function: a parameter or what a binding binds.
+/// A variable of a function: a parameter, or the variable of a binding.
 pub(crate) struct Typed<'a> {
-    /// The function that it is in, without the `@`.
+    /// The name of the function, without the `@`.
     pub(crate) function: &'a str,
-    /// Its name, without the `%`; `None` if it has none.
+    /// The name of the variable, without the `%`, if it has one.
     pub(crate) name: Option<&'a str>,
-    /// The operator whose call it binds, if it binds one.
+    /// The operator, if the variable is bound to a call of one.
     pub(crate) op: Option<&'a str>,
     ty: TypeId,
 }
 
 impl Typed<'_> {
-    /// The type as a program has it.
+    /// Returns the type as programs write it.
     pub(crate) fn text(&self, module: &Module) -> String {
         module.cx.type_text(self.ty)
     }
 
-    /// The type for machines: of a tensor its element type and extents too, each a number, the text of what is symbolic, or null.
+    /// Returns the variable and its type as JSON. A tensor type has its element type and extents
+    /// too. Each extent is a number, the text of a symbolic extent, or null if it is unknown.
     pub(crate) fn json(&self, module: &Module) -> Value {
         let (dtype, shape) = match module.cx.types.get(self.ty) {
             Type::Tensor(t) => {
@@ -43,7 +44,7 @@ fn extent(module: &Module, dim: DimId) -> Value {
     }
 }
 
-/// The variables of all functions that have a body, in program order.
+/// Returns the variables of all functions that have a body, in program order.
 pub(crate) fn of_module(module: &Module) -> Vec<Typed<'_>> {
     let mut found = Vec::new();
     for (key, function) in module.functions() {

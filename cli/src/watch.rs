@@ -37,7 +37,8 @@ pub(crate) struct Watch {
     /// Prints the program after a pass, or after each (`*`), to standard error
     #[arg(long, value_name = "PASS")]
     print_ir_after: Vec<String>,
-    /// Prints the program, or what became different in it, after each pass that changed it, to standard error
+    /// Prints the program, or what became different in it, after each pass that changed it, to
+    /// standard error
     #[arg(long, value_name = "FORM", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     print_changed: Option<Changed>,
     /// Of what is printed around passes, prints only these functions of the input
@@ -46,10 +47,12 @@ pub(crate) struct Watch {
     /// In what is printed around passes, writes out constants of up to so many elements, or `all`
     #[arg(long, value_name = "ELEMENTS", default_value = "16", value_parser = literals)]
     print_literals: PrintLiterals,
-    /// Writes the program before the first pass and after each into a folder, as numbered files, in place of those of an earlier run
+    /// Writes the program before the first pass and after each into a folder, as numbered files, in
+    /// place of those of an earlier run
     #[arg(long, value_name = "DIR")]
     dump_dir: Option<PathBuf>,
-    /// Runs the first N passes, or those from A to B (`A-B`), and leaves out the others, to find the one that breaks a program
+    /// Runs the first N passes, or those from A to B (`A-B`), and leaves out the others, to find
+    /// the one that breaks a program
     #[arg(long, value_name = "N", value_parser = interval)]
     bisect_limit: Option<RangeInclusive<u64>>,
     /// Whether the program is verified after each pass
@@ -63,10 +66,12 @@ pub(crate) struct Watch {
         action = clap::ArgAction::Set
     )]
     verify_each: bool,
-    /// Interprets the program before the first pass and after each that changed it, and stops at the one after which it computes something else
+    /// Interprets the program before the first pass and after each that changed it, and stops at
+    /// the one after which it computes something else
     #[arg(long)]
     check_meaning: bool,
-    /// Before each pass, writes what it takes to run it again into a file; a pass that fails, or ends the process, leaves it for `anfora replay`
+    /// Before each pass, writes what it takes to run it again into a file; a pass that fails, or
+    /// ends the process, leaves it for `anfora replay`
     #[arg(long, value_name = "FILE")]
     reproducer: Option<PathBuf>,
 }
@@ -113,12 +118,12 @@ fn interval(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 impl Watch {
-    /// Checks what can be checked before the program is read. `result` is the path that the
-    /// optimised program goes to, if it is written.
+    /// Checks what can be checked before the program is read. `result` is the path of the optimised
+    /// program, if it is written.
     ///
     /// # Errors
-    /// If there is no pass or pipeline of a name, standard output is to be a reproducer or a
-    /// folder, or both the trace and the program are to go there.
+    /// If there is no pass or pipeline of a given name, a reproducer or a folder is to go to
+    /// standard output, or both the trace and the program are to go there.
     pub(crate) fn check(&self, registry: &PassRegistry, result: Option<&Path>) -> Result<(), Failure> {
         let to_standard_output = |path: &Option<PathBuf>| path.clone().filter(|p| file::is_standard_output(p));
         for (option, path) in [("--reproducer", &self.reproducer), ("--dump-dir", &self.dump_dir)] {
@@ -147,10 +152,10 @@ impl Watch {
         Ok(())
     }
 
-    /// The instruments that were asked for.
+    /// Returns the instruments that were requested.
     ///
     /// # Errors
-    /// If the program has no function of a name.
+    /// If the program has no function of a given name.
     pub(crate) fn instruments(&self, module: &Module) -> Result<Watching<'_>, Failure> {
         let functions: Vec<&str> = self.print_functions.iter().map(|f| f.strip_prefix('@').unwrap_or(f)).collect();
         if let Some(name) = functions.iter().find(|name| module.find(name).is_none()) {
@@ -171,10 +176,10 @@ impl Watch {
     }
 }
 
-/// Stands for every pass.
+/// The name that stands for every pass.
 const ANY: &str = "*";
 
-/// What watches a pipeline run.
+/// The instruments that watch a run of a pipeline.
 pub(crate) struct Watching<'a> {
     asked: &'a Watch,
     functions: Option<Vec<String>>,
@@ -187,7 +192,7 @@ pub(crate) struct Watching<'a> {
     log: Arc<RunLog>,
 }
 
-/// Passes around which the program is to be printed, and that have not run.
+/// The passes around which the program is to be printed and that have not run yet.
 struct Unseen(Mutex<BTreeSet<String>>);
 
 impl Unseen {
@@ -212,13 +217,14 @@ impl Instrument for Unseen {
 }
 
 impl Watching<'_> {
-    /// Which passes ran.
+    /// Returns the log of the passes that ran.
     pub(crate) fn log(&self) -> &RunLog {
         &self.log
     }
 
-    /// The instruments that come before those that check what passes made: what decides whether a pass runs; what prints and dumps, so that
-    /// also what is not well-formed can be read; the verifier, and what interprets programs that it let pass.
+    /// Returns the first instruments, in order: the one that decides whether a pass runs; those
+    /// that print and dump, so that ill-formed programs can be read too; the verifier; and the one
+    /// that interprets the programs that the verifier accepts.
     pub(crate) fn before_checks(&self) -> Vec<Arc<dyn Instrument>> {
         let asked = self.asked;
         let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
@@ -248,7 +254,8 @@ impl Watching<'_> {
         instruments
     }
 
-    /// The instruments that come last, so that they know of the passes whose result the others did not let pass that they failed.
+    /// Returns the last instruments. They come after the checks, so that they see a pass as failed
+    /// if a check rejects its result.
     pub(crate) fn after_checks(&self) -> Vec<Arc<dyn Instrument>> {
         let mut instruments: Vec<Arc<dyn Instrument>> = Vec::new();
         instruments.extend(self.memory.clone().map(|memory| memory as Arc<dyn Instrument>));
@@ -267,7 +274,7 @@ impl Watching<'_> {
         })
     }
 
-    /// Prints what was asked for, when all is over, well or not.
+    /// Prints the requested reports at the end of a run, whether it succeeded or failed.
     ///
     /// # Errors
     /// If the trace cannot be written.
@@ -311,7 +318,7 @@ impl Watching<'_> {
     }
 }
 
-/// Which passes ran under a limit, and which one was the last.
+/// Returns a line with the number of passes that ran under a limit, and the last of them.
 fn bisected(bisect: &Bisect) -> String {
     let runs = bisect.runs();
     let ran: Vec<_> = runs.iter().filter(|r| r.ran).collect();

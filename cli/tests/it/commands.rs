@@ -1,4 +1,5 @@
-//! The program as its user runs it: arguments in, files, output and exit status out.
+//! The program as its user runs it: with arguments, and checked by its files, output and exit
+//! status.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

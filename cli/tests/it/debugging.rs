@@ -1,4 +1,4 @@
-//! What is said and left when a pass breaks a program.
+//! The messages and files that are left when a pass breaks a program.
 
 use crate::program::{Scratch, anfora, ends};
 

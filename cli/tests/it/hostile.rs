@@ -1,4 +1,4 @@
-//! Sizes, names and contents that no friend would give.
+//! Sizes, names and contents of hostile inputs.
 
 use crate::program::{Scratch, anfora, ends, with_input};
 

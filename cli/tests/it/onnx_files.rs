@@ -1,4 +1,4 @@
-//! ONNX files through the program: what is kept, symbolic dimensions.
+//! ONNX files: nodes and initializers that are kept, symbolic dimensions, external data.
 
 use crate::program::{Scratch, anfora, ends};
 
@@ -9,7 +9,7 @@ const KEPT: &str = "def @main(%x: Tensor[(2, 3), float32]) {
   %c
 }";
 
-/// Its initializer has two strings, of which the second is not UTF-8.
+/// A program whose initializer has two strings, the second of which is not UTF-8.
 const NO_TEXT: &str = r#"#![onnx_ir_version=8, onnx_opsets=[["", 17]]]
 
 #[onnx_graph="g", onnx_outputs=["k", "z"]]
@@ -81,7 +81,7 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
     assert_eq!(shape(&["--dim", "batch=4"]), "[4, 5]");
     assert_eq!(shape(&["--dim", "n=7", "--dim", "batch=0"]), "[0, 10]");
 
-    // An output is an input of the next run: one of 6 x 3.
+    // An output of shape 6 x 3 is the input of the next run.
     let row = dir.onnx("row", "def @main(%x: Tensor[(n, 3), float32]) { negative(%x) }");
     ends(anfora(&["run", &row, "--dim", "n=6", "-o", &dir.path("given")]), 0);
     let given = format!("x={}", dir.path("given/output_0.npy"));
@@ -97,7 +97,7 @@ fn symbolic_dimensions_are_what_inputs_and_options_say() {
     fails(&["--dim", "nonesuch=5"], 1, "they have batch, n");
     fails(&["--dim", "n=-1"], 2, "NAME=EXTENT");
     fails(&["--dim", "n=1", "--dim", "n=2"], 2, "already given as 1");
-    // Two inputs that do not agree.
+    // The two inputs disagree.
     let other = format!("y={}", dir.path("given/output_0.npy"));
     ends(anfora(&["run", &row, "--dim", "n=5", "-o", &dir.path("five")]), 0);
     let five = format!("x={}", dir.path("five/output_0.npy"));
@@ -119,14 +119,14 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
     assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 24);
     assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
 
-    // Over the files that are read, and back into one.
+    // Overwrites the files that it reads, and then writes a single file again.
     ends(anfora(&["convert", &output, "-o", &output, "--external-data=1"]), 0);
     assert_eq!(std::fs::metadata(dir.path("out.onnx.data")).unwrap().len(), 64 + 12);
     assert_eq!(ends(anfora(&["run", &output]), 0).0, expected);
     let whole = dir.path("whole.onnx");
     ends(anfora(&["convert", &output, "-o", &whole]), 0);
     assert_eq!(ends(anfora(&["run", &whole]), 0).0, expected);
-    // From 1024 bytes on there are none.
+    // No constant has 1024 bytes or more, so no data file is written.
     ends(anfora(&["convert", &output, "-o", &dir.path("default.onnx"), "--external-data"]), 0);
 
     let names = |dir: &Scratch| {
@@ -136,7 +136,7 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
         names
     };
     assert_eq!(names(&dir), ["default.onnx", "model.anf", "model.onnx", "out.onnx", "out.onnx.data", "whole.onnx"]);
-    // What cannot be written leaves nothing.
+    // A write that fails leaves no files.
     std::fs::create_dir(dir.path("bad.onnx.data")).unwrap();
     let (_, err) = ends(anfora(&["convert", &model, "-o", &dir.path("bad.onnx"), "--external-data=1"]), 1);
     assert!(err.contains("cannot write") && err.contains("bad.onnx.data"), "{err}");
@@ -149,7 +149,7 @@ fn constants_go_to_a_file_beside_the_model_if_asked_to() {
     assert!(err.contains("`out.onnx.data`, which cannot be read"), "{err}");
 }
 
-/// The result is said to be of seven elements.
+/// A program whose result has two elements, but is declared with seven.
 const CONTRADICTED: &str =
     "#[onnx_output_infos=[dense<Tensor[(15,), uint8]>[10, 1, 121, 18, 10, 10, 8, 8, 1, 18, 4, 10, 2, 8, 7]], \
   onnx_outputs=[\"y\"]]

@@ -1,4 +1,4 @@
-//! Files that are written: whole or not at all, where links lead, with the mode that they had.
+//! Files that are written: whole or not at all, through links, and with the mode that they had.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::program::{Scratch, anfora, ends, with_input};
 
 const PROGRAM: &str = "def @main(%x: Tensor[(3,), float32]) { add(%x, dense<Tensor[(3,), float32]>[1, 2, 3]) }";
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> =
@@ -62,14 +62,14 @@ mod unix {
     fn a_link_is_followed() {
         let (dir, other) = (Scratch::new("links"), Scratch::new("linked"));
         let mut names_of_outputs = write_all_outputs(&dir);
-        // The data file goes where the model leads.
+        // A model with a data file has tests of its own.
         names_of_outputs.retain(|name| !name.starts_with("with.onnx"));
         let mut expected = Vec::new();
         for name in &names_of_outputs {
             let path = dir.join(name);
             expected.push(fs::read(&path).unwrap());
             fs::remove_file(&path).unwrap();
-            // A link to a link, to a file that is there, in another folder.
+            // A link to a link in another folder, which leads to an existing file.
             symlink(other.join(format!("{name}.link")), &path).unwrap();
             symlink(format!("{name}.target"), other.join(format!("{name}.link"))).unwrap();
             let old: &[u8] = if *name == "left" { b"" } else { b"old" };
@@ -79,7 +79,7 @@ mod unix {
         for (name, expected) in names_of_outputs.iter().zip(&expected) {
             assert!(dir.join(name).is_symlink() && other.join(format!("{name}.link")).is_symlink(), "{name}");
             let found = fs::read(other.join(format!("{name}.target"))).unwrap();
-            // Times are other ones each time.
+            // Times differ from run to run.
             assert!(*name == "trace" && found != b"old" || found == *expected, "{name}");
         }
     }
@@ -96,7 +96,7 @@ mod unix {
         let program = dir.file("in.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
         ends(anfora(&["convert", &program, "--external-data=1", "-o", &dir.path("m.onnx")]), 0);
         let [model, data] = ["m.onnx", "m.onnx.data"].map(|name| fs::read(dir.join(name)).unwrap());
-        // Where a cache keeps models: under other names, or under their own.
+        // A cache may keep models under other names, or under their own.
         for (case, [model_at, data_at]) in [["aaa", "bbb"], ["m.onnx", "m.onnx.data"]].into_iter().enumerate() {
             for is_data_linked in [false, true] {
                 let folder = format!("{case}{is_data_linked}");
@@ -115,14 +115,14 @@ mod unix {
                 if data_at == "m.onnx.data" && is_data_linked {
                     fs::remove_file(snap.join("m.onnx.data")).unwrap();
                     assert_has_new_weights(&dir.path(&format!("{folder}/snap/m.onnx")));
-                    // What is beside the link comes first.
+                    // The data file beside the link comes first.
                     fs::write(snap.join("m.onnx.data"), [0; 12]).unwrap();
                     let (out, _) = ends(anfora(&["convert", &dir.path(&format!("{folder}/snap/m.onnx"))]), 0);
                     assert!(!out.contains("[7, 8, 9]"), "{out}");
                 }
             }
         }
-        // A link to somewhere else is refused.
+        // A data file that is a link out of the folder is refused.
         fs::write(dir.join("secret"), &data).unwrap();
         fs::remove_file(dir.join("0true/snap/m.onnx.data")).unwrap();
         symlink("../../secret", dir.join("0true/snap/m.onnx.data")).unwrap();
@@ -137,7 +137,7 @@ mod unix {
         let new = dir.file("new.anf", &PROGRAM.replace("[1, 2, 3]", "[7, 8, 9]"));
         let link = dir.path("m.onnx");
         symlink("store/target.onnx", &link).unwrap();
-        // The link may be there before the model.
+        // The link may exist before the model does.
         for _ in 0..2 {
             let (_, err) = ends(anfora(&["opt", &new, "--external-data=1", "-o", &link]), 0);
             assert!(err.contains(&format!("wrote {}", dir.path("m.onnx.data"))), "{err}");
@@ -161,7 +161,7 @@ mod unix {
         assert!(err.contains("m.onnx.data holds the weights"), "{err}");
         let (out, _) = ends(anfora(&["convert", &target]), 0);
         assert!(out.contains("[1, 2, 3]"), "{out}");
-        // Without data of its own, or with data that is in the same place, the model is written.
+        // The model is written if it has no data file, or if its data file is in the same place.
         ends(anfora(&["convert", &new, "-o", &dir.path("m.onnx")]), 0);
         symlink("store/m.onnx.data", dir.join("m.onnx.data")).unwrap();
         ends(anfora(&["convert", &new, "--external-data=1", "-o", &dir.path("m.onnx")]), 0);
@@ -181,7 +181,7 @@ mod unix {
         assert!(out.contains("[1, 2, 3]"), "{out}");
     }
 
-    /// A folder in which nobody can create a file, not even root.
+    /// `/proc` is a folder in which nobody can create a file, not even root.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_output_in_a_folder_that_cannot_be_written_is_an_error() {
@@ -259,7 +259,8 @@ mod unix {
         let output = dir.path("out");
         fs::create_dir_all(&output).unwrap();
         fs::write(dir.join("out/output_0.npy"), "old").unwrap();
-        // In blocks of 512 or of 1024 bytes: less than the 400,000 of the output.
+        // The limit is in blocks of 512 or 1024 bytes, so it is less than the 400,000 bytes of the
+        // output.
         let script = "ulimit -c 0; ulimit -f 100; exec \"$@\"";
         let run = Command::new("sh")
             .args(["-c", script, "sh", env!("CARGO_BIN_EXE_anfora"), "run", &program, "-o", &output])
@@ -272,7 +273,7 @@ mod unix {
         assert_eq!(names(Path::new(&output)), ["output_0.npy"]);
     }
 
-    /// The unit tests of `signals.rs` say what the handlers do.
+    /// The unit tests of `signals.rs` check what the handlers do.
     #[cfg(target_os = "linux")]
     #[test]
     fn signals_are_caught_from_the_beginning() {
@@ -284,15 +285,16 @@ mod unix {
             .stdout(Stdio::null())
             .spawn()
             .expect("the program starts");
-        // This waits until the program opens its input. It reads until this end is closed.
+        // Opening the pipe waits until the program opens its input. The program reads until this
+        // end is closed.
         let mut input = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-        // A mask has bit n - 1 for signal n.
+        // Bit n - 1 of a mask is for signal n.
         let mask = |process: &str, name: &str| -> u64 {
             let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
             let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux says so");
             u64::from_str_radix(mask.trim(), 16).unwrap()
         };
-        // SIGHUP, SIGINT, SIGQUIT, SIGTERM, but for those that this test was started to ignore.
+        // SIGHUP, SIGINT, SIGQUIT and SIGTERM, except those that this test was started to ignore.
         let all = [1, 2, 3, 15].iter().fold(0, |mask, signal| mask | 1 << (signal - 1));
         let wanted = all & !mask("self", "SigIgn:");
         assert_eq!(mask(&child.id().to_string(), "SigCgt:") & wanted, wanted);
@@ -305,7 +307,7 @@ mod unix {
     fn a_small_stack_of_the_main_thread_does_not_matter() {
         let dir = Scratch::new("stack");
         let program = dir.file("in.anf", PROGRAM);
-        // Where the stack of a process begins is drawn for each.
+        // The stack of a process begins at a random address, so the program runs several times.
         let script = "ulimit -s 64; i=0; while [ $i -lt 50 ]; do \"$@\" > /dev/null || exit 9; i=$((i + 1)); done";
         for arguments in [&["opt", "--help"][..], &["opt", &program, "--quiet"], &["frobnicate", "--help"]] {
             let run = Command::new("sh")
@@ -368,7 +370,7 @@ fn a_folder_is_no_output_and_nothing_is_left_of_what_fails() {
         let (_, err) = ends(anfora(&["convert", &program, "-o", &dir.path(output)]), 1);
         assert!(err.contains("cannot write") && err.contains(output), "{output}: {err}");
     }
-    // The data file is written before the model cannot be.
+    // If the model or its data file cannot be written, neither is.
     fs::create_dir(dir.join("folder.onnx")).unwrap();
     let convert = ["convert", &program, "--external-data=1", "-o"];
     ends(anfora(&[&convert[..], &[&dir.path("folder.onnx")]].concat()), 2);

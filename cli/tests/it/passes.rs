@@ -1,4 +1,4 @@
-//! `anfora passes` and `docs/passes.md` are one list.
+//! `anfora passes` and `docs/passes.md` list the same passes.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ fn passes(arguments: &[&str]) -> String {
     ends(anfora(&[&["passes"], arguments].concat()), 0).0
 }
 
-/// The rows of the first table of the page: name, level, doc, options, settings.
+/// Returns the rows of the first table of the page: name, level, doc, options, settings.
 fn rows() -> Vec<Vec<String>> {
     let page = include_str!("../../../docs/passes.md");
     let table = page.lines().skip_while(|l| !l.starts_with("| pass |")).skip(2).take_while(|l| l.starts_with('|'));
@@ -58,7 +58,7 @@ fn people_are_shown_what_machines_are() {
         assert!(found, "{name} is not in\n{shown}");
         for option in pass["options"].as_array().expect("a list") {
             let (key, doc) = (option["key"].as_str().expect("a text"), option["doc"].as_str().expect("a text"));
-            // Numbers are written under names of their own.
+            // An option of type `numbers` is shown with NAME in place of its key.
             let key = if option["type"] == "numbers" { "NAME" } else { key };
             assert!(
                 shown.lines().any(|l| l.trim_start().starts_with(&format!("{{{key}=")) && l.ends_with(doc)),

@@ -19,18 +19,18 @@ pub(crate) fn with_input(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A program that does not read its input closes it.
+    // The write fails if the program does not read its input.
     let _ = child.stdin.take().expect("it was piped").write_all(input.as_bytes());
     child.wait_with_output().expect("the program ends")
 }
 
-/// Standard output and standard error.
+/// Returns standard output and standard error as text.
 pub(crate) fn said(output: Output) -> (String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("the program prints text");
     (text(output.stdout), text(output.stderr))
 }
 
-/// Asserts the exit status; gives standard output and standard error.
+/// Asserts the exit status. Returns standard output and standard error.
 #[track_caller]
 pub(crate) fn ends(output: Output, status: i32) -> (String, String) {
     let code = output.status.code();
@@ -39,11 +39,11 @@ pub(crate) fn ends(output: Output, status: i32) -> (String, String) {
     (out, err)
 }
 
-/// A folder of its own, which is removed at the end.
+/// A folder for the files of one test, which is removed at the end.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// An empty folder; no two tests may give it one name.
+    /// Makes an empty folder. Each test must use a name of its own.
     pub(crate) fn new(name: &str) -> Scratch {
         let path = std::env::temp_dir().join(format!("anfora-cli-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -51,19 +51,19 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> String {
         self.join(name).into_os_string().into_string().expect("a path in UTF-8")
     }
 
-    /// Writes a file; its path.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).expect("a file can be written");
         path
     }
 
-    /// Writes a program as text, and the same as an ONNX file; the path of that.
+    /// Writes a program as text and as an ONNX file. Returns the path of the ONNX file.
     pub(crate) fn onnx(&self, name: &str, text: &str) -> String {
         let (anf, onnx) = (self.file(&format!("{name}.anf"), text), self.path(&format!("{name}.onnx")));
         ends(anfora(&["convert", &anf, "-o", &onnx]), 0);

@@ -1,4 +1,4 @@
-//! What `anfora opt` says of the passes that it runs, and of names that are misspelt.
+//! The reports of `anfora opt` on the passes that it runs, and its messages for misspelt names.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use crate::program::{Scratch, said, with_input};
 
-/// Runs the program on an input; exit status, standard output and standard error.
+/// Runs the program on an input. Returns the exit status, standard output and standard error.
 fn anfora(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let output = with_input(arguments, input);
     let status = output.status.code();
@@ -14,7 +14,7 @@ fn anfora(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     (status, out, err)
 }
 
-/// The names of the files in a folder, sorted.
+/// Returns the names of the files in a folder, sorted.
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("it is there");
     let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -22,7 +22,7 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Leaves out figures with a fraction, which differ from run to run, and the space around them.
+/// Replaces numbers with a fraction, which differ from run to run, and the space around them.
 fn masked(text: &str) -> String {
     let is_time = |word: &str| word.parse::<f64>().is_ok() && word.contains('.');
     let lines = text.lines().map(|line| {
@@ -59,7 +59,7 @@ fn a_summary_says_what_ran_and_what_became_of_the_program() {
     let (status, _, err) = anfora(&["opt", "-", "--passes", passes, "--emit", "none"], PROGRAM);
     assert_eq!(status, Some(0), "{err}");
     let (first, others) = err.split_once('\n').expect("a line for each pass");
-    // The times take what they need of the 80 columns, and the pipeline what they leave.
+    // The times take the columns that they need of the 80; the pipeline has the rest.
     let (pipeline, times) = first.split_once('…').expect("the pipeline is too long for a line");
     assert_eq!(first.chars().count(), 80, "{first}");
     assert!(pipeline.len() > 40 && format!("-: {passes}").starts_with(pipeline), "{first}");
@@ -219,7 +219,7 @@ fn dumps_take_the_place_of_those_of_an_earlier_run() {
     assert_eq!(files(&folder).len(), 5);
     run("DeadCodeElimination");
     assert_eq!(files(&folder), ["000_input.anf", "001_DeadCodeElimination.anf", "notes.txt"]);
-    // What is dumped is a program again.
+    // A dump can be read as a program.
     let dumped = Path::new(&dump).join("001_DeadCodeElimination.anf");
     let (status, _, err) = anfora(&["check", dumped.to_str().unwrap()], "");
     assert_eq!(status, Some(0), "{err}");
@@ -261,7 +261,7 @@ fn threads_do_not_show() {
     }
 }
 
-/// A program of which nothing is folded, because no byte may be added.
+/// A program in which nothing is folded, because no byte may be added.
 const UNFOLDED: &str = "def @main(%x: Tensor[(8,), float32]) {
   let %long_name_of_what_is_not_folded = add(dense<Tensor[(8,), float32]>[1], dense<Tensor[(8,), float32]>[2]);
   add(%x, %long_name_of_what_is_not_folded)
