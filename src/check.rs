@@ -1,5 +1,6 @@
-//! Tests of passes, on text: what a pass makes of a program, whether it is well-formed, means the
-//! same, and stays as it is.
+//! Tests of passes on text. A test compares the result of a pass with the expected program, and
+//! checks that the result is well-formed, has the same meaning, and is left as it is by a second
+//! run.
 //!
 //! ```
 //! use anfora::check::check_pass;
@@ -13,8 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The macro of the same name takes what stands in the block of a function; locals that nothing
-//! binds are its parameters:
+//! The macro of the same name takes the contents of a function's block. Locals that nothing binds
+//! are the parameters of the function:
 //!
 //! ```
 //! use anfora::check::check_pass;
@@ -36,7 +37,7 @@ use anfora_manager::{Outcome, Pass, PassContext, PassContextBuilder, VerifyEach,
 /// [`PassCheck`].
 ///
 /// # Panics
-/// If the check fails, with the reason: the function is for tests.
+/// If the check fails, with the reason. The function is meant for tests.
 #[track_caller]
 pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
     if let Err(failure) = PassCheck::new(pass).check(before, after) {
@@ -44,13 +45,13 @@ pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
     }
 }
 
-/// Runs a pass on what stands in the block of a function and compares the result with what is
-/// expected, up to the names of what is bound in it: `check_pass!(pass, "before" => "after")`.
-/// Locals that nothing binds are parameters of type float32, if not
-/// `check_pass!(pass, "%x: Tensor[(4,), int8], …", "before" => "after")` states their types.
+/// Runs a pass on the contents of a function's block and compares the result with the expected
+/// contents, up to the names of bindings: `check_pass!(pass, "before" => "after")`. Locals that
+/// nothing binds are parameters of type float32, unless `check_pass!(pass, "%x: Tensor[(4,), int8],
+/// …", "before" => "after")` states their types.
 ///
 /// # Panics
-/// As the function [`check_pass`](fn@crate::check::check_pass).
+/// If the check fails, like the function [`check_pass`](fn@crate::check::check_pass).
 #[macro_export]
 macro_rules! check_pass {
     ($pass:expr, $before:literal => $after:literal $(,)?) => {
@@ -67,11 +68,11 @@ pub use crate::check_pass;
 
 /// A check of a pass on text.
 ///
-/// The pass is run on a program and has to make another one, which is compared in the printed form,
-/// so that the expected text may state types or leave them out. What it makes has to be
-/// well-formed, to compute the same on arguments that are drawn (with the feature `interp`; within
-/// the [tolerance](Pass::tolerance) of the pass), and to be left as it is by a second run. A pass
-/// that changes a program of which no run can be compared fails the check, unless it is declared to
+/// The pass is run on a program. Its result is compared with the expected program in printed form,
+/// so the expected text may state types or leave them out. The result must be well-formed, and a
+/// second run must leave it as it is. With the feature `interp`, it must also compute the same on
+/// random arguments, within the [tolerance](Pass::tolerance) of the pass. If a pass changes a
+/// program and none of its runs can be compared, the check fails, unless the pass is declared to
 /// [change the meaning](PassCheck::changing_meaning).
 pub struct PassCheck<'p> {
     pass: &'p dyn Pass,
@@ -100,33 +101,33 @@ impl fmt::Debug for PassCheck<'_> {
 }
 
 impl<'p> PassCheck<'p> {
-    /// A check on the standard operators, under a context of level 3 with the passes of this
+    /// Makes a check on the standard operators, under a context of level 3 with the passes of this
     /// toolkit.
     pub fn new(pass: &'p dyn Pass) -> PassCheck<'p> {
         let (runs, meaning) = (Runs::Twice, Meaning::Kept);
         PassCheck { pass, context: None, operators: anfora_ops::standard(), runs, meaning }
     }
 
-    /// Under another context: its settings, registry and instruments.
+    /// Uses another context, with its settings, registry and instruments.
     #[must_use]
     pub fn under(self, context: &PassContext) -> PassCheck<'p> {
         PassCheck { context: Some(context.clone()), ..self }
     }
 
-    /// On other operators.
+    /// Uses other operators.
     #[must_use]
     pub fn operators(self, operators: Arc<OpRegistry>) -> PassCheck<'p> {
         PassCheck { operators, ..self }
     }
 
-    /// Of a pass that a second run may go on with.
+    /// Runs the pass only once, for a pass whose second run may change its result.
     #[must_use]
     pub fn once(self) -> PassCheck<'p> {
         PassCheck { runs: Runs::Once, ..self }
     }
 
-    /// Of a pass that is meant to change what the program computes, or on a program that cannot be
-    /// interpreted.
+    /// Does not compare meanings, for a pass that is meant to change what the program computes, or
+    /// for a program that cannot be interpreted.
     #[must_use]
     pub fn changing_meaning(self) -> PassCheck<'p> {
         PassCheck { meaning: Meaning::Changed, ..self }
@@ -135,8 +136,8 @@ impl<'p> PassCheck<'p> {
     /// Runs the check.
     ///
     /// # Errors
-    /// If a text is no program, the pass fails or is skipped, or its result is not what is
-    /// expected: with a diff.
+    /// If a text is not a program, the pass fails or is skipped, or its result is not as expected.
+    /// An error about an unexpected result has a diff.
     pub fn check(&self, before: &str, after: &str) -> Result<(), CheckFailure> {
         let read = |name: &str, text: &str| {
             parse_module(Source::new(name, text), self.operators.clone())
@@ -146,19 +147,19 @@ impl<'p> PassCheck<'p> {
         self.compare(before, &after, |found, wanted| found.to_text() == wanted.to_text())
     }
 
-    /// Runs the check on what stands in the block of a function, whose names do not count. `params`
-    /// are parameters as in a signature; locals that nothing binds are further ones, of type
+    /// Runs the check on the contents of a function's block, up to the names in it. `params` are
+    /// parameters as in a signature; locals that nothing binds are further parameters, of type
     /// float32.
     ///
     /// # Errors
-    /// As [`check`](PassCheck::check).
+    /// In the same cases as [`check`](PassCheck::check).
     pub fn check_block(&self, params: &str, before: &str, after: &str) -> Result<(), CheckFailure> {
         let read = |params: &str, text: &str| {
             parse_fragment(params, text, self.operators.clone())
                 .map_err(|errors| CheckFailure(format!("the program is refused\n{errors}")))
         };
         let before = read(params, before)?;
-        // What is left may use fewer of the parameters.
+        // The result may use fewer of the parameters, so it is read with all of them.
         let after = read(&params_of(&before), after)?;
         self.compare(before, &after, alpha_equal)
     }
@@ -210,7 +211,7 @@ impl<'p> PassCheck<'p> {
     }
 }
 
-/// The parameters of the function of a fragment, as its signature has them.
+/// Returns the parameters of the function of a fragment, as its signature lists them.
 fn params_of(module: &Module) -> String {
     let Some((_, function)) = module.functions().next() else { return String::new() };
     let (cx, body) = (&module.cx, &function.body);
@@ -221,7 +222,7 @@ fn params_of(module: &Module) -> String {
     body.params().iter().map(param).collect::<Vec<_>>().join(", ")
 }
 
-/// Compares meanings, if the pass keeps them and this build has the interpreter.
+/// The comparison of meanings, if the pass keeps them and this build has the interpreter.
 struct MeaningCheck {
     #[cfg(feature = "interp")]
     instrument: Option<Arc<anfora_passes::CheckMeaning>>,
@@ -240,8 +241,10 @@ impl MeaningCheck {
         }
     }
 
+    /// Checks that meanings were compared, if the program was changed.
+    ///
     /// # Errors
-    /// If a pass of this name changed something, and nothing could be compared.
+    /// If the pass changed something, and nothing could be compared.
     fn verdict(&self, name: &str) -> Result<(), CheckFailure> {
         let Some(instrument) = &self.instrument else { return Ok(()) };
         let checked = instrument.checked();
@@ -275,7 +278,7 @@ impl MeaningCheck {
     }
 }
 
-/// The reason for which a check failed, in words for its reader.
+/// The reason why a check failed, as text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CheckFailure(String);
 
@@ -285,7 +288,7 @@ impl fmt::Display for CheckFailure {
     }
 }
 
-/// As [`Display`](fmt::Display), which is what `unwrap` shows.
+/// Prints the same as [`Display`](fmt::Display), since `unwrap` prints this.
 impl fmt::Debug for CheckFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -294,11 +297,11 @@ impl fmt::Debug for CheckFailure {
 
 impl Error for CheckFailure {}
 
-/// Checks that two modules compute the same, bit for bit, with the same effects: the external
-/// functions of the first, on arguments that are drawn.
+/// Checks that two modules compute the same, bit for bit, with the same effects. Runs the external
+/// functions of the first module on random arguments.
 ///
 /// # Errors
-/// If they do not, or nothing could be compared.
+/// If the modules differ, or nothing could be compared.
 #[cfg(feature = "interp")]
 pub fn same_meaning(first: &Module, second: &Module) -> Result<(), CheckFailure> {
     let checked = anfora_passes::same_meaning(first, second, anfora_interp::Agreement::Exact)

@@ -12,17 +12,17 @@ use anfora_ir::{
     Editor, Module, RenderOptions, Source, parse_module, render_module_diagnostics, signature_type, verify_module,
 };
 
-/// The module of a text on the standard operators, for examples: [`parse_module`] with all errors
-/// in one.
+/// Parses a text with the standard operators, for examples. Like [`parse_module`], but with all
+/// errors in one.
 ///
 /// # Errors
-/// If the text is no program: what is wrong, as its reader sees it.
+/// If the text is not a program. The error shows what is wrong.
 pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
     Ok(parse_module(Source::new("guide.anf", text), anfora_ops::standard())?)
 }
 
-/// What an edit of its `@main` makes of the text of a program on the standard operators; verified,
-/// and printed.
+/// Edits `@main` of a program with the standard operators, verifies the program, and returns its
+/// text.
 ///
 /// ```
 /// use anfora::guide::edited;
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Module, Box<dyn Error>> {
 /// ```
 ///
 /// # Errors
-/// If the text is no program with a `@main`, the edit fails, or its result does not verify.
+/// If the text is not a program with a `@main`, the edit fails, or its result does not verify.
 pub fn edited(
     text: &str,
     edit: impl FnOnce(&mut Editor<'_>) -> Result<(), Box<dyn Error>>,
@@ -44,7 +44,8 @@ pub fn edited(
     let mut module = parse(text)?;
     let (function, cx) = module.find("main").and_then(|key| module.get_mut(key)).ok_or("there is no @main")?;
     edit(&mut Editor::new(cx, &mut function.body))?;
-    // The result may have become more specific, as in a function that a pass was given.
+    // The edit may have made the type of the result more specific, so an inferred signature is
+    // updated, as after a pass.
     if let (Some(global), None) = (function.global(), function.ret) {
         let body = &function.body;
         let params: Vec<_> = body.params().iter().map(|p| body.ty(p.expr())).collect();
@@ -57,8 +58,8 @@ pub fn edited(
     }
 }
 
-/// The pages, with the links between them as they are here; in the folder itself they are links to
-/// files.
+/// Declares the pages, with their links to each other as links to items. In the folder itself,
+/// these links lead to files.
 macro_rules! pages {
     ($($(#[doc = $page:expr])+ $name:ident;)+) => {
         $(

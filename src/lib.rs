@@ -1,7 +1,7 @@
 //! A toolkit for writing compiler passes that cannot overflow the stack.
 //!
 //! Programs are in A-normal form over tensors, in arenas: a million nested branches are as ordinary
-//! as a million bindings in a row. What there is:
+//! as a million bindings in a row. The parts are:
 //!
 //! - [`ir`]: the representation, its text format, verifier, equality and hash;
 //! - [`visit`]: visitors, mutators and rewriters, none of which recurses;
@@ -11,12 +11,12 @@
 //! - `onnx`: models in, models out;
 //! - [`programs`]: programs of any size and shape, for benches and stress tests;
 //! - [`check`]: tests of passes, on text;
-//! - `stress`: all that is done with programs, on all of those;
+//! - `stress`: every operation of the toolkit, on all of these programs;
 //! - `guide`: how to write a pass, page by page.
 //!
-//! Features choose what a build takes; `onnx` is on by default. Without any there are the
-//! representation, the visitors, the manager, the passes but for those that evaluate programs, and
-//! the operators without what they compute:
+//! Features select the parts of a build; `onnx` is on by default. A build without features has the
+//! representation, the visitors, the manager, the passes except those that evaluate programs, and
+//! the operators without their kernels:
 //!
 //! | feature | by default | what it adds |
 //! |---|---|---|

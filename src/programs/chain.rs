@@ -1,4 +1,4 @@
-//! The benchmark program, binding for binding the one that every compared system gets.
+//! The benchmark program. Every system in the comparison gets the same bindings.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use anfora_ir::{BuildError, DType, Editor, ExprId, FunctionBuilder, Literal, Mod
 const SEED: u64 = 42;
 const CONSTANTS: u64 = 1024;
 
-/// Knuth's MMIX linear congruential generator; the high bits are used.
+/// Knuth's MMIX linear congruential generator, of which the high bits are used.
 struct Lcg(u64);
 
 impl Lcg {
@@ -50,8 +50,9 @@ fn add_or_multiply(rng: &mut Lcg) -> Op {
     if rng.next(2) == 0 { Op::Add } else { Op::Multiply }
 }
 
-/// The bindings of the program of size `n`. About a fifth is dead, a fifth repeats an earlier binding, a tenth is an operation
-/// on two constants, and the rest is one live chain that uses those.
+/// Returns the bindings of the program of size `n`. About a fifth of them are dead, a fifth repeat
+/// an earlier binding, and a tenth are operations on two constants. The rest form one live chain
+/// that uses these.
 fn bindings(n: usize) -> Vec<(Op, Operand, Operand)> {
     let mut rng = Lcg(SEED);
     let mut program: Vec<(Op, Operand, Operand)> = Vec::with_capacity(n);

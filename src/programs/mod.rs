@@ -1,6 +1,7 @@
-//! Programs for benches, stress tests and properties: exactly reproducible, of any size.
+//! Programs of any size for benches, stress tests and properties. They are exactly reproducible.
 //!
-//! Every shape is a function from a size (and, for random ones, a seed) to a [`Module`] with a public `@main`.
+//! Every shape is a function from a size (and, for random programs, a seed) to a [`Module`] with a
+//! public `@main`.
 
 mod chain;
 mod models;
@@ -26,10 +27,11 @@ struct Row {
     max_size: Option<usize>,
 }
 
-/// No program is larger: ids have four bytes, and a binding takes some.
+/// The largest size of a program. Ids have four bytes, and a binding takes several ids.
 pub const LARGEST_SIZE: usize = 100_000_000;
 
-/// The size of shapes whose types or attributes nest as deep as they do: each level is a type or attribute of its own, which the text has to name.
+/// The largest size of shapes whose types or attributes nest as deep as the program. Each level is
+/// a type or attribute of its own, which the text has to name.
 const DEEPEST_TYPE: Option<usize> = Some(100_000);
 
 impl std::fmt::Debug for Row {
@@ -38,7 +40,7 @@ impl std::fmt::Debug for Row {
     }
 }
 
-/// A row is a shape, so equal names are equal rows.
+/// The names of rows are unique, so rows with equal names are equal.
 impl PartialEq for Row {
     fn eq(&self, other: &Row) -> bool {
         self.name == other.name
@@ -133,30 +135,31 @@ const SHAPES: &[Row] = &[
 ];
 
 impl Shape {
-    /// Every shape.
+    /// Returns every shape.
     pub fn all() -> impl ExactSizeIterator<Item = Shape> {
         SHAPES.iter().map(Shape)
     }
 
-    /// The name by which it is parsed.
+    /// Returns the name from which the shape is parsed.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// What it looks like, in a line.
+    /// Returns a description of the programs, in one line.
     pub fn doc(self) -> &'static str {
         self.0.doc
     }
 
-    /// The largest size that it can be built of, if that is limited.
+    /// Returns the largest size with which the shape can be built, if it is limited.
     pub fn max_size(self) -> Option<usize> {
         self.0.max_size
     }
 
-    /// The program of about `size` bindings (for the nests: that deep). Only `random` looks at the seed.
+    /// Builds the program of about `size` bindings or, for the nests, of depth `size`. Only
+    /// `random` uses the seed.
     ///
     /// # Errors
-    /// If the size is more than [`LARGEST_SIZE`], or the registry of standard operators lacks an
+    /// If the size exceeds [`LARGEST_SIZE`], or the registry of standard operators lacks an
     /// operator that the program needs, which is a defect.
     pub fn build(self, size: usize, seed: u64) -> Result<Module, BuildError> {
         if size > LARGEST_SIZE {
@@ -166,7 +169,7 @@ impl Shape {
     }
 }
 
-/// There is no shape of that name.
+/// The error for a name that no shape has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownShape {
     name: String,
@@ -191,7 +194,8 @@ impl FromStr for Shape {
     }
 }
 
-/// A public `@main(%x: Tensor[(8,), float32])` whose tail is what `build` returns.
+/// Returns a module with a public `@main(%x: Tensor[(8,), float32])` whose tail is the result of
+/// `build`.
 fn main_of(
     build: impl FnOnce(&mut FunctionBuilder<'_>, ExprId) -> Result<ExprId, BuildError>,
 ) -> Result<Module, BuildError> {

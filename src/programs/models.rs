@@ -1,8 +1,9 @@
-//! Small models: what `examples/` holds as files.
+//! Small models, which `examples/` holds as files.
 
 use anfora_ir::{Attr, AttrId, BuildError, DType, ExprId, FunctionBuilder, Literal, Module};
 
-/// Deterministic weights: a hash of the position, scaled as He et al. (2015) do for layers followed by a ReLU.
+/// Returns deterministic weights: hashes of the positions, scaled as He et al. (2015) do for layers
+/// followed by a ReLU.
 fn weights(shape: &[usize], seed: u32) -> Literal {
     let count: usize = shape.iter().product();
     let fan_in: usize = shape[1..].iter().product();
@@ -11,7 +12,7 @@ fn weights(shape: &[usize], seed: u32) -> Literal {
         .map(|i| {
             let mut h = (i ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
             h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
-            // 11 bits, so that the text of a weight is short.
+            // A weight has 11 bits, so that its text is short.
             let unit = ((h >> 21) as f32 - 1024.0) / 1024.0;
             unit * scale
         })
@@ -23,7 +24,8 @@ fn ints(b: &mut FunctionBuilder<'_>, values: &[i64]) -> AttrId {
     b.cx().ints_attr(values)
 }
 
-/// One convolution with its normalisation, as exporters write them: the weights literal, the statistics computed.
+/// Builds a convolution with its normalisation, as exporters write them: the weights are literals,
+/// and the statistics are computed.
 fn conv_bn(
     b: &mut FunctionBuilder<'_>,
     name: &str,
@@ -51,8 +53,9 @@ fn conv_bn(
     Ok(b.bind(&format!("{name}_bn"), bn))
 }
 
-/// A small residual network for images of 3 x 16 x 16, as a careless exporter leaves it: statistics computed from constants, a branch computed
-/// twice, a dropout, an output that nobody uses, a shape that is put together at run time.
+/// Returns a small residual network for images of 3 x 16 x 16, as a careless exporter leaves it. It
+/// has statistics that are computed from constants, a branch that is computed twice, a dropout, an
+/// output that is not used, and a shape that is put together at run time.
 ///
 /// # Errors
 /// If the registry of standard operators lacks one that the program needs, which is a defect.
@@ -70,7 +73,8 @@ pub fn residual() -> Result<Module, BuildError> {
         let a = b.call_op("nn.relu", &[a], &[])?;
         let a = b.bind(&format!("{block}_relu_a"), a);
         let c = conv_bn(&mut b, &format!("{block}_b"), a, [8, 8], seed + 1)?;
-        // The shortcut is an activation of the input, which the main path computed, under another name.
+        // The shortcut is an activation of the block's input, which is then computed again under
+        // another name.
         let shortcut = b.call_op("nn.relu", &[x], &[])?;
         let shortcut = b.bind(&format!("{block}_shortcut"), shortcut);
         let again = b.call_op("nn.relu", &[x], &[])?;
@@ -106,7 +110,8 @@ pub fn residual() -> Result<Module, BuildError> {
     Ok(module)
 }
 
-/// A perceptron for any batch size, in the idiom of the text format: a symbolic dimension, a dataflow region, a local function, a branch.
+/// Returns a perceptron for any batch size, in the idiom of the text format. It has a symbolic
+/// dimension, a dataflow region, a local function and a branch.
 ///
 /// # Errors
 /// If the registry of standard operators lacks one that the program needs, which is a defect.

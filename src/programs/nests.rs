@@ -43,12 +43,13 @@ pub(super) fn nested_fn(n: usize, _seed: u64) -> Result<Module, BuildError> {
     called_lambdas(n, |_, _, y| Ok(y))
 }
 
-/// Each lambda captures the parameter of the function, for the innermost one.
+/// Builds nested lambdas. Each captures the parameter of the function for the innermost lambda.
 pub(super) fn nested_closure(n: usize, _seed: u64) -> Result<Module, BuildError> {
     called_lambdas(n, |b, x, y| b.call_op("add", &[y, x], &[]))
 }
 
-/// Lambdas in each other, each called by the one around it; what the innermost computes from the function's parameter and its own is `result`.
+/// Builds nested lambdas, each of which is called by the lambda around it. `result` computes the
+/// result of the innermost lambda from the parameter of the function and its own.
 fn called_lambdas(
     n: usize,
     result: impl FnOnce(&mut FunctionBuilder<'_>, ExprId, ExprId) -> Result<ExprId, BuildError>,
@@ -115,7 +116,8 @@ pub(super) fn let_in_value(n: usize, _seed: u64) -> Result<Module, BuildError> {
     })
 }
 
-/// What is in the middle is taken out again, so that the type of each projection is a part of the one before.
+/// Builds a parameter of a nested tuple type, and projections down to its middle. The type of each
+/// projection is a part of the type before.
 pub(super) fn nested_type(n: usize, _seed: u64) -> Result<Module, BuildError> {
     let mut module = Module::new(anfora_ops::standard());
     let mut b = FunctionBuilder::new(&mut module, "main");

@@ -4,7 +4,8 @@ use anfora_ir::{BuildError, ExprId, FunctionBuilder, Module};
 
 use super::main_of;
 
-/// A region whose bindings `next` makes from those before, the parameter first; the last is its output.
+/// Builds a dataflow region. `next` makes each binding from the parameter and the bindings before
+/// it, in this order. The last binding is the output.
 fn region_of(
     n: usize,
     mut next: impl FnMut(&mut FunctionBuilder<'_>, &[ExprId]) -> Result<ExprId, BuildError>,
@@ -35,7 +36,7 @@ pub(super) fn fibonacci(n: usize, _seed: u64) -> Result<Module, BuildError> {
     region_of(n, |b, all| b.call_op("add", &[all[all.len() - 1], all[all.len().saturating_sub(2)]], &[]))
 }
 
-/// How many bindings one operator joins.
+/// The number of bindings that one operator joins.
 const JOINED: usize = 62;
 
 pub(super) fn fan_in(n: usize, _seed: u64) -> Result<Module, BuildError> {
@@ -46,7 +47,8 @@ pub(super) fn skips(n: usize, _seed: u64) -> Result<Module, BuildError> {
     joined(n, |b, x, last| b.call_op("add", &[last, x], &[]))
 }
 
-/// Bindings made of the parameter and the binding before by `next`. Each so many of them are joined, and the sums of the joins added up.
+/// Builds a dataflow region whose bindings `next` makes from the parameter and the binding before.
+/// Every [`JOINED`] of them are joined, and the sums of the joins are added up.
 fn joined(
     n: usize,
     next: impl Fn(&mut FunctionBuilder<'_>, ExprId, ExprId) -> Result<ExprId, BuildError>,

@@ -1,4 +1,4 @@
-//! The entry points of `anfora-visit` that find things out and keep them: orders and analyses.
+//! The entry points of `anfora-visit` for orders and analyses.
 
 use anfora_ir::{Body, Expr, ExprId, Module, SideTable};
 use anfora_visit::{
@@ -120,7 +120,8 @@ fn def_use(mut module: Module) -> Done {
             ensure(def_use.users(id).count() == uses, "each use has a user")?;
             ensure(def_use.is_used_once(id) == def_use.only_use(body, id).is_some(), "one use is the only one")?;
         }
-        // Every use of a parameter is exchanged for the root's tail's, and back.
+        // Replaces every use of a parameter by a use of a new variable, and then puts the parameter
+        // back.
         let Some(&param) = body.params().first() else { continue };
         let before: Vec<Link> = def_use.uses(body, param.expr()).collect();
         let other = body.push_var(None, Default::default(), body.ty(param.expr()), None);

@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "onnx", covers: &["onnx::export", "onnx::import"], kind: Kind::Module(onnx) },
 ];
 
-/// A pass that binds one more value in front of each function.
+/// Returns a pass that adds a binding at the beginning of each function.
 fn prepend() -> FunctionPass {
     FunctionPass::new("Prepend", 0, |function, _, _| {
         let mut editor = function.editor();
@@ -134,7 +134,7 @@ fn instruments(mut module: Module) -> Done {
     ensure(!module.order().is_empty(), "the functions are still there")
 }
 
-/// A pass that compares each function, once it was changed, with what all functions were.
+/// Runs a pass that compares each function, after changing it, with the functions as they were.
 fn seeing_functions(mut module: Module) -> Done {
     let pass = FunctionPass::new("Seeing", 0, |function, view, _| {
         let functions = view.functions()?;
@@ -162,8 +162,8 @@ fn seeing_functions(mut module: Module) -> Done {
     Ok(())
 }
 
-/// A pass that returns a copy of the module with one function more, and one that returns a copy of
-/// it.
+/// Runs a pass that returns a copy of the module with one function more, and a pass that returns an
+/// unchanged copy.
 fn returned_module(mut module: Module) -> Done {
     let adds = ModulePass::returning("Adds", 0, |module, _| {
         let mut new = module.clone();
@@ -200,7 +200,7 @@ fn failing_pass(mut module: Module) -> Done {
     ensure(module.to_text() == text, "a failing pass leaves the module as it was")
 }
 
-/// What is said about the last node of each body, which is the one that a walk finds last.
+/// Runs passes that report on the last node of each body, which a walk finds last.
 fn reports(mut module: Module) -> Done {
     let last = |body: &Body| body.exprs().map(|(id, _)| id).last().unwrap_or(body.root());
     let over_functions = FunctionPass::new("Reports", 0, move |function, _, _| {
@@ -216,7 +216,7 @@ fn reports(mut module: Module) -> Done {
         block.remark(id, "a remark");
         block.note(id, "a note");
         block.warn(id, "a warning");
-        // As if something had changed, so that the region is put back.
+        // Writes the same root again, so that the region counts as changed and is put back.
         let root = block.body.root();
         let tail = block.body.tail(root);
         block.body.set_root(tail);
@@ -270,7 +270,7 @@ fn reproducer(module: Module) -> Done {
     let pass = registry.make("Fails").map_err(|e| e.to_string())?;
     ensure(pass.apply(&mut module, &context).is_err(), "it fails")?;
     let written = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
-    // What cannot be removed is for the system to sweep up.
+    // If the file cannot be removed, the system removes it some day.
     let _ = std::fs::remove_file(&path);
     ensure(written.ends_with(&text), "a reproducer ends with the program")?;
     let show = |errors: anfora_ir::Diagnostics| errors.first().map_or_else(String::new, |e| e.to_string());
@@ -309,7 +309,7 @@ fn onnx(module: Module) -> Done {
             let imported = anfora_onnx::import(exported.bytes.into(), &ImportOptions::default());
             imported.map(drop).map_err(|e| format!("what was exported is not imported: {e}"))
         }
-        // What ONNX cannot say is refused, and with what to do about it.
+        // A program that ONNX cannot express is refused, and the refusal says what to do about it.
         Err(refusal) => ensure(!refusal.diagnostic().to_string().is_empty(), "a refusal says what is the matter"),
     }
 }

@@ -1,8 +1,9 @@
-//! Everything that is done with programs, over every shape of program, on a small stack: what `anfora stress` and the tests of depth and of
-//! linear work run.
+//! Everything that is done with programs, over every shape of program, on a small stack. `anfora
+//! stress` and the tests of depth and of linear work run it.
 //!
-//! An [`Operation`] is one thing that the toolkit does: an entry point of a crate with those that belong to it, or a registered pass. A
-//! [`Subject`] is a program of some shape and size. [`Operation::prepare`] makes a [`Trial`] of the two, whose run can be timed, counted, or made on a
+//! An [`Operation`] is one thing that the toolkit does: an entry point of a crate with those that
+//! belong to it, or a registered pass. A [`Subject`] is a program of some shape and size.
+//! [`Operation::prepare`] makes a [`Trial`] of the two. Its run can be timed, counted, or made on a
 //! thread with a stack of any size:
 //!
 //! ```
@@ -31,7 +32,7 @@ use anfora_manager::{Pass, PassContext, PassRegistry, Verification, parse_pipeli
 
 use crate::programs::Shape;
 
-/// What a trial comes to: an error says what is wrong.
+/// The result of a trial. An error says what is wrong.
 pub type Done = Result<(), String>;
 
 /// One thing that is done with a program.
@@ -52,21 +53,21 @@ struct Row {
 
 #[derive(Copy, Clone, Debug)]
 enum Kind {
-    /// Making the program.
+    /// Builds the program.
     Build,
-    /// Something done with a clone of the module.
+    /// Runs a function on a clone of the module.
     Module(fn(Module) -> Done),
-    /// Something done with the module's text.
+    /// Runs a function on the text of the module.
     Text(fn(String) -> Done),
-    /// A registered pass, by the operation's name.
+    /// Runs the registered pass that has the name of the operation.
     Pass,
 }
 
-/// The pass that makes programs what other passes accept.
+/// The pass that brings programs into the form that other passes accept.
 const NORMAL_FORM: &str = "ToANormalForm";
 
 impl Operation {
-    /// Every entry point, then every registered pass.
+    /// Returns every entry point, then every registered pass.
     pub fn all() -> Vec<Operation> {
         let tables = [representation::ROWS, visiting::ROWS, analysing::ROWS, rewriting::ROWS, execution::ROWS];
         let rows = tables.into_iter().flatten();
@@ -77,25 +78,26 @@ impl Operation {
         rows.chain(passes).collect()
     }
 
-    /// What it is called; for a pass, its name.
+    /// Returns the name of the operation. For a pass, this is the name of the pass.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The entry points that it runs, as `crate::function` or `crate::Type::method`.
+    /// Returns the entry points that it runs, as `crate::function` or `crate::Type::method`.
     pub fn covers(&self) -> &'static [&'static str] {
         self.covers
     }
 
-    /// Whether it is a registered pass.
+    /// Returns true if the operation is a registered pass.
     pub fn is_pass(&self) -> bool {
         matches!(self.kind, Kind::Pass)
     }
 
-    /// Gets what it needs ready: a copy of the module, its text, or a pass with the module in the form that it asks for.
+    /// Prepares a trial. Copies the module, prints its text, or makes the pass and brings the
+    /// module into the form that the pass needs.
     ///
     /// # Errors
-    /// If that fails, which is a defect.
+    /// If the preparation fails, which is a defect.
     pub fn prepare(&self, subject: &Subject) -> Result<Trial, String> {
         let run: Box<dyn FnOnce() -> Done + Send> = match self.kind {
             Kind::Build => {
@@ -123,16 +125,16 @@ impl Operation {
     }
 }
 
-/// An operation with what it is done to.
+/// An operation with the program that it runs on.
 pub struct Trial {
     run: Box<dyn FnOnce() -> Done + Send>,
 }
 
 impl Trial {
-    /// Does it, and drops the result.
+    /// Runs the operation and drops its result.
     ///
     /// # Errors
-    /// If the operation fails, or its result is not what it should be.
+    /// If the operation fails, or its result is wrong.
     pub fn run(self) -> Done {
         (self.run)()
     }
@@ -149,34 +151,36 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Builds the program. A shape that cannot be that deep ([`Shape::max_size`]) is built as deep as it can be.
+    /// Builds the program. `size` is limited to the largest size of the shape
+    /// ([`Shape::max_size`]).
     ///
     /// # Errors
-    /// If it cannot be built, which is a defect.
+    /// If the program cannot be built, which is a defect.
     pub fn new(shape: Shape, size: usize) -> Result<Subject, String> {
         let size = shape.max_size().map_or(size, |max| size.min(max));
         let module = shape.build(size, SEED).map_err(|e| e.to_string())?;
         Ok(Subject { shape, size, module })
     }
 
-    /// The size that it has: how many bindings, or how deep.
+    /// Returns the size of the program: the number of bindings, or the depth.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn module(&self) -> &Module {
         &self.module
     }
 }
 
-/// Runs on a thread with a stack of `kib` KiB. A stack overflow ends the process.
+/// Runs `work` on a thread with a stack of `kib` KiB and returns its result. A stack overflow ends
+/// the process.
 ///
 /// # Errors
 /// If the thread cannot be started.
 ///
 /// # Panics
-/// If `work` does.
+/// If `work` panics.
 pub fn on_stack<T: Send + 'static>(kib: usize, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let thread = thread::Builder::new().stack_size(kib * 1024).spawn(work)?;
     match thread.join() {
@@ -195,7 +199,7 @@ fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
     pipeline.apply(module, &context).map(drop).map_err(|e| e.to_string())
 }
 
-/// An error that says what should hold.
+/// Returns an error that says what should hold, unless it holds.
 fn ensure(holds: bool, what: &str) -> Done {
     if holds { Ok(()) } else { Err(format!("does not hold: {what}")) }
 }

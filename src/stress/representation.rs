@@ -241,7 +241,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// The first of several diagnostics, as a text.
+/// Returns the first of several diagnostics as text.
 fn first(errors: &[Diagnostic]) -> String {
     errors.first().map_or_else(|| "failed without a diagnostic".to_string(), |e| e.to_string())
 }
@@ -260,7 +260,7 @@ fn diff(module: Module) -> Done {
     let other = text.replacen("let", "let ", 1);
     let diff = unified_diff(["module", "other"], &text, &other);
     ensure(diff.is_empty() == (text == other), "texts that differ have a diff")?;
-    // The two are the same but for one space: one line is taken away and one comes for it.
+    // The texts differ in one space, so the diff removes one line and adds one.
     let changed = |sign: char| {
         let lines = diff.lines().skip(2).filter(move |line| line.starts_with(sign));
         lines.map(|line| &line[1..]).collect::<Vec<&str>>()
@@ -271,7 +271,7 @@ fn diff(module: Module) -> Done {
     ensure(gone.iter().zip(&come).all(is_right), "the line that comes is the one that was changed")
 }
 
-/// Counts what is written.
+/// A writer that counts the bytes written to it.
 #[derive(Default)]
 struct Length(usize);
 
@@ -328,7 +328,7 @@ fn parsed(text: String) -> Result<Module, String> {
     parse_module(Source::new("stress.anf", text), crate::ops::standard()).map_err(|errors| first(&errors))
 }
 
-/// A text whose last part is missing has an error, deep inside, that can be shown.
+/// Checks that the first half of a text has an error, deep inside, that can be shown.
 fn parse_cut_off(mut text: String) -> Done {
     let mut end = text.len() / 2;
     while !text.is_char_boundary(end) {
@@ -491,7 +491,8 @@ fn infer(mut module: Module) -> Done {
     Ok(())
 }
 
-/// Gives each function that is only called a new first parameter, and takes it away again.
+/// Gives a new first parameter to those of the first functions that are only called, and removes it
+/// again.
 fn signatures(mut module: Module) -> Done {
     let before = module.to_text();
     let ty = module.cx.types.scalar(DType::Int32);
@@ -548,7 +549,7 @@ fn retype(mut module: Module) -> Done {
     Ok(())
 }
 
-/// The types of the parameters and results of a module.
+/// Returns the types of the parameters and results of the functions of a module.
 fn signature_types(module: &Module) -> Vec<TypeId> {
     let bodies = module.functions().map(|(_, f)| &f.body);
     bodies.flat_map(|b| b.params().iter().map(|p| b.ty(p.expr())).chain([b.type_of(b.root())])).collect()
@@ -588,7 +589,7 @@ fn types(mut module: Module) -> Done {
         let (params, result) = types.instantiate(function, &[]).ok_or("a function type can be instantiated")?;
         ensure(params[..] == [ty, pair] && result == ty, "an instance without symbols is what the function type says")?;
     }
-    // In messages, types are shown down to some depth.
+    // Messages show types down to a limited depth.
     ensure(all.iter().all(|&ty| !module.cx.type_text(ty).is_empty()), "a type can be shown")?;
     let depth = deepest(&module);
     let text = format!("{}int32{}", "(".repeat(depth), ",)".repeat(depth));
@@ -625,8 +626,8 @@ fn symbols(mut module: Module) -> Done {
     ensure(module.cx.global_name(fresh) != "main", "a name is given out once")
 }
 
-/// A dimension that nests as deep as the program is large: a quotient of a product of a sum of a
-/// quotient and so on.
+/// Makes a dimension that nests as deep as the program is large: a quotient of a product of a sum
+/// of a quotient and so on.
 fn dimensions(mut module: Module) -> Done {
     let depth = deepest(&module);
     let name = module.cx.names.intern("n");
@@ -652,8 +653,8 @@ fn dimensions(mut module: Module) -> Done {
     ensure(!module.cx.dim_text(dim).is_empty(), "a dimension can be shown")
 }
 
-/// How deep to nest a type or an attribute that goes with a module: as deep as the module is large,
-/// up to 100,000.
+/// Returns the depth of the types and attributes that are tested with a module: the size of its
+/// largest body, up to 100,000.
 fn deepest(module: &Module) -> usize {
     module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000)
 }
@@ -701,8 +702,8 @@ fn rollback(mut module: Module) -> Done {
     ensure(!module.commit(), "an empty edit is none")
 }
 
-/// Overwrites the first operand of everything that has one, and puts it back: nodes with several
-/// uses are noticed, where builds look.
+/// Overwrites the first operand of everything that has one, and puts it back. Checks that nodes
+/// with several uses are noted in builds with debug assertions.
 fn overwrite_and_put_back(body: &mut Body) -> Done {
     body.begin_journal();
     let root = body.root();
@@ -722,8 +723,8 @@ fn overwrite_and_put_back(body: &mut Body) -> Done {
     ensure(taken, "and they are noted once")
 }
 
-/// Counts the links to each node, and returns the nodes with operands that have several, with their
-/// numbers.
+/// Counts the links to each node. Returns the nodes that have operands and several links, each with
+/// its number of links.
 fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
     let mut links = vec![0; body.len()];
     let mut left = vec![body.root()];
@@ -740,7 +741,7 @@ fn shared_lists(body: &Body) -> Vec<(ExprId, usize)> {
 
 fn diagnostics(module: Module) -> Done {
     let text = module.to_text();
-    // About the last binding of main, wherever that is.
+    // The diagnostic is about the last binding of main, wherever it is.
     let name = text.rsplit("let %").next().and_then(|rest| rest.split([' ', ':']).next()).unwrap_or_default();
     let diagnostic = Diagnostic::new(Severity::Warning, "look here").in_function("main").on_binding(name);
     let shown = render_module_diagnostics(std::slice::from_ref(&diagnostic), &module, &RenderOptions::default());

@@ -156,9 +156,10 @@ fn rewrite_by_patterns(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// A pattern as deep as the program is large, of everything that patterns are made of.
+/// Matches a pattern that is as deep as the program is large and has every part that patterns can
+/// have.
 fn deep_patterns(mut module: Module) -> Done {
-    // Whole rounds, so that the root of the pattern is the same for programs of all sizes.
+    // The depth is a multiple of 10, so that the root of the pattern is the same for all sizes.
     let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000) / 10 * 10;
     let mut pattern = any_of([literal(7), literal(8.0), global("main")]).capture("inner");
     for i in 0..depth {
@@ -181,7 +182,7 @@ fn deep_patterns(mut module: Module) -> Done {
     ensure(outcomes.iter().all(|o| o.rewrites == 0), "no program is that deep and ends like that")
 }
 
-/// Hides what nothing outside of its region uses, in every region.
+/// Hides, in every region, the outputs that nothing outside of the region uses.
 fn hide_outputs(mut module: Module) -> Done {
     each_function(&mut module, |editor| {
         hide_unused_outputs(editor.body, |_| true);
@@ -220,7 +221,7 @@ fn rewrite_by_rules(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// A rule and a block as deep as the program is large, in text.
+/// Parses a rule and a block that are as deep as the program is large.
 fn deep_rules(mut module: Module) -> Done {
     let depth = module.functions().map(|(_, f)| f.body.len()).max().unwrap_or(0).min(100_000);
     let mut text = String::new();
@@ -236,7 +237,7 @@ fn deep_rules(mut module: Module) -> Done {
     ensure(fragment.functions().all(|(_, f)| f.body.params().len() == 1), "what nothing binds is a parameter")
 }
 
-/// Takes out all bindings that no tail needs, those with effects too, but for casts, which bind
+/// Removes all bindings that no tail needs, including those with effects. Keeps casts, which bind
 /// symbols.
 fn sweep_everything(mut module: Module) -> Done {
     struct KeepCasts(Option<OpId>);
@@ -253,7 +254,7 @@ fn sweep_everything(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// Takes every function over into a module of its own, and is left with the same program.
+/// Takes every function over into a new module, and checks that it is the same program.
 fn take_functions(mut module: Module) -> Done {
     module.set_attrs(module.cx.attrs.empty());
     let mut taken = Module::new(module.cx.ops.registry().clone());
@@ -281,7 +282,8 @@ fn copy_functions(mut module: Module) -> Done {
         copy_function(&mut module, key, &format!("copy_{i}")).map_err(|e| e.to_string())?;
     }
     ensure(module.order().len() == 2 * keys.len(), "each function has a copy")?;
-    // The block of each once more, at the end of its copy's arenas, in place of the copy's own.
+    // Copies the block of each function once more, to the end of the arenas of the function's copy,
+    // with the parameters of the copy.
     for (&key, &copy) in keys.iter().zip(&module.order()[keys.len()..].to_vec()) {
         let params = |key| module.get(key).map(|f| f.body.params().to_vec()).ok_or("a function is there");
         let (from, to) = (params(key)?, params(copy)?);
@@ -298,7 +300,7 @@ fn copy_functions(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// How many expressions there are under one, each node of a graph counted once.
+/// A functor that counts the expressions under an expression. It counts each node of a graph once.
 struct Size<'b> {
     body: &'b Body,
     known: Memo<()>,

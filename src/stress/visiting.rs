@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// Does something with an editor of each function.
+/// Calls `edit` with an editor of each function.
 pub(super) fn each_function(module: &mut Module, mut edit: impl FnMut(&mut Editor<'_>) -> Done) -> Done {
     let keys: Vec<FunctionKey> = module.order().to_vec();
     for key in keys {
@@ -169,7 +169,7 @@ impl Mutator for NothingScoped {
     const EDITS: Edits = Edits::Scoped;
 }
 
-/// Makes a walk that changes nothing, and sees that it writes nothing.
+/// Runs a walk that changes nothing, and checks that it writes nothing.
 fn write_nothing<T>(mut module: Module, mut rewrite: impl FnMut(&mut Editor<'_>) -> Result<T, RewriteError>) -> Done {
     each_function(&mut module, |editor| {
         editor.body.begin_journal();
@@ -195,7 +195,7 @@ fn rewrite_nothing(module: Module) -> Done {
     })
 }
 
-/// Binds every value but `fn`s under another variable, in front of the binding.
+/// A mutator that binds every value except `fn`s to another variable, in front of the binding.
 struct Everything;
 
 impl Mutator for Everything {
@@ -224,8 +224,8 @@ fn mutate_everything(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// Puts the first branch of each If that is a value in its place, and the fields of tuples in the
-/// places of projections.
+/// A mutator that replaces each If that is a value by its first branch, and projections of tuples
+/// by the fields.
 struct TakeBranches;
 
 impl Mutator for TakeBranches {
@@ -261,7 +261,7 @@ fn take_branches(mut module: Module) -> Done {
     verified(&module)
 }
 
-/// In each block, a parameter is assumed to be itself.
+/// A mutator that assumes in each block that a parameter is itself.
 struct Assume(VarId);
 
 impl Mutator for Assume {
@@ -352,7 +352,7 @@ fn edit_chains(mut module: Module) -> Done {
     each_function(&mut module, |editor| {
         let nothing = editor.tuple(&[]);
         let unit = editor.body.ty(nothing);
-        // One in front of each binding of the outermost chain, and out again.
+        // Insert a binding in front of each binding of the outermost chain, and remove it again.
         let lets: Vec<Binding> = chain(editor.body, editor.body.root()).collect();
         let mut link = Link::Root;
         for binding in &lets {
@@ -363,7 +363,7 @@ fn edit_chains(mut module: Module) -> Done {
             link = Link::Rest(binding.id);
         }
         ensure(tail_link(editor.body, Link::Root) == link, "the tail hangs at the last binding")?;
-        // A list of Lets from elsewhere, in a region of its own, that hangs nowhere.
+        // Build a list of Lets in a region of its own. Nothing links to it.
         let mut list = LetList::new();
         list.begin_region();
         let vars: Vec<VarId> = (0..8).map(|_| editor.var(None, Default::default(), unit)).collect();
@@ -374,7 +374,7 @@ fn edit_chains(mut module: Module) -> Done {
         list.end_region(editor.body, &vars[..1]);
         let block = list.finish(editor, nothing);
         ensure(chain(editor.body, block).count() == vars.len(), "a list has what is put into it")?;
-        // The chain in a list, and back where it was.
+        // Move the chain into a list, and back to where it was.
         let root = editor.body.root();
         let mut list = LetList::new();
         let first = list.bind(editor, None, nothing);

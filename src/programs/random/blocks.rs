@@ -1,11 +1,11 @@
-//! Blocks: what is opened, and what is done when it is closed.
+//! Blocks: the steps that open them, and the steps that close them.
 
 use anfora_ir::{BuildError, Expr, ExprId, Literal, VarId};
 
 use super::kinds::{Kind, Mark};
 use super::{Generator, Role};
 
-/// What a block that is being generated is for, with what to do when it is done.
+/// The purpose of a block that is being generated, with the data that is needed to close it.
 pub(super) enum Frame {
     Function,
     Then {
@@ -24,7 +24,7 @@ pub(super) enum Frame {
     Maker {
         var: VarId,
     },
-    /// What a lambda does until its counter `n` is at zero.
+    /// The step of a recursive lambda, which runs until its counter `n` is zero.
     Recursive {
         var: VarId,
         y: ExprId,
@@ -38,9 +38,9 @@ pub(super) enum Frame {
 
 pub(super) struct Block {
     pub(super) frame: Frame,
-    /// What was in scope when the block began.
+    /// A mark of the values that were in scope when the block began.
     values: Option<Mark>,
-    /// Bindings to go before the block ends.
+    /// The number of statements that are left to generate in the block.
     left: usize,
 }
 
@@ -50,7 +50,7 @@ impl Block {
     }
 }
 
-/// How deep blocks nest.
+/// The largest depth of nested blocks.
 const DEPTH: usize = 12;
 
 impl Generator<'_> {
@@ -65,7 +65,7 @@ impl Generator<'_> {
         some
     }
 
-    /// Whether another block may be opened here.
+    /// Returns true if another block may be opened here.
     pub(super) fn may_nest(&self) -> bool {
         !self.region.is_open() && self.blocks.len() < DEPTH
     }
@@ -91,7 +91,7 @@ impl Generator<'_> {
         self.enter_opened(frame, values);
     }
 
-    /// Goes on in a block that was opened; `values` is what was in scope before.
+    /// Continues in a block that is already open. `values` marks the values in scope before it.
     pub(super) fn enter_opened(&mut self, frame: Frame, values: Mark) {
         let draw = self.rng.below(12);
         let outer = self.innermost();
@@ -100,7 +100,8 @@ impl Generator<'_> {
         self.blocks.push(Block { frame, values: Some(values), left });
     }
 
-    /// Ends the innermost block; the tail of the function when that is the function's own.
+    /// Ends the innermost block. Returns the tail of the function if the block is the function's
+    /// own.
     pub(super) fn leave(&mut self) -> Result<Option<ExprId>, BuildError> {
         self.end_region();
         let block = self.blocks.pop().expect("the function's block is left last");
@@ -168,7 +169,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Binds a value, or, in graph form, leaves it as a node that others share.
+    /// Binds a value. In graph form, may leave it as a node that others share.
     pub(super) fn bind(&mut self, value: ExprId, kind: Kind) -> ExprId {
         let plain = matches!(self.b.body().expr(value), Expr::CallOp { .. } | Expr::Tuple(_) | Expr::Proj { .. });
         if self.graph && plain && self.rng.one_in(3) {
@@ -180,7 +181,7 @@ impl Generator<'_> {
 
     pub(super) fn bind_let(&mut self, value: ExprId, kind: Kind) -> ExprId {
         self.names += 1;
-        // Some names repeat, and some bindings have none.
+        // Some names repeat, and some bindings have no name.
         let name = match self.rng.below(8) {
             0 => String::new(),
             1 => "t".to_string(),
@@ -198,7 +199,7 @@ impl Generator<'_> {
         self.region.bound(var.expr());
     }
 
-    /// A node in graph form, else a binding.
+    /// Returns the node itself in graph form, and otherwise a variable that is bound to it.
     pub(super) fn unnamed(&mut self, value: ExprId) -> ExprId {
         if self.graph {
             return value;
@@ -208,7 +209,7 @@ impl Generator<'_> {
         id
     }
 
-    /// Binds a value that owns blocks, or what an operator makes of it.
+    /// Binds a value that owns blocks, or the result of an operator on it.
     fn bind_owner(&mut self, owner: ExprId, kind: Kind) -> Result<(), BuildError> {
         let mut value = owner;
         if self.graph && Kind::TENSORS.contains(&kind) && self.rng.one_in(2) {
@@ -220,7 +221,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// The end of a recursive lambda: it calls itself with a smaller counter, directly or from a lambda of its own.
+    /// Ends a recursive lambda, which calls itself with a smaller counter, directly or from a
+    /// lambda of its own.
     fn leave_recursion(
         &mut self,
         var: VarId,

@@ -6,7 +6,7 @@ use super::Generator;
 use super::blocks::Frame;
 use super::kinds::Kind;
 
-/// How deep recursive lambdas nest: each runs its block three times.
+/// The largest depth of nested recursive lambdas. Each runs its block three times.
 const RECURSIONS: usize = 2;
 
 impl Generator<'_> {
@@ -78,7 +78,7 @@ impl Generator<'_> {
         self.enter_opened(Frame::Lambda { var }, values);
     }
 
-    /// A lambda that counts down from 2.
+    /// Begins a lambda that counts down from 2.
     fn enter_recursion(&mut self) -> Result<(), BuildError> {
         let (vector, int) = (self.types.of(Kind::Vector), self.types.of(Kind::Int));
         let ty = self.b.cx().types.function(&[vector, int], vector, &[]);
@@ -96,7 +96,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A lambda of one binding, which captures a value of the place.
+    /// Binds a lambda of one binding that captures a value in scope. Returns the variable of the
+    /// lambda.
     pub(super) fn small_lambda(&mut self) -> Result<ExprId, BuildError> {
         let captured = self.pick(Kind::Vector)?;
         let vector = self.types.of(Kind::Vector);
@@ -109,7 +110,7 @@ impl Generator<'_> {
         Ok(self.bind_let(lambda, Kind::Function))
     }
 
-    /// A lambda that calls the function that it is given, and a call of it.
+    /// Binds a lambda that calls the function given to it, and a call of this lambda.
     fn higher_order(&mut self) -> Result<(), BuildError> {
         let (f, captured, function) =
             (self.pick(Kind::Function)?, self.pick(Kind::Vector)?, self.types.of(Kind::Function));
@@ -122,7 +123,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A call of a global function.
+    /// Binds a call of a global function.
     pub(super) fn global_call(&mut self) -> Result<(), BuildError> {
         let globals = self.globals;
         if !self.region.is_open() && self.rng.one_in(2) && !globals.helpers.is_empty() {

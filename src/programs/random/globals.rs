@@ -4,18 +4,18 @@ use anfora_ir::{BuildError, DType, ExprId, FunctionBuilder, GLOBAL_SYMBOL, Liter
 
 use super::rng::Rng;
 
-/// The functions that bodies may call, by what they take.
+/// The functions that bodies may call, by their parameters and results.
 #[derive(Default)]
 pub(super) struct Globals {
-    /// From a vector to a vector.
+    /// Functions from a vector to a vector.
     pub(super) helpers: Vec<String>,
-    /// Likewise, and nothing of them can be observed.
+    /// Functions from a vector to a vector that have no effects.
     pub(super) pure: Vec<&'static str>,
-    /// From a vector to a function.
+    /// Functions from a vector to a function.
     pub(super) makers: Vec<String>,
-    /// From a vector of any length, and one of eight, to one of eight.
+    /// Functions from a vector of any length and a vector of eight to a vector of eight.
     pub(super) sized: Vec<String>,
-    /// Called by nobody.
+    /// A function that nothing calls, and that attributes may name.
     pub(super) named_in_attributes: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn add_fixed(module: &mut Module, rng: &mut Rng, globals: &mut Global
         globals.pure.push("doubled");
     }
     if rng.one_in(3) {
-        // One calls the other; often nobody calls either.
+        // The two functions call each other. Often nothing else calls them.
         mutual(module)?;
         if rng.one_in(2) {
             globals.pure.push("ping");
@@ -52,7 +52,7 @@ fn private<'m>(module: &'m mut Module, name: &str) -> (FunctionBuilder<'m>, Type
     (b, vector, int)
 }
 
-/// A function that ends, or goes on with a smaller counter in `next`.
+/// Adds a function that ends when its counter is zero, or else calls `next` with a smaller counter.
 fn counting(
     module: &mut Module,
     name: &str,
@@ -80,7 +80,7 @@ fn counting(
     Ok(())
 }
 
-/// From a vector to what `of` makes of it and 3.
+/// Adds a function that calls `of` with its vector and 3.
 fn from_three(module: &mut Module, name: &str, of: &str) -> Result<(), BuildError> {
     let (mut b, vector, _) = private(module, name);
     let v = b.param("v", vector);
@@ -91,15 +91,15 @@ fn from_three(module: &mut Module, name: &str, of: &str) -> Result<(), BuildErro
     Ok(())
 }
 
-/// A function that calls a recursive one.
+/// Adds a function that calls a recursive function.
 fn countdown(module: &mut Module) -> Result<(), BuildError> {
     counting(module, "loop", "loop", |b, v| b.call_op("add", &[v, v], &[]))?;
     from_three(module, "countdown", "loop")
 }
 
-/// Two functions that call each other, and one that calls them.
+/// Adds two functions that call each other, and a function that calls them.
 fn mutual(module: &mut Module) -> Result<(), BuildError> {
-    // Known before it is defined.
+    // The signature is needed before the function is defined.
     let vector = module.cx.types.static_tensor(DType::Float32, &[8]);
     let int = module.cx.types.scalar(DType::Int64);
     let signature = module.cx.types.function(&[vector, int], vector, &[]);
@@ -110,7 +110,7 @@ fn mutual(module: &mut Module) -> Result<(), BuildError> {
     from_three(module, "ping", "even")
 }
 
-/// A function of vectors of any length.
+/// Adds a function of vectors of any length.
 fn doubled(module: &mut Module) -> Result<(), BuildError> {
     let (mut b, ..) = private(module, "doubled");
     let n = b.symbol("n");
@@ -122,7 +122,7 @@ fn doubled(module: &mut Module) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// A function that nothing calls.
+/// Adds a function that nothing calls.
 fn spare(module: &mut Module) -> Result<(), BuildError> {
     let (mut b, vector, _) = private(module, "spare");
     let v = b.param("v", vector);
@@ -131,7 +131,8 @@ fn spare(module: &mut Module) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// A private function that the module does not call, but may be called from outside by its symbol.
+/// Adds a private function that the module does not call, but that code outside may call by its
+/// symbol.
 fn linked(module: &mut Module) -> Result<(), BuildError> {
     let (mut b, vector, _) = private(module, "linked");
     let symbol = b.cx().str_attr("linked_symbol");
@@ -142,7 +143,7 @@ fn linked(module: &mut Module) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// A function of two vectors, of which closures are made.
+/// Adds a function of two vectors, from which closures are made.
 pub(super) fn pairwise(module: &mut Module) -> Result<(), BuildError> {
     let (mut b, vector, _) = private(module, "pairwise");
     let (v, captured) = (b.param("v", vector), b.param("captured", vector));

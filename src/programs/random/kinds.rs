@@ -15,7 +15,7 @@ pub(super) enum Kind {
     /// One int64.
     Int,
     Bool,
-    /// Three elements of the type of this number in [`DTYPES`].
+    /// Three elements of the type with this index in [`DTYPES`].
     Three(u8),
     /// A tuple of a vector and a scalar.
     Pair,
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Function,
     /// A tuple of a function and a vector.
     Holder,
-    /// Floats, as many as the first symbol of the function says.
+    /// A vector of floats, whose length is the first symbol of the function.
     Dynamic,
 }
 
@@ -68,9 +68,9 @@ impl Kind {
 
 pub(super) struct Types {
     ids: [TypeId; KINDS],
-    /// From a vector to a function.
+    /// The type of a function from a vector to a function.
     pub(super) maker: TypeId,
-    /// Whether [`Kind::Dynamic`] is a type of this function.
+    /// True if [`Kind::Dynamic`] is a type of this function.
     pub(super) has_dynamic: bool,
 }
 
@@ -112,7 +112,7 @@ impl Types {
 /// The values in scope, by kind, oldest first.
 pub(super) struct Values([Vec<ExprId>; KINDS]);
 
-/// How many there are.
+/// The numbers of values in scope, by kind.
 #[derive(Copy, Clone)]
 pub(super) struct Mark([usize; KINDS]);
 
@@ -135,7 +135,7 @@ impl Values {
         }
     }
 
-    /// Of the values since the mark, keeps these.
+    /// Removes the values since the mark for which `keep` returns false.
     pub(super) fn retain_since(&mut self, mark: Mark, keep: impl Fn(ExprId) -> bool) {
         for (list, len) in self.0.iter_mut().zip(mark.0) {
             let mut end = len;
@@ -150,7 +150,7 @@ impl Values {
     }
 }
 
-/// Floats that go wrong where something is wrong. The last two are NaNs with payloads of their own.
+/// Floats that expose errors. The last two are NaNs with payloads of their own.
 const FLOATS: [u32; 14] = [
     0x0000_0000,
     0x8000_0000,
@@ -178,7 +178,8 @@ fn three<T: Element>(elements: [T; 3]) -> Literal {
 }
 
 impl Generator<'_> {
-    /// A visible value of a kind, of late ones rather; a constant where there is none, and now and then anyway.
+    /// Returns a visible value of a kind, preferably a recent one. Returns a constant if there is
+    /// no value of the kind, and sometimes otherwise.
     pub(super) fn pick(&mut self, kind: Kind) -> Result<ExprId, BuildError> {
         let constant = matches!(kind, Kind::Vector | Kind::Matrix | Kind::Scalar | Kind::Int | Kind::Bool);
         let list = &self.values.0[kind.index()];
@@ -241,7 +242,7 @@ impl Generator<'_> {
                 let holder = self.b.tuple(&[f, v]);
                 return Ok(self.bind(holder, kind));
             }
-            // The parameter is one.
+            // The parameter has this kind.
             Kind::Dynamic => unreachable!("only functions that have a value of this kind ask for one"),
         };
         Ok(self.b.literal(literal))

@@ -1,7 +1,8 @@
 //! Random well-typed programs of the whole language.
 //!
-//! Half of the functions are in graph form: some values are not bound but shared as nodes, and blocks and Ifs stand as operands. They
-//! succeed in the interpreter, if it takes enough steps: what fails stands where it is not evaluated.
+//! Half of the functions are in graph form: some values are not bound but shared as nodes, and
+//! blocks and Ifs are used as operands. The programs succeed in the interpreter if it takes enough
+//! steps, since expressions that fail are in places that are not evaluated.
 
 mod blocks;
 mod functions;
@@ -17,20 +18,20 @@ use globals::Globals;
 use kinds::{Kind, Types, Values};
 use rng::Rng;
 
-/// What a function is to be.
+/// The role of a function.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Role {
-    /// The public function: from one tensor of each sort to what became of them.
+    /// The public function, from one tensor of each kind to a tuple of results.
     Main,
-    /// From a vector to a vector.
+    /// A function from a vector to a vector.
     Helper,
-    /// From a vector to a function.
+    /// A function from a vector to a function.
     Maker,
-    /// From a vector of any length, and one of eight, to one of eight.
+    /// A function from a vector of any length and a vector of eight to a vector of eight.
     Sized,
 }
 
-/// One function that is being generated.
+/// The state of the generation of one function.
 struct Generator<'m> {
     b: FunctionBuilder<'m>,
     rng: Rng,
@@ -40,11 +41,11 @@ struct Generator<'m> {
     region: regions::Region,
     globals: &'m Globals,
     role: Role,
-    /// Whether it is in graph form.
+    /// True if the function is in graph form.
     graph: bool,
     names: u32,
     symbols: u32,
-    /// Variables that `@main` returns whatever else it returns.
+    /// Variables that `@main` returns in any case.
     sinks: Vec<anfora_ir::ExprId>,
 }
 
@@ -107,7 +108,7 @@ fn generate(
         values.push(kind, id);
     }
     if role == Role::Main && rng.one_in(4) {
-        // A function that nothing calls, and that has to stay all the same.
+        // A function that nothing calls, and that must be kept all the same.
         if let Some(name) = &globals.named_in_attributes {
             let g = b.cx().global(name);
             let g = b.cx().attr(Attr::Global(g));

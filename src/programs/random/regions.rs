@@ -8,9 +8,9 @@ use super::kinds::Mark;
 /// The open dataflow region.
 #[derive(Default)]
 pub(super) struct Region {
-    /// What was in scope when it began, while one is open.
+    /// A mark of the values that were in scope when the region began; `None` if no region is open.
     start: Option<Mark>,
-    /// Its variables.
+    /// The variables of the region.
     variables: Vec<ExprId>,
 }
 
@@ -36,7 +36,8 @@ impl Generator<'_> {
         self.region.start = Some(self.values.mark());
     }
 
-    /// About a third of the region's variables become outputs; the others are gone.
+    /// Ends the region, if one is open. About a third of its variables become outputs; the others
+    /// go out of scope.
     pub(super) fn end_region(&mut self) {
         let Some(start) = self.region.start.take() else { return };
         let mut outputs = std::mem::take(&mut self.region.variables);

@@ -16,7 +16,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Other numbers. Those that this one gives stay as they are.
+    /// Returns a generator of other numbers. The numbers of this generator stay the same.
     pub(super) fn apart(&self) -> Rng {
         Rng(!self.0)
     }

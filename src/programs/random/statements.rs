@@ -1,4 +1,4 @@
-//! Statements: one value more in scope, or an effect.
+//! Statements: each adds a value to the scope, or has an effect.
 
 use anfora_ir::{Attr, AttrId, BuildError, DType, Element, ExprId, Literal};
 
@@ -100,7 +100,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// What can be observed.
+    /// Adds an effect that can be observed.
     fn effect(&mut self) -> Result<(), BuildError> {
         if self.region.is_open() {
             return Ok(());
@@ -133,7 +133,7 @@ impl Generator<'_> {
     fn tuple_statement(&mut self) -> Result<(), BuildError> {
         match self.rng.below(10) {
             8 | 9 => {
-                // Fields that could be mistaken for each other.
+                // Projects two fields that could be mistaken for each other.
                 let (a, b) = (self.pick(Kind::Vector)?, self.pick(Kind::Vector)?);
                 let both = self.b.tuple(&[a, b]);
                 let both = self.unnamed(both);
@@ -166,7 +166,7 @@ impl Generator<'_> {
                 self.bind(field, [Kind::Int, Kind::Pair][index]);
             }
             6 => {
-                // A tuple that is taken apart and put together again.
+                // Takes a tuple apart and puts it together again.
                 let pair = self.pick(Kind::Pair)?;
                 let (v, s) = (self.b.proj(pair, 0)?, self.b.proj(pair, 1)?);
                 let (v, s) = (self.unnamed(v), self.unnamed(s));
@@ -193,7 +193,7 @@ impl Generator<'_> {
         self.b.cx().ints_attr(ints)
     }
 
-    /// Constants in `shape`.
+    /// Returns a constant of the given shape.
     fn dense<T: Element>(&mut self, shape: &[usize], elements: &[T]) -> ExprId {
         let literal = Literal::from_elements(shape, elements).expect("as many elements as the shape has");
         self.b.literal(literal)
@@ -246,7 +246,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A computation with elements of another type.
+    /// Adds a computation with elements of another type.
     fn other_elements(&mut self) -> Result<(), BuildError> {
         let from = self.any_three();
         let to = self.any_three();
@@ -282,7 +282,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// An operation on two constants.
+    /// Adds an operation on two constants.
     fn constants(&mut self) -> Result<(), BuildError> {
         let three = self.any_three();
         let kind = self.rng.choose(&[Kind::Int, Kind::Int, Kind::Scalar, Kind::Vector, three]);
@@ -293,7 +293,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Two calls that differ in an attribute, or in the sign of a zero.
+    /// Adds two calls that differ in an attribute, or in the sign of a zero.
     fn near_misses(&mut self) -> Result<(), BuildError> {
         let kind = self.rng.choose(&[Kind::Vector, Kind::Scalar]);
         let x = self.pick(kind)?;
@@ -312,7 +312,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Matrix products and what comes with them.
+    /// Adds matrix products, with a transposition and an operator between them.
     fn product(&mut self) -> Result<(), BuildError> {
         let m = self.pick(Kind::Matrix)?;
         let transposed = self.b.call_op("permute_dims", &[m], &[])?;
@@ -328,8 +328,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A convolution with constant weights, and what can be folded into it. Its result goes where
-    /// `@main` ends, so that nothing else depends on how it is rounded.
+    /// Adds a convolution with constant weights, and operators that can be folded into it. Only
+    /// `@main` returns the result, so that nothing else depends on how it is rounded.
     fn normalisation(&mut self) -> Result<(), BuildError> {
         if self.role != Role::Main || !self.is_outermost() || self.sinks.len() >= 4 {
             return Ok(());
@@ -359,7 +359,7 @@ impl Generator<'_> {
             };
         }
         if !is_padded && rng.one_in(3) {
-            // What was scaled is used elsewhere too.
+            // The scaled image is also used elsewhere.
             x = self.unnamed(x);
             x = self.b.call_op("add", &[x, image], &[])?;
         }
@@ -369,7 +369,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Returns a step that can be folded into a convolution after it.
+    /// Returns the image after up to three steps that can be folded into a convolution after it.
     fn scaled(&mut self, mut image: ExprId, rng: &mut Rng) -> Result<ExprId, BuildError> {
         for _ in 0..rng.below(4) {
             let numbers = rng.choose(&[[1.5f32, -0.75], [0.5, 2.0]]);
@@ -384,7 +384,7 @@ impl Generator<'_> {
         Ok(image)
     }
 
-    /// A vector of a length that the callee does not know.
+    /// Returns a vector of a length that the callee does not know.
     pub(super) fn of_any_length(&mut self) -> Result<ExprId, BuildError> {
         if self.types.has_dynamic {
             return self.pick(Kind::Dynamic);
@@ -397,7 +397,7 @@ impl Generator<'_> {
         Ok(self.unnamed(long))
     }
 
-    /// Computations with extents that are symbols.
+    /// Adds a computation with symbolic extents.
     fn dynamic(&mut self) -> Result<(), BuildError> {
         if !self.types.has_dynamic || self.rng.one_in(3) {
             return self.unknown_length();
@@ -405,7 +405,7 @@ impl Generator<'_> {
         let d = self.pick(Kind::Dynamic)?;
         match self.rng.below(6) {
             0 => {
-                // Twice as many, by arithmetic of extents.
+                // The length is doubled, by arithmetic of extents.
                 let other = self.pick(Kind::Dynamic)?;
                 let long = self.b.call_op("concat", &[d, other], &[])?;
                 let long = self.unnamed(long);
@@ -429,7 +429,7 @@ impl Generator<'_> {
                 self.bind(call, Kind::Dynamic);
             }
             3 => {
-                // As many as is computed.
+                // The length is computed.
                 let (first, three) = (self.b.literal(Literal::scalar(0i64)), self.b.literal(Literal::scalar(3i64)));
                 let shape = self.b.call_op("shape_of", &[d], &[])?;
                 let shape = self.unnamed(shape);
@@ -450,7 +450,7 @@ impl Generator<'_> {
                 self.bind(max, Kind::Scalar);
             }
             4 => {
-                // There and back by a shape that is computed.
+                // The vector gets a shape that is computed, and then its own shape again.
                 let one = self.dense(&[1], &[1i64]);
                 let shape = self.b.call_op("shape_of", &[d], &[])?;
                 let shape = self.unnamed(shape);
@@ -467,7 +467,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A computation with a vector whose length becomes a symbol.
+    /// Adds a computation with a vector whose length becomes a symbol.
     fn unknown_length(&mut self) -> Result<(), BuildError> {
         if self.in_lambda() {
             return Ok(());
@@ -491,7 +491,7 @@ impl Generator<'_> {
             let value = self.b.cx().attr(Attr::Literal(zero));
             self.b.call_op("full", &[shape], &[("value", value)])?
         } else {
-            // Nothing but the symbol is used of what was cast.
+            // Only the symbol of the cast is used.
             let shape = self.b.cx().attr(Attr::Shape([length].into()));
             self.b.call_op("zeros", &[], &[("shape", shape)])?
         };
@@ -501,7 +501,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A division by zero, which is an error, where it is not evaluated.
+    /// Adds a division by zero, which is an error, in a place that is not evaluated.
     fn may_fail(&mut self) -> Result<(), BuildError> {
         if !self.may_nest() {
             return Ok(());
