@@ -47,8 +47,8 @@ pub fn check_pass(pass: &dyn Pass, before: &str, after: &str) {
 
 /// Runs a pass on the contents of a function's block and compares the result with the expected
 /// contents, up to the names of bindings: `check_pass!(pass, "before" => "after")`. Locals that
-/// nothing binds are parameters of type float32, unless `check_pass!(pass, "%x: Tensor[(4,), int8],
-/// …", "before" => "after")` states their types.
+/// nothing binds are parameters of type float32, unless
+/// `check_pass!(pass, "%x: Tensor[(4,), int8], …", "before" => "after")` states their types.
 ///
 /// # Panics
 /// If the check fails, like the function [`check_pass`](fn@crate::check::check_pass).

@@ -270,7 +270,7 @@ fn reproducer(module: Module) -> Done {
     let pass = registry.make("Fails").map_err(|e| e.to_string())?;
     ensure(pass.apply(&mut module, &context).is_err(), "it fails")?;
     let written = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
-    // If the file cannot be removed, the system removes it some day.
+    // If the file cannot be removed, it is left to the system to clean up.
     let _ = std::fs::remove_file(&path);
     ensure(written.ends_with(&text), "a reproducer ends with the program")?;
     let show = |errors: anfora_ir::Diagnostics| errors.first().map_or_else(String::new, |e| e.to_string());

@@ -1,5 +1,5 @@
-//! Everything that is done with programs, over every shape of program, on a small stack. `anfora
-//! stress` and the tests of depth and of linear work run it.
+//! Everything that is done with programs, over every shape of program, on a small stack.
+//! `anfora stress` and the tests of depth and of linear work run it.
 //!
 //! An [`Operation`] is one thing that the toolkit does: an entry point of a crate with those that
 //! belong to it, or a registered pass. A [`Subject`] is a program of some shape and size.
@@ -199,7 +199,7 @@ fn run_pipeline(module: &mut Module, pipeline: &str) -> Done {
     pipeline.apply(module, &context).map(drop).map_err(|e| e.to_string())
 }
 
-/// Returns an error that says what should hold, unless it holds.
+/// Returns an error that says what should hold, if it does not hold.
 fn ensure(holds: bool, what: &str) -> Done {
     if holds { Ok(()) } else { Err(format!("does not hold: {what}")) }
 }
