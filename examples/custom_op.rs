@@ -1,4 +1,5 @@
-//! Operators of one's own: registered, and then parsed, printed, folded, fused, interpreted, and read from and written to ONNX like ours.
+//! Custom operators. They are registered, and then parsed, printed, folded, fused, interpreted, and
+//! read from and written to ONNX like the standard operators.
 //!
 //! `cargo run --release -p anfora --example custom_op`
 
@@ -13,7 +14,7 @@ use anfora::ops::loops::{compare_float, map_float};
 use anfora::ops::typing::{Elements, Given, elementwise, elementwise_to, one};
 use anfora::prelude::*;
 
-/// The standard operators, those that ONNX files may bring, and two of our own.
+/// Returns the standard operators, those that ONNX files may bring, and two custom operators.
 fn registry() -> Result<Arc<OpRegistry>, RegisterError> {
     let mut registry = OpRegistry::clone(&anfora::onnx::registry());
     registry.register(
@@ -53,7 +54,8 @@ fn registry() -> Result<Arc<OpRegistry>, RegisterError> {
     Ok(Arc::new(registry))
 }
 
-/// The conversions of the standard operators, and of our own: in ONNX they are in the domain `com.acme`.
+/// Returns the conversions of the standard operators and of the custom operators, which are in the
+/// domain `com.acme` in ONNX.
 fn conversions() -> Conversions {
     let mut table = Conversions::default();
     let squareplus = Conversion::new("Squareplus", 1..=2, "acme.squareplus").domain("com.acme");
@@ -78,7 +80,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let registry = registry()?;
     let mut module = parse_module(Source::new("custom_op.anf", PROGRAM), registry.clone())?;
 
-    // What is constant is folded by the kernel, and an attribute that is the default is not printed.
+    // Constant calls are folded by the kernel. Attributes that have their defaults are not printed.
     println!("As it is read:\n{module}");
     let passes = anfora::passes::registry();
     let context = PassContext::with_registry(passes.clone());
@@ -89,7 +91,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = Literal::from_elements(&[2, 3], &[-4f32, -1.0, 0.0, 0.5, 1.0, 8.0])?;
     let before = Interpreter::new(&module).run("main", std::slice::from_ref(&x))?;
 
-    // By their patterns, both go into one group with the addition and the choice.
+    // By their fusion patterns, both operators go into one group with the addition and the choice.
     let mut fused = module.clone();
     parse_pipeline(&passes, "ConvertToDataflow,FuseOps")?.apply(&mut fused, &context)?;
     println!("Fused:\n{fused}");
@@ -99,7 +101,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(["add(", "acme.squareplus(", "acme.is_close(", "where("].iter().all(|op| group.contains(op)));
     assert!(Interpreter::new(&fused).run("main", std::slice::from_ref(&x))?.same(&before));
 
-    // To ONNX and back: the version of the domain is the first that has both.
+    // To ONNX and back. The version of the domain is the first that has both operators.
     let written = anfora::onnx::export(&module, &ExportOptions { conversions: conversions(), ..Default::default() })?;
     let options = ImportOptions { registry, conversions: conversions(), ..ImportOptions::default() };
     let read = anfora::onnx::import(written.bytes.clone().into(), &options)?;
@@ -107,7 +109,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(read.kept.is_empty());
     assert!(Interpreter::new(&read.module).run("main", &[x])?.same(&before));
 
-    // Who does not know the operators keeps them, and what cannot be typed without them, and gives them back.
+    // An import without these operators keeps their nodes, and those that cannot be typed without
+    // them. An export gives them back.
     let kept = anfora::onnx::import(written.bytes.into(), &ImportOptions::default())?;
     println!("Without our table:\n{}", kept.module);
     assert_eq!(kept.kept.len(), 3);

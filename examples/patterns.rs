@@ -1,4 +1,5 @@
-//! Rewriting by patterns, as a pass: `x * 1`, `x + 0`, a transpose of a transpose, and a convolution with bias and relu that becomes one function.
+//! Rewriting by patterns, as a pass: `x * 1`, `x + 0`, a transpose of a transpose, and a
+//! convolution with bias and relu, which becomes one function.
 //!
 //! `cargo run --release -p anfora --example patterns`
 
@@ -7,7 +8,7 @@ use anfora::visit::pattern::{PatternOptions, Rule, capture, literal, op, rewrite
 
 fn rules() -> Vec<Rule<'static>> {
     let one = || literal(1) | literal(1.0);
-    // -0 + 0 is 0: of floats, only -0 can be left out.
+    // -0 + 0 is 0, so only an addition of -0 can be removed for floats.
     let zero = || literal(0) | literal(-0.0);
     let transposed = op("permute_dims", [op("permute_dims", [capture("x")]).capture("inner")]).capture("outer");
     let convolution = op("nn.conv2d", [capture("data"), capture("weight")]).capture("conv").used_once();
@@ -16,7 +17,7 @@ fn rules() -> Vec<Rule<'static>> {
         Rule::replace("x * 1", op("multiply", [capture("x"), one()]), capture("x")),
         Rule::replace("x + 0", op("add", [capture("x"), zero()]), capture("x")),
         Rule::new("transpose of transpose", transposed, |rw, found| {
-            // Without axes, a transpose turns all of them around.
+            // A transpose without axes reverses all axes.
             let axes = |id| rw.attrs(id).and_then(|attrs| attrs.ints("axes"));
             let (Some(inner), Some(outer)) = (axes(found["inner"]), axes(found["outer"])) else { return Ok(None) };
             let rank = inner.len() as i64;

@@ -1,4 +1,4 @@
-//! A pipeline with an instrument of one's own, from a file to a file.
+//! A pipeline with a custom instrument, from a file to a file.
 //!
 //! `cargo run --release -p anfora --example pipeline -- examples/mlp.anf`
 
@@ -9,7 +9,7 @@ use anfora::ir::Counts;
 use anfora::manager::{Outcome, PassRun, PassTiming, VerifyEach};
 use anfora::prelude::*;
 
-/// Prints how many bindings each pass leaves.
+/// An instrument that prints the number of bindings after each pass.
 #[derive(Default)]
 struct CountBindings {
     passes: AtomicUsize,

@@ -1,14 +1,14 @@
-//! A pass in a page: `x * 1` becomes `x`, wherever it stands.
+//! A pass on one page: `x * 1` becomes `x` wherever it occurs.
 //!
 //! `cargo run --release -p anfora --example write_a_pass`,
 //! `cargo test -p anfora --example write_a_pass`
 
 use anfora::prelude::*;
 
-/// Rewrites one node; the mutator sees to the walk, the operands, the types and what no longer
-/// changes.
+/// A rewrite of one node. The mutator handles the walk, the operands and the types, and writes
+/// nothing where nothing changes.
 struct MultiplyByOne {
-    /// Looked up once, so that nodes are compared by number.
+    /// The operator, looked up once, so that operators are compared by number.
     multiply: OpId,
 }
 
@@ -29,8 +29,8 @@ impl Mutator for MultiplyByOne {
     }
 }
 
-/// The same as a pass: it runs under contexts of level 1 and above, is timed, verified and rolled
-/// back like any other.
+/// Returns the rewrite as a pass. It runs under contexts of level 1 and above, and is timed,
+/// verified and rolled back like any other pass.
 fn multiply_by_one() -> FunctionPass {
     FunctionPass::new("MultiplyByOne", 1, |function, _module, _cx| {
         let multiply = function.cx.ops.resolve("multiply")?;

@@ -1,6 +1,6 @@
-//! How often the stages allocate: not once a binding, a few times for each function that a pass
-//! makes, and seldom for each of many small functions. Counted by the allocator, growth of what is
-//! allocated included.
+//! The number of allocations of the stages: far fewer than one per binding, a few for each function
+//! that a pass makes, and few for each of many small functions. The allocator counts them, and
+//! counts growth of what is allocated too.
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The bindings of the benchmark program here.
+/// The number of bindings of the benchmark program in these tests.
 const BINDINGS: usize = 40_000;
 
-/// The functions of a module of small ones.
+/// The number of functions in a module of small functions.
 const FUNCTIONS: usize = 1000;
 
-/// What a stage may allocate, however small the program: tables that grow, the context, the
-/// pipeline.
+/// The number of allocations that a stage may make, however small the program: for tables that
+/// grow, the context and the pipeline.
 const OVERHEAD: usize = 300;
 
-/// Runs `work` and counts its allocations, with the result.
+/// Runs `work`. Returns the number of its allocations, and its result.
 fn counted<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = ALLOCATOR.stats();
     let result = work();
@@ -56,7 +56,7 @@ fn run_on(threads: usize, registry: &Arc<PassRegistry>, pipeline: &str, module: 
     }
 }
 
-/// One test, since what a second thread allocates would be counted too.
+/// All checks are one test, since the allocations of a second thread would be counted too.
 #[test]
 fn allocations_are_few() {
     let registry = anfora::passes::registry();
@@ -68,7 +68,7 @@ fn allocations_are_few() {
 fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
     let text = built("chain", BINDINGS).to_text();
     let mut failures = Vec::new();
-    // The bound is in allocations for a hundred bindings.
+    // The bound is in allocations per hundred bindings.
     let mut check = |stage: &str, bound: usize, allocations: usize| {
         println!("{stage}: {allocations} allocations");
         if allocations > OVERHEAD + BINDINGS / 100 * bound {
@@ -82,7 +82,7 @@ fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
     check("verifying", 0, allocations);
     result.expect("what is parsed is well-formed");
     let (allocations, result) = counted(|| write_module(&module, &PrintOptions::default(), &mut std::io::sink()));
-    // The texts of the 1,024 constants.
+    // The allocations are the texts of the 1,024 constants.
     check("printing", 6, allocations);
     result.expect("a sink takes everything");
     let (allocations, _) = counted(|| module_hash(&module));
@@ -93,7 +93,7 @@ fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
     check("comparing", 0, allocations);
     assert!(equal, "a copy is equal");
 
-    // A constant that is folded is a tensor of its own, for a tenth of the bindings.
+    // A tenth of the bindings are folded, each to a constant with a tensor of its own.
     for (pass, bound) in
         [("FoldConstant", 40), ("CanonicalizeBindings", 0), ("EliminateCommonSubexpr", 0), ("DeadCodeElimination", 0)]
     {
@@ -107,7 +107,7 @@ fn stages_allocate_much_less_than_once_a_binding(registry: &Arc<PassRegistry>) {
 }
 
 fn passes_that_make_functions_allocate_a_few_times_for_each(registry: &Arc<PassRegistry>) {
-    // The bound is in allocations for each function that is made. Half of one more is for lists
+    // The bound is in allocations per function that is made. Half an allocation more is for lists
     // that are longer than most.
     for (pass, shape, size, bound) in [
         ("FuseOps", "chain", BINDINGS, 6),
@@ -131,8 +131,8 @@ fn small_functions_share_the_memory_of_tables(registry: &Arc<PassRegistry>) {
     let one = built("chain", 100).to_text();
     let text: String = (0..FUNCTIONS).map(|i| one.replace("@main", &format!("@f{i}"))).collect();
     let module = parsed(&text);
-    // The bound is in allocations for each function. Of those of O2, 28 are of the 14 constants
-    // that are folded, and 30 of the journals of its passes.
+    // The bound is in allocations per function. For O2, 28 of them are for the 14 constants that
+    // are folded, and 30 for the journals of its passes.
     for (pipeline, threads, bound) in [("O2", 1, 74), ("O2", 2, 90), ("FuseOps", 1, 22)] {
         let mut module = module.clone();
         let (allocations, ()) = counted(|| run_on(threads, registry, pipeline, &mut module));

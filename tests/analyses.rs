@@ -1,5 +1,5 @@
-//! The analyses of `visit` and `ir` are plain functions, and passes keep their results from one to
-//! the next.
+//! The analyses of `visit` and `ir` are plain functions, and their results are kept from one pass
+//! to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +57,7 @@ fn analyses_of_bodies_and_of_the_module_are_kept() {
     Sequential::new(twice).expect("it does not nest").apply(&mut module(), &cx).expect("all is right");
 }
 
-/// A pass that changes what functions carry along, and so no call.
+/// The pass between the two requests changes only attributes of functions, and no call.
 #[test]
 fn a_pass_may_preserve_the_call_graph() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -78,7 +78,7 @@ fn a_pass_may_preserve_the_call_graph() {
     let note: Arc<dyn Pass> = Arc::new(note.preserving::<CallGraph>());
     let passes = Sequential::new(vec![ask.clone(), note, ask]).expect("it does not nest");
     passes.apply(&mut module(), &PassContext::new()).expect("the call graph is the same");
-    // Builds with debug assertions look whether it is.
+    // Builds with debug assertions compute the call graph again, to check that it is the same.
     assert_eq!(runs.load(Ordering::SeqCst), 1 + usize::from(cfg!(debug_assertions)));
 }
 

@@ -1,5 +1,5 @@
-//! The benchmark program is the one that every compared system gets, and passes leave of it what
-//! its specification predicts.
+//! The benchmark program is the one that every compared system gets, and passes reduce it as its
+//! specification predicts.
 
 use anfora::ir::{Counts, Editor, Expr, ExprId, Module, work};
 use anfora::manager::{Pass, PassContext, parse_pipeline};
@@ -12,8 +12,8 @@ fn program(n: usize) -> Module {
     shape.build(n, 0).expect("the chain is well-typed")
 }
 
-/// The program in the neutral form of its specification: a line `OP LHS RHS` a binding, with `%K`
-/// for binding K, `x`, and `cJ` for constant J.
+/// Returns the program in the neutral form of its specification: a line `OP LHS RHS` per binding,
+/// with `%K` for binding K, `x`, and `cJ` for constant J.
 fn neutral(module: &Module) -> String {
     let body = &module.get(module.find("main").expect("a main")).expect("it is defined").body;
     let mut text = String::new();
@@ -47,22 +47,22 @@ fn neutral(module: &Module) -> String {
     text
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash of a text.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 #[test]
 fn the_chain_is_the_one_that_is_specified() {
-    // Digests of what the specification's own generator prints.
+    // Digests of the output of the specification's own generator.
     assert_eq!(digest(&neutral(&program(1_000))), 0xafaf_150c_c53d_5f89);
     assert_eq!(digest(&neutral(&program(100_000))), 0x8759_5e30_5b95_44de);
 }
 
 #[test]
 fn passes_leave_what_is_predicted() {
-    // N; bindings after dead code; after folding and dead code; after folding, common
-    // subexpressions and dead code.
+    // N, and the number of bindings after dead code elimination; after folding and dead code
+    // elimination; and after folding, common subexpression elimination and dead code elimination.
     let predicted = [
         (1_000, 808, 704, 476),
         (10_000, 7_963, 6_969, 4_956),
@@ -97,7 +97,7 @@ fn a_second_run_changes_nothing() {
     assert!(!passes.apply(&mut module, &context).expect("the passes succeed").is_changed());
 }
 
-/// The accesses that a look for rules takes on the program, which has no place for them.
+/// Returns the number of accesses of a search for matches of rules in the program, which has none.
 fn counted(rules: &RuleSet) -> u64 {
     let mut module = program(10_000);
     let key = module.find("main").expect("a main");
@@ -111,7 +111,7 @@ fn counted(rules: &RuleSet) -> u64 {
 #[test]
 fn sixty_rules_cost_at_most_half_as_much_again_as_one() {
     let one = rules!["multiply(%x, 7f64)" => "%x"];
-    // All begin at the operators of which the program consists.
+    // All rules begin with the operators that the program consists of.
     let mut sixty = RuleSet::new();
     for op in ["add", "multiply", "subtract"] {
         for number in 0..5 {

@@ -1,5 +1,7 @@
-//! What passes say of properties is so: after a pass those that it establishes hold, and those that held hold still unless it breaks them; what it needs, it cannot do
-//! without; and an order is refused just where it cannot work. On random programs.
+//! What passes declare about properties is true, on random programs. After a pass, the properties
+//! that it establishes hold, and those that held before still hold unless it breaks them. A pass
+//! cannot do without the properties that it needs. An order of passes is refused exactly if it
+//! cannot work.
 
 mod random_programs;
 
@@ -11,7 +13,7 @@ use anfora::manager::{FailureKind, ModulePass, Pass, PassRegistry, parse_pipelin
 use random_programs::checking::{context, pool};
 use random_programs::run;
 
-/// What is run before a pass, so that each property holds somewhere.
+/// The pipelines that run before a pass, so that each property holds somewhere.
 const BEFORE: [&str; 8] = [
     "",
     "ToANormalForm",
@@ -23,7 +25,7 @@ const BEFORE: [&str; 8] = [
     "ToGraphNormalForm",
 ];
 
-/// The properties that hold of a module, of those that can be checked.
+/// Returns the names of the checkable properties that hold of a module.
 fn holding(registry: &PassRegistry, module: &Module) -> Vec<String> {
     let holds = registry.properties().iter().filter(|p| p.is_checkable() && p.check(module).is_ok());
     holds.map(|p| p.name().to_string()).collect()
@@ -34,12 +36,13 @@ fn excludes(registry: &PassRegistry, one: &str, other: &str) -> bool {
     says(one, other) || says(other, one)
 }
 
-/// Runs a pass on a module of which what it needs holds; what it did not do as it says.
+/// Runs a pass on a module that has the properties that the pass needs. Returns an error if the
+/// pass does not do as it declares.
 fn lie(registry: &Arc<PassRegistry>, pass: &dyn Pass, module: &Module) -> Result<(), String> {
     let info = pass.info();
     let held = holding(registry, module);
     let mut after = module.clone();
-    // The claim would be lowered anyway, and EnterPhase has a say of its own.
+    // The phase is cleared: its claim would be lowered anyway, and EnterPhase has rules of its own.
     after.set_phase(None);
     let text = after.to_text();
     pass.apply(&mut after, &context(registry)).map_err(|e| format!("{e}\n{text}"))?;
@@ -60,7 +63,7 @@ fn lie(registry: &Arc<PassRegistry>, pass: &dyn Pass, module: &Module) -> Result
     Ok(())
 }
 
-/// Programs of each kind, with the properties that hold of them.
+/// Returns programs of each kind, of which different properties hold.
 fn subjects(registry: &Arc<PassRegistry>) -> Vec<Module> {
     let mut subjects = Vec::new();
     for program in pool().iter().take(100) {
@@ -97,7 +100,8 @@ fn passes_do_to_properties_what_they_say() {
     }
 }
 
-/// What is declared to be broken can be: else the claims of modules are lowered for nothing.
+/// Each property that a pass declares to break can be broken by it. Otherwise the claims of modules
+/// would be lowered for nothing.
 #[test]
 fn passes_break_what_they_say() {
     let registry = anfora::passes::registry();
@@ -117,7 +121,8 @@ fn passes_break_what_they_say() {
     }
 }
 
-/// A pass cannot do its work on some program of which a property that it needs does not hold: it fails, or, without regions, does nothing.
+/// On some programs without a property that it needs, a pass cannot do its work: it fails or,
+/// without regions, does nothing.
 #[test]
 fn passes_need_what_they_say() {
     let registry = anfora::passes::registry();
@@ -148,7 +153,7 @@ fn passes_need_what_they_say() {
     }
 }
 
-/// Passes that say less than they do are seen.
+/// Passes that declare less than they do are found out.
 #[test]
 fn lies_are_seen() {
     let registry = anfora::passes::registry();
@@ -176,7 +181,8 @@ fn lies_are_seen() {
     }
 }
 
-/// Whether a row of passes can work, said in another way than the manager does: by names, pass after pass.
+/// Returns true if a sequence of passes can work. It does not use the method of the manager: it
+/// compares names, pass after pass.
 fn can_work(registry: &PassRegistry, names: &[&str]) -> bool {
     let mut broken: Vec<String> = Vec::new();
     for name in names {
@@ -224,7 +230,8 @@ fn orders_are_refused_just_where_they_cannot_work() {
     assert!(refused > 100 && fine > 100, "{refused} of the orders are refused, and {fine} are not");
 }
 
-/// Claims of phases hold through any passes: what is broken lowers them, and the verifier finds nothing.
+/// Claims of phases stay true through any passes: a pass that breaks a property lowers them, and
+/// the verifier finds nothing.
 #[test]
 fn claims_stay_true() {
     let registry = anfora::passes::registry();
@@ -239,7 +246,7 @@ fn claims_stay_true() {
             let pass = registry.make(pass.name()).expect("a registered pass");
             match pass.apply(&mut module, &context(&registry)) {
                 Ok(_) => {}
-                // What needs regions has none.
+                // A pass that needs regions fails, since there are none.
                 Err(e) => assert_eq!((pass.info().name.as_str(), e.kind()), ("FuseOps", &FailureKind::Order), "{e}"),
             }
             assert!(module.phase() <= claimed);

@@ -1,9 +1,12 @@
-//! No shape of program overflows the stack: every operation, on every shape, on a thread with a 64 KiB stack. An overflow ends the process.
+//! No shape of program overflows the stack: every operation runs on every shape, on a thread with a
+//! stack of 64 KiB. An overflow ends the process.
 //!
 //! The ordinary run goes 10,000 deep; `ANFORA_DEEP=1000000` sets another depth.
 //!
-//! An optimiser makes loops of some recursions, and who embeds anfora may build it without one: `ANFORA_STACK_KIB=256 cargo test --profile test-unoptimised --workspace
-//! --test deep` shows that there are none. The stack is larger then because frames are, not because they are more.
+//! An optimiser turns some recursions into loops, and users may build anfora without one.
+//! `ANFORA_STACK_KIB=256 cargo test --profile test-unoptimised --workspace --test deep` shows that
+//! there are no recursions. Its stack is larger because frames are larger, not because there are
+//! more of them.
 
 use std::sync::Arc;
 

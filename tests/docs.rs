@@ -1,5 +1,6 @@
-//! `docs/passes.md` says what the registry, the heads of the passes' files and the tables in `docs/peer-cases` say, and each row
-//! of these names tests that are there, or says why there is none. README.md counts the operators.
+//! `docs/passes.md` repeats the registry, the heads of the passes' files and the tables in
+//! `docs/peer-cases`. Each row of these tables names tests that exist, or says why there is none.
+//! README.md counts the operators.
 //!
 //! `ANFORA_BLESS=1` writes the page anew.
 
@@ -56,7 +57,7 @@ fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The names of the settings that are a pass's own.
+/// Returns the names of the settings that belong to a pass.
 fn settings(registry: &PassRegistry, pass: &RegisteredPass) -> Vec<String> {
     let own = format!("{}.", pass.name());
     registry.configs().iter().filter(|c| c.key.starts_with(&own)).map(|c| format!("`{}`", c.key)).collect()
@@ -72,10 +73,10 @@ fn options(pass: &RegisteredPass) -> Vec<String> {
         .collect()
 }
 
-/// The title of each file of a pass, and the rest of its head.
+/// Returns the title of each file of a pass, and the rest of its head.
 fn heads() -> Vec<(String, String)> {
     let mut heads = Vec::new();
-    // The passes of the manager itself.
+    // The manager has passes of its own.
     let own = ["enter_phase", "print_module"].map(|name| root().join(format!("manager/src/{name}.rs")));
     for path in files(&root().join("passes/src"), ".rs").into_iter().chain(own) {
         let text = read(&path);
@@ -91,7 +92,7 @@ fn heads() -> Vec<(String, String)> {
     heads
 }
 
-/// The text with links between items of Rust, which mean nothing in the page, taken for their words.
+/// Replaces links between items of Rust, which mean nothing in the page, by their words.
 fn without_links(lines: &[&str]) -> String {
     let mut text = String::new();
     let mut code = false;
@@ -116,7 +117,7 @@ fn without_links(lines: &[&str]) -> String {
     text.trim().to_string()
 }
 
-/// The properties that a pass needs, establishes and breaks.
+/// Returns the properties that a pass needs, establishes and breaks.
 fn properties(registry: &PassRegistry, pass: &RegisteredPass) -> [String; 3] {
     let made = registry.make(pass.name()).expect("a registered pass");
     let info = made.info();
@@ -195,7 +196,7 @@ fn every_table_is_about_a_pass_that_there_is() {
     let registry = anfora::passes::registry();
     for path in files(&root().join("docs/peer-cases"), ".md") {
         let name = path.file_stem().unwrap().to_string_lossy().to_string();
-        // The pass manager's own is not about a pass.
+        // The page of the pass manager is not about a pass.
         if name == "pass-manager" {
             continue;
         }
@@ -203,12 +204,12 @@ fn every_table_is_about_a_pass_that_there_is() {
     }
 }
 
-/// The words of a text between backticks.
+/// Returns the words of a text between backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A row of a table or a paragraph of a page of peers' cases.
+/// A row of a table, or a paragraph, of a page of peers' cases.
 struct Line {
     /// The place of its first line, as `path:number`.
     place: String,
@@ -217,7 +218,7 @@ struct Line {
     cells: Vec<String>,
 }
 
-/// The rows and paragraphs of the pages of peers' cases, page by page.
+/// Returns the rows and paragraphs of the pages of peers' cases, page by page.
 fn pages() -> Vec<Vec<Line>> {
     files(&root().join("docs/peer-cases"), ".md").iter().map(|path| lines_of(path)).collect()
 }
@@ -226,7 +227,7 @@ fn lines_of(path: &Path) -> Vec<Line> {
     let text = read(path);
     let lines: Vec<&str> = text.lines().collect();
     let mut found: Vec<Line> = Vec::new();
-    // Whether the line goes on with the paragraph of the one before it.
+    // True if the line continues the paragraph of the line before it.
     let mut goes_on = false;
     for (i, line) in lines.iter().enumerate() {
         let is_rule = |line: &str| line.starts_with("|--");
@@ -272,7 +273,8 @@ fn the_tests_that_tables_name_are_there() {
     let mut problems = String::new();
     let mut named = 0;
     for line in pages().iter().flatten() {
-        // The file that was named last in the line, which functions and tests that follow are in.
+        // The last file that the line names. The functions and tests named after it are in this
+        // file.
         let mut file: Option<(String, String)> = None;
         for word in quoted(&line.text) {
             let beside = file.as_ref().and_then(|(name, _)| Some(format!("{}/{word}", name.rsplit_once('/')?.0)));

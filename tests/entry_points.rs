@@ -14,7 +14,8 @@ use sources::{Names, folder, is_conditional, is_public, read_sources};
 
 const CRATES: [&str; 5] = ["ir", "visit", "manager", "interp", "onnx"];
 
-/// What a function takes that may be deep or long: as a parameter, as `self`, or in a bound.
+/// The types that may be deep or long, if a function takes them as a parameter, as `self`, or in a
+/// bound.
 const SUBJECTS: [&str; 31] = [
     "Attr",
     "AttrId",
@@ -50,7 +51,7 @@ const SUBJECTS: [&str; 31] = [
 ];
 
 /// The costs, as the last words of documentation state them (`Cost: one entry.`), of functions that
-/// do not go down what they are given. They need no operation.
+/// do not descend into their arguments. They need no operation.
 const BOUNDED: [(&str, &str); 8] = [
     ("one entry", "looks at or writes one entry of a table, or one field"),
     ("one node", "looks at or writes one node and its operands; of an ONNX graph, whose nesting protobuf limits"),
@@ -62,7 +63,8 @@ const BOUNDED: [(&str, &str); 8] = [
     ("that of the author's code", "is written by an author, and called by functions that operations run"),
 ];
 
-/// For each function of some sources, public or not, by its last name: the names in its block.
+/// A map from the last name of each function of some sources, public or not, to the names in its
+/// block.
 #[derive(Default)]
 struct Calls(BTreeMap<String, BTreeSet<String>>);
 
@@ -73,8 +75,8 @@ impl Calls {
         self.0.entry(function.to_string()).or_default().extend(names.0);
     }
 
-    /// The names of functions that can be reached from `names`, with these. A name stands for all
-    /// functions of that name.
+    /// Returns `names` and the names of the functions that can be reached from them. A name stands
+    /// for all functions of that name.
     fn reachable(&self, names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
         let mut work: Vec<String> = names.into_iter().collect();
         let mut reached: BTreeSet<String> = BTreeSet::new();
@@ -115,7 +117,7 @@ struct EntryPoints {
     krate: &'static str,
     /// The type of the `impl` that is being read.
     owner: Option<String>,
-    /// Their names, and the costs that their documentation states.
+    /// The names of the functions, and the costs that their documentation states.
     found: BTreeMap<String, Option<String>>,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Visit<'a> for EntryPoints {
     }
 
     fn visit_item_impl(&mut self, item: &'a syn::ItemImpl) {
-        // What a trait asks for is called through the trait.
+        // Methods of a trait are called through the trait.
         if item.trait_.is_some() {
             return;
         }
@@ -192,7 +194,7 @@ impl<'a> Visit<'a> for EntryPoints {
     }
 }
 
-/// Traits that authors implement, and that the walks and runs of the table call.
+/// Traits that authors implement, and whose methods the walks and runs of the table call.
 const CALLBACKS: [&str; 4] = ["BackwardSweep", "Instrument", "Mutator", "Visitor"];
 
 fn entry_points() -> BTreeMap<String, Option<String>> {
@@ -205,7 +207,7 @@ fn entry_points() -> BTreeMap<String, Option<String>> {
     all
 }
 
-/// The functions that are called, at some remove, by what the operations run.
+/// Returns the functions that the operations call, directly or indirectly.
 fn run_by_operations() -> BTreeSet<String> {
     let mut calls = Calls::default();
     let mut operations = Calls::default();
@@ -221,7 +223,7 @@ fn run_by_operations() -> BTreeSet<String> {
 #[test]
 fn every_entry_point_is_run_or_bounded() {
     let entry_points = entry_points();
-    // The operations that run it, or the cost that makes that needless.
+    // The operations that run an entry point, or the cost that makes an operation unnecessary.
     let mut known: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut problems = Vec::new();
     let operations = Operation::all();

@@ -1,4 +1,4 @@
-//! The files in `examples/` are what our own builders make, and the programs there run.
+//! The files in `examples/` are the output of our own builders, and the programs there run.
 //!
 //! `ANFORA_BLESS=1 cargo test -p anfora --test examples` writes them.
 
@@ -18,7 +18,7 @@ fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
 }
 
-/// Compares a file with what it should hold, or writes it.
+/// Compares a file with its expected contents, or writes it.
 fn compare(name: &str, contents: &[u8]) {
     let path = example(name);
     if std::env::var_os("ANFORA_BLESS").is_some() {

@@ -1,6 +1,5 @@
-//! FuseOps and what the rest of the house makes of it: written as ONNX and read again, fused
-//! programs have the same functions, which compute the same. And the work of fusing, where operands
-//! are repeated.
+//! FuseOps together with ONNX: fused programs that are written as ONNX and read again have the same
+//! functions, which compute the same. Also the work of fusing when operands are repeated.
 
 use std::fmt::Write as _;
 
@@ -12,7 +11,7 @@ use fastrand::Rng;
 
 const PROGRAMS: u64 = 400;
 
-/// What a variable holds: tensors of float32.
+/// The type of a variable, which is a tensor of float32.
 #[derive(Copy, Clone, PartialEq)]
 enum Type {
     /// `(4, 4)`
@@ -28,17 +27,18 @@ enum Type {
 }
 use Type::{Half, Row, Sized, Square, Tall};
 
-/// Regions of operators that ONNX has, one after the other.
+/// A generator of regions of operators that ONNX has, one region after the other.
 struct Generator {
     random: Rng,
     text: String,
-    /// Those that are visible, with what they hold.
+    /// The visible variables, with their types.
     visible: Vec<(String, Type)>,
     count: usize,
 }
 
 impl Generator {
-    /// One of the last few of a type; a half is there once a square was split.
+    /// Returns one of the last few variables of a type. A half exists only after a square was
+    /// split.
     fn pick(&mut self, ty: Type) -> Option<String> {
         let all: Vec<&String> = self.visible.iter().filter(|v| v.1 == ty).map(|v| &v.0).collect();
         let back = self.random.usize(..all.len().clamp(1, 4));
@@ -143,7 +143,8 @@ fn results(module: &Module) -> anfora::interp::Outcome {
     anfora::interp::Interpreter::new(module).run("main", &arguments).unwrap_or_else(|e| panic!("{e}\n{module}"))
 }
 
-/// Without regions, which ONNX has none of, without projections that nothing uses, and in no order.
+/// Returns the module without regions, which ONNX does not have, without unused projections, and
+/// without an order of bindings.
 fn comparable(module: &Module) -> Module {
     let mut module = module.clone();
     let none = module.cx.attrs.empty();
@@ -178,7 +179,8 @@ fn fused_programs_come_back() {
     assert!(functions > PROGRAMS as usize, "only {functions} functions were made");
 }
 
-/// `size` values that two joins have as operands, one of which is joined with itself `size` times.
+/// Returns a program of `size` values that two joins have as operands. One of the joins is joined
+/// with itself `size` times.
 fn repeated(size: usize) -> Module {
     let mut text = "def @main(%x: Tensor[(1,), float32]) {\n  dataflow {\n".to_string();
     (0..size).for_each(|i| writeln!(text, "    let %v{i} = exp(%x);").unwrap());

@@ -1,4 +1,5 @@
-//! The pass with its test that the guide begins with: it runs, and the page has it word for word.
+//! The pass with its test at the beginning of the guide: it runs, and the page has it word for
+//! word.
 
 #[allow(unreachable_pub, reason = "in the page it is the root of a crate")]
 #[path = "guide/first_pass.rs"]

@@ -1,6 +1,6 @@
 //! The laws of the visit toolkit, on random well-typed programs of the whole language.
 //!
-//! `ANFORA_CASES=5000` sets how many programs each law is tried on.
+//! `ANFORA_CASES=5000` sets the number of programs for each law.
 
 mod random_programs;
 
@@ -19,7 +19,7 @@ use anfora::visit::{
 use proptest::prelude::*;
 use random_programs::{Random, arguments, call_main, check, config, definitions, programs, run};
 
-/// What an edit did to the body of a function: whether anything was written.
+/// Edits the body of a function. Returns true if anything was written.
 fn edit(module: &mut Module, key: FunctionKey, edit: impl FnOnce(&mut Editor<'_>)) -> bool {
     let (function, cx) = module.get_mut(key).expect("a function of the module");
     function.body.begin_journal();
@@ -48,8 +48,8 @@ impl Mutator for Scoped {
     const EDITS: Edits = Edits::Scoped;
 }
 
-/// What can be reached from the root of a body, found without the engine: how often each node is
-/// come to when every node is gone into once, and each atom referred to.
+/// The counts of what can be reached from the root of a body, found without the engine: how often
+/// each node is reached when every node is entered once, and how often each atom is referred to.
 #[derive(PartialEq, Eq, Debug, Default)]
 struct Census {
     nodes: BTreeMap<usize, usize>,
@@ -133,15 +133,15 @@ fn free(body: &Body, link: Link) -> BTreeSet<usize> {
     free_variables(body, link.target(body)).into_iter().map(|v| v.index()).collect()
 }
 
-/// The variables of the function's own block, parameters first, each with the link after which it
-/// is visible.
+/// Returns the variables of the function's own block, parameters first, each with the link after
+/// which it is visible.
 fn visible(body: &Body) -> Vec<(VarId, Link)> {
     let params = body.params().iter().map(|&p| (p, Link::Root));
     params.chain(chain(body, body.root()).map(|b| (b.var, Link::Rest(b.id)))).collect()
 }
 
-/// Two variables of one type, the second bound after the first, and where both are visible; some
-/// choice of them.
+/// Returns two variables of one type, of which the second is bound after the first, and the link
+/// after which both are visible. `choice` chooses among the pairs.
 fn pair(body: &Body, choice: usize) -> Option<(VarId, VarId, Link)> {
     let plain: Vec<_> = visible(body).into_iter().filter(|&(v, _)| !body.is_dataflow_var(v)).collect();
     (0..plain.len()).find_map(|i| {
@@ -156,15 +156,15 @@ fn replace(module: &mut Module, key: FunctionKey, link: Link, replacements: &[(V
     edit(module, key, |editor| substitute(editor, link, replacements).expect("atoms of the same types"))
 }
 
-/// In A-normal form, without bindings of atoms: a substitution lets them disappear, with the uses
-/// of atoms that they are.
+/// Returns the program in A-normal form, without bindings of atoms. A substitution removes such
+/// bindings, and with them the uses of atoms that they are.
 fn without_aliases(random: &Random) -> Module {
     let mut module = random.normal();
     run(&anfora::passes::registry(), "CanonicalizeBindings", &mut module);
     module
 }
 
-/// How a memo is used.
+/// An operation on a memo.
 #[derive(Clone, Debug)]
 enum MemoUse {
     Insert(u8, u32),
@@ -276,9 +276,9 @@ proptest! {
         }
     }
 
-    /// `p[x := y, y := x][x := y, y := x] = p`, and once exchanges what is free: what is put in is
-    /// not substituted in again. A graph comes back with less sharing, since a shared node that
-    /// changes is copied for each block that uses it.
+    /// `p[x := y, y := x][x := y, y := x] = p`, and a single exchange exchanges the free variables,
+    /// since a replacement is not substituted in again. A graph comes back with less sharing, since
+    /// a shared node that changes is copied for each block that uses it.
     #[test]
     fn to_exchange_two_variables_twice_is_to_do_nothing(random in programs(1..120), choice: usize) {
         let original = without_aliases(&random);
@@ -299,8 +299,8 @@ proptest! {
         prop_assert!(alpha_equal(&original, &module), "{}\n{}", original, module);
     }
 
-    /// `p[x := a][y := b] = p[y := b][x := a] = p[x := a, y := b]` for constants, and with
-    /// arguments for parameters this is a call.
+    /// `p[x := a][y := b] = p[y := b][x := a] = p[x := a, y := b]` for constants. With arguments
+    /// for the parameters, this is a call.
     #[test]
     fn parameters_may_be_substituted_in_any_order_and_then_it_is_a_call(random in programs(1..120), order: u64) {
         let original = random.module();
@@ -313,7 +313,7 @@ proptest! {
                     which.iter().map(|&i| (params[i], editor.literal(literals[i].clone()))).collect();
                 substitute(editor, Link::Root, &replacements).expect("arguments of the parameters' types");
             });
-            // Of a constant more may be known than of the parameter.
+            // The type of a constant may be more specific than that of the parameter.
             let (function, cx) = module.get_mut(key).expect("a function of the module");
             let types: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
             let signature = signature_type(cx, &types, function.body.type_of(function.body.root()));
@@ -337,8 +337,8 @@ proptest! {
         }
     }
 
-    /// Down in program order, up in exact reverse, and what `pre` gives for a Let comes to `post`
-    /// for the same.
+    /// A chain is expanded downwards in program order and upwards in the exact reverse order. The
+    /// result of `pre` for a Let is given to `post` for the same Let.
     #[test]
     fn every_chain_is_expanded_down_and_back_up(random in programs(1..120)) {
         let module = random.module();
@@ -379,7 +379,7 @@ proptest! {
         }
     }
 
-    /// A memo is a map of which each scope works on a copy of its own.
+    /// A memo is a map, and each scope works on a copy of its own.
     #[test]
     fn a_memo_forgets_at_the_end_of_a_scope_what_it_learnt_in_it(uses in memo_uses()) {
         let mut memo = Memo::new();

@@ -1,6 +1,7 @@
-//! LambdaLifting keeps what the interpreter computes and prints, on many lambdas side by side and deep in each other, on a thread with a 64 KiB stack.
+//! LambdaLifting keeps what the interpreter computes and prints, on many lambdas side by side and
+//! on deeply nested lambdas, on a thread with a stack of 64 KiB.
 //!
-//! The ordinary run has 100,000 of them; `ANFORA_DEEP=1000000` sets another number.
+//! The ordinary run has 100,000 lambdas; `ANFORA_DEEP=1000000` sets another number.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,8 @@ fn outcome(module: &Module) -> Outcome {
     Interpreter::new(module).run("main", &[Literal::scalar(7i32)]).expect("it runs")
 }
 
-/// Lifts the lambdas of a program, and compares what it computed before and after; there have to be so many.
+/// Lifts the lambdas of a program of a given number of them. Asserts that each becomes a function,
+/// and that the program computes the same before and after.
 fn keeps_meaning(program: impl FnOnce(usize) -> String + Send + 'static) {
     let work = move || {
         let n = depth(100_000);
@@ -31,14 +33,15 @@ fn keeps_meaning(program: impl FnOnce(usize) -> String + Send + 'static) {
     on_small_stack(work);
 }
 
-/// Lambdas side by side, of each kind in turn; each is called with what the one before it gave.
+/// Returns lambdas side by side, of each kind in turn. Each is called with the result of the call
+/// before.
 fn siblings(n: usize) -> String {
     let mut text = "def @main(%x: int32) {\n  let %r = %x;\n".to_string();
     for i in 0..n {
         let lambda = match i % 7 {
             0 => "let %f = fn (%y: int32) { add(%y, %r) };",
             1 => "let %g = fn (%y: int32) { multiply(%y, 3) };",
-            // Names two that are beside it: one that captures something, and one that does not.
+            // Names two earlier lambdas: one that captures something, and one that does not.
             2 => "let %h = fn (%y: int32) { let %a = %f(%y); let %b = %g(%a); subtract(%b, %x) };",
             3 => {
                 "let %k = fn (%y: int32) -> int32 {
@@ -46,7 +49,7 @@ fn siblings(n: usize) -> String {
                     if (%c) { %r } else { let %d = minimum(%y, 3); let %e = subtract(%d, 1); let %s = %k(%e); add(%s, %x) }
                 };"
             }
-            // Takes one for a value, and is an alias.
+            // Uses a lambda as a value, and has an alias.
             4 => {
                 "let %l = fn (%y: int32) { let %t = (%h, %g); let %u = %t.0; let %v = %u(%y); add(%v, %r) };
                  let %m = %l;"
@@ -60,7 +63,7 @@ fn siblings(n: usize) -> String {
     text + "  %r\n}\n"
 }
 
-/// Each lambda calls the one before it, and has the captures of that.
+/// Returns lambdas each of which calls the lambda before it, and has the captures of that lambda.
 fn chained(n: usize) -> String {
     let mut text = "def @main(%x: int32) {\n  let %f = fn (%y: int32) { subtract(%y, %x) };\n".to_string();
     for i in 1..n {
@@ -70,7 +73,8 @@ fn chained(n: usize) -> String {
     text + "  %f(3)\n}\n"
 }
 
-/// Each lambda is in the block of the one before it, and called there. `inner` is what the innermost returns.
+/// Returns lambdas each of which is in the block of the lambda before it, and is called there.
+/// `inner` is the result of the innermost lambda.
 fn nested(n: usize, inner: &str, after: &str) -> String {
     let mut text = "def @main(%x: int32) {\n  let %y = %x;\n".to_string();
     for _ in 0..n {

@@ -1,5 +1,5 @@
-//! Work grows in proportion to the program: every operation does the same work a binding on a
-//! program of a shape and on a larger one of the same shape.
+//! Work grows in proportion to the program: every operation does the same work per binding on a
+//! program of a shape and on a larger program of the same shape.
 //!
 //! Work is counted, never timed: reads and writes through arenas, pools and side tables, and bytes
 //! allocated. The ordinary run compares 6,000 bindings with 24,000; `ANFORA_LINEAR=250000` compares
@@ -7,8 +7,8 @@
 //! factors are powers of two, so that vectors and tables that double when they grow are equally
 //! full in both programs.
 //!
-//! The allocations of one thread cannot be told from those of another, so each shape has a process
-//! of its own.
+//! The allocations of one thread cannot be told from those of another, so each shape runs in a
+//! process of its own.
 
 use std::alloc::System;
 use std::fmt::Write as _;
@@ -27,10 +27,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Work a binding may grow by this factor from the one size to the other.
+/// The largest factor by which work per binding may grow from the small size to the large one.
 const GROWTH: f64 = 1.2;
 
-/// Returns the bindings of the larger program, and how many times as large as the smaller it is.
+/// Returns the number of bindings of the larger program, and its ratio to that of the smaller
+/// program.
 fn sizes() -> (usize, usize) {
     match std::env::var("ANFORA_LINEAR") {
         Ok(text) => (text.parse().expect("ANFORA_LINEAR is a number"), 8),
@@ -38,12 +39,12 @@ fn sizes() -> (usize, usize) {
     }
 }
 
-/// All but one: the random program of one size is another program than that of another size.
+/// Returns all shapes except `random`, since random programs of two sizes are unrelated programs.
 fn shapes() -> Vec<Shape> {
     Shape::all().filter(|s| s.name() != "random").collect()
 }
 
-/// Accesses and bytes.
+/// Returns the number of accesses and the number of allocated bytes of an operation.
 fn counted(operation: &Operation, subject: &Subject) -> Result<(u64, u64), String> {
     let trial = operation.prepare(subject)?;
     let (work_before, bytes_before) = (work::count(), ALLOCATOR.stats().bytes_allocated);
@@ -78,7 +79,8 @@ fn share_out(shapes: &[Shape]) {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// What this test says of a shape, in another process, if it fails.
+/// Runs this test for one shape in another process. Returns its output if it fails, or else an
+/// empty string.
 fn failures_of(shape: &Shape) -> String {
     let test = std::env::current_exe().expect("this program has a path");
     let output = Command::new(test)
@@ -107,7 +109,8 @@ fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
                     continue;
                 }
             };
-            // What does not depend on the program's size may be a few thousand accesses and bytes.
+            // Work that does not depend on the size of the program may take a few thousand accesses
+            // and bytes.
             let growth = |a: u64, b: u64| (b as f64 / factor as f64) / (a.max(4096) as f64);
             for (what, growth) in [("accesses", growth(a.0, b.0)), ("bytes", growth(a.1, b.1))] {
                 if growth > GROWTH {
@@ -119,8 +122,8 @@ fn grows_with_no_shape(shapes: impl Iterator<Item = Shape>) {
     assert!(failures.is_empty(), "work grows faster than the program:\n{}", failures.join("\n"));
 }
 
-/// Returns the accesses of a run of a program with so many parameters, each of a symbolic dimension
-/// of its own: it is read, and its arguments are drawn.
+/// Returns the accesses of parsing and running a program with `n` parameters on drawn arguments.
+/// Each parameter has a symbolic dimension of its own.
 fn counted_run_with_symbols(n: usize) -> u64 {
     let each = |f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<Vec<_>>().join(", ");
     let params = each(&|i| format!("%x{i}: Tensor[(n{i}, 2), float32]"));
@@ -143,8 +146,8 @@ fn work_a_symbolic_dimension_does_not_grow_with_their_number() {
     assert!(growth <= GROWTH, "{small} accesses of 500 symbols, {large} of 4000: {growth:.2}x");
 }
 
-/// A chain of so many tuples, each of which has the one before and a tensor of a symbolic dimension
-/// as its fields: their types are as many, and each has all of those before it in it.
+/// Returns a chain of `n` tuples. The fields of each are the tuple before it and a tensor of a
+/// symbolic dimension, so there are `n` types, and each contains all types before it.
 fn nested_tuples(n: usize) -> Module {
     let mut text = String::from("def @main(%x: Tensor[(n,), float32], %a0: Tensor[(n,), float32]) {\n");
     for i in 1..=n {
@@ -154,7 +157,7 @@ fn nested_tuples(n: usize) -> Module {
     parse_module(Source::new("tuples", text), anfora::onnx::registry()).expect("a program")
 }
 
-/// Returns the accesses of an operation on a chain of nested tuples, and of the verifier.
+/// Returns the accesses of an operation on a chain of nested tuples, and of the verifier after it.
 fn counted_on_nested_tuples(n: usize, operation: impl Fn(&mut Module)) -> u64 {
     let mut module = nested_tuples(n);
     let before = work::count();
@@ -163,7 +166,7 @@ fn counted_on_nested_tuples(n: usize, operation: impl Fn(&mut Module)) -> u64 {
     work::count() - before
 }
 
-/// Fails if an operation does more work for a type when there are eight times as many.
+/// Fails if an operation does more work per type when there are eight times as many types.
 #[track_caller]
 fn assert_linear_on_nested_tuples(operation: impl Fn(&mut Module)) {
     let (small, large) = (counted_on_nested_tuples(500, &operation), counted_on_nested_tuples(4000, &operation));

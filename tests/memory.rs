@@ -1,6 +1,8 @@
-//! How much memory the benchmark program takes from its text to its text, in bytes a binding, counted by the allocator.
+//! The memory that the benchmark program takes from its text to its text, in bytes per binding,
+//! counted by the allocator.
 //!
-//! The ordinary run takes 250,000 bindings; `ANFORA_BINDINGS=10000000` is a program that has to get by with 2.5 GB.
+//! The ordinary run has 250,000 bindings. With `ANFORA_BINDINGS=10000000`, the program must not
+//! take more than 2.5 GB.
 
 use std::io::{self, Write};
 
@@ -12,13 +14,16 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// The text and all that is made of it, at once, in bytes a binding: 2.5 GB for ten million.
+/// The limit for the text and everything that is made of it, at once, in bytes per binding: 2.5 GB
+/// for ten million bindings.
 const PEAK: f64 = 250.0;
 
-/// The same for passes, which need no text: what a module takes, and as much again for what is worked out about it.
+/// The limit for passes, which need no text: the memory of a module, and as much again for analyses
+/// of it.
 const WORKING: f64 = 220.0;
 
-/// The module that was parsed, its source let go: 16-byte nodes (three a binding) with types, spans and operands, names, and a little room to grow.
+/// The limit for a parsed module whose source was dropped: 16-byte nodes (three per binding) with
+/// types, spans and operands, names, and a little room to grow.
 const PARSED: f64 = 110.0;
 
 fn bindings() -> usize {
@@ -28,7 +33,7 @@ fn bindings() -> usize {
     }
 }
 
-/// Counts what is written.
+/// A writer that counts the bytes written to it.
 struct Length(usize);
 
 impl Write for Length {
@@ -41,7 +46,7 @@ impl Write for Length {
     }
 }
 
-/// Runs `work` and checks the most that was allocated at any time meanwhile.
+/// Runs `work` and checks the peak of the memory that was allocated meanwhile.
 fn bounded<T>(what: &str, n: usize, limit: f64, work: impl FnOnce() -> T) -> T {
     ALLOCATOR.reset_peak_usage();
     let result = work();

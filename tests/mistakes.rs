@@ -1,6 +1,6 @@
-//! The usual mistakes in passes, one after the other: a checked context reports each, also without
-//! what builds with debug assertions do besides, and a plain context of such a build all but one.
-//! CI runs these tests with debug assertions and without.
+//! The usual mistakes in passes, one after the other. A checked context reports each of them, even
+//! without the checks of builds with debug assertions. A plain context of such a build reports all
+//! but one. CI runs these tests with debug assertions and without.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use anfora::visit::set_let_flags;
 struct Run {
     result: Result<Outcome, PassFailure>,
     remarks: Vec<String>,
-    /// True if the module is as it was.
+    /// True if the pass failed and the module is as it was.
     unchanged: bool,
 }
 
@@ -30,12 +30,13 @@ fn run(pass: &dyn Pass, text: &str, context: &PassContext) -> Run {
     Run { result, remarks, unchanged }
 }
 
-/// As builds with debug assertions run passes where nothing is asked for.
+/// Returns a context in which passes run as they do by default in builds with debug assertions.
 fn plain() -> PassContext {
     PassContext::builder().verification(Verification::AfterEachPass).build().unwrap()
 }
 
-/// As builds without debug assertions run passes under `PassContext::checked()`.
+/// Returns a context in which passes run as under `PassContext::checked()` in builds without debug
+/// assertions.
 fn checked() -> PassContext {
     PassContext::checked().derive().verification(Verification::Off).build().unwrap()
 }
@@ -49,8 +50,8 @@ fn mistaken(mistake: Mistake) -> FunctionPass {
     })
 }
 
-/// The errors of the pass, in the plain context and in the checked one. What it did is taken back
-/// in both.
+/// Returns the errors of the pass in the plain context and in the checked one. Asserts that its
+/// edits are taken back in both.
 fn errors(text: &str, mistake: Mistake) -> [String; 2] {
     [plain(), checked()].map(|context| {
         let run = run(&mistaken(mistake), text, &context);
@@ -82,7 +83,7 @@ def @other(%p: Tensor[(2,), float32]) {
     let %q = exp(%p); let %r = tanh(%q); let %s = exp(%r); let %t = tanh(%s); let %u = exp(%t); tanh(%u)
 }";
 
-/// The Let of a name.
+/// Returns the Let of a name.
 fn binding(function: &FunctionEdit<'_>, name: &str) -> Binding {
     let body = &function.function.body;
     chain(body, body.root()).find(|b| function.binding_name(b.id) == Some(name)).unwrap()
@@ -94,7 +95,8 @@ fn a_plain_context_verifies_where_debug_assertions_are() {
     assert_eq!(PassContext::new().verification(), wanted);
     assert_eq!(PassContext::with_registry(anfora::passes::registry()).verification(), wanted);
     assert_eq!(PassContext::current().verification(), wanted);
-    // Without it the same pass passes: whoever measures passes measures nothing else.
+    // Without verification the same pass succeeds, so that a measurement of a pass measures nothing
+    // else.
     let forgets: Mistake = |function| {
         let value = binding(function, "b").value;
         let error = function.cx.types.error();
@@ -106,7 +108,7 @@ fn a_plain_context_verifies_where_debug_assertions_are() {
     assert!(run(&mistaken(forgets), TEXT, &plain()).result.is_err());
 }
 
-/// The guide tests that the borrow checker refuses it in read-only walks.
+/// The borrow checker refuses such edits in read-only walks, which the guide tests.
 #[test]
 fn editing_while_walking() {
     struct Relinks;
@@ -130,7 +132,7 @@ fn a_forgotten_type() {
     let found = errors(TEXT, |function| {
         let value = binding(function, "b").value;
         let editor = function.editor();
-        // A sum of scalars has another type, which nobody infers.
+        // A sum of scalars has another type, but the stored type stays.
         let scalar = editor.cx.literals.intern(Literal::scalar(1f32));
         let ty = editor.cx.literal_type(scalar);
         let one = editor.body.literal(scalar, ty);
@@ -150,7 +152,7 @@ fn a_wrong_region_flag() {
         Ok(())
     });
     contains_each(&found, &["a let of a dataflow region follows none that starts the region", "in @main, at %b"]);
-    // In the middle of a region, which then ends before it.
+    // A binding in the middle of a region leaves the region, which then ends before it.
     let region = "def @main(%x: float32) {
         dataflow { let %a = exp(%x); let %b = log(%a); let %c = tanh(%b); output(%b, %c); }
         %c
@@ -186,7 +188,7 @@ fn a_dangling_id() {
     }
 }
 
-/// An expression of another function than the one that a pass works on.
+/// Returns a pass that uses an expression of another function in the function that it works on.
 fn of_other(find: impl Fn(&Body) -> ExprId + Send + Sync + 'static) -> ModulePass {
     ModulePass::new("Mistaken", 0, move |module, _| {
         let other = module.find("other").and_then(|key| module.get(key)).map(|f| find(&f.body)).unwrap();
@@ -202,8 +204,8 @@ fn of_other(find: impl Fn(&Body) -> ExprId + Send + Sync + 'static) -> ModulePas
 
 #[test]
 fn an_id_of_another_function() {
-    // Out of range, and of another kind: a variable of the one has the number of no variable of the
-    // other.
+    // The first id is out of range. The second is of another kind: a variable of one function that
+    // has the number of an expression that is not a variable in the other.
     let far = of_other(|body| body.tail(body.root()));
     let other_kind = ModulePass::new("Mistaken", 0, |module, _| {
         let [main, other] = ["main", "other"].map(|name| module.find(name).unwrap());
@@ -226,7 +228,7 @@ fn an_id_of_another_function() {
             }
         }
     }
-    // A variable in both, of another type.
+    // A variable in both functions, of different types.
     let text = "def @main(%x: Tensor[(3,), float32], %y: Tensor[(2,), float32]) { let %a = exp(%y); %a }
         def @other(%p: Tensor[(2,), float32]) { %p }";
     let param = of_other(|body| body.params()[0].expr());
@@ -236,7 +238,8 @@ fn an_id_of_another_function() {
         let says = "the stored type is Tensor[(2,), float32], but its parts give Tensor[(3,), float32]";
         assert!(found.unchanged && error.contains(says) && error.contains("in @main, at %a"), "{error}");
     }
-    // A variable of the right type in both is well-formed, and only its meaning tells.
+    // With a variable of the right type in both, the program is well-formed, and only its meaning
+    // shows the mistake.
     let text = "def @main(%x: float32, %y: float32) { let %a = exp(%y); %a } def @other(%p: float32) { %p }";
     assert!(run(&param, text, &plain()).result.is_ok());
     let meant = run(&param, text, &checked());
@@ -248,7 +251,7 @@ const SHARED: &str = "def @main(%x: float32) { %0 = exp(%x); let %a = negative(%
 
 #[test]
 fn editing_a_shared_node() {
-    // What is negated is to be a logarithm; the sum has it as well.
+    // The operand of the negation is to be a logarithm, but the sum uses the same node.
     let shared: Mistake = |function| {
         let value = binding(function, "a").value;
         let editor = function.editor();
@@ -270,7 +273,7 @@ fn editing_a_shared_node() {
     let error = meant.result.unwrap_err().to_string();
     assert!(meant.unchanged && error.contains("`@main` computes something else"), "{error}");
 
-    // An operand of it; and a constant, of which a function has one node.
+    // An operand of the shared node; and a constant, for which a function has one node.
     let operand: Mistake = |function| {
         let value = binding(function, "a").value;
         let mut editor = function.editor();
@@ -296,7 +299,7 @@ fn editing_a_shared_node() {
         assert!(meant.unchanged && error.contains("`@main` computes something else"), "{error}");
     }
 
-    // A pass that means all uses declares it. A node that hangs at one place has no other use.
+    // A pass that means to change all uses declares it. A node with one link has no other use.
     let meant: Mistake = |function| {
         let editor = function.editor();
         let before = editor.body.shared_edits(anfora::ir::SharedEdits::Meant);
@@ -321,8 +324,8 @@ fn editing_a_shared_node() {
     );
 }
 
-/// The passes that come with anfora overwrite shared nodes only where they mean all uses, and say
-/// so.
+/// The passes of anfora overwrite shared nodes only where they mean to change all uses, and declare
+/// it.
 // Only builds with debug assertions look for such edits.
 #[cfg(debug_assertions)]
 #[test]
@@ -370,7 +373,7 @@ fn using_a_later_definition() {
 #[test]
 fn a_rewrite_that_loops() {
     for context in [plain(), checked()] {
-        // Rules that apply to what they make.
+        // Rules that match their own results.
         let rules = FunctionPass::new("Rules", 0, |function, _, _| {
             let wrap = op("exp", [op("log", [op("exp", [capture("x")])])]);
             let mut rules = [Rule::replace("exp again", op("exp", [capture("x")]), wrap)];
@@ -383,7 +386,7 @@ fn a_rewrite_that_loops() {
         assert_eq!(named.count(), 2, "one for each function: {:?}", went_round.remarks);
         assert!(went_round.remarks.iter().any(|r| r.contains("%a")), "{:?}", went_round.remarks);
 
-        // Passes that are repeated.
+        // Passes that are repeated, and change the program each time.
         let flips = FunctionPass::new("Flips", 0, |function, _, _| {
             let b = binding(function, if function.name() == "main" { "b" } else { "q" });
             let renamed = function.cx.names.intern(if function.name() == "main" { "b" } else { "q" });
@@ -402,8 +405,8 @@ fn a_rewrite_that_loops() {
         let remark = "fixpoint<3>: remark: still changing after 3 rounds: `Flips`";
         assert!(repeated.remarks.iter().any(|r| r.contains(remark)), "{:?}", repeated.remarks);
 
-        // A mutator that returns ever more work is not asked about it; and one that splices what
-        // stays where it is fails.
+        // A mutator is not called again for its own results, even if it returns ever more work. A
+        // mutator that splices a value that also stays in its place fails.
         struct Grows;
         impl Mutator for Grows {
             type Error = RewriteError;
@@ -455,7 +458,7 @@ fn a_pass_that_was_never_registered() {
     registry.register_pass(mistaken(|_| Ok(())), "does nothing").unwrap();
     let error = parse_pipeline(&registry, "Mistakn").unwrap_err().to_string();
     assert!(error.contains("Mistakn") && error.contains("did you mean `Mistaken`?"), "{error}");
-    // As a name in a context of a registry, and as what a pass depends on.
+    // The name is misspelt in a context with a registry, and as a dependency of a pass.
     let registry = Arc::new(registry);
     for context in [plain(), checked()] {
         let named = context.derive().registry(Arc::clone(&registry)).require("Mistakn").build();
@@ -470,8 +473,8 @@ fn a_pass_that_was_never_registered() {
     }
 }
 
-/// A variable of a region that is used outside of it is one of the promises of the guide, and not a
-/// mistake.
+/// A variable of a region may come to be used outside of the region. The guide promises that this
+/// is handled, so it is not a mistake.
 #[test]
 fn regions_stay_right() {
     struct Reuses;
@@ -525,7 +528,7 @@ fn a_root_of_another_type() {
             assert!(refused.unchanged && error.contains(says), "{error}");
         }
     }
-    // Outside of a pass, the verifier says so.
+    // Outside of a pass, the verifier reports the mistake.
     let mut module = parse(TEXT).unwrap();
     let key = module.find("main").unwrap();
     let (function, cx) = module.get_mut(key).unwrap();

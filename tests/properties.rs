@@ -1,8 +1,8 @@
-//! What must hold of text, passes and pipelines for every program, on random well-typed ones of the
-//! whole language.
+//! Properties of text, passes and pipelines that must hold for every program, on random well-typed
+//! programs of the whole language.
 //!
-//! `ANFORA_CASES=5000` sets how many programs each property is tried on. What a failing property of
-//! passes prints, `ANFORA_SEED` and `ANFORA_SIZE`, tries that program alone.
+//! `ANFORA_CASES=5000` sets the number of programs for each property. A failing property of passes
+//! prints `ANFORA_SEED` and `ANFORA_SIZE`, which select that program alone.
 
 mod broken_passes;
 mod random_programs;
@@ -44,8 +44,8 @@ const CHANGES_AGAIN: [(&str, &str); 0] = [];
 /// [`bound_symbols_keep_meaning`] tells BindSymbols.
 const DOES_NOTHING: [&str; 3] = ["BindParams", "BindSymbols", "PrintIR"];
 
-/// How the results of a pass have to agree. Random programs let nothing else depend on what a pass
-/// that rounds rewrites.
+/// Returns how closely the results of a pass have to agree. In random programs, nothing else
+/// depends on values that a pass rewrites with rounding.
 fn agreement(name: &str) -> Agreement {
     match anfora::passes::registry().make(name).map_or(0.0, |pass| pass.tolerance()) {
         0.0 => Agreement::Exact,
@@ -65,13 +65,14 @@ fn promise(name: &str) -> Promise {
 const SELDOM_CHANGES: [(&str, &str); 1] =
     [("EnterPhase", "no phase can be claimed of a program with nested functions, as most have")];
 
-/// Of so many programs a pass is to change one; else little is known of it.
+/// Returns the number of programs of which a pass must change at least one. A pass that changes
+/// fewer programs is hardly tested by them.
 fn one_in(name: &str) -> usize {
     if SELDOM_CHANGES.iter().any(|c| c.0 == name) { 32 } else { 16 }
 }
 
-/// A property about meaning says nothing of a program that fails, and one about a construct nothing
-/// where there is none.
+/// A property of meaning says nothing about a program that fails, and a property of a construct
+/// says nothing about a program without it.
 #[test]
 fn most_random_programs_succeed_and_exercise_the_language() {
     let (mut succeeded, mut extreme, mut graphs, mut effects) = (0, 0, 0, 0);
@@ -154,7 +155,7 @@ fn most_random_programs_succeed_and_exercise_the_language() {
     assert!(text.contains("        let") && text.contains("          let"), "no blocks in blocks in blocks");
 }
 
-/// Printing and parsing are inverse.
+/// Checks that printing and parsing are inverse. Returns the parsed module.
 fn survives_its_text(module: &Module) -> Result<Module, TestCaseError> {
     let text = module.to_text();
     let parsed = parse(&text);
@@ -200,7 +201,7 @@ fn passes_keep_meaning_and_say_what_they_do() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Returns the module with symbols of a function bound to 8; `None` if it has none.
+/// Returns the module with symbols of a function bound to 8; `None` if nothing was bound.
 fn with_bound(module: &Module, function: &str, names: &[String]) -> Result<Option<Module>, PassFailure> {
     let registry = anfora::passes::registry();
     let given: String = names.iter().map(|name| format!(",\"{name}\"=8")).collect();
@@ -209,7 +210,7 @@ fn with_bound(module: &Module, function: &str, names: &[String]) -> Result<Optio
     pass.apply(&mut bound, &context(&registry)).map(|outcome| outcome.is_changed().then_some(bound))
 }
 
-/// With the extents that the values have, a program whose symbols are bound computes the same.
+/// A program whose symbols are bound to the extents of the values computes the same.
 #[test]
 fn bound_symbols_keep_meaning() {
     let results = on_all_cores(pool(), |program| {
@@ -222,8 +223,8 @@ fn bound_symbols_keep_meaning() {
             print_function(&module, *key, &PrintOptions::default(), &mut text).expect("a string takes all");
             let names = symbols(&text);
             let (parameters, casts): (Vec<String>, Vec<String>) = names.into_iter().partition(|n| n.starts_with('n'));
-            // Casts are of vectors of eight. What functions take may be longer, and is refused
-            // then.
+            // Casts are of vectors of eight. The arguments of functions may be longer, and then the
+            // binding is refused.
             let all = [casts.clone(), parameters].concat();
             let next = match with_bound(&bound, function, &all) {
                 _ if all.is_empty() => continue,
@@ -248,7 +249,7 @@ fn bound_symbols_keep_meaning() {
     assert!(!few, "symbols of {} programs are bound, all of {all}", results.len());
 }
 
-/// Mistakes that passes like these are made with are seen, and for what they are.
+/// The usual mistakes in passes are caught, and for the right reason.
 #[test]
 fn broken_passes_are_caught() {
     let registry = anfora::passes::registry();
@@ -269,7 +270,8 @@ fn broken_passes_are_caught() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// What one program and one pass come to under CheckMeaning: whether that says no.
+/// Runs a pass on a program under CheckMeaning. Returns the error if CheckMeaning rejects the
+/// result.
 fn is_rejected(pass: &dyn Pass, module: &Module, check: &Arc<CheckMeaning>) -> Option<String> {
     let registry = anfora::passes::registry();
     let cx = PassContext::builder()
@@ -295,7 +297,7 @@ fn check_meaning_rejects_broken_passes_and_lets_the_others_pass() {
         let pass = make();
         let check = Arc::new(CheckMeaning::new());
         let mut rejected = pool().iter().filter_map(|program| is_rejected(&*pass, &program.normal, &check));
-        // One that may be caught for another reason may do no harm that is seen in results.
+        // A mistake that may be caught for another reason need not be visible in results.
         let needed = why.iter().all(|w| matches!(w, Why::OtherResult | Why::OtherEffects));
         (rejected.next().is_none() && needed).then(|| format!("{of} that {mistake}"))
     });
@@ -327,7 +329,7 @@ fn every_registered_pass_has_two_broken_variants() {
     }
 }
 
-/// What a function says of each, on as many threads as there are cores.
+/// Calls `of` for each item, on as many threads as there are cores. Returns the results.
 fn on_all_cores<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> Option<R> + Sync) -> Vec<R> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
@@ -344,7 +346,7 @@ fn on_all_cores<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> Option<R> + Sync
     })
 }
 
-/// A pipeline of registered passes, drawn from numbers, with the form that each needs.
+/// Returns a pipeline of registered passes, chosen by `draws`, each in the form that it needs.
 fn random_pipeline(draws: &[usize]) -> String {
     let registry = anfora::passes::registry();
     let names: Vec<&str> =
@@ -357,7 +359,7 @@ fn random_pipeline(draws: &[usize]) -> String {
             pipeline.push("ToANormalForm");
             normal = true;
         }
-        // Orders that are refused say nothing of meaning; `tests/declarations.rs` is about them.
+        // Orders that are refused say nothing about meaning. `tests/declarations.rs` tests them.
         if name == "FuseOps" {
             pipeline.extend(["ToANormalForm", "ConvertToDataflow"]);
             normal = true;
@@ -388,8 +390,8 @@ proptest! {
         }
     }
 
-    /// From A-normal form to the graph and back puts every binding where it stays: the way there
-    /// finds the same graph, and the way back the same text.
+    /// On the way from A-normal form to the graph and back, every binding gets to the place where
+    /// it stays. A second round gives the same graph and the same text.
     #[test]
     fn graph_and_a_normal_form_settle_at_once(random in programs(1..120)) {
         let registry = anfora::passes::registry();
@@ -433,7 +435,7 @@ proptest! {
         }
     }
 
-    /// That functions are left out which a pass has left as they are is not to be seen in the
+    /// A repetition leaves out functions that a pass has left unchanged. This is not visible in the
     /// result.
     #[test]
     fn repetition_is_the_same_as_its_rounds(random in programs(1..200), draws in proptest::collection::vec(any::<usize>(), 1..5)) {
@@ -456,8 +458,7 @@ proptest! {
         prop_assert_eq!(repeated.to_text(), module.to_text(), "{}", drawn);
     }
 
-    /// The same text, messages and counts, whatever the number of threads that functions are shared
-    /// out to.
+    /// The text, messages and counts are the same for any number of threads.
     #[test]
     fn threads_do_not_show(random in programs(1..120), draws in proptest::collection::vec(any::<usize>(), 1..8)) {
         let registry = anfora::passes::registry();
@@ -480,8 +481,8 @@ proptest! {
         }
     }
 
-    /// Functions that another module takes over are the same program there. A module takes the
-    /// place of another, whatever that was, and one that says the same changes nothing.
+    /// Functions that another module takes over are the same program there. A module can take the
+    /// place of any other module, and changes nothing if it is the same.
     #[test]
     fn modules_take_over_functions(random in programs(1..150), other in programs(1..60)) {
         let module = random.module();

@@ -1,6 +1,6 @@
-//! Every public item of `visit` has a reason. It is used outside of `visit` in code that ships, or
-//! a table of `docs/guide/raf-and-relay.md` names it as the counterpart of something there, or it
-//! stands in the signature of such an item.
+//! Every public item of `visit` has a reason: code that ships uses it outside of `visit`, or a
+//! table of `docs/guide/raf-and-relay.md` names it as a counterpart, or it is in the signature of
+//! such an item.
 
 mod sources;
 
@@ -11,7 +11,7 @@ use syn::visit::Visit;
 
 use sources::{Names, folder, is_conditional, is_public, read_sources};
 
-/// The folders of code that ships, and the parts of them that only test or explain.
+/// The folders of code that ships. [`UNSHIPPED`] are the parts of them that only test or explain.
 const SHIPPED: [&str; 7] = ["manager/src", "ops/src", "interp/src", "passes/src", "onnx/src", "cli/src", "src"];
 const UNSHIPPED: [&str; 3] = ["src/stress", "src/programs", "src/guide.rs"];
 
@@ -65,8 +65,8 @@ fn public_items(path: &str) -> BTreeSet<String> {
     found
 }
 
-/// For each item of some sources: the names in its signature, in its public fields and in the
-/// signatures of its public methods. A name stands for all items of that name.
+/// A map from each item of some sources to the names in its signature, in its public fields and in
+/// the signatures of its public methods. A name stands for all items of that name.
 #[derive(Default)]
 struct Signatures(BTreeMap<String, Names>);
 
@@ -137,7 +137,7 @@ impl<'a> Visit<'a> for Uses {
         }
     }
 
-    // The facade and its prelude re-export items, which is no use of them.
+    // The facade and its prelude re-export items, which does not count as a use.
     fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
         match &item.tree {
             syn::UseTree::Path(path) if path.ident == "anfora_visit" && !is_public(&item.vis) => {

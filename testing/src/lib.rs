@@ -1,13 +1,17 @@
-//! How deep the programs of tests are, and how small the stack is that they run on. It depends on no other crate, so that the tests of each can use it.
+//! The depth of the programs of tests, and the size of the stack that they run on. This crate
+//! depends on no other crate, so that the tests of every crate can use it.
 //!
-//! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` how deep, `ANFORA_STACK_KIB=256` how small. What is built without optimisation
-//! has frames several times as large, and needs a stack that is larger by as much, however deep the program is.
+//! The environment sets both for all tests at once: `ANFORA_DEEP=1000000` sets the depth, and
+//! `ANFORA_STACK_KIB=256` the size of the stack. Code that is built without optimisation has frames
+//! several times as large. It needs a stack that is larger by the same factor, however deep the
+//! program is.
 
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// How many bindings or levels: `ANFORA_DEEP`, or as many as is ordinary for the test. The stack of [`on_small_stack`] holds the frames of some hundred
-/// calls, so that a thousand levels already tell a loop from a recursion.
+/// Returns the number of bindings or levels: `ANFORA_DEEP` if it is set, or else `ordinary`. The
+/// stack of [`on_small_stack`] holds the frames of some hundred calls, so a thousand levels already
+/// tell a loop from a recursion.
 ///
 /// # Panics
 /// If the variable is not a number.
@@ -15,7 +19,8 @@ pub fn depth(ordinary: usize) -> usize {
     setting("ANFORA_DEEP", ordinary)
 }
 
-/// The result of `work` on a thread with a stack of 64 KiB, or of `ANFORA_STACK_KIB`. Should it overflow, the process ends.
+/// Runs `work` on a thread with a stack of 64 KiB, or of `ANFORA_STACK_KIB`, and returns its
+/// result. A stack overflow ends the process.
 ///
 /// # Panics
 /// If `work` panics, or no thread can be started.

@@ -1,4 +1,4 @@
-//! BindParams, BindSymbols and AttachGlobalSymbol, badly.
+//! BindParams, BindSymbols and AttachGlobalSymbol, with mistakes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +67,7 @@ fn take_a_parameter() -> Arc<dyn Pass> {
     }))
 }
 
-/// Puts a constant for the last parameter of `@main`, wherever that is used.
+/// Returns a pass that replaces the last parameter of `@main` by a constant, wherever it is used.
 fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
     Arc::new(ModulePass::new("BindParams", 0, move |module, _| {
         let main = module.find("main").expect("a program has a main");
@@ -76,7 +76,7 @@ fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
         let last = *editor.body.params().last().expect("@main has parameters");
         let literal = editor.literal(literal.clone());
         substitute(&mut editor, Link::Root, &[(last, literal)]).map_err(|e| PassError::new(e.to_string()))?;
-        // More is known of the literal than of the parameter.
+        // The type of the literal may be more specific than that of the parameter.
         let types: Vec<TypeId> = function.body.params().iter().map(|p| function.body.ty(p.expr())).collect();
         let signature = signature_type(cx, &types, function.body.type_of(function.body.root()));
         let global = function.global().expect("a function of a module has a name");
@@ -85,7 +85,8 @@ fn bind_the_last(literal: Literal) -> Arc<dyn Pass> {
     }))
 }
 
-/// An edit with the first symbol that a function's parameters name, if one does.
+/// Returns a pass that edits the first function whose parameters name a symbol, given the first of
+/// its symbols.
 fn first_symbol(edit: fn(&mut Module, FunctionKey, SymbolId) -> Result<(), PassError>) -> Arc<dyn Pass> {
     Arc::new(ModulePass::new("BindSymbols", 0, move |module: &mut Module, _| {
         let types = &module.cx.types;
@@ -111,14 +112,15 @@ fn retype_the_params(module: &mut Module, key: FunctionKey, symbol: SymbolId) ->
     Ok(())
 }
 
-/// No program is given tensors of this extent.
+/// Binds the symbol to an extent that no argument of a program has.
 fn bind_it(module: &mut Module, key: FunctionKey, symbol: SymbolId) -> Result<(), PassError> {
     let name = module.name(key).to_string();
     bind_symbols(module, Some(&name), &[(SymbolRef::Symbol(symbol), 7)])?;
     Ok(())
 }
 
-/// What the symbol of the first function was, with what it becomes.
+/// Returns a pass that sets the global symbol of `@main` to the result of `name` for the old symbol
+/// and a counter.
 fn symbols(name: fn(&str, u64) -> String) -> Arc<dyn Pass> {
     let count = AtomicU64::new(0);
     Arc::new(ModulePass::new("AttachGlobalSymbol", 0, move |module: &mut Module, _| {

@@ -1,4 +1,4 @@
-//! LambdaLifting and InlineFunctions, badly.
+//! LambdaLifting and InlineFunctions, with mistakes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn forget_captures() -> Arc<dyn Pass> {
                 let Expr::Call { operands, attrs } = body.expr(b.value) else { continue };
                 let operands = body.operands(operands).to_vec();
                 let calls_itself = matches!(body.expr(operands[0]), Expr::Global(g) if Some(g) == this);
-                // Two parameters of its own.
+                // The callee and the lambda's own two parameters. The other arguments are captures.
                 if lifted && calls_itself && operands.len() > 3 {
                     let operands = body.push_operands(&operands[..3]);
                     body.set_expr(b.value, Expr::Call { operands, attrs });

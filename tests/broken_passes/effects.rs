@@ -1,4 +1,5 @@
-//! Passes that move what can be observed: ToANormalForm, ToGraphNormalForm, Normalize, InlineFunctions, badly.
+//! Passes that move what can be observed, with mistakes: ToANormalForm, ToGraphNormalForm,
+//! Normalize and InlineFunctions.
 
 use anfora::ir::{Editor, Expr, LetFlags};
 use anfora::visit::Binding;
@@ -60,7 +61,7 @@ fn exchange_effects(editor: &mut Editor<'_>) {
     }
 }
 
-/// The first binding of a branch goes before the If, where it is impure.
+/// Moves the first binding of a branch in front of the If, if the binding is impure.
 fn hoist_out_of_branches(editor: &mut Editor<'_>) {
     for b in lets(editor.body) {
         let Expr::If { cond, then_block, else_block } = editor.body.expr(b.value) else { continue };
@@ -78,7 +79,8 @@ fn hoist_out_of_branches(editor: &mut Editor<'_>) {
     }
 }
 
-/// What stands right before an If goes to the beginning of its first branch, where it is impure.
+/// Moves the binding right before an If to the beginning of its first branch, if the binding is
+/// impure.
 fn sink_into_branches(editor: &mut Editor<'_>) {
     for (first, second) in neighbours(editor.body) {
         let Expr::If { cond, then_block, else_block } = editor.body.expr(second.value) else { continue };

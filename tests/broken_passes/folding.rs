@@ -1,4 +1,4 @@
-//! FoldConstant and CanonicalizeBindings, badly.
+//! FoldConstant and CanonicalizeBindings, with mistakes.
 
 use std::sync::Arc;
 

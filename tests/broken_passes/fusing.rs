@@ -1,4 +1,4 @@
-//! FuseOps and FoldBatchNorm, badly.
+//! FuseOps and FoldBatchNorm, with mistakes.
 
 use anfora::ir::{Editor, Expr, Literal};
 
@@ -50,8 +50,8 @@ pub(super) const BROKEN: &[Broken] = &[
     },
 ];
 
-/// Of each call of a group, two arguments of one type. (A group has one output, so outputs have no
-/// order.)
+/// Exchanges two arguments of one type in each call of a group. (A group has one output, so outputs
+/// have no order.)
 fn exchange_arguments(editor: &mut Editor<'_>) {
     for b in lets(editor.body) {
         let Expr::Call { operands, .. } = editor.body.expr(b.value) else { continue };
@@ -90,7 +90,7 @@ fn exchange_statistics(editor: &mut Editor<'_>, i: usize, j: usize) {
     }
 }
 
-/// Where a sum goes into a multiplication, only one of its terms does.
+/// If a sum goes into a multiplication, replaces its constant term by zero.
 fn forget_the_scale(editor: &mut Editor<'_>) {
     for (first, second) in neighbours(editor.body) {
         let scaled = is_call_of(editor, second.value, &["multiply", "nn.batch_norm"]);
@@ -108,7 +108,7 @@ fn forget_the_scale(editor: &mut Editor<'_>) {
     }
 }
 
-/// Where nn.relu follows a scale, the scale follows nn.relu.
+/// Exchanges a scale and the nn.relu that follows it.
 fn scale_after_relu(editor: &mut Editor<'_>) {
     for (first, second) in neighbours(editor.body) {
         if !is_call_of(editor, first.value, &["multiply"])
@@ -134,7 +134,7 @@ fn scale_after_relu(editor: &mut Editor<'_>) {
     }
 }
 
-/// Where a shift precedes a convolution, it follows it, as what the weights make of it.
+/// Replaces a shift before a convolution by a bias of the convolution: the shift times the weights.
 fn shift_the_padding(editor: &mut Editor<'_>) {
     for (first, second) in neighbours(editor.body) {
         let is_pair = is_call_of(editor, first.value, &["add"])

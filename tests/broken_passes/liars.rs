@@ -1,4 +1,4 @@
-//! Passes that say that they changed nothing.
+//! Passes that report that they changed nothing although they did.
 
 use std::sync::Arc;
 
@@ -59,7 +59,8 @@ pub(super) const BROKEN: &[Broken] = &[
     },
 ];
 
-/// Of a pass the manager sees for itself whether it changed something. What a sequence says is taken.
+/// A pass that reports that it changed nothing. The manager finds out for itself whether a pass
+/// changed something, but accepts the report of a sequence.
 struct Liar {
     info: PassInfo,
     pass: Arc<dyn Pass>,

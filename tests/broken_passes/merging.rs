@@ -1,4 +1,4 @@
-//! EliminateCommonSubexpr, badly: a small one of its own, with one thing left out.
+//! EliminateCommonSubexpr with mistakes: a small implementation that leaves one thing out.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn pass(mistake: Mistake) -> Arc<dyn Pass> {
     }))
 }
 
-/// What calls of operators are compared by.
+/// The key by which calls of operators are compared.
 #[derive(PartialEq)]
 struct Key {
     op: String,
@@ -84,7 +84,7 @@ impl Merge {
             attrs = editor.cx.attrs.empty();
         }
         if is_cast {
-            // Any symbol for any other.
+            // Casts to different symbols have the same key.
             let to = editor.cx.find_attr(attrs, "to").map(|to| editor.cx.attrs.get(to).clone());
             let Some(Attr::Type(ty)) = to else { return None };
             let dims = editor.cx.types.as_tensor(ty)?.shape.clone()?;

@@ -1,8 +1,8 @@
-//! Passes that are broken on purpose: the mistakes that are made in passes like these, each of
-//! which the harness has to catch.
+//! Passes that are broken on purpose. Each has a mistake that is made in passes like it, and the
+//! harness must catch each of them.
 //!
-//! Most are the registered pass with a wrong edit before or after it: what the pass would do if it
-//! made that mistake.
+//! Most are the registered pass with a wrong edit before or after it. The result is what the pass
+//! would make if it had the mistake.
 
 mod binding;
 mod closures;
@@ -27,14 +27,14 @@ use crate::random_programs::checking::Why;
 pub(crate) struct Broken {
     /// The registered pass.
     pub(crate) of: &'static str,
-    /// What it does wrong.
+    /// The mistake, in words that follow "the pass that".
     pub(crate) mistake: &'static str,
-    /// The promises that it may be caught breaking.
+    /// The broken promises for which it may be caught.
     pub(crate) why: &'static [Why],
     pub(crate) make: fn() -> Arc<dyn Pass>,
 }
 
-/// All of them, by the pass that they are like.
+/// Returns all broken passes, grouped by the passes that they imitate.
 pub(crate) fn all() -> Vec<Broken> {
     let lists = [
         binding::BROKEN,
@@ -59,12 +59,12 @@ fn in_sequence(passes: [Arc<dyn Pass>; 2]) -> Arc<dyn Pass> {
     Arc::new(Sequential::new(passes.into()).expect("two passes do not nest deep"))
 }
 
-/// A wrong edit of each function, then the registered pass.
+/// Returns a pass that makes a wrong edit of each function and then runs the registered pass.
 fn before(name: &str, edit: fn(&mut Editor<'_>)) -> Arc<dyn Pass> {
     in_sequence([each_function(edit), registered(name)])
 }
 
-/// The registered pass, then a wrong edit of each function.
+/// Returns a pass that runs the registered pass and then makes a wrong edit of each function.
 fn after(name: &str, edit: fn(&mut Editor<'_>)) -> Arc<dyn Pass> {
     in_sequence([registered(name), each_function(edit)])
 }
@@ -76,17 +76,17 @@ fn each_function(edit: fn(&mut Editor<'_>)) -> Arc<dyn Pass> {
     }))
 }
 
-/// The Lets of a body.
+/// Returns the Lets of a body.
 fn lets(body: &Body) -> Vec<Binding> {
     bindings(body, body.root()).collect()
 }
 
-/// Whether it is a call of one of these operators.
+/// Returns true if an expression is a call of one of these operators.
 fn is_call_of(editor: &Editor<'_>, id: ExprId, ops: &[&str]) -> bool {
     matches!(editor.body.expr(id), Expr::CallOp { op, .. } if ops.contains(&&*editor.cx.ops.get(op).name))
 }
 
-/// Binds in each of two Lets what the other bound.
+/// Exchanges the variables and values of two Lets.
 fn exchange(body: &mut Body, first: &Binding, second: &Binding) {
     for (at, with) in [(first, second), (second, first)] {
         let Expr::Let { body: rest, flags, .. } = body.expr(at.id) else { unreachable!("bindings are Lets") };
@@ -94,12 +94,12 @@ fn exchange(body: &mut Body, first: &Binding, second: &Binding) {
     }
 }
 
-/// Whether a flat value mentions a variable.
+/// Returns true if a flat value mentions a variable.
 fn mentions(body: &Body, value: ExprId, var: VarId) -> bool {
     value == var.expr() || body.inputs(value).contains(&var.expr())
 }
 
-/// The Lets that follow each other.
+/// Returns the pairs of Lets that directly follow each other.
 fn neighbours(body: &Body) -> Vec<(Binding, Binding)> {
     lets(body).into_iter().filter_map(|first| Some((first, Binding::of(body, first.rest)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! ConvertToDataflow and ToNonDataflow, badly.
+//! ConvertToDataflow and ToNonDataflow, with mistakes.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn take_in_effects(editor: &mut Editor<'_>) {
     }
 }
 
-/// Of each region, the last variable becomes visible only in it, whether or not it is used outside.
+/// Makes the last variable of each region visible only in the region, even if it is used outside.
 pub(super) fn hide_outputs(editor: &mut Editor<'_>) {
     let is_last = |b: &Binding| {
         let next = Binding::of(editor.body, b.rest);

@@ -1,4 +1,4 @@
-//! DeadCodeElimination, badly.
+//! DeadCodeElimination, with mistakes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn drops(ops: &'static [&'static str]) -> Arc<dyn Pass> {
     }))
 }
 
-/// What counts as a use of a function.
+/// The occurrences of a function that count as uses.
 #[derive(Copy, Clone, PartialEq)]
 enum Counts {
     Callees,

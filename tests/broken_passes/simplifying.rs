@@ -1,4 +1,4 @@
-//! SimplifyExpr, badly: with rules that do not hold.
+//! SimplifyExpr, with rules that do not hold.
 
 use std::sync::Arc;
 

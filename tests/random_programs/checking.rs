@@ -1,4 +1,5 @@
-//! Whether a pass keeps its promises on programs: one harness for the passes that are registered and for those that are broken on purpose.
+//! Checks that passes keep their promises on programs. The harness is the same for registered
+//! passes and for passes that are broken on purpose.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,15 +11,15 @@ use anfora::programs::Shape;
 
 use super::inputs::{arguments, call_main, extreme_arguments};
 
-/// A random program, with what is asked again and again of it.
+/// A random program, with results that are needed again and again.
 pub(crate) struct Program {
     pub(crate) size: usize,
     pub(crate) seed: u64,
-    /// As it was made: in any form.
+    /// The program as it was made, in any form.
     pub(crate) original: Module,
-    /// In A-normal form.
+    /// The program in A-normal form.
     pub(crate) normal: Module,
-    /// Inputs on which it succeeds, with what it comes to.
+    /// Inputs on which the program succeeds, with the outcomes.
     pub(crate) runs: Vec<(Vec<Literal>, Outcome)>,
 }
 
@@ -39,7 +40,8 @@ impl Program {
     }
 }
 
-/// Programs for all: as many as `ANFORA_CASES` says (160), or the one of `ANFORA_SEED` and `ANFORA_SIZE`.
+/// Returns the programs that all tests share: as many as `ANFORA_CASES` says (160 by default), or
+/// the one program of `ANFORA_SEED` and `ANFORA_SIZE`.
 pub(crate) fn pool() -> &'static [Program] {
     static POOL: OnceLock<Vec<Program>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -51,26 +53,26 @@ pub(crate) fn pool() -> &'static [Program] {
     })
 }
 
-/// Small and large ones in turn.
+/// Returns the size of the program of a seed. Successive seeds give small and large sizes in turn.
 fn size_of(seed: u64) -> usize {
     1 + (seed as usize * 37) % 120
 }
 
-/// What a pass needs.
+/// The form of programs that a pass needs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Needs {
     AnyForm,
     ANormalForm,
 }
 
-/// Whether a second run has to leave the result of the first alone.
+/// The effect that a second run may have on the result of the first.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Again {
     Idempotent,
     MayChange,
 }
 
-/// What is known of a pass.
+/// The promises of a pass.
 #[derive(Clone)]
 pub(crate) struct Promise {
     pub(crate) needs: Needs,
@@ -78,24 +80,24 @@ pub(crate) struct Promise {
     pub(crate) agreement: Agreement,
 }
 
-/// How a pass can break its promises.
+/// The ways in which a pass can break its promises.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// It ends with an error.
+    /// The pass ends with an error.
     Fails,
-    /// What it leaves does not verify.
+    /// The result of the pass does not verify.
     IllFormed,
-    /// It changes the program and says that it did not.
+    /// The pass changes the program and reports that it did not.
     ClaimsUnchanged,
     /// A function that may be called from outside is gone.
     Unlinked,
-    /// The program comes to something else, or to nothing.
+    /// The program has another result, or none.
     OtherResult,
     /// The results agree, and the effects do not.
     OtherEffects,
     /// Two runs on one program differ.
     NotDeterministic,
-    /// A run on its own result changes that.
+    /// A run on the result of the pass changes it.
     NotIdempotent,
 }
 
@@ -119,13 +121,14 @@ pub(crate) fn context(registry: &Arc<PassRegistry>) -> PassContext {
         .registry(Arc::clone(registry))
         .opt_level(3)
         .verification(Verification::Off)
-        // Nobody reads the output of the pass `PrintIR`.
+        // The output of the pass `PrintIR` is dropped.
         .print_to(std::io::sink())
         .build()
         .expect("an empty context")
 }
 
-/// Runs a pass on programs, until one shows that it does not keep its promises. Else says how many it changed.
+/// Runs a pass on programs until one of them shows that it breaks a promise. Returns the number of
+/// programs that it changed, or the program that shows the broken promise.
 pub(crate) fn check_pass(pass: &dyn Pass, promise: &Promise, programs: &[Program]) -> Result<usize, Caught> {
     let registry = anfora::passes::registry();
     let cx = context(&registry);
@@ -136,13 +139,14 @@ pub(crate) fn check_pass(pass: &dyn Pass, promise: &Promise, programs: &[Program
             Caught { why, size, seed, detail }
         })?;
         changed += usize::from(done);
-        // Remarks are not asked for.
+        // Remarks are dropped.
         cx.take_remarks();
     }
     Ok(changed)
 }
 
-/// Likewise, of a pass that is to keep them. The program that shows that it does not is the smallest of its seed.
+/// Does the same as [`check_pass`], for a pass that should keep its promises. The program that
+/// shows a broken promise is the smallest of its seed.
 pub(crate) fn check_pass_and_shrink(pass: &dyn Pass, promise: &Promise, programs: &[Program]) -> Result<usize, Caught> {
     let caught = match check_pass(pass, promise, programs) {
         Ok(changed) => return Ok(changed),
@@ -213,8 +217,8 @@ fn check_module(
     Ok(changed)
 }
 
-/// Returns the name of an external function that is there before a pass, and after it neither by its name nor by its
-/// symbol.
+/// Returns the name of an external function that exists before a pass, and that exists after it
+/// neither by its name nor by its symbol.
 fn unlinked(before: &Module, after: &Module) -> Option<String> {
     let symbol = |module: &Module, function: &Function| {
         function.global_symbol(&module.cx).map(|symbol| module.cx.names.get(symbol).to_string())

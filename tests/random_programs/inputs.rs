@@ -1,16 +1,17 @@
-//! What `@main` is run on, with what limits.
+//! The inputs and the limits of runs of `@main`.
 
 use anfora::interp::{EvalError, Interpreter, Limits, Outcome, ValueId, Values, random_tensor};
 use anfora::ir::{DType, Literal, Module, VarId};
 
-/// What the parameters of `@main` are given, drawn from a seed: ordinary numbers.
+/// Returns arguments for `@main`, drawn from a seed: ordinary numbers.
 pub(crate) fn arguments(module: &Module, seed: u64) -> Vec<Literal> {
     for_each_parameter(module, |i, dtype, shape| {
         random_tensor(dtype, shape, seed ^ i as u64).expect("small inputs can be drawn")
     })
 }
 
-/// Likewise, numbers at the ends: infinities, NaNs with payloads, both zeros, the largest and smallest.
+/// Returns arguments for `@main` with extreme numbers: infinities, NaNs with payloads, both zeros,
+/// the largest and the smallest numbers.
 pub(crate) fn extreme_arguments(module: &Module, seed: u64) -> Vec<Literal> {
     const FLOATS: [u32; 8] =
         [0x7f80_0000, 0x8000_0000, 0x7fc0_1234, 0xff80_0000, 0x7f7f_ffff, 0x0000_0001, 0x3f80_0000, 0xffc0_0001];
@@ -41,7 +42,7 @@ fn for_each_parameter(module: &Module, draw: impl Fn(usize, DType, &[usize]) -> 
     main.body.params().iter().enumerate().map(draw).collect()
 }
 
-/// What `@main` comes to on these arguments.
+/// Returns the outcome of `@main` on these arguments.
 pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcome, EvalError> {
     let mut values = Values::new();
     let arguments: Vec<ValueId> = arguments.iter().map(|a| values.tensor(a.clone())).collect();
@@ -49,7 +50,7 @@ pub(crate) fn call_main(module: &Module, arguments: &[Literal]) -> Result<Outcom
     Interpreter::new(module).limits(limits).call("main", values, &arguments)
 }
 
-/// What `@main` comes to on arguments drawn from a seed.
+/// Returns the outcome of `@main` on arguments drawn from a seed.
 pub(crate) fn meaning(module: &Module, seed: u64) -> Result<Outcome, EvalError> {
     call_main(module, &arguments(module, seed))
 }

@@ -1,7 +1,8 @@
-//! Random programs for properties, with what all properties ask of them.
+//! Random programs for properties, and checks that all properties share.
 //!
-//! A property that fails shows its smallest program: size, seed and text. `ANFORA_CASES=5000` sets how many programs each is tried on, and
-//! `PROPTEST_RNG_SEED=7` chooses other ones; a run without it takes the same ones each time (`.cargo/config.toml`).
+//! A property that fails shows its smallest program: size, seed and text. `ANFORA_CASES=5000` sets
+//! the number of programs for each property. `PROPTEST_RNG_SEED=7` chooses other programs; without
+//! it, each run takes the same programs (`.cargo/config.toml`).
 
 #![allow(dead_code, reason = "each test binary uses part of it")]
 
@@ -38,7 +39,7 @@ impl Random {
         shape.build(self.size, self.seed).expect("random programs are well-typed")
     }
 
-    /// In A-normal form.
+    /// Returns the program in A-normal form.
     pub(crate) fn normal(&self) -> Module {
         let mut module = self.module();
         run(&anfora::passes::registry(), "ToANormalForm", &mut module);
@@ -56,12 +57,13 @@ pub(crate) fn programs(sizes: std::ops::Range<usize>) -> impl Strategy<Value = R
     (sizes, any::<u64>().no_shrink()).prop_map(|(size, seed)| Random { size, seed })
 }
 
-/// The functions that have a body.
+/// Returns the functions that have a body.
 pub(crate) fn definitions(module: &Module) -> Vec<FunctionKey> {
     module.functions().filter(|(_, f)| f.is_definition()).map(|(key, _)| key).collect()
 }
 
-/// If the program succeeds before, it succeeds after, with the same results and effects, bit for bit.
+/// Asserts that a program that succeeds before also succeeds after, with the same results and
+/// effects, bit for bit.
 pub(crate) fn same_meaning(before: &Module, after: &Module, seed: u64, what: &str) {
     let Ok(expected) = meaning(before, seed) else { return };
     match meaning(after, seed) {
@@ -70,7 +72,7 @@ pub(crate) fn same_meaning(before: &Module, after: &Module, seed: u64, what: &st
     }
 }
 
-/// Runs a pipeline; whether it changed anything.
+/// Runs a pipeline. Returns true if it changed the module.
 pub(crate) fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) -> bool {
     let passes = parse_pipeline(registry, pipeline).expect("a pipeline of registered passes");
     let context = checking::context(registry);
@@ -86,7 +88,7 @@ pub(crate) fn check(module: &Module, what: &str) {
     }
 }
 
-/// The module that a text says.
+/// Parses a text.
 pub(crate) fn parse(text: &str) -> Module {
     match parse_module(Source::new("random.anf", text), anfora::ops::standard()) {
         Ok(module) => module,

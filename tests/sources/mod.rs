@@ -1,4 +1,4 @@
-//! Reading the sources of the crates, for tests that hold tables against them.
+//! Reads the sources of the crates, for tests that compare tables with them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +35,7 @@ impl<'a> Visit<'a> for Names {
     }
 }
 
-/// Returns true for `pub`, and false for `pub(crate)` and the like.
+/// Returns true for `pub`, and false for `pub(crate)` and similar visibilities.
 pub(crate) fn is_public(visibility: &syn::Visibility) -> bool {
     matches!(visibility, syn::Visibility::Public(_))
 }
@@ -45,7 +45,7 @@ pub(crate) fn is_conditional(module: &syn::ItemMod) -> bool {
     module.attrs.iter().any(|a| a.path().is_ident("cfg"))
 }
 
-/// Reads the sources of a folder that `is_wanted` keeps, but for those of tests.
+/// Visits the sources in a folder for which `is_wanted` returns true, except those of tests.
 pub(crate) fn read_sources(folder: &Path, is_wanted: &impl Fn(&Path) -> bool, visitor: &mut impl for<'a> Visit<'a>) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("the sources can be listed").path();
