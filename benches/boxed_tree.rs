@@ -1,12 +1,14 @@
-//! The baseline: an ordinary tree of boxes, looked at and rewritten by recursion, every level of which is guarded by `stacker`.
+//! The baseline: an ordinary tree of boxes, which is read and rewritten by recursion. `stacker`
+//! guards every level of the recursion.
 //!
-//! It holds what the programs of [`rewrites`](crate::rewrites) are made of. Nothing is said of types, places in the source, metadata or dataflow regions, which the arenas
-//! carry along. A tree this deep cannot even be let go of without a guard: see its `Drop`.
+//! The tree holds what the programs of [`rewrites`](crate::rewrites) are made of. It lacks the
+//! types, places in the source, metadata and dataflow regions that the arenas have. A tree this
+//! deep cannot even be dropped without a guard: see its `Drop`.
 
 use anfora::ir::{AttrsId, Body, EntityId, Expr, ExprId, LiteralId, OpId, OperandList, VarId};
 use anfora::visit::{Binding, ExprFunctor, HoldsBody};
 
-/// As of `functor`, so that both pay for the same.
+/// The limits of `functor`, so that both pay for the same.
 const RED_ZONE: usize = 32 << 10;
 const SEGMENT: usize = 2 << 20;
 
@@ -22,16 +24,16 @@ pub enum Tree {
     Literal(LiteralId),
     /// A call of an operator.
     CallOp(OpId, Vec<Tree>),
-    /// Number, value, rest.
+    /// A binding: its number, its value and the rest.
     Let(usize, Box<Tree>, Box<Tree>),
-    /// Condition and branches.
+    /// The condition and the branches.
     If(Box<Tree>, Box<Tree>, Box<Tree>),
 }
 
-/// A tree that is let go of level by level.
+/// A tree that is dropped level by level.
 pub struct Program(pub Tree);
 
-// A derived one would recurse.
+// A derived implementation would recurse.
 anfora::ir::brief_debug! {
     Program;
     Tree;
@@ -60,34 +62,34 @@ fn dismantle(tree: Tree) {
 }
 
 impl Program {
-    /// The tree of a body. Variables have the numbers of their ids.
+    /// Builds the tree of a body. Variables have the numbers of their ids.
     ///
     /// # Panics
-    /// If the body has what the tree does not.
+    /// If the body has an expression that the tree cannot hold.
     pub fn of(body: &Body) -> Program {
         Program(Builder(body).recurse(body.root()))
     }
 
-    /// Counts the uses of variables, of which there are fewer than `len`.
+    /// Counts the uses of variables, whose numbers are below `len`.
     pub fn uses(&self, len: usize) -> Vec<u32> {
         let mut uses = vec![0; len];
         count_uses(&self.0, &mut uses);
         uses
     }
 
-    /// Replaces `x * 1` by `x`, and drops bindings whose values are atoms then, in place.
+    /// Replaces `x * 1` by `x` in place, and drops bindings whose values become atoms.
     pub fn rewrite(&mut self, len: usize, multiply: OpId, one: LiteralId) {
         let mut rewrite = Rewrite { multiply, one, atoms: vec![None; len] };
         rewrite.in_place(&mut self.0);
     }
 
-    /// The same in the functional style: what is rewritten is a new tree.
+    /// Does the same as [`Program::rewrite`] in the functional style, by making a new tree.
     pub fn rebuild(&mut self, len: usize, multiply: OpId, one: LiteralId) {
         let mut rewrite = Rewrite { multiply, one, atoms: vec![None; len] };
         self.0 = rewrite.rebuilt(std::mem::replace(&mut self.0, Tree::Var(0)));
     }
 
-    /// Every node in order, by its kind and a number, to compare by.
+    /// Returns every node in order, as its kind and a number, for comparisons.
     pub fn flat(&self) -> Vec<(u8, usize)> {
         let mut nodes = Vec::new();
         flatten(&self.0, &mut nodes);
@@ -138,7 +140,7 @@ impl Atom {
 struct Rewrite {
     multiply: OpId,
     one: LiteralId,
-    /// What variables have become.
+    /// The atoms that replace variables.
     atoms: Vec<Option<Atom>>,
 }
 
@@ -226,7 +228,7 @@ fn flatten(tree: &Tree, nodes: &mut Vec<(u8, usize)>) {
     });
 }
 
-/// From the arenas to boxes.
+/// A functor that builds a tree of boxes from the arenas.
 struct Builder<'b>(&'b Body);
 
 impl HoldsBody for Builder<'_> {

@@ -1,4 +1,5 @@
-//! What the benches time: programs of any size, and stages, each on a module of its own.
+//! The programs and stages that the benches time. Programs have any size, and each stage works on a
+//! module of its own.
 
 pub mod boxed_tree;
 pub mod programs;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use anfora::ir::{Module, Source, parse_module, verify_module};
 use anfora::manager::{Outcome, Pass, PassContext, PassRegistry, Verification, parse_pipeline};
 
-/// Folding, elimination of common subexpressions, elimination of dead code: the pipeline that every compared system runs.
+/// The pipeline that every compared system runs: folding, elimination of common subexpressions, and
+/// elimination of dead code.
 pub const PIPELINE: &str = "FoldConstant,EliminateCommonSubexpr,DeadCodeElimination";
 
 /// Parses a text.
@@ -42,10 +44,11 @@ pub fn run(registry: &Arc<PassRegistry>, pipeline: &str, module: &mut Module) ->
     run_under(&context(registry, 1), pipeline, module)
 }
 
-/// A context of level 3 without instruments that shares function passes out to so many threads.
+/// Returns a context of level 3 without instruments, which shares function passes out to `threads`
+/// threads.
 ///
 /// # Panics
-/// Never: nothing is asked of it that could be wrong.
+/// Never, since no setting of the context can be wrong.
 pub fn context(registry: &Arc<PassRegistry>, threads: usize) -> PassContext {
     let builder = PassContext::builder()
         .registry(Arc::clone(registry))

@@ -11,7 +11,7 @@ use crate::{parse, run};
 /// A program of any size.
 #[derive(Copy, Clone, Debug)]
 pub struct Program {
-    /// Its name in the names of benches.
+    /// The name of the program in the names of benches.
     pub name: &'static str,
     build: fn(usize) -> Module,
     most: usize,
@@ -22,7 +22,7 @@ impl Program {
         Program { name, build, most: usize::MAX }
     }
 
-    /// The program of about `n` bindings.
+    /// Builds the program of about `n` bindings.
     ///
     /// # Panics
     /// If it cannot be built, which is a defect.
@@ -30,7 +30,7 @@ impl Program {
         (self.build)(n)
     }
 
-    /// Whether there is one of so many bindings.
+    /// Returns true if there is a program of `n` bindings.
     pub fn reaches(&self, n: usize) -> bool {
         n <= self.most
     }
@@ -39,52 +39,52 @@ impl Program {
 /// The benchmark program.
 pub const CHAIN: Program = Program::new("chain", |n| shape("chain", n));
 
-/// The benchmark program of 100 bindings, so many times.
+/// Functions, each of which is the benchmark program of 100 bindings.
 pub const FUNCTIONS: Program = Program::new("functions", |n| functions(n.div_ceil(100), 100));
 
 /// A chain that folds to one constant.
 pub const CONSTANT: Program = Program::new("const", |n| shape("const", n));
 
-/// Bindings that fold to a constant each.
+/// Bindings, each of which folds to a constant.
 pub const CONSTANTS: Program = Program::new("many-consts", |n| shape("many-consts", n));
 
-/// A call as the operand of a call: nothing is bound, but is to be.
+/// Calls as operands of calls, which a pass has to bind.
 pub const NESTED_CALLS: Program = Program::new("nested-call", |n| shape("nested-call", n));
 
 /// Bindings outside of dataflow regions.
 pub const PLAIN: Program = Program::new("skip", |n| shape("skip", n));
 
-/// Tuples in tuples, projected again. Their types nest as they do, and so are limited.
+/// Nested tuples, projected again. Their types nest as deep, so their number is limited.
 pub const TUPLES: Program = Program { most: 100_000, ..Program::new("nested-tuple", |n| shape("nested-tuple", n / 2)) };
 
-/// Lambdas side by side, each of which captures something; two bindings each.
+/// Lambdas side by side, each of which captures something. Each has two bindings.
 pub const SIBLINGS: Program = Program::new("siblings", |n| shape("siblings", n / 2));
 
-/// Lambdas in lambdas; two bindings each.
+/// Nested lambdas. Each has two bindings.
 pub const NESTED_LAMBDAS: Program = Program::new("nested-fn", |n| shape("nested-fn", n / 2));
 
-/// Lambdas in lambdas, all of which capture what the innermost needs; two bindings each.
+/// Nested lambdas, all of which capture what the innermost lambda needs. Each has two bindings.
 pub const NESTED_CLOSURES: Program = Program::new("nested-closure", |n| shape("nested-closure", n / 2));
 
 /// A dataflow region of elementwise operators.
 pub const REGION: Program = Program::new("region-chain", |n| shape("region-chain", n));
 
-/// A dataflow region of operators side by side, joined by 62.
+/// A dataflow region of operators side by side, which are joined 62 at a time.
 pub const FAN_IN: Program = Program::new("region-fan-in", |n| shape("region-fan-in", n));
 
-/// The benchmark program, fused: its groups are primitive functions.
+/// The benchmark program after fusion. Its groups are primitive functions.
 pub const FUSED: Program = Program::new("chain-fused", |n| after("FuseOps", CHAIN.build(n)));
 
-/// What lambdas in lambdas are lifted to: functions that call each other.
+/// Nested lambdas after lifting: functions that call each other.
 pub const LIFTED: Program = Program::new("nested-fn-lifted", |n| after("LambdaLifting", NESTED_LAMBDAS.build(n)));
 
-/// Convolutions, each normalised.
+/// Convolutions, each with a normalisation.
 pub const CONVOLUTIONS: Program = Program::new("convolutions", |n| convolutions(n / 2));
 
-/// Operators on a tensor of a symbolic extent, `n`.
+/// Operators on a tensor with a symbolic extent, `n`.
 pub const SYMBOLIC: Program = Program::new("symbolic", symbolic);
 
-/// A module of so many functions, each the benchmark program of `n` bindings.
+/// Builds a module of `count` functions, each of which is the benchmark program of `n` bindings.
 ///
 /// # Panics
 /// If it cannot be built, which is a defect.
@@ -93,7 +93,7 @@ pub fn functions(count: usize, n: usize) -> Module {
     parse(&(0..count).map(|i| one.replacen("@main", &format!("@f{i}"), 1)).collect::<String>())
 }
 
-/// A shape of that size.
+/// Builds the program of a shape with the given size.
 fn shape(name: &str, size: usize) -> Module {
     let shape: Shape = name.parse().expect("a shape");
     shape.build(size, 0).expect("shapes are well-typed")
@@ -113,7 +113,8 @@ fn symbolic(n: usize) -> Module {
     parse(&text)
 }
 
-/// `nn.conv2d` of what the one before gave, and `nn.batch_norm` of that; two channels.
+/// Builds `n` convolutions with two channels. Each is an `nn.conv2d` of the result before, with an
+/// `nn.batch_norm` of its own.
 fn convolutions(n: usize) -> Module {
     let channel = |a: u32, b: u32| format!("dense<Tensor[(2,), float32]>[{a}, {b}]");
     let weight = "dense<Tensor[(2, 2, 1, 1), float32]>[1, 2, 3, 4]";

@@ -1,5 +1,5 @@
-//! One visit and one rewrite by the tools of `visit`, on programs in which the rewrite has
-//! something to do.
+//! A visit and a rewrite by the tools of `visit`, on programs in which the rewrite has something to
+//! do.
 
 use std::convert::Infallible;
 
@@ -17,19 +17,19 @@ use crate::programs::CHAIN;
 /// A program with multiplications by one.
 #[derive(Debug)]
 pub struct Subject {
-    /// Its module.
+    /// The module of the program.
     pub module: Module,
-    /// Its function.
+    /// The function of the program.
     pub key: FunctionKey,
-    /// The operator.
+    /// The operator `multiply`.
     pub multiply: OpId,
-    /// The constant.
+    /// The constant 1.
     pub one: LiteralId,
 }
 
 impl Subject {
-    /// The benchmark program of `n` bindings, where every fourth product of a constant is one of
-    /// the constant 1.
+    /// Builds the benchmark program of `n` bindings, in which every fourth product with a constant
+    /// is a product with 1.
     ///
     /// # Panics
     /// If it cannot be built, which is a defect.
@@ -51,8 +51,8 @@ impl Subject {
         subject
     }
 
-    /// An if in the first branch of an if, `n` deep; in each branch a binding, of which every
-    /// fourth is a product with 1.
+    /// Builds ifs that nest `n` deep in their first branches. Each branch has a binding, and every
+    /// fourth of these is a product with 1.
     ///
     /// # Panics
     /// If it cannot be built, which is a defect.
@@ -86,10 +86,10 @@ impl Subject {
         Subject { key: module.order()[0], multiply, one, module }
     }
 
-    /// Its body.
+    /// Returns the body of the function.
     ///
     /// # Panics
-    /// Never: the function is there.
+    /// Never, since the function exists.
     pub fn body(&self) -> &Body {
         &self.module.get(self.key).expect("the program has a function").body
     }
@@ -147,7 +147,7 @@ struct MultiplyByOne {
 }
 
 impl MultiplyByOne {
-    /// Returns the expression that a node becomes, if it is a product with 1.
+    /// Returns the expression that replaces a node, if the node is a product with 1.
     #[inline]
     fn operand(&self, body: &Body, id: ExprId) -> Option<ExprId> {
         match body.expr(id) {
@@ -168,7 +168,7 @@ impl Mutator for MultiplyByOne {
     }
 }
 
-/// `x * 1` to `x` by a mutator.
+/// Rewrites `x * 1` to `x` by a mutator.
 ///
 /// # Panics
 /// If it fails, which is a defect.
@@ -231,11 +231,11 @@ impl ExprFunctor for Recursive<'_> {
     }
 }
 
-/// `x * 1` to `x` by recursion. Types and dataflow regions are not looked after, which a
-/// [`Mutator`] does.
+/// Rewrites `x * 1` to `x` by recursion. Unlike a [`Mutator`], does not look after types and
+/// dataflow regions.
 ///
 /// # Panics
-/// Never: the function is there.
+/// Never, since the function exists.
 pub fn recurse_products(subject: &mut Subject) {
     let rule = MultiplyByOne { multiply: subject.multiply, one: subject.one };
     let (function, _) = subject.module.get_mut(subject.key).expect("the program has a function");

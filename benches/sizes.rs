@@ -8,10 +8,10 @@ use criterion::{BatchSize, Bencher, BenchmarkId, Criterion, Throughput};
 
 use crate::programs::Program;
 
-/// How many bindings the programs have.
+/// The numbers of bindings of the programs.
 pub const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// How long is measured.
+/// Returns the settings of the benches: the number of samples and the time that is measured.
 pub fn criterion() -> Criterion {
     Criterion::default()
         .sample_size(10)
@@ -19,8 +19,8 @@ pub fn criterion() -> Criterion {
         .measurement_time(Duration::from_secs(2))
 }
 
-/// A group of benches for a stage: `time` for each program and size, with what `prepare` makes of the program outside of what is timed. Programs that no bench asks for are not
-/// made.
+/// Runs a group of benches for a stage. Calls `time` for each program and size with the result of
+/// `prepare`, which is not timed. Programs are made only for benches that run.
 pub fn bench_prepared<T>(
     c: &mut Criterion,
     stage: &str,
@@ -39,12 +39,12 @@ pub fn bench_prepared<T>(
     group.finish();
 }
 
-/// As [`bench_prepared`], with the program itself.
+/// Does the same as [`bench_prepared`], with the program itself.
 pub fn bench(c: &mut Criterion, stage: &str, programs: &[Program], time: impl FnMut(&mut Bencher<'_>, &Module)) {
     bench_prepared(c, stage, programs, |module| module, time);
 }
 
-/// Times what is done to a clone that is made outside of what is timed, and dropped there.
+/// Times work on a clone. Making and dropping the clone is not timed.
 pub fn on_clones<R>(b: &mut Bencher<'_>, module: &Module, mut work: impl FnMut(&mut Module) -> R) {
     b.iter_batched_ref(|| module.clone(), &mut work, BatchSize::LargeInput);
 }

@@ -1,4 +1,5 @@
-//! What the pass manager itself costs: passes that do nothing, on a module without functions, and contexts that are entered and exited.
+//! The cost of the pass manager itself: passes that do nothing, on a module without functions, and
+//! contexts that are entered and exited.
 
 use std::hint::black_box;
 use std::sync::Arc;

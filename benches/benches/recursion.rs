@@ -1,4 +1,4 @@
-//! One visit and one rewrite, as recursion over a boxed tree, by the engine of `visit`, and by its
+//! A visit and a rewrite: by recursion over a boxed tree, by the engine of `visit`, and by its
 //! functor.
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Every stage on the benchmark program, and on the programs that it is for, in bindings a second. A group is a stage, a bench in it a program and its number of bindings.
+//! Every stage on the benchmark program, and on the programs that it is meant for, in bindings per
+//! second. A group is a stage. A bench in it is a program and its number of bindings.
 
 mod models;
 mod passes;

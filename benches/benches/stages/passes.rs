@@ -9,7 +9,7 @@ use anfora_benches::sizes::{SIZES, bench, bench_prepared, on_clones};
 use anfora_benches::{PIPELINE, run, verify};
 use criterion::Criterion;
 
-/// The programs that a pass is timed on besides the benchmark program: those that it is for.
+/// The programs on which a pass is timed besides the benchmark program: those that it is meant for.
 const PROGRAMS: &[(&str, &[Program])] = &[
     ("AttachGlobalSymbol", &[FUNCTIONS]),
     ("BindSymbols", &[SYMBOLIC]),
@@ -26,7 +26,7 @@ const PROGRAMS: &[(&str, &[Program])] = &[
     ("ToANormalForm", &[NESTED_CALLS]),
 ];
 
-/// The pass as a pipeline: with options where it does nothing without.
+/// Returns the pass as a pipeline, with options if it does nothing without them.
 fn pipeline_of(pass: &str) -> &str {
     match pass {
         "BindParams" => r#"BindParams{function=main,params="%x=dense<Tensor[(8,), float32]>[1]"}"#,
@@ -35,10 +35,10 @@ fn pipeline_of(pass: &str) -> &str {
     }
 }
 
-/// A group for each pass of the registry.
+/// Runs a group of benches for each pass of the registry.
 ///
 /// # Panics
-/// If a pass changes none of its programs: then it would not be measured.
+/// If a pass changes none of its programs, since its work would not be measured.
 pub(crate) fn each(c: &mut Criterion) {
     let registry = anfora::passes::registry();
     for pass in registry.passes() {
@@ -65,7 +65,7 @@ pub(crate) fn pipelines(c: &mut Criterion) {
             verify(m);
         });
     });
-    // A phase begins where those before it have come to.
+    // A phase begins with the result of the phases before it.
     let mut phases = String::new();
     for pipeline in registry.pipelines() {
         let name = &pipeline.name;

@@ -1,4 +1,5 @@
-//! What is done with modules as they are: made, read, written, verified, compared, hashed, cloned, let go, compacted.
+//! Operations on modules as they are: building, reading, writing, verifying, comparing, hashing,
+//! cloning, dropping and compacting.
 
 use anfora::ir::{alpha_equal, module_hash};
 use anfora_benches::programs::{CHAIN, FUNCTIONS};
@@ -40,7 +41,7 @@ pub(crate) fn benches(c: &mut Criterion) {
     bench(c, "clone", &[CHAIN], |b, module| b.iter_with_large_drop(|| module.clone()));
     bench(c, "drop", &[CHAIN], |b, module| b.iter_batched(|| module.clone(), drop, BatchSize::LargeInput));
 
-    // What is dead was taken out of the chain and still is in the arenas.
+    // Dead nodes were removed from the chain and are still in the arenas.
     let registry = anfora::passes::registry();
     bench_prepared(
         c,

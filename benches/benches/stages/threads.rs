@@ -15,10 +15,10 @@ const PASSES: [(&str, &str); 6] = [
     ("pipeline", PIPELINE),
 ];
 
-/// So many functions of so many bindings each.
+/// The numbers of functions, and the numbers of bindings of each function.
 const MODULES: [(usize, usize); 2] = [(10_000, 100), (1_000, 1_000)];
 
-/// A group for each pass: how large the functions are, and on how many threads.
+/// Runs a group of benches for each pass, over the sizes of functions and the numbers of threads.
 pub(crate) fn benches(c: &mut Criterion) {
     let registry = anfora::passes::registry();
     let modules =

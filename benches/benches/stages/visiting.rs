@@ -8,7 +8,7 @@ use anfora_benches::programs::CHAIN;
 use anfora_benches::sizes::{bench, on_clones};
 use criterion::Criterion;
 
-/// Does nothing anywhere.
+/// A visitor and mutator that does nothing.
 struct Idle;
 
 impl Visitor for Idle {

@@ -1,4 +1,5 @@
-//! anfora: the program, and for the passes that need others the shapes on which these passes are compared, through every stage.
+//! anfora: the program through every stage. Passes that need other programs run on the shapes on
+//! which they are compared.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -11,7 +12,8 @@ use anfora::visit::{Binding, Mutator, RewriteError, Visit, Visitor, mutate, walk
 use crate::program::{main_body, module};
 use crate::stage::Report;
 
-/// A stage, and the pipeline that it is; the program is verified after each pass of those whose name says so.
+/// The stages that are pipelines. The program is verified after each pass if the name of the stage
+/// says so.
 const PIPELINES: [(&str, &str, Verified); 10] = [
     ("cse", "EliminateCommonSubexpr", Verified::No),
     ("cse-dce", "EliminateCommonSubexpr,DeadCodeElimination", Verified::No),
@@ -31,7 +33,7 @@ enum Verified {
     AfterEach,
 }
 
-/// Times all of it.
+/// Times all stages.
 pub(crate) fn time(report: &mut Report<impl Write>) {
     let registry = anfora::passes::registry();
     let n = report.n();
@@ -98,7 +100,7 @@ fn run(registry: &Arc<PassRegistry>, pipeline: &str, verified: Verified, mut mod
     module
 }
 
-/// Counts bindings, so that there is something to see of the walk.
+/// A visitor that counts bindings, so that the walk has a result.
 struct CountBindings(usize);
 
 impl Visitor for CountBindings {

@@ -1,4 +1,4 @@
-//! cranelift-codegen: the program on scalars, built, through the text format, verified and optimized.
+//! cranelift-codegen: the program on scalars is built, printed and parsed, verified and optimized.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use cranelift_reader::parse_functions;
 use crate::program::{Op, Operand, Program};
 use crate::stage::Report;
 
-/// Times all of it.
+/// Times all stages.
 pub(crate) fn time(report: &mut Report<impl Write>) {
     let program = Program::new(report.n());
     let isa = target();
@@ -39,7 +39,8 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
     report.stage("pipeline", || Context::for_function(function.clone()), optimize, |c| operations(&c.func));
 }
 
-/// The machine this runs on, at the level at which it optimizes, without the verifier in between.
+/// Returns this machine as the target, at the level at which it optimizes, without the verifier in
+/// between.
 fn target() -> OwnedTargetIsa {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").expect("a setting");

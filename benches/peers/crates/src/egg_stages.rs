@@ -1,4 +1,4 @@
-//! egg: adding the operations to an e-graph, which finds each that is there already.
+//! egg: the operations are added to an e-graph, which finds each operation that it already has.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ define_language! {
     }
 }
 
-/// Times it. What is left are the classes of operations.
+/// Times the stage. The number of operations after it is the number of their classes.
 pub(crate) fn time(report: &mut Report<impl Write>) {
     let program = Program::new(report.n());
     let leaves = 1 + program.constants.len();

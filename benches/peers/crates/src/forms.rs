@@ -10,7 +10,8 @@ use crate::program::{Op, Operand, Program};
 /// A form of the program.
 #[derive(Copy, Clone, ValueEnum)]
 pub(crate) enum Form {
-    /// A line an operation: its name and its operands, `x`, `%` with the number of an operation, or a number.
+    /// A line an operation: its name and its operands, `x`, `%` with the number of an operation, or
+    /// a number.
     Operations,
     /// A function of MLIR's dialects func and arith on `tensor<8xf32>`.
     Mlir,
@@ -19,10 +20,10 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Writes it.
+    /// Writes the program in this form.
     ///
     /// # Errors
-    /// When writing fails.
+    /// If writing fails.
     pub(crate) fn write(self, program: &Program, out: &mut impl Write) -> io::Result<()> {
         match self {
             Form::Operations => operations(program, out),
@@ -32,7 +33,7 @@ impl Form {
     }
 }
 
-/// A part of a line, by a function.
+/// A part of a line, which a function writes.
 struct Written<F>(F);
 
 impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> Display for Written<F> {
@@ -89,7 +90,7 @@ fn llvm(program: &Program, out: &mut impl Write) -> io::Result<()> {
         Written(move |f: &mut fmt::Formatter<'_>| match operand {
             Operand::Parameter => write!(f, "%x"),
             Operand::Result(k) => write!(f, "%b{k}"),
-            // The bits of the same number as a double, which is how floats are written there.
+            // The bits of the number as a double, in which LLVM IR writes floats.
             Operand::Constant(j) => write!(f, "0x{:016X}", f64::from(program.constants[j]).to_bits()),
         })
     };

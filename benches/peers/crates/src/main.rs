@@ -1,7 +1,9 @@
-//! The benchmark program in the forms in which other compilers take it, and timed in anfora and in crates that do the same work.
+//! The benchmark program in the forms that other compilers read, and its times in anfora and in
+//! crates that do the same work.
 //!
-//! `write` prints one form of the program. `time` prints a line of JSON a stage: how long each run took, in seconds of CPU time of one thread, and how many
-//! operations there are after it (after lifting lambdas, functions). The script `benches/peers/run` calls both and makes the table.
+//! `write` prints one form of the program. `time` prints a line of JSON per stage: the time of each
+//! run, in seconds of CPU time of one thread, and the number of operations after the stage (after
+//! lifting lambdas, of functions). The script `benches/peers/run` calls both and makes the table.
 
 mod anfora_stages;
 mod cranelift;

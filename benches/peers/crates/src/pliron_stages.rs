@@ -1,4 +1,5 @@
-//! pliron: the program on scalars in three operations of our own, built, walked, through the text format, verified, and rid of dead code.
+//! pliron: the program on scalars, in three operations of our own, is built, walked, printed and
+//! parsed, verified, and rid of dead code.
 
 use std::io::Write;
 
@@ -25,7 +26,7 @@ use pliron::value::Value;
 use crate::program::{Op, Operand, Program};
 use crate::stage::Report;
 
-// The attribute would be indented more each time.
+// rustfmt would indent the attribute further each time.
 #[rustfmt::skip]
 macro_rules! binary_operation {
     ($op:ident, $name:literal) => {
@@ -59,7 +60,7 @@ binary_operation!(SubtractOp, "chain.subtract");
 #[pliron_op(name = "chain.return", format = "$0", interfaces = [IsTerminatorInterface], verifier = "succ")]
 struct ReturnOp;
 
-/// Times all of it.
+/// Times all stages.
 pub(crate) fn time(report: &mut Report<impl Write>) {
     let program = Program::new(report.n());
     let mut context = Context::new();
@@ -83,7 +84,7 @@ pub(crate) fn time(report: &mut Report<impl Write>) {
         verify_operation(module, &context).expect("the program is valid");
         (context, module)
     };
-    // What it looks through grows with the square of the program.
+    // The work of the verifier grows with the square of the program.
     let verified = report.n() <= 10_000;
     if verified {
         report.stage("parse-verify", Context::new, parse_and_verify, left);
@@ -138,7 +139,7 @@ fn constant(context: &mut Context, block: Ptr<BasicBlock>, value: f32) -> Value 
     op.get_result(context)
 }
 
-/// Walks the program and counts what has two operands, which is what a visitor sees of an operation.
+/// Walks the program and counts the operations that have two operands.
 fn count_operations(context: &Context, module: Ptr<Operation>) -> usize {
     let mut count = 0;
     walk_op(context, &mut count, &WALKCONFIG_PREORDER_FORWARD, module, |context, count, node| {

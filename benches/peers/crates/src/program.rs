@@ -6,7 +6,7 @@ use anfora::ir::{Body, Expr, ExprId, Module};
 use anfora::programs::Shape;
 use anfora::visit::{Binding, chain};
 
-/// What an operation does.
+/// The operator of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
     Add,
@@ -14,25 +14,25 @@ pub(crate) enum Op {
     Subtract,
 }
 
-/// What an operation reads.
+/// An operand of an operation.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Operand {
     /// The parameter.
     Parameter,
     /// The result of an operation.
     Result(usize),
-    /// A constant: its place in [`Program::constants`].
+    /// A constant, as its index in [`Program::constants`].
     Constant(usize),
 }
 
-/// Straight-line code over one parameter; what it computes is its last operation.
+/// Straight-line code over one parameter. Its result is that of its last operation.
 pub(crate) struct Program {
     pub(crate) operations: Vec<(Op, Operand, Operand)>,
-    /// The constants that occur, each once, in the order in which they first do.
+    /// The constants that occur, each once, in the order of their first occurrences.
     pub(crate) constants: Vec<f32>,
 }
 
-/// The module of a shape.
+/// Builds the module of a shape.
 ///
 /// # Panics
 /// If it cannot be built, which is a defect.
@@ -41,19 +41,20 @@ pub(crate) fn module(shape: &str, size: usize) -> Module {
     shape.build(size, 0).expect("shapes are well-typed")
 }
 
-/// The body of `@main`.
+/// Returns the body of `@main`.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no `@main`.
 pub(crate) fn main_body(module: &Module) -> &Body {
     &module.get(module.find("main").expect("the program has a main")).expect("it is defined").body
 }
 
 impl Program {
-    /// The benchmark program of `n` operations.
+    /// Builds the benchmark program of `n` operations.
     ///
     /// # Panics
-    /// If the program is not the one that is specified: calls of three operators on the parameter, on results and on splats of float32.
+    /// If the program is not as specified: calls of three operators on the parameter, on results
+    /// and on splats of float32.
     pub(crate) fn new(n: usize) -> Program {
         let module = module("chain", n);
         let body = main_body(&module);

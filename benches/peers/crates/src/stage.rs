@@ -1,4 +1,4 @@
-//! Timing a stage, and the line that says what came of it.
+//! The timing of a stage, and the line with its result.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use serde_json::json;
 
-/// Where the figures go, and what they are for.
+/// The output of the figures, with the size of the program and the number of runs.
 pub(crate) struct Report<W> {
     out: W,
     n: usize,
@@ -16,18 +16,19 @@ pub(crate) struct Report<W> {
 }
 
 impl<W: Write> Report<W> {
-    /// Stages on a program of `n` operations, each run so many times.
+    /// Makes a report of stages on a program of `n` operations, each of which is run `runs` times.
     pub(crate) fn new(out: W, n: usize, runs: usize) -> Report<W> {
         Report { out, n, runs, written: Ok(()) }
     }
 
-    /// How many operations the program has.
+    /// Returns the number of operations of the program.
     pub(crate) fn n(&self) -> usize {
         self.n
     }
 
-    /// Times `work` on what `make` makes afresh for each run. Neither making it nor dropping what comes out is timed. `operations` counts what is left
-    /// after it; `None` where that says nothing.
+    /// Times `work` on an input that `make` makes afresh for each run. Neither making the input nor
+    /// dropping the output is timed. `operations` counts the operations after the stage, or returns
+    /// `None` where their number says nothing.
     pub(crate) fn stage<I, O>(
         &mut self,
         name: &str,
@@ -38,7 +39,8 @@ impl<W: Write> Report<W> {
         let mut seconds = Vec::with_capacity(self.runs);
         let mut last = None;
         for _ in 0..self.runs.max(1) {
-            // What the run before has left goes first, so that no run has two programs in memory.
+            // The output of the run before is dropped first, so that no run has two programs in
+            // memory.
             drop(last.take());
             let input = make();
             let started = ThreadTime::now();
@@ -56,7 +58,7 @@ impl<W: Write> Report<W> {
         }
     }
 
-    /// Whether all lines could be written.
+    /// Returns an error if a line could not be written.
     pub(crate) fn finish(self) -> std::io::Result<()> {
         self.written
     }
