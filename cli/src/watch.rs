@@ -1,4 +1,4 @@
-//! The options of `anfora opt` that watch passes run, and what they print.
+//! The options of `anfora opt` that watch passes, and the reports that they print.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

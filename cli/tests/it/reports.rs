@@ -161,7 +161,7 @@ fn long_constants_are_left_out_unless_they_are_asked_for() {
     }
 }
 
-/// A pipeline whose second pass fails: there is no parameter of that name to bind.
+/// A pipeline whose second pass fails: the program has no function `@nowhere`.
 const FAILING: &str = "FoldConstant,BindParams{function=nowhere,params=\"%x=1\"}";
 
 #[test]
