@@ -7,6 +7,7 @@ use crate::core::module::{FunctionKey, Module};
 use crate::core::translate::Translate;
 use crate::edit::take_over::{TableMap, TakeOverError};
 use crate::edit::transplant::rebuild_function;
+use crate::tables::entry::Entry;
 use crate::walk::symbols::SymbolWalk;
 
 pub(super) fn compact_module(module: &mut Module) -> Vec<(FunctionKey, Remap)> {
@@ -20,7 +21,7 @@ fn refill(module: &mut Module, old: &Context) -> Result<Vec<(FunctionKey, Remap)
     let mut tables = TableMap::of_all(old);
     // In the order in which they were made, on which the form of sums depends.
     for symbol in used_symbols(module, old) {
-        tables.take_symbol(&mut module.cx, symbol);
+        tables.take(&mut module.cx, Entry::Symbol(symbol))?;
     }
     let mut remaps = Vec::with_capacity(module.order().len());
     for key in module.order().to_vec() {

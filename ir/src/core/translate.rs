@@ -1,10 +1,13 @@
-//! Giving a function other ids into the tables of a module: the one list of the places where it has
-//! some.
+//! Giving functions and attributes other ids into the tables of a module: the one list of the places
+//! where they have some.
 
 use crate::core::body::Span;
-use crate::core::entity::{AttrsId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId};
+use crate::core::entity::{
+    AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+};
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
+use crate::tables::attrs::Attr;
 
 /// What the ids of the shared tables become. An id of which nothing is said stays.
 pub(crate) trait Translate {
@@ -34,6 +37,20 @@ pub(crate) trait Translate {
     }
     #[inline(always)]
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        id
+    }
+    #[inline(always)]
+    fn dim(&mut self, id: DimId) -> DimId {
+        id
+    }
+    /// What the value of an attribute becomes.
+    #[inline(always)]
+    fn value(&mut self, id: AttrId) -> AttrId {
+        id
+    }
+    /// What a function that is the value of an attribute becomes.
+    #[inline(always)]
+    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
         id
     }
     /// Where a node starts in the source text of the new tables.
@@ -83,4 +100,24 @@ pub(crate) fn translate_head(function: &mut Function, tables: &mut impl Translat
     *ret = ret.map(|t| tables.ty(t));
     *attrs = tables.attrs(*attrs);
     *meta = tables.attrs(*meta);
+}
+
+/// Returns the value of an attribute, translated.
+pub(crate) fn translate_attr(attr: &Attr, tables: &mut impl Translate) -> Attr {
+    match attr {
+        Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
+        Attr::Str(text) => Attr::Str(tables.name(*text)),
+        Attr::List(items) => Attr::List(items.iter().map(|&item| tables.value(item)).collect()),
+        Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&dim| tables.dim(dim)).collect()),
+        Attr::Literal(literal) => Attr::Literal(tables.literal(*literal)),
+        Attr::Type(ty) => Attr::Type(tables.ty(*ty)),
+        Attr::Function(function) => Attr::Function(tables.function(*function)),
+        Attr::Global(global) => Attr::Global(tables.global(*global)),
+        Attr::Op(op) => Attr::Op(tables.op(*op)),
+    }
+}
+
+/// Returns a list of named attributes, translated.
+pub(crate) fn translate_list(list: &[(NameId, AttrId)], tables: &mut impl Translate) -> Box<[(NameId, AttrId)]> {
+    list.iter().map(|&(name, value)| (tables.name(name), tables.value(value))).collect()
 }

@@ -5,10 +5,12 @@
 //! [`Entry::for_each_part`]; what makes them anew over other ids, by a
 //! [`Translate`](crate::core::translate::Translate).
 
+use crate::core::body::Body;
 use crate::core::context::Context;
 use crate::core::entity::{
-    AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+    AttrId, AttrsId, DimId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
+use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 
@@ -67,6 +69,32 @@ impl Entry {
                 Attr::Global(global) => each(Entry::Global(*global)),
                 Attr::Op(op) => each(Entry::Op(*op)),
             },
+        }
+    }
+}
+
+impl Body {
+    /// Calls `each` with the entries that a node itself names, besides its type and its metadata, in
+    /// order of appearance.
+    #[inline]
+    pub(crate) fn for_each_entry(&self, id: ExprId, mut each: impl FnMut(Entry)) {
+        match self.expr(id) {
+            Expr::Var { name, .. } => name.into_iter().for_each(|name| each(Entry::Name(name))),
+            Expr::Literal(literal) => each(Entry::Literal(literal)),
+            Expr::Global(global) => each(Entry::Global(global)),
+            Expr::Op(op) => each(Entry::Op(op)),
+            Expr::CallOp { op, attrs, .. } => {
+                each(Entry::Op(op));
+                each(Entry::Attrs(attrs));
+            }
+            Expr::Call { attrs, .. } => each(Entry::Attrs(attrs)),
+            Expr::Lambda { lambda, .. } => {
+                let data = self.lambda(lambda);
+                self.lambda_symbols(lambda).iter().for_each(|&symbol| each(Entry::Symbol(symbol)));
+                data.ret.into_iter().for_each(|ty| each(Entry::Type(ty)));
+                each(Entry::Attrs(data.attrs));
+            }
+            Expr::Tuple(_) | Expr::Proj { .. } | Expr::Let { .. } | Expr::If { .. } | Expr::None => {}
         }
     }
 }

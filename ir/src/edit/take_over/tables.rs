@@ -13,25 +13,13 @@ use crate::core::context::Context;
 use crate::core::entity::{
     AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
-use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
 use crate::core::module::Head;
-use crate::core::translate::{SameTables, Translate};
+use crate::core::translate::{SameTables, Translate, translate_attr, translate_list};
 use crate::edit::transplant::rebuild_function;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
-use crate::tables::types::{FunctionType, SeenParts, TensorType, Type};
-
-/// Something in the tables that consists of other things.
-#[derive(Copy, Clone)]
-enum Part {
-    Dim(DimId),
-    Type(TypeId),
-    Attr(AttrId),
-    List(AttrsId),
-    /// A function that is the value of an attribute.
-    Function(FunctionAttrId),
-}
+use crate::tables::entry::Entry;
+use crate::tables::types::SeenParts;
 
 /// Ids of one kind in other tables, with those in these.
 pub(crate) struct IdMap<K> {
@@ -63,14 +51,6 @@ impl<K: EntityId> IdMap<K> {
         self.get(id).is_some()
     }
 
-    fn or_insert_with(&mut self, id: K, make: impl FnOnce() -> K) -> K {
-        self.get(id).unwrap_or_else(|| {
-            let new = make();
-            self.set(id, new);
-            new
-        })
-    }
-
     pub(crate) fn set(&mut self, id: K, new: K) {
         match self.dense.get_mut(id.index()) {
             Some(slot) => *slot = Some(new),
@@ -88,7 +68,7 @@ pub(crate) struct TableMap<'a> {
     dims: IdMap<DimId>,
     types: IdMap<TypeId>,
     literals: IdMap<LiteralId>,
-    ops: FxHashMap<OpId, OpId>,
+    ops: IdMap<OpId>,
     pub(crate) globals: IdMap<GlobalId>,
     attrs: IdMap<AttrId>,
     lists: IdMap<AttrsId>,
@@ -97,6 +77,8 @@ pub(crate) struct TableMap<'a> {
     known: FxHashMap<u64, Vec<FunctionAttrId>>,
     /// The types that the other tables give globals, by their ids in these.
     pub(super) signatures: Vec<(GlobalId, TypeId)>,
+    /// Entries to be taken over, the next one last. Empty between questions.
+    work: Vec<Entry>,
 }
 
 impl<'a> TableMap<'a> {
@@ -120,13 +102,14 @@ impl<'a> TableMap<'a> {
             dims: IdMap::new(room(from.types.dims.len())),
             types: IdMap::new(room(from.types.len())),
             literals: IdMap::new(room(from.literals.len())),
-            ops: FxHashMap::default(),
+            ops: IdMap::new(room(from.ops.len())),
             globals: IdMap::new(room(from.globals.len())),
             attrs: IdMap::new(room(from.attrs.len())),
             lists: IdMap::new(room(from.attrs.list_count())),
             functions: IdMap::new(room(from.function_attrs.len())),
             known: FxHashMap::default(),
             signatures: Vec::new(),
+            work: Vec::new(),
         }
     }
 
@@ -167,88 +150,61 @@ impl<'a> TableMap<'a> {
 
     /// Takes over all that a function names.
     pub(crate) fn parts_of(&mut self, cx: &mut Context, function: &Function) -> Result<(), TakeOverError> {
-        let mut parts = Vec::new();
-        let live = live(&function.body);
-        self.missing_parts(function, &live, &mut parts);
-        for part in parts {
-            self.take(cx, part)?;
-        }
-        self.leaves_of(cx, function, &live)
-    }
-
-    /// The parts that a function names and that were not taken over yet.
-    fn missing_parts(&self, function: &Function, live: &[ExprId], parts: &mut Vec<Part>) {
-        let Function { attrs, meta, ret, body, .. } = function;
-        let mut add = |part: Part| {
-            if !self.has(part) {
-                parts.push(part);
-            }
-        };
-        [*attrs, *meta].into_iter().for_each(|list| add(Part::List(list)));
-        ret.iter().for_each(|&ty| add(Part::Type(ty)));
-        for &id in live {
-            add(Part::Type(body.ty(id)));
-            body.meta(id).into_iter().for_each(|list| add(Part::List(list)));
-            match body.expr(id) {
-                Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => add(Part::List(attrs)),
-                Expr::Global(global) => self.signature_part(global).into_iter().for_each(&mut add),
-                Expr::Lambda { lambda, .. } => {
-                    let LambdaData { ret, attrs, .. } = body.lambda(lambda);
-                    ret.into_iter().for_each(|ty| add(Part::Type(ty)));
-                    add(Part::List(attrs));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Takes over the names, constants, operators, globals and symbols of the `fn`s of a body.
-    fn leaves_of(&mut self, cx: &mut Context, function: &Function, live: &[ExprId]) -> Result<(), TakeOverError> {
         if let Some(global) = function.global() {
             self.take_global(cx, global);
         }
-        let body = &function.body;
-        for &id in live {
-            match body.expr(id) {
-                Expr::Var { name: Some(name), .. } => _ = self.take_name(cx, name),
-                Expr::Literal(literal) => _ = self.take_literal(cx, literal),
-                Expr::Global(global) => self.mention(cx, global),
-                Expr::Op(op) | Expr::CallOp { op, .. } => _ = self.take_op(cx, op)?,
-                Expr::Lambda { lambda, .. } => {
-                    body.lambda_symbols(lambda).iter().for_each(|&symbol| _ = self.take_symbol(cx, symbol));
-                }
-                _ => {}
+        let live = live(&function.body);
+        let mut done = Ok(());
+        let mut take = |entry| {
+            if done.is_ok() {
+                done = self.take(cx, entry);
             }
-        }
-        Ok(())
+        };
+        for_each_whole(function, &live, &mut take);
+        for_each_leaf(function, &live, &mut take);
+        done
     }
 
     pub(crate) fn take_type(&mut self, cx: &mut Context, ty: TypeId) -> Result<TypeId, TakeOverError> {
-        self.take(cx, Part::Type(ty))?;
+        self.take(cx, Entry::Type(ty))?;
         Ok(self.types.taken(ty))
     }
 
     pub(crate) fn take_list(&mut self, cx: &mut Context, list: AttrsId) -> Result<AttrsId, TakeOverError> {
-        self.take(cx, Part::List(list))?;
+        self.take(cx, Entry::Attrs(list))?;
         Ok(self.lists.taken(list))
     }
 
-    fn has(&self, part: Part) -> bool {
-        match part {
-            Part::Dim(id) => self.dims.has(id),
-            Part::Type(id) => self.types.has(id),
-            Part::Attr(id) => self.attrs.has(id),
-            Part::List(id) => self.lists.has(id),
-            Part::Function(id) => self.functions.has(id),
+    /// Takes over a global alone, without the type that it has.
+    pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
+        if !self.globals.has(global) {
+            self.globals.set(global, cx.global(self.from.global_name(global)));
         }
     }
 
-    /// Takes a part over, after those that it consists of.
-    fn take(&mut self, cx: &mut Context, part: Part) -> Result<(), TakeOverError> {
-        if self.has(part) {
+    fn has(&self, entry: Entry) -> bool {
+        match entry {
+            Entry::Name(id) => self.names.has(id),
+            Entry::Symbol(id) => self.symbols.has(id),
+            Entry::Dim(id) => self.dims.has(id),
+            Entry::Type(id) => self.types.has(id),
+            Entry::Literal(id) => self.literals.has(id),
+            Entry::Op(id) => self.ops.has(id),
+            Entry::Global(id) => self.globals.has(id),
+            Entry::Attr(id) => self.attrs.has(id),
+            Entry::Attrs(id) => self.lists.has(id),
+            Entry::Function(id) => self.functions.has(id),
+        }
+    }
+
+    /// Takes an entry over, after those that it names.
+    pub(crate) fn take(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
+        if self.has(entry) {
             return Ok(());
         }
-        let mut stack = vec![part];
+        let mut stack = std::mem::take(&mut self.work);
+        stack.clear();
+        stack.push(entry);
         while let Some(&top) = stack.last() {
             if self.has(top) {
                 stack.pop();
@@ -261,115 +217,74 @@ impl<'a> TableMap<'a> {
                 stack.pop();
             }
         }
+        self.work = stack;
         Ok(())
     }
 
-    /// Pushes what a part consists of and what was not taken over yet.
-    fn push_missing(&self, part: Part, stack: &mut Vec<Part>) {
-        let tables = self.from;
-        let start = stack.len();
-        match part {
-            Part::Dim(id) => match tables.types.dims.get(id) {
-                Dim::Op { lhs, rhs, .. } => stack.extend([Part::Dim(*lhs), Part::Dim(*rhs)]),
-                Dim::Sum(terms) => stack.extend(terms.iter().flat_map(|t| &t.factors).map(|&f| Part::Dim(f))),
-                Dim::Unknown | Dim::Const(_) | Dim::Symbol(_) | Dim::Bound { .. } => {}
-            },
-            Part::Type(id) => match tables.types.get(id) {
-                Type::Any | Type::Error => {}
-                Type::Tensor(tensor) => {
-                    stack.extend(tensor.shape.iter().flatten().map(|&d| Part::Dim(d)));
-                    stack.extend(tensor.elements.iter().flatten().map(|&d| Part::Dim(d)));
-                }
-                Type::Tuple(fields) => stack.extend(fields.iter().map(|&f| Part::Type(f))),
-                Type::Function(FunctionType { params, ret, .. }) => {
-                    stack.extend(params.iter().chain([ret]).map(|&t| Part::Type(t)));
-                }
-            },
-            Part::Attr(id) => match tables.attrs.get(id) {
-                Attr::List(items) => stack.extend(items.iter().map(|&i| Part::Attr(i))),
-                Attr::Shape(dims) => stack.extend(dims.iter().map(|&d| Part::Dim(d))),
-                Attr::Type(ty) => stack.push(Part::Type(*ty)),
-                Attr::Function(function) => stack.push(Part::Function(*function)),
-                Attr::Global(global) => stack.extend(self.signature_part(*global)),
-                _ => {}
-            },
-            Part::List(id) => stack.extend(tables.attrs.list(id).iter().map(|&(_, value)| Part::Attr(value))),
-            Part::Function(id) => {
-                let function = &tables.function_attrs[id];
-                self.missing_parts(function, &live(&function.body), stack);
+    /// Pushes what an entry names and what was not taken over yet.
+    fn push_missing(&self, entry: Entry, stack: &mut Vec<Entry>) {
+        let mut push = |part: Entry| {
+            if !self.has(part) {
+                stack.push(part);
             }
+        };
+        entry.for_each_part(self.from, &mut push);
+        if let Entry::Function(id) = entry {
+            let function = &self.from.function_attrs[id];
+            let live = live(&function.body);
+            let mut leaves = Vec::new();
+            for_each_leaf(function, &live, |leaf| leaves.push(leaf));
+            leaves.into_iter().rev().for_each(&mut push);
+            for_each_whole(function, &live, push);
         }
-        let mut kept = start;
-        for i in start..stack.len() {
-            if !self.has(stack[i]) {
-                stack[kept] = stack[i];
-                kept += 1;
-            }
-        }
-        stack.truncate(kept);
     }
 
-    /// Makes a part of which all that it consists of was taken over.
-    fn make(&mut self, cx: &mut Context, part: Part) -> Result<(), TakeOverError> {
+    /// Makes an entry of which all that it names was taken over.
+    fn make(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
         let from = self.from;
-        match part {
-            Part::Dim(id) => {
-                let dim = self.make_dim(cx, from.types.dims.get(id));
+        match entry {
+            Entry::Name(id) => self.names.set(id, cx.names.intern(from.names.get(id))),
+            Entry::Symbol(id) => {
+                let name = self.names.taken(from.types.dims.symbol_name(id));
+                self.symbols.set(id, cx.types.dims.new_symbol(name));
+            }
+            Entry::Dim(id) => {
+                let dims = &mut cx.types.dims;
+                let dim = match from.types.dims.get(id) {
+                    Dim::Symbol(symbol) => dims.symbol(self.symbols.taken(*symbol)),
+                    dim => dims.rebuild(dim, |part| self.dims.taken(part)),
+                };
                 self.dims.set(id, dim);
             }
-            Part::Type(id) => {
-                let ty = match from.types.get(id) {
-                    ty @ (Type::Any | Type::Error) => ty.clone(),
-                    Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
-                        dtype: *dtype,
-                        shape: shape.as_ref().map(|shape| shape.iter().map(|d| self.dims.taken(*d)).collect()),
-                        elements: elements
-                            .as_ref()
-                            .map(|elements| elements.iter().map(|d| self.dims.taken(*d)).collect()),
-                    }),
-                    Type::Tuple(fields) => Type::Tuple(fields.iter().map(|f| self.types.taken(*f)).collect()),
-                    Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
-                        params: params.iter().map(|p| self.types.taken(*p)).collect(),
-                        ret: self.types.taken(*ret),
-                        symbols: *symbols,
-                    }),
-                };
-                let ty = cx.types.intern(ty);
-                self.types.set(id, ty);
+            Entry::Type(id) => {
+                let ty = from.types.get(id).with_parts(|dim| self.dims.taken(dim), |part| self.types.taken(part));
+                self.types.set(id, cx.types.intern(ty));
             }
-            Part::Attr(id) => {
-                let attr = match from.attrs.get(id) {
-                    attr @ (Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_)) => {
-                        attr.clone()
-                    }
-                    Attr::Str(s) => Attr::Str(self.take_name(cx, *s)),
-                    Attr::List(items) => Attr::List(items.iter().map(|i| self.attrs.taken(*i)).collect()),
-                    Attr::Shape(shape) => Attr::Shape(shape.iter().map(|d| self.dims.taken(*d)).collect()),
-                    Attr::Literal(l) => Attr::Literal(self.take_literal(cx, *l)),
-                    Attr::Type(ty) => Attr::Type(self.types.taken(*ty)),
-                    Attr::Function(f) => Attr::Function(self.functions.taken(*f)),
-                    Attr::Global(g) => {
-                        self.mention(cx, *g);
-                        Attr::Global(self.globals.taken(*g))
-                    }
-                    Attr::Op(op) => Attr::Op(self.take_op(cx, *op)?),
-                };
-                let attr = cx.attr(attr);
-                self.attrs.set(id, attr);
+            Entry::Literal(id) => self.literals.set(id, cx.literals.intern_ref(from.literals.get(id))),
+            Entry::Op(id) => {
+                let row = from.ops.get(id);
+                let is_opaque = from.ops.is_opaque(id);
+                let op = if is_opaque { cx.ops.opaque(&row.name, row.purity) } else { cx.ops.resolve(&row.name) };
+                self.ops.set(id, op?);
             }
-            Part::List(id) => {
-                let items = from.attrs.list(id).iter();
-                let items: Vec<_> =
-                    items.map(|&(name, value)| (self.take_name(cx, name), self.attrs.taken(value))).collect();
-                let list = cx.attrs(&items);
-                self.lists.set(id, list);
+            Entry::Global(id) => {
+                self.take_global(cx, id);
+                if let Some(signature) = from.globals.get(id).signature {
+                    self.signatures.push((self.globals.taken(id), self.types.taken(signature)));
+                }
             }
-            Part::Function(id) => {
-                let source = &from.function_attrs[id];
-                self.leaves_of(cx, source, &live(&source.body))?;
-                let function = self.translated(source);
-                let new = self.same_function(cx, &function);
-                let new = new.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
+            Entry::Attr(id) => {
+                let attr = translate_attr(from.attrs.get(id), self);
+                self.attrs.set(id, cx.attr(attr));
+            }
+            Entry::Attrs(id) => {
+                let list = translate_list(from.attrs.list(id), self);
+                self.lists.set(id, cx.attrs(&list));
+            }
+            Entry::Function(id) => {
+                let function = self.translated(&from.function_attrs[id]);
+                let same = self.same_function(cx, &function);
+                let new = same.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
                 self.functions.set(id, new);
             }
         }
@@ -395,81 +310,34 @@ impl<'a> TableMap<'a> {
         };
         candidates.iter().copied().find(|&id| is_same(&cx.function_attrs[id]))
     }
+}
 
-    fn make_dim(&mut self, cx: &mut Context, dim: &Dim) -> DimId {
-        match dim {
-            Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => cx.types.dims.intern(dim.clone()),
-            Dim::Symbol(symbol) => {
-                let symbol = self.take_symbol(cx, *symbol);
-                cx.types.dims.symbol(symbol)
+/// Calls `each` with what a function names that is made of other entries, in program order.
+fn for_each_whole(function: &Function, live: &[ExprId], mut each: impl FnMut(Entry)) {
+    let Function { attrs, meta, ret, body, .. } = function;
+    [*attrs, *meta].into_iter().for_each(|list| each(Entry::Attrs(list)));
+    ret.iter().for_each(|&ty| each(Entry::Type(ty)));
+    for &id in live {
+        each(Entry::Type(body.ty(id)));
+        body.meta(id).into_iter().for_each(|list| each(Entry::Attrs(list)));
+        body.for_each_entry(id, |entry| {
+            if let Entry::Type(_) | Entry::Attrs(_) = entry {
+                each(entry);
             }
-            Dim::Op { op, lhs, rhs } => cx.types.dims.op(*op, self.dims.taken(*lhs), self.dims.taken(*rhs)),
-            // The order of terms and factors depends on ids, which are others here.
-            Dim::Sum(terms) => {
-                let dims = &mut cx.types.dims;
-                let mut sum = dims.constant(0);
-                for term in terms {
-                    let mut product = dims.constant(term.coefficient);
-                    for factor in &term.factors {
-                        product = dims.mul(product, self.dims.taken(*factor));
-                    }
-                    sum = dims.add(sum, product);
-                }
-                sum
+        });
+    }
+}
+
+/// Calls `each` with the names, constants, operators and globals that a function names, and the
+/// symbols of its `fn`s.
+fn for_each_leaf(function: &Function, live: &[ExprId], mut each: impl FnMut(Entry)) {
+    function.global().into_iter().for_each(|global| each(Entry::Global(global)));
+    for &id in live {
+        function.body.for_each_entry(id, |entry| {
+            if !matches!(entry, Entry::Type(_) | Entry::Attrs(_)) {
+                each(entry);
             }
-        }
-    }
-
-    fn take_name(&mut self, cx: &mut Context, name: NameId) -> NameId {
-        let from = self.from;
-        self.names.or_insert_with(name, || cx.names.intern(from.names.get(name)))
-    }
-
-    pub(crate) fn take_symbol(&mut self, cx: &mut Context, symbol: SymbolId) -> SymbolId {
-        if let Some(known) = self.symbols.get(symbol) {
-            return known;
-        }
-        let name = self.take_name(cx, self.from.types.dims.symbol_name(symbol));
-        let new = cx.types.dims.new_symbol(name);
-        self.symbols.set(symbol, new);
-        new
-    }
-
-    fn take_literal(&mut self, cx: &mut Context, literal: LiteralId) -> LiteralId {
-        let from = self.from;
-        self.literals.or_insert_with(literal, || cx.literals.intern_ref(from.literals.get(literal)))
-    }
-
-    fn take_op(&mut self, cx: &mut Context, op: OpId) -> Result<OpId, TakeOverError> {
-        if let Some(&known) = self.ops.get(&op) {
-            return Ok(known);
-        }
-        let ops = &self.from.ops;
-        let row = ops.get(op);
-        let new = if ops.is_opaque(op) { cx.ops.opaque(&row.name, row.purity)? } else { cx.ops.resolve(&row.name)? };
-        self.ops.insert(op, new);
-        Ok(new)
-    }
-
-    pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
-        let from = self.from;
-        self.globals.or_insert_with(global, || cx.global(from.global_name(global)));
-    }
-
-    /// Takes over a global that something names, with the type that it has.
-    fn mention(&mut self, cx: &mut Context, global: GlobalId) {
-        if self.globals.has(global) {
-            return;
-        }
-        self.take_global(cx, global);
-        if let Some(signature) = self.from.globals.get(global).signature {
-            self.signatures.push((self.globals.taken(global), self.types.taken(signature)));
-        }
-    }
-
-    /// The type that the other module gives a global.
-    fn signature_part(&self, global: GlobalId) -> Option<Part> {
-        self.from.globals.get(global).signature.map(Part::Type)
+        });
     }
 }
 
@@ -521,11 +389,23 @@ impl Translate for TableMap<'_> {
     }
     #[inline(always)]
     fn op(&mut self, id: OpId) -> OpId {
-        self.ops[&id]
+        self.ops.taken(id)
     }
     #[inline(always)]
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
         self.symbols.taken(id)
+    }
+    #[inline(always)]
+    fn dim(&mut self, id: DimId) -> DimId {
+        self.dims.taken(id)
+    }
+    #[inline(always)]
+    fn value(&mut self, id: AttrId) -> AttrId {
+        self.attrs.taken(id)
+    }
+    #[inline(always)]
+    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
+        self.functions.taken(id)
     }
 }
 
@@ -533,7 +413,7 @@ impl Translate for TableMap<'_> {
 mod tests {
     use super::*;
     use crate::core::body::Body;
-    use crate::core::expr::{LetFlags, VarFlags};
+    use crate::core::expr::{Expr, LetFlags, VarFlags};
     use crate::ops::op::OpRegistry;
 
     /// A function that returns a field of a pair, bound to a variable.

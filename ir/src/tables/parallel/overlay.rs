@@ -37,13 +37,11 @@ use crate::core::entity::{
     AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
 use crate::core::function::Function;
-use crate::core::translate::{Translate, translate_head};
+use crate::core::translate::{Translate, translate_attr, translate_head, translate_list};
 use crate::ops::op::TypeError;
-use crate::tables::attrs::Attr;
 use crate::tables::dim::{Dim, Term};
 use crate::tables::parallel::layers::Freeze;
 use crate::tables::scratch::ScratchStock;
-use crate::tables::types::{FunctionType, TensorType, Type};
 
 /// What the ids of one kind become: those of frozen entries stay.
 struct Ids<K> {
@@ -80,21 +78,23 @@ pub struct Translation {
     literals: Ids<LiteralId>,
     globals: Ids<GlobalId>,
     symbols: Ids<SymbolId>,
-    /// What the operators from the one of this index on become.
-    ops: (usize, Vec<OpId>),
+    ops: Ids<OpId>,
+    dims: Ids<DimId>,
+    values: Ids<AttrId>,
+    functions: Ids<FunctionAttrId>,
 }
 
 impl Translation {
     /// Returns true if every id stays as it is.
     pub fn is_identity(&self) -> bool {
-        let Translation { names, types, lists, literals, globals, symbols, ops } = self;
+        let Translation { names, types, lists, literals, globals, symbols, ops, .. } = self;
         names.stay()
             && types.stay()
             && lists.stay()
             && literals.stay()
             && globals.stay()
             && symbols.stay()
-            && ops.1.iter().enumerate().all(|(i, op)| op.index() == ops.0 + i)
+            && ops.stay()
     }
 
     /// What a type is.
@@ -128,14 +128,23 @@ impl Translate for &Translation {
     }
     #[inline(always)]
     fn op(&mut self, id: OpId) -> OpId {
-        match id.index().checked_sub(self.ops.0) {
-            None => id,
-            Some(i) => self.ops.1[i],
-        }
+        self.ops.get(id)
     }
     #[inline(always)]
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
         self.symbols.get(id)
+    }
+    #[inline(always)]
+    fn dim(&mut self, id: DimId) -> DimId {
+        self.dims.get(id)
+    }
+    #[inline(always)]
+    fn value(&mut self, id: AttrId) -> AttrId {
+        self.values.get(id)
+    }
+    #[inline(always)]
+    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
+        self.functions.get(id)
     }
 }
 
@@ -232,90 +241,59 @@ impl Context {
             literals: Ids::new(literals.frozen_len()),
             globals: Ids::new(globals.frozen_len()),
             symbols: Ids::new(types.dims.frozen_lens().1),
-            ops: (ops.frozen_len(), Vec::new()),
+            ops: Ids::new(ops.frozen_len()),
+            dims: Ids::new(types.dims.frozen_lens().0),
+            values: Ids::new(attrs.frozen_lens().0),
+            functions: Ids::new(function_attrs.frozen_len()),
         };
         t.names.new = names.own().map(|(_, s)| self.names.intern(s)).collect();
         t.symbols.new =
             types.dims.own_symbols().map(|(_, name)| self.types.dims.new_symbol(t.names.get(name))).collect();
-        let mut dims: Ids<DimId> = Ids::new(types.dims.frozen_lens().0);
         for (_, dim) in types.dims.own() {
-            let dim = translate_dim(dim, &t, &dims);
-            dims.new.push(self.types.dims.intern(dim));
+            let dim = translate_dim(dim, &t);
+            t.dims.new.push(self.types.dims.intern(dim));
         }
         for (_, ty) in types.own() {
-            let ty = translate_type(ty, &t, &dims);
+            let ty = ty.with_parts(|dim| t.dims.get(dim), |part| t.types.get(part));
             t.types.new.push(self.types.intern(ty));
         }
         t.literals.new = literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
         for row in ops.own() {
-            t.ops.1.push(self.ops.opaque(&row.name, row.purity)?);
+            t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
         // What a name means is said in the module, so a new one means nothing yet.
         t.globals.new = globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
-        let functions: Ids<FunctionAttrId> = Ids {
-            frozen: function_attrs.frozen_len(),
-            new: (self.function_attrs.len()..)
-                .map(FunctionAttrId::from_index)
-                .take(function_attrs.own().count())
-                .collect(),
-        };
-        let mut values: Ids<AttrId> = Ids::new(attrs.frozen_lens().0);
+        let functions = (self.function_attrs.len()..).map(FunctionAttrId::from_index);
+        t.functions.new = functions.take(function_attrs.own().count()).collect();
         for (_, attr) in attrs.own() {
-            let attr = match attr {
-                Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
-                Attr::Str(s) => Attr::Str(t.names.get(*s)),
-                Attr::List(items) => Attr::List(items.iter().map(|&i| values.get(i)).collect()),
-                Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&d| dims.get(d)).collect()),
-                Attr::Literal(l) => Attr::Literal(t.literals.get(*l)),
-                Attr::Type(ty) => Attr::Type(t.types.get(*ty)),
-                Attr::Function(f) => Attr::Function(functions.get(*f)),
-                Attr::Global(g) => Attr::Global(t.globals.get(*g)),
-                Attr::Op(op) => Attr::Op((&t).op(*op)),
-            };
-            values.new.push(self.attrs.intern(attr));
+            let attr = translate_attr(attr, &mut &t);
+            t.values.new.push(self.attrs.intern(attr));
         }
         for (_, list) in attrs.own_lists() {
-            let list = list.iter().map(|&(k, v)| (t.names.get(k), values.get(v))).collect();
+            let list = translate_list(list, &mut &t);
             t.lists.new.push(self.attrs.intern_list(list));
         }
         for (id, function) in function_attrs.own() {
             let mut function = Function::clone(function);
             function.translate(&t);
             let new = self.function_attrs.push(Arc::new(function));
-            assert_eq!(new, functions.get(id), "a function got another id than was foretold");
+            assert_eq!(new, t.functions.get(id), "a function got another id than was foretold");
         }
         Ok(t)
     }
 }
 
-fn translate_dim(dim: &Dim, t: &Translation, dims: &Ids<DimId>) -> Dim {
+fn translate_dim(dim: &Dim, t: &Translation) -> Dim {
     match dim {
         Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => dim.clone(),
         Dim::Symbol(s) => Dim::Symbol(t.symbols.get(*s)),
-        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: dims.get(*lhs), rhs: dims.get(*rhs) },
+        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: t.dims.get(*lhs), rhs: t.dims.get(*rhs) },
         Dim::Sum(terms) => {
             let term = |term: &Term| Term {
                 coefficient: term.coefficient,
-                factors: term.factors.iter().map(|&f| dims.get(f)).collect(),
+                factors: term.factors.iter().map(|&f| t.dims.get(f)).collect(),
             };
             Dim::Sum(terms.iter().map(term).collect())
         }
-    }
-}
-
-fn translate_type(ty: &Type, t: &Translation, dims: &Ids<DimId>) -> Type {
-    match ty {
-        Type::Any | Type::Error => ty.clone(),
-        Type::Tensor(TensorType { dtype, shape, elements }) => Type::Tensor(TensorType {
-            dtype: *dtype,
-            shape: shape.as_ref().map(|shape| shape.iter().map(|&d| dims.get(d)).collect()),
-            elements: elements.as_ref().map(|elements| elements.iter().map(|&d| dims.get(d)).collect()),
-        }),
-        Type::Tuple(fields) => Type::Tuple(fields.iter().map(|&f| t.types.get(f)).collect()),
-        Type::Function(FunctionType { params, ret, symbols }) => Type::Function(FunctionType {
-            params: params.iter().map(|&p| t.types.get(p)).collect(),
-            ret: t.types.get(*ret),
-            symbols: *symbols,
-        }),
     }
 }
