@@ -8,6 +8,7 @@ use crate::core::context::Context;
 use crate::core::entity::{AttrId, AttrsId, EntityId, ExprId, NameId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
+use crate::tables::entry::Entry;
 use crate::walk::part_set::PartSet;
 
 /// The nodes of the left body that were compared, each with the node of the right one.
@@ -279,7 +280,7 @@ impl Walk<'_, '_> {
                 Expr::CallOp { op, operands, attrs },
                 Expr::CallOp { op: other, operands: others, attrs: other_attrs },
             ) => {
-                if !self.tables.ops(op, other) {
+                if !self.tables.entries(Entry::Op(op), Entry::Op(other)) {
                     let (a, b) = (&self.tables.left.ops.get(op).name, &self.tables.right.ops.get(other).name);
                     return Err(format!("operators differ: `{a}` and `{b}`"));
                 }
@@ -316,9 +317,9 @@ impl Walk<'_, '_> {
                 }
                 false
             }
-            (Expr::Literal(a), Expr::Literal(b)) => self.tables.literals(a, b),
+            (Expr::Literal(a), Expr::Literal(b)) => self.tables.entries(Entry::Literal(a), Entry::Literal(b)),
             (Expr::Global(a), Expr::Global(b)) => self.tables.globals(a, b),
-            (Expr::Op(a), Expr::Op(b)) => self.tables.ops(a, b),
+            (Expr::Op(a), Expr::Op(b)) => self.tables.entries(Entry::Op(a), Entry::Op(b)),
             (Expr::None, Expr::None) => true,
             _ => false,
         };
