@@ -563,6 +563,13 @@ impl OpTable {
         self.registry.rows.len() + self.start
     }
 
+    /// Takes the operators that were added since the table was frozen.
+    pub(crate) fn take_own(&mut self) -> OpTable {
+        let frozen = self.frozen.clone().unwrap_or_default();
+        let opaque = std::mem::replace(&mut self.opaque, frozen);
+        OpTable { registry: self.registry.clone(), opaque, frozen: None, start: self.start }
+    }
+
     /// The operators that were added since the table was frozen.
     pub(crate) fn own(&self) -> impl Iterator<Item = &OpDef> {
         self.opaque.rows[self.start..].iter()
@@ -580,10 +587,8 @@ impl Freeze for OpTable {
         self.start = 0;
     }
 
-    fn take_own(&mut self) -> OpTable {
-        let frozen = self.frozen.clone().unwrap_or_default();
-        let opaque = std::mem::replace(&mut self.opaque, frozen);
-        OpTable { registry: self.registry.clone(), opaque, frozen: None, start: self.start }
+    fn has_own(&self) -> bool {
+        self.opaque.rows.len() > self.start
     }
 }
 

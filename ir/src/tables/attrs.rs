@@ -5,7 +5,6 @@ use crate::core::entity::{AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, Lite
 use crate::core::invariant::PRIMITIVE;
 use crate::tables::dtype::DType;
 use crate::tables::intern::Interner;
-use crate::tables::parallel::layers::Freeze;
 
 /// An attribute value.
 ///
@@ -45,9 +44,9 @@ pub enum Attr {
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
-    values: Interner<AttrId, Attr>,
+    pub(crate) values: Interner<AttrId, Attr>,
     /// Named attributes, sorted by name, each name once.
-    lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
+    pub(crate) lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
     empty: AttrsId,
 }
 
@@ -127,36 +126,9 @@ impl AttrTable {
         self.lists.intern(list)
     }
 
-    /// Ids and values of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (AttrId, &Attr)> {
-        self.values.own()
-    }
-
-    /// Ids and lists of the layer over what is frozen.
-    pub(crate) fn own_lists(&self) -> impl Iterator<Item = (AttrsId, &[(NameId, AttrId)])> {
-        self.lists.own().map(|(id, list)| (id, &**list))
-    }
-
-    /// So many values, and so many lists, are frozen.
-    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
-        (self.values.frozen_len(), self.lists.frozen_len())
-    }
-}
-
-impl Freeze for AttrTable {
-    fn freeze(&mut self) {
-        self.values.freeze();
-        self.lists.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.values.thaw();
-        self.lists.thaw();
-    }
-
-    fn take_own(&mut self) -> AttrTable {
-        let AttrTable { values, lists, empty } = self;
-        AttrTable { values: values.take_own(), lists: lists.take_own(), empty: *empty }
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> AttrTable {
+        AttrTable { values: self.values.take_own(), lists: self.lists.take_own(), empty: self.empty }
     }
 }
 

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::core::entity::{DimId, EntityId, NameId, SymbolId};
 use crate::tables::intern::Interner;
 use crate::tables::names::Names;
-use crate::tables::parallel::layers::{Freeze, LayeredArena};
+use crate::tables::parallel::layers::LayeredArena;
 
 /// The most terms that a sum keeps.
 pub const MAX_TERMS: usize = 64;
@@ -134,9 +134,9 @@ impl Symbols {
 /// The dimensions and symbols of a module.
 #[derive(Clone)]
 pub struct Dims {
-    dims: Interner<DimId, Dim, Symbols>,
+    pub(crate) dims: Interner<DimId, Dim, Symbols>,
     /// The name that each symbol prints with where no other does.
-    symbols: LayeredArena<SymbolId, NameId>,
+    pub(crate) symbols: LayeredArena<SymbolId, NameId>,
     unknown: DimId,
 }
 
@@ -522,26 +522,16 @@ impl Dims {
         }
     }
 
-    /// Ids and dimensions of the layer over what is frozen.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (DimId, &Dim)> {
-        self.dims.own()
-    }
-
-    /// Symbols and their names of the layer over what is frozen.
-    pub(crate) fn own_symbols(&self) -> impl Iterator<Item = (SymbolId, NameId)> {
-        self.symbols.own().map(|(id, &name)| (id, name))
-    }
-
-    /// So many dimensions, and so many symbols, are frozen.
-    pub(crate) fn frozen_lens(&self) -> (usize, usize) {
-        (self.dims.frozen_len(), self.symbols.frozen_len())
-    }
-
     /// The number of dimensions.
     ///
     /// Cost: one entry.
     pub fn len(&self) -> usize {
         self.dims.len()
+    }
+
+    /// Takes the layers over what is frozen.
+    pub(crate) fn take_own(&mut self) -> Dims {
+        Dims { dims: self.dims.take_own(), symbols: self.symbols.take_own(), unknown: self.unknown }
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {
@@ -553,23 +543,6 @@ impl Dims {
     /// Cost: one entry.
     pub fn is_empty(&self) -> bool {
         false
-    }
-}
-
-impl Freeze for Dims {
-    fn freeze(&mut self) {
-        self.dims.freeze();
-        self.symbols.freeze();
-    }
-
-    fn thaw(&mut self) {
-        self.dims.thaw();
-        self.symbols.thaw();
-    }
-
-    fn take_own(&mut self) -> Dims {
-        let Dims { dims, symbols, unknown } = self;
-        Dims { dims: dims.take_own(), symbols: symbols.take_own(), unknown: *unknown }
     }
 }
 

@@ -32,7 +32,7 @@
 
 use std::sync::Arc;
 
-use crate::core::context::{Context, Global};
+use crate::core::context::{Context, Global, LiteralTable};
 use crate::core::entity::{
     AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
@@ -40,8 +40,10 @@ use crate::core::function::Function;
 use crate::core::translate::{Translate, translate_attr, translate_head, translate_list};
 use crate::ops::op::TypeError;
 use crate::tables::dim::{Dim, Term};
+use crate::tables::names::Names;
 use crate::tables::parallel::layers::Freeze;
 use crate::tables::scratch::ScratchStock;
+use crate::tables::types::Types;
 
 /// What the ids of one kind become: those of frozen entries stay.
 struct Ids<K> {
@@ -188,9 +190,14 @@ impl Context {
     }
 
     /// Every table.
-    fn tables(&mut self) -> [&mut dyn Freeze; 7] {
+    fn tables(&mut self) -> [&mut dyn Freeze; 11] {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
-        [names, types, attrs, literals, ops, globals, function_attrs]
+        let Types { types, dims, .. } = types;
+        let (names, literals, symbols) = (&mut names.layers, &mut literals.literals, &mut dims.symbols.layers);
+        let (values, lists, dims) = (&mut attrs.values, &mut attrs.lists, &mut dims.dims);
+        let (globals, by_name) = (&mut globals.globals.layers, &mut globals.by_name);
+        let functions = &mut function_attrs.layers;
+        [names, symbols, dims, types, literals, ops, globals, by_name, values, lists, functions]
     }
 
     /// Takes off what was interned since the tables were frozen, if anything was, and leaves an
@@ -198,25 +205,14 @@ impl Context {
     ///
     /// Cost: one loop.
     pub fn take_additions(&mut self) -> Option<Additions> {
+        let any = self.tables().iter().any(|table| table.has_own());
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = self;
-        let (dims, symbols) = types.dims.frozen_lens();
-        let (values, lists) = attrs.frozen_lens();
-        let any = names.len() > names.frozen_len()
-            || types.len() > types.frozen_len()
-            || types.dims.len() > dims
-            || types.dims.symbol_count() > symbols
-            || attrs.len() > values
-            || attrs.list_count() > lists
-            || literals.len() > literals.frozen_len()
-            || ops.len() > ops.frozen_len()
-            || globals.len() > globals.frozen_len()
-            || function_attrs.len() > function_attrs.frozen_len();
         any.then(|| {
             Additions(Context {
-                names: names.take_own(),
+                names: Names { layers: names.layers.take_own() },
                 types: types.take_own(),
                 attrs: attrs.take_own(),
-                literals: literals.take_own(),
+                literals: LiteralTable { literals: literals.literals.take_own() },
                 ops: ops.take_own(),
                 globals: globals.take_own(),
                 function_attrs: function_attrs.take_own(),
@@ -235,41 +231,42 @@ impl Context {
     pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &additions.0;
         let mut t = Translation {
-            names: Ids::new(names.frozen_len()),
-            types: Ids::new(types.frozen_len()),
-            lists: Ids::new(attrs.frozen_lens().1),
-            literals: Ids::new(literals.frozen_len()),
-            globals: Ids::new(globals.frozen_len()),
-            symbols: Ids::new(types.dims.frozen_lens().1),
+            names: Ids::new(names.layers.start),
+            types: Ids::new(types.types.start),
+            lists: Ids::new(attrs.lists.start),
+            literals: Ids::new(literals.literals.start),
+            globals: Ids::new(globals.globals.layers.start),
+            symbols: Ids::new(types.dims.symbols.layers.start),
             ops: Ids::new(ops.frozen_len()),
-            dims: Ids::new(types.dims.frozen_lens().0),
-            values: Ids::new(attrs.frozen_lens().0),
-            functions: Ids::new(function_attrs.frozen_len()),
+            dims: Ids::new(types.dims.dims.start),
+            values: Ids::new(attrs.values.start),
+            functions: Ids::new(function_attrs.layers.start),
         };
         t.names.new = names.own().map(|(_, s)| self.names.intern(s)).collect();
         t.symbols.new =
-            types.dims.own_symbols().map(|(_, name)| self.types.dims.new_symbol(t.names.get(name))).collect();
-        for (_, dim) in types.dims.own() {
+            types.dims.symbols.own().map(|(_, &name)| self.types.dims.new_symbol(t.names.get(name))).collect();
+        for (_, dim) in types.dims.dims.own() {
             let dim = translate_dim(dim, &t);
             t.dims.new.push(self.types.dims.intern(dim));
         }
-        for (_, ty) in types.own() {
+        for (_, ty) in types.types.own() {
             let ty = ty.with_parts(|dim| t.dims.get(dim), |part| t.types.get(part));
             t.types.new.push(self.types.intern(ty));
         }
-        t.literals.new = literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
+        t.literals.new = literals.literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
         for row in ops.own() {
             t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
         // What a name means is said in the module, so a new one means nothing yet.
-        t.globals.new = globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
+        t.globals.new =
+            globals.globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
         let functions = (self.function_attrs.len()..).map(FunctionAttrId::from_index);
         t.functions.new = functions.take(function_attrs.own().count()).collect();
-        for (_, attr) in attrs.own() {
+        for (_, attr) in attrs.values.own() {
             let attr = translate_attr(attr, &mut &t);
             t.values.new.push(self.attrs.intern(attr));
         }
-        for (_, list) in attrs.own_lists() {
+        for (_, list) in attrs.lists.own() {
             let list = translate_list(list, &mut &t);
             t.lists.new.push(self.attrs.intern_list(list));
         }
