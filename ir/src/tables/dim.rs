@@ -12,7 +12,6 @@ use smallvec::SmallVec;
 
 use crate::core::entity::{DimId, EntityId, NameId, SymbolId};
 use crate::tables::intern::Interner;
-use crate::tables::names::Names;
 use crate::tables::parallel::layers::LayeredArena;
 
 /// The most terms that a sum keeps.
@@ -67,6 +66,66 @@ pub struct Term {
     pub coefficient: i64,
     /// Sorted; symbols, bound symbols and operations.
     pub factors: SmallVec<[DimId; 2]>,
+}
+
+impl Term {
+    /// Products of more factors first, constants last.
+    pub(crate) fn compare_factors(&self, other: &Term, compare: impl Fn(DimId, DimId) -> Ordering) -> Ordering {
+        other.factors.len().cmp(&self.factors.len()).then_with(|| {
+            let mut factors = self.factors.iter().zip(&other.factors).map(|(&x, &y)| compare(x, y));
+            factors.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        })
+    }
+}
+
+/// Compares dimensions by structure, with symbols in the order that is given. Different ids differ
+/// in structure, so the walk follows the first difference only: a loop.
+pub(crate) fn compare_dims<'d>(
+    mut a: DimId,
+    mut b: DimId,
+    get: impl Fn(DimId) -> &'d Dim,
+    symbols: impl Fn(SymbolId, SymbolId) -> Ordering,
+) -> Ordering {
+    let rank = |dim: &Dim| match dim {
+        Dim::Symbol(_) => 0,
+        Dim::Bound { .. } => 1,
+        Dim::Op { .. } => 2,
+        Dim::Sum(_) => 3,
+        Dim::Const(_) => 4,
+        Dim::Unknown => 5,
+    };
+    while a != b {
+        (a, b) = match (get(a), get(b)) {
+            (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
+            (Dim::Symbol(x), Dim::Symbol(y)) => return symbols(*x, *y),
+            (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
+            (Dim::Op { op: p, lhs: l, rhs: r }, Dim::Op { op: q, lhs: m, rhs: s }) => {
+                if p != q {
+                    return p.cmp(q);
+                }
+                if l == m { (*r, *s) } else { (*l, *m) }
+            }
+            (Dim::Sum(x), Dim::Sum(y)) => {
+                let mut differing = None;
+                for (t, u) in x.iter().zip(y) {
+                    let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
+                    if shape != Ordering::Equal {
+                        return shape;
+                    }
+                    differing = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g);
+                    if differing.is_some() {
+                        break;
+                    }
+                }
+                match differing {
+                    Some((&f, &g)) => (f, g),
+                    None => return x.len().cmp(&y.len()),
+                }
+            }
+            (x, y) => return rank(x).cmp(&rank(y)),
+        };
+    }
+    Ordering::Equal
 }
 
 /// The operations on dimensions that are not sums and products.
@@ -343,7 +402,7 @@ impl Dims {
             _ => {}
         }
         // The commutative ones have their operands in one order.
-        let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs, None) == Ordering::Greater;
+        let swap = matches!(op, DimOp::Min | DimOp::Max) && self.compare(lhs, rhs) == Ordering::Greater;
         let (lhs, rhs) = if swap { (rhs, lhs) } else { (lhs, rhs) };
         self.intern(Dim::Op { op, lhs, rhs })
     }
@@ -363,9 +422,9 @@ impl Dims {
 
     fn sum(&mut self, mut terms: Terms) -> DimId {
         for t in &mut terms {
-            t.factors.sort_by(|&a, &b| self.compare(a, b, None));
+            t.factors.sort_by(|&a, &b| self.compare(a, b));
         }
-        terms.sort_by(|a, b| self.compare_factors(a, b));
+        terms.sort_by(|a, b| a.compare_factors(b, |x, y| self.compare(x, y)));
         let mut out = Terms::new();
         for t in terms {
             match out.last_mut() {
@@ -390,72 +449,10 @@ impl Dims {
         }
     }
 
-    /// Products of more factors first, constants last.
-    fn compare_factors(&self, a: &Term, b: &Term) -> Ordering {
-        b.factors.len().cmp(&a.factors.len()).then_with(|| {
-            for (&x, &y) in a.factors.iter().zip(&b.factors) {
-                let o = self.compare(x, y, None);
-                if o != Ordering::Equal {
-                    return o;
-                }
-            }
-            Ordering::Equal
-        })
-    }
-
     /// The order of dimensions: by structure, symbols by when they were made (which follows the
-    /// program). With `names`, symbols go by their names first. Different ids differ in structure,
-    /// so the walk follows the first difference only: a loop.
-    pub(crate) fn compare(&self, mut a: DimId, mut b: DimId, names: Option<&Names>) -> Ordering {
-        fn rank(d: &Dim) -> u8 {
-            match d {
-                Dim::Symbol(_) => 0,
-                Dim::Bound { .. } => 1,
-                Dim::Op { .. } => 2,
-                Dim::Sum(_) => 3,
-                Dim::Const(_) => 4,
-                Dim::Unknown => 5,
-            }
-        }
-        loop {
-            if a == b {
-                return Ordering::Equal;
-            }
-            let next = match (self.get(a), self.get(b)) {
-                (Dim::Const(x), Dim::Const(y)) => return x.cmp(y),
-                (Dim::Symbol(x), Dim::Symbol(y)) => {
-                    let by_name =
-                        names.map_or(Ordering::Equal, |n| n.get(self.symbol_name(*x)).cmp(n.get(self.symbol_name(*y))));
-                    return by_name.then(x.index().cmp(&y.index()));
-                }
-                (Dim::Bound { depth: d, index: i }, Dim::Bound { depth: e, index: j }) => return (d, i).cmp(&(e, j)),
-                (Dim::Op { op: p, lhs: l, rhs: r }, Dim::Op { op: q, lhs: m, rhs: s }) => {
-                    if p != q {
-                        return p.cmp(q);
-                    }
-                    if l == m { (*r, *s) } else { (*l, *m) }
-                }
-                (Dim::Sum(x), Dim::Sum(y)) => {
-                    let mut differing = None;
-                    for (t, u) in x.iter().zip(y) {
-                        let shape = u.factors.len().cmp(&t.factors.len()).then(t.coefficient.cmp(&u.coefficient));
-                        if shape != Ordering::Equal {
-                            return shape;
-                        }
-                        differing = t.factors.iter().zip(&u.factors).find(|(f, g)| f != g);
-                        if differing.is_some() {
-                            break;
-                        }
-                    }
-                    match differing {
-                        Some((&f, &g)) => (f, g),
-                        None => return x.len().cmp(&y.len()),
-                    }
-                }
-                (x, y) => return rank(x).cmp(&rank(y)),
-            };
-            (a, b) = next;
-        }
+    /// program).
+    fn compare(&self, a: DimId, b: DimId) -> Ordering {
+        compare_dims(a, b, |id| self.get(id), |x, y| x.index().cmp(&y.index()))
     }
 
     /// The dimension with every symbol replaced by what `leaf` gives (`None` keeps it). `leaf` is
@@ -549,6 +546,7 @@ impl Dims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::names::Names;
 
     fn setup() -> (Dims, DimId, DimId) {
         let (mut dims, mut names) = (Dims::default(), Names::default());
