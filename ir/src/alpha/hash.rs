@@ -14,6 +14,7 @@ use crate::tables::dim::{Dim, DimOp};
 use crate::tables::entry::{Entry, Head};
 use crate::tables::literal::Literal;
 use crate::walk::cursor::{BlockKind, Cursor, Step};
+use crate::walk::parts_first::PartsFirst;
 
 /// A hash of a module: alpha-equal modules (see [`alpha_equal`](super::alpha_equal)) have the same
 /// one, on every machine; others hardly ever do.
@@ -53,8 +54,8 @@ struct ModuleHasher<'a> {
     cx: &'a Context,
     /// The hashes of entries that are found by id once they were hashed.
     entries: FxHashMap<Entry, u64>,
-    /// Room for the entries to be hashed, and for the parts of one. Empty between questions.
-    work: (Vec<Entry>, Vec<Entry>),
+    /// The entries to be hashed. Empty between questions.
+    work: PartsFirst<Entry>,
     /// Hashes of the functions in attributes, by id: each mentions only earlier ones.
     function_attrs: Vec<u64>,
     /// The number of each symbol of the function at hand.
@@ -69,7 +70,7 @@ impl<'a> ModuleHasher<'a> {
             module,
             cx: &module.cx,
             entries: FxHashMap::default(),
-            work: Default::default(),
+            work: PartsFirst::default(),
             function_attrs: Vec::new(),
             symbols: FxHashMap::default(),
             next_symbol: 0,
@@ -204,28 +205,18 @@ impl<'a> ModuleHasher<'a> {
             return h;
         }
         let cx = self.cx;
-        let (mut stack, mut parts) = std::mem::take(&mut self.work);
-        stack.push(entry);
-        while let Some(&top) = stack.last() {
-            if self.entries.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            parts.clear();
-            top.for_each_part(cx, |part| {
-                if is_found_by_id(cx, part) && !self.entries.contains_key(&part) {
-                    parts.push(part);
-                }
-            });
-            if !parts.is_empty() {
-                stack.extend(parts.iter().rev());
-                continue;
-            }
-            let h = self.combine(top);
-            self.entries.insert(top, h);
-            stack.pop();
+        let mut work = std::mem::take(&mut self.work);
+        work.add(entry);
+        let push_parts = |whole: Entry, stack: &mut Vec<Entry>| {
+            let start = stack.len();
+            whole.for_each_part(cx, |part| stack.extend(is_found_by_id(cx, part).then_some(part)));
+            stack[start..].reverse();
+        };
+        while let Some(next) = work.next(|entry| self.entries.contains_key(&entry), push_parts) {
+            let h = self.combine(next);
+            self.entries.insert(next, h);
         }
-        self.work = (stack, parts);
+        self.work = work;
         self.entries[&entry]
     }
 

@@ -13,6 +13,7 @@ use crate::core::function::Visibility;
 use crate::core::module::Module;
 use crate::tables::dim::{Dim, Dims};
 use crate::tables::entry::Entry;
+use crate::walk::parts_first::PartsFirst;
 
 /// A correspondence between the tables of two programs. It is built up while they are compared and
 /// only ever grows: the comparison ends at the first difference, so whatever two things were
@@ -245,24 +246,14 @@ impl<'a> Tables<'a> {
     /// A dimension of the right side over the symbols of the left, so that it gets the form that it
     /// has there. `None` if a symbol in it stands for none.
     fn rebuild_on_left(&self, dims: &mut Dims, memo: &mut FxHashMap<DimId, DimId>, right: DimId) -> Option<DimId> {
-        let mut stack = vec![right];
-        while let Some(&top) = stack.last() {
-            if memo.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            let height = stack.len();
-            let dim = self.right.types.dims.get(top);
-            stack.extend(dim.parts().filter(|d| !memo.contains_key(d)));
-            if stack.len() > height {
-                continue;
-            }
-            let new = match dim {
+        let mut work = PartsFirst::to(right);
+        let table = &self.right.types.dims;
+        while let Some(top) = work.next(|d| memo.contains_key(&d), |d, stack| stack.extend(table.get(d).parts())) {
+            let new = match table.get(top) {
                 Dim::Symbol(s) => dims.symbol(*self.symbols.back.get(s)?),
                 dim => dims.rebuild(dim, |part| memo[&part]),
             };
             memo.insert(top, new);
-            stack.pop();
         }
         memo.get(&right).copied()
     }

@@ -41,6 +41,16 @@ pub enum Attr {
     Op(OpId),
 }
 
+impl Attr {
+    /// Returns the items of a list.
+    pub(crate) fn items(&self) -> &[AttrId] {
+        match self {
+            Attr::List(items) => items,
+            _ => &[],
+        }
+    }
+}
+
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::core::entity::{DimId, EntityId, NameId, SymbolId};
 use crate::tables::intern::Interner;
 use crate::tables::parallel::layers::LayeredArena;
+use crate::walk::parts_first::PartsFirst;
 
 /// The most terms that a sum keeps.
 pub const MAX_TERMS: usize = 64;
@@ -474,24 +475,16 @@ impl Dims {
         if !self.is_symbolic(id) {
             return id;
         }
-        let mut stack = vec![id];
-        while let Some(&top) = stack.last() {
-            if done.contains_key(&(top, depth)) {
-                stack.pop();
-                continue;
-            }
+        let mut work = PartsFirst::to(id);
+        while let Some(top) =
+            work.next(|d| done.contains_key(&(d, depth)), |d, stack| stack.extend(self.get(d).parts()))
+        {
             let dim = self.get(top).clone();
-            let height = stack.len();
-            stack.extend(dim.parts().filter(|&d| !done.contains_key(&(d, depth))));
-            if stack.len() > height {
-                continue;
-            }
             let new = match dim {
                 Dim::Symbol(_) | Dim::Bound { .. } => leaf(self, top).unwrap_or(top),
                 dim => self.rebuild(&dim, |d| done[&(d, depth)]),
             };
             done.insert((top, depth), new);
-            stack.pop();
         }
         done[&(id, depth)]
     }

@@ -12,6 +12,7 @@ use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
 use crate::tables::types::{SeenParts, Type, Types};
 use crate::walk::attr_walk::AttrWalk;
+use crate::walk::parts_first::PartsFirst;
 
 /// A walk over the free symbols of types and attributes that looks at each part once.
 ///
@@ -114,25 +115,17 @@ impl FreeSymbols {
         if !types.is_symbolic(ty) {
             return Rc::default();
         }
-        let mut stack = vec![ty];
-        while let Some(&top) = stack.last() {
-            if self.types.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
-            let (height, parts) = (stack.len(), types.get(top).parts());
-            let is_open = |part: &&TypeId| types.is_symbolic(**part) && !self.types.contains_key(*part);
-            stack.extend(parts.clone().filter(is_open));
-            if stack.len() > height {
-                continue;
-            }
-            stack.pop();
+        let mut work = PartsFirst::to(ty);
+        let push_parts = |ty: TypeId, stack: &mut Vec<TypeId>| {
+            stack.extend(types.get(ty).parts().filter(|part| types.is_symbolic(**part)));
+        };
+        while let Some(top) = work.next(|ty| self.types.contains_key(&ty), push_parts) {
             let found = match types.get(top) {
                 Type::Tensor(tensor) => {
                     let dims: Vec<Rc<[SymbolId]>> = tensor.dims().map(|&d| self.of_dim(types, d)).collect();
                     union(dims.iter())
                 }
-                _ => union(parts.filter_map(|part| self.types.get(part))),
+                ty => union(ty.parts().filter_map(|part| self.types.get(part))),
             };
             self.types.insert(top, found);
         }

@@ -20,6 +20,7 @@ use crate::edit::transplant::rebuild_function;
 use crate::tables::dim::Dim;
 use crate::tables::entry::Entry;
 use crate::tables::types::SeenParts;
+use crate::walk::parts_first::PartsFirst;
 
 /// Ids of one kind in other tables, with those in these.
 pub(crate) struct IdMap<K> {
@@ -78,7 +79,7 @@ pub(crate) struct TableMap<'a> {
     /// The types that the other tables give globals, by their ids in these.
     pub(super) signatures: Vec<(GlobalId, TypeId)>,
     /// Entries to be taken over, the next one last. Empty between questions.
-    work: Vec<Entry>,
+    work: PartsFirst<Entry>,
 }
 
 impl<'a> TableMap<'a> {
@@ -109,7 +110,7 @@ impl<'a> TableMap<'a> {
             functions: IdMap::new(room(from.function_attrs.len())),
             known: FxHashMap::default(),
             signatures: Vec::new(),
-            work: Vec::new(),
+            work: PartsFirst::default(),
         }
     }
 
@@ -202,40 +203,25 @@ impl<'a> TableMap<'a> {
         if self.has(entry) {
             return Ok(());
         }
-        let mut stack = std::mem::take(&mut self.work);
-        stack.clear();
-        stack.push(entry);
-        while let Some(&top) = stack.last() {
-            if self.has(top) {
-                stack.pop();
-                continue;
-            }
-            let height = stack.len();
-            self.push_missing(top, &mut stack);
-            if stack.len() == height {
-                self.make(cx, top)?;
-                stack.pop();
-            }
+        let mut work = std::mem::take(&mut self.work);
+        work.add(entry);
+        while let Some(next) = work.next(|entry| self.has(entry), |entry, stack| self.push_parts(entry, stack)) {
+            self.make(cx, next)?;
         }
-        self.work = stack;
+        self.work = work;
         Ok(())
     }
 
-    /// Pushes what an entry names and what was not taken over yet.
-    fn push_missing(&self, entry: Entry, stack: &mut Vec<Entry>) {
-        let mut push = |part: Entry| {
-            if !self.has(part) {
-                stack.push(part);
-            }
-        };
-        entry.for_each_part(self.from, &mut push);
+    /// Pushes what an entry names.
+    fn push_parts(&self, entry: Entry, stack: &mut Vec<Entry>) {
+        entry.for_each_part(self.from, |part| stack.push(part));
         if let Entry::Function(id) = entry {
             let function = &self.from.function_attrs[id];
             let live = live(&function.body);
-            let mut leaves = Vec::new();
-            for_each_leaf(function, &live, |leaf| leaves.push(leaf));
-            leaves.into_iter().rev().for_each(&mut push);
-            for_each_whole(function, &live, push);
+            let start = stack.len();
+            for_each_leaf(function, &live, |leaf| stack.push(leaf));
+            stack[start..].reverse();
+            for_each_whole(function, &live, |whole| stack.push(whole));
         }
     }
 

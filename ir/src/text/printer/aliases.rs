@@ -109,10 +109,7 @@ fn type_sizes(cx: &Context) -> (Vec<u32>, Vec<u32>) {
 fn small_attrs(cx: &Context) -> bool {
     let mut sizes: Vec<u32> = Vec::with_capacity(cx.attrs.len());
     for (_, attr) in cx.attrs.iter() {
-        let size = match attr {
-            Attr::List(items) => items.iter().fold(1u32, |n, i| n.saturating_add(sizes[i.index()])),
-            _ => 1,
-        };
+        let size = attr.items().iter().fold(1u32, |n, i| n.saturating_add(sizes[i.index()]));
         if size > SMALL {
             return false;
         }
