@@ -3,11 +3,12 @@
 
 use crate::core::body::Span;
 use crate::core::entity::{
-    AttrId, AttrsId, DimId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
+    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
 };
 use crate::core::expr::{Expr, LambdaData};
 use crate::core::function::Function;
 use crate::tables::attrs::Attr;
+use crate::tables::types::Type;
 
 /// What the ids of the shared tables become. An id of which nothing is said stays.
 pub(crate) trait Translate {
@@ -39,20 +40,6 @@ pub(crate) trait Translate {
     fn symbol(&mut self, id: SymbolId) -> SymbolId {
         id
     }
-    #[inline(always)]
-    fn dim(&mut self, id: DimId) -> DimId {
-        id
-    }
-    /// What the value of an attribute becomes.
-    #[inline(always)]
-    fn value(&mut self, id: AttrId) -> AttrId {
-        id
-    }
-    /// What a function that is the value of an attribute becomes.
-    #[inline(always)]
-    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
-        id
-    }
     /// Where a node starts in the source text of the new tables.
     #[inline(always)]
     fn span(&mut self, span: Span) -> Span {
@@ -61,6 +48,94 @@ pub(crate) trait Translate {
     /// Comes to a `fn` that owns these symbols, before anything that names them.
     #[inline(always)]
     fn enter_lambda(&mut self, _symbols: &[SymbolId]) {}
+}
+
+/// A map from ids of one kind to those that take their places.
+pub(crate) trait IdMap<K> {
+    /// Returns a map that knows nothing yet, for what is in a table. `len` says how far the table
+    /// reaches, in the way of the map.
+    fn with_len(len: usize) -> Self;
+
+    /// Returns what an id becomes, which is known.
+    fn translated(&self, id: K) -> K;
+}
+
+/// A kind of maps.
+pub(crate) trait IdMaps {
+    /// A map of ids of a kind.
+    type Map<K: EntityId>: IdMap<K>;
+}
+
+/// What the ids of each kind become.
+pub(crate) struct EntryIds<M: IdMaps> {
+    pub(crate) names: M::Map<NameId>,
+    pub(crate) symbols: M::Map<SymbolId>,
+    pub(crate) dims: M::Map<DimId>,
+    pub(crate) types: M::Map<TypeId>,
+    pub(crate) literals: M::Map<LiteralId>,
+    pub(crate) ops: M::Map<OpId>,
+    pub(crate) globals: M::Map<GlobalId>,
+    pub(crate) values: M::Map<AttrId>,
+    pub(crate) lists: M::Map<AttrsId>,
+    pub(crate) functions: M::Map<FunctionAttrId>,
+}
+
+impl<M: IdMaps> EntryIds<M> {
+    /// Returns a type, translated.
+    pub(crate) fn translate_type(&self, ty: &Type) -> Type {
+        ty.with_parts(|dim| self.dims.translated(dim), |part| self.types.translated(part))
+    }
+
+    /// Returns the value of an attribute, translated.
+    pub(crate) fn translate_attr(&self, attr: &Attr) -> Attr {
+        match attr {
+            Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
+            Attr::Str(text) => Attr::Str(self.names.translated(*text)),
+            Attr::List(items) => Attr::List(items.iter().map(|&item| self.values.translated(item)).collect()),
+            Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&dim| self.dims.translated(dim)).collect()),
+            Attr::Literal(literal) => Attr::Literal(self.literals.translated(*literal)),
+            Attr::Type(ty) => Attr::Type(self.types.translated(*ty)),
+            Attr::Function(function) => Attr::Function(self.functions.translated(*function)),
+            Attr::Global(global) => Attr::Global(self.globals.translated(*global)),
+            Attr::Op(op) => Attr::Op(self.ops.translated(*op)),
+        }
+    }
+
+    /// Returns a list of named attributes, translated.
+    pub(crate) fn translate_list(&self, list: &[(NameId, AttrId)]) -> Box<[(NameId, AttrId)]> {
+        list.iter().map(|&(name, value)| (self.names.translated(name), self.values.translated(value))).collect()
+    }
+}
+
+impl<M: IdMaps> Translate for &EntryIds<M> {
+    #[inline(always)]
+    fn name(&mut self, id: NameId) -> NameId {
+        self.names.translated(id)
+    }
+    #[inline(always)]
+    fn ty(&mut self, id: TypeId) -> TypeId {
+        self.types.translated(id)
+    }
+    #[inline(always)]
+    fn attrs(&mut self, id: AttrsId) -> AttrsId {
+        self.lists.translated(id)
+    }
+    #[inline(always)]
+    fn literal(&mut self, id: LiteralId) -> LiteralId {
+        self.literals.translated(id)
+    }
+    #[inline(always)]
+    fn global(&mut self, id: GlobalId) -> GlobalId {
+        self.globals.translated(id)
+    }
+    #[inline(always)]
+    fn op(&mut self, id: OpId) -> OpId {
+        self.ops.translated(id)
+    }
+    #[inline(always)]
+    fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        self.symbols.translated(id)
+    }
 }
 
 /// The tables stay.
@@ -100,24 +175,4 @@ pub(crate) fn translate_head(function: &mut Function, tables: &mut impl Translat
     *ret = ret.map(|t| tables.ty(t));
     *attrs = tables.attrs(*attrs);
     *meta = tables.attrs(*meta);
-}
-
-/// Returns the value of an attribute, translated.
-pub(crate) fn translate_attr(attr: &Attr, tables: &mut impl Translate) -> Attr {
-    match attr {
-        Attr::None | Attr::Bool(_) | Attr::Int(_) | Attr::Float(_) | Attr::DType(_) => attr.clone(),
-        Attr::Str(text) => Attr::Str(tables.name(*text)),
-        Attr::List(items) => Attr::List(items.iter().map(|&item| tables.value(item)).collect()),
-        Attr::Shape(shape) => Attr::Shape(shape.iter().map(|&dim| tables.dim(dim)).collect()),
-        Attr::Literal(literal) => Attr::Literal(tables.literal(*literal)),
-        Attr::Type(ty) => Attr::Type(tables.ty(*ty)),
-        Attr::Function(function) => Attr::Function(tables.function(*function)),
-        Attr::Global(global) => Attr::Global(tables.global(*global)),
-        Attr::Op(op) => Attr::Op(tables.op(*op)),
-    }
-}
-
-/// Returns a list of named attributes, translated.
-pub(crate) fn translate_list(list: &[(NameId, AttrId)], tables: &mut impl Translate) -> Box<[(NameId, AttrId)]> {
-    list.iter().map(|&(name, value)| (tables.name(name), tables.value(value))).collect()
 }

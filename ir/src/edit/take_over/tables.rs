@@ -10,42 +10,42 @@ use super::{TakeOverError, compacted};
 use crate::compact::live;
 use crate::core::body::Body;
 use crate::core::context::Context;
-use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, ExprId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
-};
+use crate::core::entity::{AttrsId, EntityId, ExprId, FunctionAttrId, GlobalId, SymbolId, TypeId};
 use crate::core::function::Function;
 use crate::core::module::Head;
-use crate::core::translate::{SameTables, Translate, translate_attr, translate_list};
+use crate::core::translate::{EntryIds, IdMap, IdMaps, SameTables};
 use crate::edit::transplant::rebuild_function;
 use crate::tables::dim::Dim;
 use crate::tables::entry::Entry;
-use crate::tables::types::SeenParts;
 use crate::walk::parts_first::PartsFirst;
+use crate::walk::symbols::SymbolWalk;
 
 /// Ids of one kind in other tables, with those in these.
-pub(crate) struct IdMap<K> {
+pub(crate) struct Taken<K> {
     /// By id, for the ids up to some.
     dense: Vec<Option<K>>,
     sparse: FxHashMap<K, K>,
 }
 
-impl<K: EntityId> IdMap<K> {
-    /// Returns an empty map, in which a table says what `count` ids have become.
-    fn new(count: usize) -> IdMap<K> {
-        IdMap { dense: vec![None; count], sparse: FxHashMap::default() }
+impl<K: EntityId> IdMap<K> for Taken<K> {
+    /// Returns an empty map, in which a table says what `len` ids have become.
+    fn with_len(len: usize) -> Taken<K> {
+        Taken { dense: vec![None; len], sparse: FxHashMap::default() }
     }
 
+    #[inline(always)]
+    fn translated(&self, id: K) -> K {
+        self.get(id).expect("parts are made before what consists of them")
+    }
+}
+
+impl<K: EntityId> Taken<K> {
     #[inline(always)]
     pub(crate) fn get(&self, id: K) -> Option<K> {
         match self.dense.get(id.index()) {
             Some(&known) => known,
             None => self.sparse.get(&id).copied(),
         }
-    }
-
-    #[inline(always)]
-    fn taken(&self, id: K) -> K {
-        self.get(id).expect("parts are made before what consists of them")
     }
 
     fn has(&self, id: K) -> bool {
@@ -60,20 +60,18 @@ impl<K: EntityId> IdMap<K> {
     }
 }
 
+/// Ids that are taken over one by one.
+pub(crate) struct TakenOver;
+
+impl IdMaps for TakenOver {
+    type Map<K: EntityId> = Taken<K>;
+}
+
 /// The ids of other tables that were translated so far, each with its id in these.
 pub(crate) struct TableMap<'a> {
     from: &'a Context,
     pub(crate) keeps_spans: bool,
-    names: IdMap<NameId>,
-    symbols: IdMap<SymbolId>,
-    dims: IdMap<DimId>,
-    types: IdMap<TypeId>,
-    literals: IdMap<LiteralId>,
-    ops: IdMap<OpId>,
-    pub(crate) globals: IdMap<GlobalId>,
-    attrs: IdMap<AttrId>,
-    lists: IdMap<AttrsId>,
-    functions: IdMap<FunctionAttrId>,
+    pub(crate) ids: EntryIds<TakenOver>,
     /// Functions of this module that are values of attributes, by their fingerprints.
     known: FxHashMap<u64, Vec<FunctionAttrId>>,
     /// The types that the other tables give globals, by their ids in these.
@@ -98,16 +96,18 @@ impl<'a> TableMap<'a> {
         TableMap {
             from,
             keeps_spans: true,
-            names: IdMap::new(room(from.names.len())),
-            symbols: IdMap::new(room(from.types.dims.symbol_count())),
-            dims: IdMap::new(room(from.types.dims.len())),
-            types: IdMap::new(room(from.types.len())),
-            literals: IdMap::new(room(from.literals.len())),
-            ops: IdMap::new(room(from.ops.len())),
-            globals: IdMap::new(room(from.globals.len())),
-            attrs: IdMap::new(room(from.attrs.len())),
-            lists: IdMap::new(room(from.attrs.list_count())),
-            functions: IdMap::new(room(from.function_attrs.len())),
+            ids: EntryIds {
+                names: IdMap::with_len(room(from.names.len())),
+                symbols: IdMap::with_len(room(from.types.dims.symbol_count())),
+                dims: IdMap::with_len(room(from.types.dims.len())),
+                types: IdMap::with_len(room(from.types.len())),
+                literals: IdMap::with_len(room(from.literals.len())),
+                ops: IdMap::with_len(room(from.ops.len())),
+                globals: IdMap::with_len(room(from.globals.len())),
+                values: IdMap::with_len(room(from.attrs.len())),
+                lists: IdMap::with_len(room(from.attrs.list_count())),
+                functions: IdMap::with_len(room(from.function_attrs.len())),
+            },
             known: FxHashMap::default(),
             signatures: Vec::new(),
             work: PartsFirst::default(),
@@ -127,8 +127,9 @@ impl<'a> TableMap<'a> {
         let tables = self.from;
         for symbol in symbols_of(tables, &new.body) {
             let name = tables.names.get(tables.types.dims.symbol_name(symbol));
-            if let (false, Some(own)) = (self.symbols.has(symbol), free.get_mut(name).and_then(VecDeque::pop_front)) {
-                self.symbols.set(symbol, own);
+            if let (false, Some(own)) = (self.ids.symbols.has(symbol), free.get_mut(name).and_then(VecDeque::pop_front))
+            {
+                self.ids.symbols.set(symbol, own);
             }
         }
     }
@@ -141,7 +142,7 @@ impl<'a> TableMap<'a> {
 
     /// A copy of a function whose parts were taken over.
     fn translated(&mut self, source: &Function) -> Function {
-        let (mut function, _) = rebuild_function(source, self);
+        let (mut function, _) = rebuild_function(source, &mut &self.ids);
         if !self.keeps_spans {
             function.span = None;
             function.body.drop_spans();
@@ -168,33 +169,33 @@ impl<'a> TableMap<'a> {
 
     pub(crate) fn take_type(&mut self, cx: &mut Context, ty: TypeId) -> Result<TypeId, TakeOverError> {
         self.take(cx, Entry::Type(ty))?;
-        Ok(self.types.taken(ty))
+        Ok(self.ids.types.translated(ty))
     }
 
     pub(crate) fn take_list(&mut self, cx: &mut Context, list: AttrsId) -> Result<AttrsId, TakeOverError> {
         self.take(cx, Entry::Attrs(list))?;
-        Ok(self.lists.taken(list))
+        Ok(self.ids.lists.translated(list))
     }
 
     /// Takes over a global alone, without the type that it has.
     pub(crate) fn take_global(&mut self, cx: &mut Context, global: GlobalId) {
-        if !self.globals.has(global) {
-            self.globals.set(global, cx.global(self.from.global_name(global)));
+        if !self.ids.globals.has(global) {
+            self.ids.globals.set(global, cx.global(self.from.global_name(global)));
         }
     }
 
     fn has(&self, entry: Entry) -> bool {
         match entry {
-            Entry::Name(id) => self.names.has(id),
-            Entry::Symbol(id) => self.symbols.has(id),
-            Entry::Dim(id) => self.dims.has(id),
-            Entry::Type(id) => self.types.has(id),
-            Entry::Literal(id) => self.literals.has(id),
-            Entry::Op(id) => self.ops.has(id),
-            Entry::Global(id) => self.globals.has(id),
-            Entry::Attr(id) => self.attrs.has(id),
-            Entry::Attrs(id) => self.lists.has(id),
-            Entry::Function(id) => self.functions.has(id),
+            Entry::Name(id) => self.ids.names.has(id),
+            Entry::Symbol(id) => self.ids.symbols.has(id),
+            Entry::Dim(id) => self.ids.dims.has(id),
+            Entry::Type(id) => self.ids.types.has(id),
+            Entry::Literal(id) => self.ids.literals.has(id),
+            Entry::Op(id) => self.ids.ops.has(id),
+            Entry::Global(id) => self.ids.globals.has(id),
+            Entry::Attr(id) => self.ids.values.has(id),
+            Entry::Attrs(id) => self.ids.lists.has(id),
+            Entry::Function(id) => self.ids.functions.has(id),
         }
     }
 
@@ -229,49 +230,49 @@ impl<'a> TableMap<'a> {
     fn make(&mut self, cx: &mut Context, entry: Entry) -> Result<(), TakeOverError> {
         let from = self.from;
         match entry {
-            Entry::Name(id) => self.names.set(id, cx.names.intern(from.names.get(id))),
+            Entry::Name(id) => self.ids.names.set(id, cx.names.intern(from.names.get(id))),
             Entry::Symbol(id) => {
-                let name = self.names.taken(from.types.dims.symbol_name(id));
-                self.symbols.set(id, cx.types.dims.new_symbol(name));
+                let name = self.ids.names.translated(from.types.dims.symbol_name(id));
+                self.ids.symbols.set(id, cx.types.dims.new_symbol(name));
             }
             Entry::Dim(id) => {
                 let dims = &mut cx.types.dims;
                 let dim = match from.types.dims.get(id) {
-                    Dim::Symbol(symbol) => dims.symbol(self.symbols.taken(*symbol)),
-                    dim => dims.rebuild(dim, |part| self.dims.taken(part)),
+                    Dim::Symbol(symbol) => dims.symbol(self.ids.symbols.translated(*symbol)),
+                    dim => dims.rebuild(dim, |part| self.ids.dims.translated(part)),
                 };
-                self.dims.set(id, dim);
+                self.ids.dims.set(id, dim);
             }
             Entry::Type(id) => {
-                let ty = from.types.get(id).with_parts(|dim| self.dims.taken(dim), |part| self.types.taken(part));
-                self.types.set(id, cx.types.intern(ty));
+                let ty = self.ids.translate_type(from.types.get(id));
+                self.ids.types.set(id, cx.types.intern(ty));
             }
-            Entry::Literal(id) => self.literals.set(id, cx.literals.intern_ref(from.literals.get(id))),
+            Entry::Literal(id) => self.ids.literals.set(id, cx.literals.intern_ref(from.literals.get(id))),
             Entry::Op(id) => {
                 let row = from.ops.get(id);
                 let is_opaque = from.ops.is_opaque(id);
                 let op = if is_opaque { cx.ops.opaque(&row.name, row.purity) } else { cx.ops.resolve(&row.name) };
-                self.ops.set(id, op?);
+                self.ids.ops.set(id, op?);
             }
             Entry::Global(id) => {
                 self.take_global(cx, id);
                 if let Some(signature) = from.globals.get(id).signature {
-                    self.signatures.push((self.globals.taken(id), self.types.taken(signature)));
+                    self.signatures.push((self.ids.globals.translated(id), self.ids.types.translated(signature)));
                 }
             }
             Entry::Attr(id) => {
-                let attr = translate_attr(from.attrs.get(id), self);
-                self.attrs.set(id, cx.attr(attr));
+                let attr = self.ids.translate_attr(from.attrs.get(id));
+                self.ids.values.set(id, cx.attr(attr));
             }
             Entry::Attrs(id) => {
-                let list = translate_list(from.attrs.list(id), self);
-                self.lists.set(id, cx.attrs(&list));
+                let list = self.ids.translate_list(from.attrs.list(id));
+                self.ids.lists.set(id, cx.attrs(&list));
             }
             Entry::Function(id) => {
                 let function = self.translated(&from.function_attrs[id]);
                 let same = self.same_function(cx, &function);
                 let new = same.unwrap_or_else(|| cx.function_attrs.push(Arc::new(function)));
-                self.functions.set(id, new);
+                self.ids.functions.set(id, new);
             }
         }
         Ok(())
@@ -330,16 +331,10 @@ fn for_each_leaf(function: &Function, live: &[ExprId], mut each: impl FnMut(Entr
 /// The symbols that a body names, in the order of their nodes.
 fn symbols_of(cx: &Context, body: &Body) -> Vec<SymbolId> {
     let mut symbols = Vec::new();
-    let mut seen = SeenParts::default();
+    let mut walk = SymbolWalk::new();
     let mut found: FxHashSet<SymbolId> = FxHashSet::default();
     for (id, _) in body.exprs() {
-        cx.types.for_each_new_symbol(body.ty(id), &mut seen, |dim| {
-            if let Dim::Symbol(symbol) = *cx.types.dims.get(dim)
-                && found.insert(symbol)
-            {
-                symbols.push(symbol);
-            }
-        });
+        walk.in_type(cx, body.ty(id), |symbol| symbols.extend(found.insert(symbol).then_some(symbol)));
     }
     symbols
 }
@@ -350,49 +345,6 @@ fn fingerprint(function: &Function) -> u64 {
     Head::of(function).hash(&mut hasher);
     function.body.hash_nodes(&mut hasher);
     hasher.finish()
-}
-
-impl Translate for TableMap<'_> {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        self.names.taken(id)
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        self.types.taken(id)
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        self.lists.taken(id)
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.literals.taken(id)
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.globals.taken(id)
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        self.ops.taken(id)
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        self.symbols.taken(id)
-    }
-    #[inline(always)]
-    fn dim(&mut self, id: DimId) -> DimId {
-        self.dims.taken(id)
-    }
-    #[inline(always)]
-    fn value(&mut self, id: AttrId) -> AttrId {
-        self.attrs.taken(id)
-    }
-    #[inline(always)]
-    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
-        self.functions.taken(id)
-    }
 }
 
 #[cfg(test)]

@@ -33,11 +33,9 @@
 use std::sync::Arc;
 
 use crate::core::context::{Context, Global, LiteralTable};
-use crate::core::entity::{
-    AttrId, AttrsId, DimId, EntityId, FunctionAttrId, GlobalId, LiteralId, NameId, OpId, SymbolId, TypeId,
-};
+use crate::core::entity::{EntityId, FunctionAttrId, TypeId};
 use crate::core::function::Function;
-use crate::core::translate::{Translate, translate_attr, translate_head, translate_list};
+use crate::core::translate::{EntryIds, IdMap, IdMaps, translate_head};
 use crate::ops::op::TypeError;
 use crate::tables::dim::{Dim, Term};
 use crate::tables::names::Names;
@@ -46,50 +44,49 @@ use crate::tables::scratch::ScratchStock;
 use crate::tables::types::Types;
 
 /// What the ids of one kind become: those of frozen entries stay.
-struct Ids<K> {
+pub(crate) struct Ids<K> {
     frozen: usize,
     new: Vec<K>,
 }
 
-impl<K: EntityId> Ids<K> {
-    fn new(frozen: usize) -> Ids<K> {
-        Ids { frozen, new: Vec::new() }
+impl<K: EntityId> IdMap<K> for Ids<K> {
+    /// Returns a map of a table of which `len` entries are frozen.
+    fn with_len(len: usize) -> Ids<K> {
+        Ids { frozen: len, new: Vec::new() }
     }
 
     #[inline(always)]
-    fn get(&self, id: K) -> K {
+    fn translated(&self, id: K) -> K {
         match id.index().checked_sub(self.frozen) {
             None => id,
             Some(i) => self.new[i],
         }
     }
+}
 
+impl<K: EntityId> Ids<K> {
     fn stay(&self) -> bool {
         self.new.iter().enumerate().all(|(i, id)| id.index() == self.frozen + i)
     }
+}
+
+/// Ids over those that are frozen.
+pub(crate) struct Absorbed;
+
+impl IdMaps for Absorbed {
+    type Map<K: EntityId> = Ids<K>;
 }
 
 /// What was interned into an overlay: see [`Context::take_additions`].
 pub struct Additions(Context);
 
 /// What the ids of an overlay are in the tables that absorbed it.
-pub struct Translation {
-    names: Ids<NameId>,
-    types: Ids<TypeId>,
-    lists: Ids<AttrsId>,
-    literals: Ids<LiteralId>,
-    globals: Ids<GlobalId>,
-    symbols: Ids<SymbolId>,
-    ops: Ids<OpId>,
-    dims: Ids<DimId>,
-    values: Ids<AttrId>,
-    functions: Ids<FunctionAttrId>,
-}
+pub struct Translation(EntryIds<Absorbed>);
 
 impl Translation {
     /// Returns true if every id stays as it is.
     pub fn is_identity(&self) -> bool {
-        let Translation { names, types, lists, literals, globals, symbols, ops, .. } = self;
+        let EntryIds { names, types, lists, literals, globals, symbols, ops, .. } = &self.0;
         names.stay()
             && types.stay()
             && lists.stay()
@@ -103,50 +100,7 @@ impl Translation {
     ///
     /// Cost: one entry.
     pub fn ty(&self, id: TypeId) -> TypeId {
-        self.types.get(id)
-    }
-}
-
-impl Translate for &Translation {
-    #[inline(always)]
-    fn name(&mut self, id: NameId) -> NameId {
-        self.names.get(id)
-    }
-    #[inline(always)]
-    fn ty(&mut self, id: TypeId) -> TypeId {
-        self.types.get(id)
-    }
-    #[inline(always)]
-    fn attrs(&mut self, id: AttrsId) -> AttrsId {
-        self.lists.get(id)
-    }
-    #[inline(always)]
-    fn literal(&mut self, id: LiteralId) -> LiteralId {
-        self.literals.get(id)
-    }
-    #[inline(always)]
-    fn global(&mut self, id: GlobalId) -> GlobalId {
-        self.globals.get(id)
-    }
-    #[inline(always)]
-    fn op(&mut self, id: OpId) -> OpId {
-        self.ops.get(id)
-    }
-    #[inline(always)]
-    fn symbol(&mut self, id: SymbolId) -> SymbolId {
-        self.symbols.get(id)
-    }
-    #[inline(always)]
-    fn dim(&mut self, id: DimId) -> DimId {
-        self.dims.get(id)
-    }
-    #[inline(always)]
-    fn value(&mut self, id: AttrId) -> AttrId {
-        self.values.get(id)
-    }
-    #[inline(always)]
-    fn function(&mut self, id: FunctionAttrId) -> FunctionAttrId {
-        self.functions.get(id)
+        self.0.types.translated(id)
     }
 }
 
@@ -156,9 +110,13 @@ impl Function {
     /// before. Linear in the body.
     ///
     /// Cost: one loop.
-    pub fn translate(&mut self, mut translation: &Translation) {
-        translate_head(self, &mut translation);
-        self.body.translate(&mut translation);
+    pub fn translate(&mut self, translation: &Translation) {
+        self.translate_with(&translation.0);
+    }
+
+    fn translate_with(&mut self, mut ids: &EntryIds<Absorbed>) {
+        translate_head(self, &mut ids);
+        self.body.translate(&mut ids);
     }
 }
 
@@ -230,27 +188,27 @@ impl Context {
     /// If there are too many operators.
     pub fn absorb(&mut self, additions: &Additions) -> Result<Translation, TypeError> {
         let Context { names, types, attrs, literals, ops, globals, function_attrs, scratch: _ } = &additions.0;
-        let mut t = Translation {
-            names: Ids::new(names.layers.start),
-            types: Ids::new(types.types.start),
-            lists: Ids::new(attrs.lists.start),
-            literals: Ids::new(literals.literals.start),
-            globals: Ids::new(globals.globals.layers.start),
-            symbols: Ids::new(types.dims.symbols.layers.start),
-            ops: Ids::new(ops.frozen_len()),
-            dims: Ids::new(types.dims.dims.start),
-            values: Ids::new(attrs.values.start),
-            functions: Ids::new(function_attrs.layers.start),
+        let mut t: EntryIds<Absorbed> = EntryIds {
+            names: Ids::with_len(names.layers.start),
+            types: Ids::with_len(types.types.start),
+            lists: Ids::with_len(attrs.lists.start),
+            literals: Ids::with_len(literals.literals.start),
+            globals: Ids::with_len(globals.globals.layers.start),
+            symbols: Ids::with_len(types.dims.symbols.layers.start),
+            ops: Ids::with_len(ops.frozen_len()),
+            dims: Ids::with_len(types.dims.dims.start),
+            values: Ids::with_len(attrs.values.start),
+            functions: Ids::with_len(function_attrs.layers.start),
         };
         t.names.new = names.own().map(|(_, s)| self.names.intern(s)).collect();
         t.symbols.new =
-            types.dims.symbols.own().map(|(_, &name)| self.types.dims.new_symbol(t.names.get(name))).collect();
+            types.dims.symbols.own().map(|(_, &name)| self.types.dims.new_symbol(t.names.translated(name))).collect();
         for (_, dim) in types.dims.dims.own() {
             let dim = translate_dim(dim, &t);
             t.dims.new.push(self.types.dims.intern(dim));
         }
         for (_, ty) in types.types.own() {
-            let ty = ty.with_parts(|dim| t.dims.get(dim), |part| t.types.get(part));
+            let ty = t.translate_type(ty);
             t.types.new.push(self.types.intern(ty));
         }
         t.literals.new = literals.literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
@@ -259,36 +217,36 @@ impl Context {
         }
         // What a name means is said in the module, so a new one means nothing yet.
         t.globals.new =
-            globals.globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.get(g.name))).collect();
+            globals.globals.own().map(|(_, g): (_, &Global)| self.globals.intern(t.names.translated(g.name))).collect();
         let functions = (self.function_attrs.len()..).map(FunctionAttrId::from_index);
         t.functions.new = functions.take(function_attrs.own().count()).collect();
         for (_, attr) in attrs.values.own() {
-            let attr = translate_attr(attr, &mut &t);
+            let attr = t.translate_attr(attr);
             t.values.new.push(self.attrs.intern(attr));
         }
         for (_, list) in attrs.lists.own() {
-            let list = translate_list(list, &mut &t);
+            let list = t.translate_list(list);
             t.lists.new.push(self.attrs.intern_list(list));
         }
         for (id, function) in function_attrs.own() {
             let mut function = Function::clone(function);
-            function.translate(&t);
+            function.translate_with(&t);
             let new = self.function_attrs.push(Arc::new(function));
-            assert_eq!(new, t.functions.get(id), "a function got another id than was foretold");
+            assert_eq!(new, t.functions.translated(id), "a function got another id than was foretold");
         }
-        Ok(t)
+        Ok(Translation(t))
     }
 }
 
-fn translate_dim(dim: &Dim, t: &Translation) -> Dim {
+fn translate_dim(dim: &Dim, t: &EntryIds<Absorbed>) -> Dim {
     match dim {
         Dim::Unknown | Dim::Const(_) | Dim::Bound { .. } => dim.clone(),
-        Dim::Symbol(s) => Dim::Symbol(t.symbols.get(*s)),
-        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: t.dims.get(*lhs), rhs: t.dims.get(*rhs) },
+        Dim::Symbol(s) => Dim::Symbol(t.symbols.translated(*s)),
+        Dim::Op { op, lhs, rhs } => Dim::Op { op: *op, lhs: t.dims.translated(*lhs), rhs: t.dims.translated(*rhs) },
         Dim::Sum(terms) => {
             let term = |term: &Term| Term {
                 coefficient: term.coefficient,
-                factors: term.factors.iter().map(|&f| t.dims.get(f)).collect(),
+                factors: term.factors.iter().map(|&f| t.dims.translated(f)).collect(),
             };
             Dim::Sum(terms.iter().map(term).collect())
         }
