@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::core::context::{Context, GlobalTarget};
-use crate::core::entity::{AttrsId, DimId, FunctionAttrId, GlobalId, SymbolId, TypeId};
+use crate::core::entity::{AttrsId, DimId, FunctionAttrId, GlobalId, OpId, SymbolId, TypeId};
 use crate::core::function::Visibility;
 use crate::core::module::Module;
 use crate::tables::dim::{Dim, Dims};
@@ -24,6 +24,8 @@ pub(super) struct Tables<'a> {
     modules: Option<(&'a Module, &'a Module)>,
     /// The entries that were compared and have no special rule.
     equal: FxHashSet<(Entry, Entry)>,
+    /// Operators, which most bindings have, are found faster.
+    ops: FxHashMap<OpId, OpId>,
     dims: FxHashMap<DimId, DimId>,
     symbols: Bijection<SymbolId>,
     /// In one program: the symbols that belong to a `fn` under comparison. Others stand for
@@ -81,6 +83,7 @@ impl<'a> Tables<'a> {
             right,
             modules,
             equal: FxHashSet::default(),
+            ops: FxHashMap::default(),
             dims: FxHashMap::default(),
             symbols: Bijection::new(),
             own: FxHashSet::default(),
@@ -118,7 +121,23 @@ impl<'a> Tables<'a> {
         if self.is_within() && l == r && self.own.is_empty() {
             return true;
         }
-        self.entries(Entry::Attrs(l), Entry::Attrs(r))
+        let are_empty = l == self.left.attrs.empty() && r == self.right.attrs.empty();
+        are_empty || self.entries(Entry::Attrs(l), Entry::Attrs(r))
+    }
+
+    #[inline]
+    pub(super) fn ops(&mut self, l: OpId, r: OpId) -> bool {
+        if self.is_within() {
+            return l == r;
+        }
+        if let Some(&known) = self.ops.get(&l) {
+            return known == r;
+        }
+        let equal = self.entries(Entry::Op(l), Entry::Op(r));
+        if equal {
+            self.ops.insert(l, r);
+        }
+        equal
     }
 
     /// Returns true if two entries say the same, as far as is known before all symbols and private
