@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::core::entity::EntityId;
-use crate::tables::parallel::layers::{Layer, Layers, in_frozen};
+use crate::tables::parallel::layers::{Layer, Layers};
 use crate::work;
 
 /// Values stored once each, found by content, each with a note that follows from it. Children of an
@@ -68,7 +68,7 @@ impl<K: EntityId, V: Eq + Hash, N> Interned<K, V, N> {
     }
 }
 
-impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
+impl<K: EntityId, V: Clone + Eq + Hash, N: Clone> Interner<K, V, N> {
     /// The id of a value; `note` is asked for what is to be noted beside one that is new.
     #[inline]
     pub(crate) fn intern_with(&mut self, value: V, note: impl FnOnce(&Self, &V) -> N) -> K {
@@ -95,17 +95,10 @@ impl<K: EntityId, V: Eq + Hash, N> Interner<K, V, N> {
         frozen.or_else(|| self.own.find(self.start, hash, &is))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.start + self.own.items.len()
-    }
-
     /// The note beside a value.
     #[inline(always)]
     pub(crate) fn note(&self, id: K) -> &N {
-        match self.own.notes.get(id.index().wrapping_sub(self.start)) {
-            Some(note) => note,
-            None => in_frozen(self.frozen.as_deref().map(|f| &f.notes), id.index()),
-        }
+        self.entry(id.index(), |layer| &layer.notes)
     }
 
     /// Bytes held, frozen ones included, without what values hold themselves.
@@ -131,9 +124,7 @@ impl<K: EntityId, V: Clone + Eq + Hash> Interner<K, V> {
         let found = self.find_hashed(hash, |v| v == value);
         found.unwrap_or_else(|| self.own.push(self.start, hash, value.clone(), ()))
     }
-}
 
-impl<K: EntityId, V: Eq + Hash> Interner<K, V> {
     /// The id of a value.
     #[inline]
     pub(crate) fn intern(&mut self, value: V) -> K {
@@ -146,10 +137,7 @@ impl<K: EntityId, V, N> std::ops::Index<K> for Interner<K, V, N> {
     #[inline(always)]
     fn index(&self, id: K) -> &V {
         work::tick();
-        match self.own.items.get(id.index().wrapping_sub(self.start)) {
-            Some(value) => value,
-            None => in_frozen(self.frozen.as_deref().map(|f| &f.items), id.index()),
-        }
+        self.entry(id.index(), |layer| &layer.items)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::core::entity::{AttrsId, DimId, ExprId, SymbolId, TypeId};
 use crate::core::expr::Expr;
 use crate::tables::attrs::Attr;
 use crate::tables::dim::Dim;
+use crate::tables::entry::Entry;
 use crate::tables::types::{SeenParts, Type, Types};
 use crate::walk::attr_walk::AttrWalk;
 use crate::walk::parts_first::PartsFirst;
@@ -74,16 +75,14 @@ impl SymbolWalk {
     /// parameters and stated result of a lambda.
     pub fn in_node(&mut self, cx: &Context, body: &Body, id: ExprId, mut each: impl FnMut(SymbolId)) {
         self.in_type(cx, body.ty(id), &mut each);
-        match body.expr(id) {
-            Expr::CallOp { attrs, .. } | Expr::Call { attrs, .. } => self.in_attrs(cx, attrs, each),
-            Expr::Lambda { lambda, .. } => {
-                let data = body.lambda(lambda);
-                let params = body.lambda_params(lambda).map(|p| body.ty(p.expr()));
-                params.chain(data.ret).for_each(|ty| self.in_type(cx, ty, &mut each));
-                self.in_attrs(cx, data.attrs, each);
-            }
-            _ => {}
+        if let Expr::Lambda { lambda, .. } = body.expr(id) {
+            body.lambda_params(lambda).for_each(|p| self.in_type(cx, body.ty(p.expr()), &mut each));
         }
+        body.for_each_entry(id, |entry| match entry {
+            Entry::Type(ty) => self.in_type(cx, ty, &mut each),
+            Entry::Attrs(attrs) => self.in_attrs(cx, attrs, &mut each),
+            _ => {}
+        });
     }
 }
 

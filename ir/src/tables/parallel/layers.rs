@@ -49,6 +49,28 @@ impl<L: Default> Layers<L> {
     }
 }
 
+impl<L: Layer> Layers<L> {
+    /// Returns the number of entries.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.start + self.own.count()
+    }
+}
+
+impl<L> Layers<L> {
+    /// Returns an entry, which is in one of the vectors that `items` gives.
+    ///
+    /// # Panics
+    /// If there is no such entry: the id is of another table.
+    #[inline(always)]
+    pub(crate) fn entry<'a, V>(&'a self, index: usize, items: impl Fn(&'a L) -> &'a Vec<V>) -> &'a V {
+        match items(&self.own).get(index.wrapping_sub(self.start)) {
+            Some(value) => value,
+            None => in_frozen(self.frozen.as_deref().map(items), index),
+        }
+    }
+}
+
 impl<L: Layer> Freeze for Layers<L> {
     fn freeze(&mut self) {
         if self.frozen.is_some() && !self.has_own() {
@@ -192,10 +214,7 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
     #[inline(always)]
     fn index(&self, id: K) -> &V {
         work::tick();
-        match self.layers.own.get(id.index().wrapping_sub(self.layers.start)) {
-            Some(value) => value,
-            None => in_frozen(self.frozen(), id.index()),
-        }
+        self.layers.entry(id.index(), |items| items)
     }
 }
 
@@ -204,7 +223,7 @@ impl<K: EntityId, V> Index<K> for LayeredArena<K, V> {
 /// # Panics
 /// If it has no such entry: the id is of another table.
 #[inline(never)]
-pub(crate) fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
+fn in_frozen<V>(frozen: Option<&Vec<V>>, index: usize) -> &V {
     match frozen.and_then(|f| f.get(index)) {
         Some(value) => value,
         None => panic!("the table has no entry {index}"),

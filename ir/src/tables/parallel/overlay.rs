@@ -154,7 +154,7 @@ impl Context {
         let (names, literals, symbols) = (&mut names.layers, &mut literals.literals, &mut dims.symbols.layers);
         let (values, lists, dims) = (&mut attrs.values, &mut attrs.lists, &mut dims.dims);
         let (globals, by_name) = (&mut globals.globals.layers, &mut globals.by_name);
-        let functions = &mut function_attrs.layers;
+        let (ops, functions) = (&mut ops.opaque, &mut function_attrs.layers);
         [names, symbols, dims, types, literals, ops, globals, by_name, values, lists, functions]
     }
 
@@ -212,7 +212,7 @@ impl Context {
             t.types.new.push(self.types.intern(ty));
         }
         t.literals.new = literals.literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
-        for row in ops.own() {
+        for row in &ops.opaque.own.rows {
             t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
         // What a name means is said in the module, so a new one means nothing yet.
