@@ -356,13 +356,9 @@ fn describe(cx: &Context, body: &Body, id: ExprId) -> String {
                 None => format!("a {} constant of shape {:?}", l.dtype(), l.shape()),
             }
         }
-        Expr::None => "`none`".to_string(),
         Expr::Call { .. } => "a call of a function".to_string(),
-        Expr::Tuple(_) => "a tuple".to_string(),
-        Expr::Proj { .. } => "a projection".to_string(),
         Expr::Let { .. } => "a block".to_string(),
-        Expr::If { .. } => "an `if`".to_string(),
-        Expr::Lambda { .. } => "a `fn`".to_string(),
+        other => other.kind().to_string(),
     }
 }
 

@@ -169,11 +169,6 @@ impl LiteralTable {
         self.literals.intern(literal)
     }
 
-    /// The id of a constant of another table.
-    pub(crate) fn intern_ref(&mut self, literal: &Literal) -> LiteralId {
-        self.literals.intern_ref(literal)
-    }
-
     /// The constant behind an id.
     #[inline]
     pub fn get(&self, id: LiteralId) -> &Literal {

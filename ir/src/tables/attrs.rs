@@ -54,6 +54,7 @@ impl Attr {
 /// The attribute values of a module.
 #[derive(Clone)]
 pub struct AttrTable {
+    /// Values that have their one form.
     pub(crate) values: Interner<AttrId, Attr>,
     /// Named attributes, sorted by name, each name once.
     pub(crate) lists: Interner<AttrsId, Box<[(NameId, AttrId)]>>,
@@ -123,18 +124,6 @@ impl AttrTable {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (AttrId, &Attr)> + ExactSizeIterator {
         self.values.iter()
     }
-}
-
-impl AttrTable {
-    /// The id of a value that has its one form.
-    pub(crate) fn intern(&mut self, attr: Attr) -> AttrId {
-        self.values.intern(attr)
-    }
-
-    /// The id of a list that is sorted by name.
-    pub(crate) fn intern_list(&mut self, list: Box<[(NameId, AttrId)]>) -> AttrsId {
-        self.lists.intern(list)
-    }
 
     /// Takes the layers over what is frozen.
     pub(crate) fn take_own(&mut self) -> AttrTable {
@@ -158,7 +147,7 @@ impl Context {
             }
             other => other,
         };
-        self.attrs.intern(attr)
+        self.attrs.values.intern(attr)
     }
 
     /// An integer attribute.
@@ -201,7 +190,7 @@ impl Context {
         sorted.reverse();
         sorted.dedup_by_key(|e| e.0);
         sorted.reverse();
-        self.attrs.intern_list(sorted.into())
+        self.attrs.lists.intern(sorted.into())
     }
 
     /// The id of a list of attributes named by strings.

@@ -247,7 +247,7 @@ impl<'a> TableMap<'a> {
                 let ty = self.ids.translate_type(from.types.get(id));
                 self.ids.types.set(id, cx.types.intern(ty));
             }
-            Entry::Literal(id) => self.ids.literals.set(id, cx.literals.intern_ref(from.literals.get(id))),
+            Entry::Literal(id) => self.ids.literals.set(id, cx.literals.literals.intern_ref(from.literals.get(id))),
             Entry::Op(id) => {
                 let row = from.ops.get(id);
                 let is_opaque = from.ops.is_opaque(id);

@@ -211,7 +211,7 @@ impl Context {
             let ty = t.translate_type(ty);
             t.types.new.push(self.types.intern(ty));
         }
-        t.literals.new = literals.literals.own().map(|(_, l)| self.literals.intern_ref(l)).collect();
+        t.literals.new = literals.literals.own().map(|(_, l)| self.literals.literals.intern_ref(l)).collect();
         for row in &ops.opaque.own.rows {
             t.ops.new.push(self.ops.opaque(&row.name, row.purity)?);
         }
@@ -222,11 +222,11 @@ impl Context {
         t.functions.new = functions.take(function_attrs.own().count()).collect();
         for (_, attr) in attrs.values.own() {
             let attr = t.translate_attr(attr);
-            t.values.new.push(self.attrs.intern(attr));
+            t.values.new.push(self.attrs.values.intern(attr));
         }
         for (_, list) in attrs.lists.own() {
             let list = t.translate_list(list);
-            t.lists.new.push(self.attrs.intern_list(list));
+            t.lists.new.push(self.attrs.lists.intern(list));
         }
         for (id, function) in function_attrs.own() {
             let mut function = Function::clone(function);
