@@ -1,5 +1,5 @@
-//! Giving functions and attributes other ids into the tables of a module: the one list of the places
-//! where they have some.
+//! Giving functions, types and attributes other ids into the tables of a module: the one list of
+//! the places where they have some.
 
 use crate::core::body::Span;
 use crate::core::entity::{
