@@ -159,18 +159,15 @@ impl<K: EntityId, V> LayeredArena<K, V> {
     pub fn get(&self, id: K) -> Option<&V> {
         work::tick();
         match self.layers.own.get(id.index().wrapping_sub(self.layers.start)) {
-            None => self.frozen()?.get(id.index()),
+            None => self.layers.frozen.as_ref()?.get(id.index()),
             own => own,
         }
     }
 
     /// Bytes held, frozen ones included.
     pub(crate) fn capacity_bytes(&self) -> usize {
-        (self.layers.own.capacity() + self.frozen().map_or(0, Vec::capacity)) * size_of::<V>()
-    }
-
-    fn frozen(&self) -> Option<&Vec<V>> {
-        self.layers.frozen.as_deref()
+        (self.layers.own.capacity() + self.layers.frozen.as_ref().map_or(0, |frozen| frozen.capacity()))
+            * size_of::<V>()
     }
 
     /// Ids and entries in the order of appending.
