@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Arity, AttrDefault, AttrKind, Context, EntityId, ExprId, GlobalId, OpId, PartSet, did_you_mean};
+use anfora_ir::{Arity, AttrDefault, AttrKind, Context, GlobalId, OpId, did_you_mean};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, Wanted};
@@ -102,14 +102,8 @@ impl CaptureNames {
     /// Numbers the captures in the order of a walk from the root.
     fn of(pattern: &Pattern) -> CaptureNames {
         let mut names = CaptureNames::default();
-        let mut seen = vec![false; pattern.nodes.len()];
-        let mut stack = vec![pattern.root];
-        while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
-                continue;
-            }
-            let node = &pattern.nodes[at as usize];
-            let capture = match node {
+        for at in pattern.reached(pattern.root, |_| true) {
+            let capture = match &pattern.nodes[at as usize] {
                 Node::Capture { name, .. } => Some((name, pattern.kind_of_capture(at))),
                 Node::Filter { condition: Condition::Attr { value: Wanted::Named(name), .. }, .. } => {
                     Some((name, CaptureKind::Attribute))
@@ -122,9 +116,6 @@ impl CaptureNames {
                 names.slots.insert(Arc::clone(name), names.list.len() as u32);
                 names.list.push(NamedCapture { name: Arc::clone(name), kind, attr: None });
             }
-            let start = stack.len();
-            stack.extend(pattern.parts(at));
-            stack[start..].reverse();
         }
         names
     }
@@ -341,12 +332,7 @@ impl Resolved {
     fn find_roots(&self) -> (Roots, bool) {
         let mut asks_for_none = false;
         let mut roots = Roots::default();
-        let mut seen = vec![false; self.meanings.len()];
-        let mut stack = vec![self.pattern.root];
-        while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at as usize], true) {
-                continue;
-            }
+        for at in self.pattern.reached(self.pattern.root, Node::is_transparent) {
             match (&self.pattern.nodes[at as usize], self.meanings[at as usize]) {
                 (Node::Any, _) => roots.all = true,
                 (Node::Op { .. }, NodeMeaning::List { ops: Ops::Set(set), .. }) => {
@@ -358,9 +344,6 @@ impl Resolved {
                 (Node::Call(_), _) => roots.add(Roots::CALLS),
                 (Node::Tuple(_), _) => roots.add(Roots::TUPLES),
                 (Node::Proj { .. }, _) => roots.add(Roots::PROJECTIONS),
-                (Node::Either(_) | Node::Capture { .. } | Node::Filter { .. } | Node::Link(_), _) => {
-                    stack.extend(self.pattern.parts(at));
-                }
                 _ => {}
             }
         }
@@ -404,17 +387,10 @@ fn operators(
     at: u32,
     mut f: impl FnMut(&OpNames) -> Result<(), PatternError>,
 ) -> Result<(), PatternError> {
-    let mut seen: PartSet<ExprId> = PartSet::of_part(pattern.nodes.len());
-    let mut stack = vec![at];
-    while let Some(at) = stack.pop() {
-        if !seen.insert(ExprId::from_index(at as usize)) {
-            continue;
-        }
+    for at in pattern.reached(at, Node::is_transparent).into_iter().rev() {
         match &pattern.nodes[at as usize] {
             Node::Op { names, .. } => f(names)?,
-            Node::Capture { .. } | Node::Filter { .. } | Node::Link(_) | Node::Either(_) => {
-                stack.extend(pattern.parts(at));
-            }
+            node if node.is_transparent() => {}
             _ => return Err(PatternError::NotAnOperator("attributes")),
         }
     }

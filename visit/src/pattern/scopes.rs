@@ -84,10 +84,13 @@ impl Scopes {
         (below != outer && self.tree.parent(below) == outer).then_some(below)
     }
 
-    /// Takes account of another place at which a shared node is evaluated.
-    pub(crate) fn meet(&mut self, id: ExprId, place: Place) {
-        let met = self.common(self.place(id), place);
+    /// Takes account of another place at which a shared node is evaluated. Returns true if the
+    /// place of the node is another one then.
+    pub(crate) fn meet(&mut self, id: ExprId, place: Place) -> bool {
+        let old = self.place(id);
+        let met = self.common(old, place);
         self.set(id, met);
+        met != old
     }
 
     /// The last place from which two places are reached: what is visible there is visible at both.
