@@ -12,6 +12,7 @@ use crate::let_list::LetList;
 use crate::link::{Binding, Link};
 use crate::pattern::captures::Captures;
 use crate::pattern::facts::{Facts, is_primitive};
+use crate::pattern::search::Sight;
 
 /// Makes the expressions that a rule replaces a match by, and looks at the program around it.
 ///
@@ -47,6 +48,10 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     }
 
     // ---- Looking ----
+
+    fn sight(&self) -> Sight<'_> {
+        Sight { cx: self.editor.cx, body: self.editor.body, facts: self.facts }
+    }
 
     /// The node that is to be replaced.
     pub fn root(&self) -> ExprId {
@@ -89,10 +94,7 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     ///
     /// Cost: one node.
     pub fn op_of(&self, id: ExprId) -> Option<&OpDef> {
-        match self.editor.body.expr(self.value(id)) {
-            Expr::CallOp { op, .. } => Some(self.editor.cx.ops.get(op)),
-            _ => None,
-        }
+        Some(self.editor.cx.ops.get(self.attrs(id)?.op))
     }
 
     /// The attributes of the call of an operator that an expression is, looked through to its
@@ -100,17 +102,14 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     ///
     /// Cost: one node.
     pub fn attrs(&self, id: ExprId) -> Option<AttrReader<'_>> {
-        match self.editor.body.expr(self.value(id)) {
-            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.editor.cx, op, attrs }),
-            _ => None,
-        }
+        self.sight().call(id)
     }
 
     /// The tensor that an expression is, looked through to its value.
     ///
     /// Cost: one node.
     pub fn literal_of(&self, id: ExprId) -> Option<&Literal> {
-        Some(self.editor.cx.literals.get(self.editor.body.as_literal(self.value(id))?))
+        self.sight().literal(id)
     }
 
     // ---- Making ----
@@ -147,10 +146,10 @@ impl<'r, 'e> Rewriter<'r, 'e> {
     /// # Errors
     /// If the other one is no call of an operator, or the operands do not fit.
     pub fn op_like(&mut self, other: ExprId, operands: &[ExprId]) -> Result<ExprId, TypeError> {
-        match self.editor.body.expr(self.value(other)) {
-            Expr::CallOp { op, attrs, .. } => self.editor.call_op(op, operands, attrs),
-            _ => Err(TypeError::new("what is to be called likewise is no call of an operator")),
-        }
+        let Some(AttrReader { op, attrs, .. }) = self.attrs(other) else {
+            return Err(TypeError::new("what is to be called likewise is no call of an operator"));
+        };
+        self.editor.call_op(op, operands, attrs)
     }
 
     /// A call of an operator with interned attributes.

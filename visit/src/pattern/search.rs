@@ -18,7 +18,21 @@ pub(crate) struct Sight<'a> {
     pub(crate) facts: &'a Facts,
 }
 
-impl Sight<'_> {
+impl<'a> Sight<'a> {
+    /// Returns the call of an operator that an expression is, looked through to its value.
+    pub(crate) fn call(self, id: ExprId) -> Option<AttrReader<'a>> {
+        match self.body.expr(self.facts.value(self.body, id)) {
+            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx: self.cx, op, attrs }),
+            _ => None,
+        }
+    }
+
+    /// Returns the tensor that an expression is, looked through to its value.
+    pub(crate) fn literal(self, id: ExprId) -> Option<&'a Literal> {
+        let value = self.facts.value(self.body, id);
+        Some(self.cx.literals.get(self.body.as_literal(value)?))
+    }
+
     /// Returns true if an expression is used once, and in the block in which it is computed.
     fn is_used_once(&self, mut id: ExprId, root: ExprId, budget: &mut u64) -> bool {
         let (body, def_use) = (self.body, &self.facts.def_use);
@@ -359,10 +373,7 @@ impl Search {
     ) -> Option<()> {
         let Sight { cx, body, facts } = sight;
         let Node::Filter { condition, .. } = &pattern.pattern.nodes[at as usize] else { return None };
-        let attrs = || match body.expr(facts.value(body, expr)) {
-            Expr::CallOp { op, attrs, .. } => Some(AttrReader { cx, op, attrs }),
-            _ => None,
-        };
+        let attrs = || sight.call(expr);
         let passes = match (condition, pattern.meanings[at as usize]) {
             (Condition::UsedOnce, _) => sight.is_used_once(expr, root, budget),
             (Condition::Attr { name, value: Wanted::Is(value) }, _) => value.is_value_of(&attrs()?, name),
