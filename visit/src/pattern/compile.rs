@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anfora_ir::{Arity, AttrDefault, AttrKind, Context, GlobalId, OpId, did_you_mean};
+use anfora_ir::{Arity, AttrDef, AttrDefault, AttrKind, Context, GlobalId, OpId, did_you_mean};
 use rustc_hash::FxHashMap;
 
 use crate::pattern::build::{Children, Condition, Node, OpNames, Order, Pattern, Wanted};
@@ -140,17 +140,15 @@ impl CaptureNames {
 
     /// Notes that a capture is the value of an attribute of an operator. All such have one kind and
     /// one default.
-    fn note_attr(&mut self, cx: &Context, op: &str, attr: &str, capture: &str) -> Result<(), PatternError> {
+    fn note_attr(&mut self, capture: &str, op: &str, def: &AttrDef) -> Result<(), PatternError> {
         let slot = self.slot_of(capture, CaptureKind::Attribute)?;
-        let Some(op_id) = cx.ops.find(op) else { return Ok(()) };
-        let Some(def) = cx.ops.get(op_id).attrs.iter().find(|def| def.name == attr) else { return Ok(()) };
         let known = self.list[slot as usize].attr.get_or_insert((def.kind, def.default));
         match *known == (def.kind, def.default) {
             true => Ok(()),
             false => Err(PatternError::MixedAttr {
                 capture: capture.to_string(),
                 op: op.to_string(),
-                attr: attr.to_string(),
+                attr: def.name.to_string(),
             }),
         }
     }
@@ -273,13 +271,7 @@ impl Resolved {
             },
             Node::Filter { condition: Condition::Attr { name, value }, inner } => {
                 operators(pattern, *inner, |op_names| {
-                    op_names.listed().iter().try_for_each(|op| {
-                        check_attr_of(cx, op, name, value)?;
-                        match value {
-                            Wanted::Named(capture) => names.note_attr(cx, op, name, capture),
-                            _ => Ok(()),
-                        }
-                    })
+                    op_names.listed().iter().try_for_each(|op| check_attr_of(cx, op, name, value, names))
                 })?;
                 match value {
                     Wanted::Named(capture) => Ok(NodeMeaning::Slot(names.slot_of(capture, CaptureKind::Attribute)?)),
@@ -397,8 +389,15 @@ fn operators(
     Ok(())
 }
 
-/// Checks that an operator has an attribute, and that it can have a value.
-fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Result<(), PatternError> {
+/// Checks that an operator has an attribute, and that it can have a value. A capture of the value
+/// is noted.
+fn check_attr_of(
+    cx: &mut Context,
+    name: &str,
+    attr: &str,
+    value: &Wanted,
+    names: &mut CaptureNames,
+) -> Result<(), PatternError> {
     let op = cx.ops.resolve(name).map_err(PatternError::UnknownOp)?;
     if cx.ops.is_opaque(op) {
         return Ok(());
@@ -418,6 +417,7 @@ fn check_attr_of(cx: &mut Context, name: &str, attr: &str, value: &Wanted) -> Re
             let (op, attr) = (name.to_string(), attr.to_string());
             Err(PatternError::AttrKind { op, attr, wanted: def.kind.describe() })
         }
+        Wanted::Named(capture) => names.note_attr(capture, name, def),
         _ => Ok(()),
     }
 }

@@ -87,7 +87,7 @@ pub fn rewrite_patterns(
 ) -> Result<Outcome, PatternRewriteError> {
     let mut ready = Vec::with_capacity(rules.len());
     for rule in &*rules {
-        let made = ReadyRule::new(editor.cx, &rule.name, &rule.pattern, &rule.right);
+        let made = ReadyRule::new(editor.cx, rule.name.clone().into(), &rule.pattern, &rule.right);
         let refused =
             |(refused, _): (Refused, _)| PatternRewriteError::Pattern { rule: rule.name.clone(), error: refused.error };
         ready.push(made.map_err(refused)?);
@@ -170,7 +170,7 @@ fn rewrite(
 ) -> Result<Outcome, PatternRewriteError> {
     editor.body.note_stop(None);
     let facts = Facts::new(editor.cx, editor.body, options.purity);
-    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.to_string(), ..RuleCounts::default() };
+    let counts = |rule: &ReadyRule| RuleCounts { name: rule.name.clone(), ..RuleCounts::default() };
     let mut driver = Driver {
         table,
         fuel: options.fuel.unwrap_or(1000 + 8 * facts.node_count as u64),
@@ -184,7 +184,7 @@ fn rewrite(
         counts: table.rules.iter().map(counts).collect(),
         trace: options.trace.then(Vec::new),
         erased: 0,
-        last: VecDeque::with_capacity(LAST),
+        last: VecDeque::new(),
         start: editor.body.len(),
         origin: editor.body.root(),
         editor,
@@ -457,7 +457,7 @@ impl Driver<'_, '_> {
             }
             let top = self.nested.find(self.editor, facts, new, parts)?;
             for &(var, value) in &self.nested.bindings {
-                if self.facts.is_noted_pure(value) {
+                if self.facts.is_noted_pure(self.editor.body, value) {
                     self.facts.note_pure(self.editor.body, var.expr());
                 }
             }

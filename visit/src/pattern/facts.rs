@@ -12,6 +12,7 @@ use anfora_ir::{
 
 use crate::analysis::{DefUse, Definition};
 use crate::link::{Binding, Link};
+use crate::order::program_order;
 use crate::pattern::rewriter::IllegalEdit;
 use crate::pattern::scopes::{END, GAP, Place, Scopes};
 
@@ -67,8 +68,6 @@ impl Facts {
 
     fn walk(&mut self, cx: &Context, body: &Body, known: Option<&BodyPurity>) {
         let mut regions = 0u32;
-        // Parts before what they are parts of, where parts may be shared.
-        let mut order: Vec<ExprId> = Vec::new();
         // The place at hand in each open block, and the label of its last Let.
         let mut here: PerBlock<(Place, u64)> = PerBlock::default();
         here.0.label = END;
@@ -119,19 +118,16 @@ impl Facts {
                     self.scopes.set(id, here.0);
                     if let Step::Flat(_) = step {
                         self.note_effects(cx, body, id, known);
-                        order.push(id);
                     }
                 }
-                Step::Exit(id) => {
-                    self.note_effects(cx, body, id, known);
-                    order.push(id);
-                }
+                Step::Exit(id) => self.note_effects(cx, body, id, known),
                 Step::Seen(id) => _ = self.scopes.meet(id, here.0),
                 Step::Atom(_) => {}
             }
         }
         if !self.is_anf {
-            // The parts of a node are evaluated where it is.
+            // The parts of a node are evaluated where it is. They come before it in program order.
+            let order: Vec<ExprId> = program_order(body, body.root()).collect();
             for &id in order.iter().rev() {
                 let place = self.place(id);
                 for &part in body.inputs(id) {
@@ -186,8 +182,11 @@ impl Facts {
         }
     }
 
-    pub(crate) fn is_noted_pure(&self, function: ExprId) -> bool {
-        self.pure_functions.contains(function)
+    pub(crate) fn is_noted_pure(&self, body: &Body, function: ExprId) -> bool {
+        match body.expr(function) {
+            Expr::Global(global) => self.pure_globals.contains(global),
+            _ => self.pure_functions.contains(function),
+        }
     }
 
     /// Returns true if a new node is a call that must not stand in a dataflow region.
@@ -198,11 +197,7 @@ impl Facts {
         let Expr::Call { operands, .. } = body.expr(id) else { return true };
         let Some(&function) = body.operands(operands).first() else { return true };
         let value = body.as_var(function).and_then(|var| self.def_use.value(body, var));
-        let is_pure = |f: ExprId| match body.expr(f) {
-            Expr::Global(global) => self.pure_globals.contains(global),
-            _ => self.pure_functions.contains(f),
-        };
-        !is_pure(function) && !value.is_some_and(is_pure)
+        ![Some(function), value].into_iter().flatten().any(|function| self.is_noted_pure(body, function))
     }
 
     /// Returns the Let whose value a node is, if that is its only use.
@@ -233,9 +228,9 @@ impl Facts {
         let end = match self.scopes.below(block, outer) {
             _ if outer == block => self.label_of_node(body, at),
             None => return Err(IllegalEdit::NotVisible),
-            Some(below) => match self.scopes.holder(below) {
-                (Some(holder), _) if self.is_anf => self.label_of_node(body, holder),
-                (_, fixed) => fixed,
+            Some(below) => match self.scopes.blocks[below as usize] {
+                (_, Some(holder)) if self.is_anf => self.label_of_node(body, holder),
+                (fixed, _) => fixed,
             },
         };
         if label < end { Ok(()) } else { Err(IllegalEdit::NotVisible) }

@@ -33,7 +33,7 @@ pub(crate) struct Scopes {
     tree: AncestorTree,
     /// By block: the label of the Let in whose value it was opened, and the If or Lambda that holds
     /// it.
-    blocks: Vec<(u64, Option<ExprId>)>,
+    pub(crate) blocks: Vec<(u64, Option<ExprId>)>,
     places: Vec<Place>,
     /// The block of each Lambda.
     pub(crate) block_of: FxHashMap<ExprId, u32>,
@@ -53,12 +53,6 @@ impl Scopes {
     pub(crate) fn open(&mut self, at: Place, holder: Option<ExprId>) -> u32 {
         self.blocks.push((at.label, holder));
         self.tree.add(at.block)
-    }
-
-    /// The If or Lambda that holds a block, and the label of the Let in whose value it is.
-    pub(crate) fn holder(&self, block: u32) -> (Option<ExprId>, u64) {
-        let (label, holder) = self.blocks[block as usize];
-        (holder, label)
     }
 
     pub(crate) fn place(&self, id: ExprId) -> Place {
