@@ -133,7 +133,7 @@ fn small_functions_share_the_memory_of_tables(registry: &Arc<PassRegistry>) {
     let module = parsed(&text);
     // The bound is in allocations for each function. Of those of O2, 28 are of the 14 constants
     // that are folded, and 30 of the journals of its passes.
-    for (pipeline, threads, bound) in [("O2", 1, 74), ("O2", 2, 90), ("FuseOps", 1, 22)] {
+    for (pipeline, threads, bound) in [("O2", 1, 74), ("O2", 2, 90), ("FuseOps", 1, 22), ("SimplifyExpr", 1, 31)] {
         let mut module = module.clone();
         let (allocations, ()) = counted(|| run_on(threads, registry, pipeline, &mut module));
         println!("{pipeline} on {threads} threads: {allocations} allocations for {FUNCTIONS} functions");

@@ -359,11 +359,17 @@ impl<'e> Site<'e> {
 
     #[inline(always)]
     pub(crate) fn set_current(&mut self, id: ExprId, by: ExprId) {
+        *self.entry(id) = Some(by);
+    }
+
+    /// Returns what has become of a node, to be overwritten.
+    #[inline(always)]
+    fn entry(&mut self, id: ExprId) -> &mut Option<ExprId> {
         let i = id.index();
         if i >= self.current.len() {
             self.make_room(i);
         }
-        self.current[i] = Some(by);
+        &mut self.current[i]
     }
 
     #[cold]
@@ -376,14 +382,7 @@ impl<'e> Site<'e> {
     /// A variable stands for itself, unless it was said to stand for something else.
     #[inline(always)]
     pub(crate) fn bind_itself(&mut self, var: ExprId) {
-        let i = var.index();
-        if i >= self.current.len() {
-            self.make_room(i);
-        }
-        let entry = &mut self.current[i];
-        if entry.is_none() {
-            *entry = Some(var);
-        }
+        self.entry(var).get_or_insert(var);
     }
 
     /// Returns the result of a node that was walked before, unless it was forgotten.
