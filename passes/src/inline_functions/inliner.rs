@@ -2,7 +2,7 @@
 
 use anfora_ir::{
     BlockKind, Body, Context, Cursor, Dim, DimId, Expr, ExprId, GlobalId, IdSet, LambdaId, LetFlags, OpId, Step,
-    SymbolId, Transplant, Type, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
+    SymbolId, Transplant, TypeError, TypeId, VarFlags, VarId, infer_expr, lambda_type,
 };
 use anfora_visit::{Mutator, Refused, RewriteError, Scope, Site, Slot, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -332,26 +332,13 @@ impl Copy {
 /// argument. What is not known there is left out.
 fn extents(cx: &Context, param: TypeId, argument: TypeId, found: &mut FxHashMap<SymbolId, DimId>) {
     let unknown = cx.types.dims.unknown();
-    let mut stack = vec![(param, argument)];
-    let mut seen = FxHashSet::default();
-    while let Some((p, a)) = stack.pop() {
-        if !cx.types.is_symbolic(p) || !seen.insert((p, a)) {
-            continue;
+    cx.types.for_each_dim_beside(param, argument, &mut FxHashSet::default(), |d, e| {
+        if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
+            && e != unknown
+        {
+            found.entry(symbol).or_insert(e);
         }
-        match (cx.types.get(p), cx.types.get(a)) {
-            (Type::Tensor(p), Type::Tensor(a)) => {
-                for (&d, &e) in p.dims_beside(a) {
-                    if let Dim::Symbol(symbol) = *cx.types.dims.get(d)
-                        && e != unknown
-                    {
-                        found.entry(symbol).or_insert(e);
-                    }
-                }
-            }
-            (Type::Tuple(p), Type::Tuple(a)) => stack.extend(p.iter().copied().zip(a.iter().copied()).rev()),
-            _ => {}
-        }
-    }
+    });
 }
 
 /// Infers the types of a block again, in which variables that are bound outside have other types,

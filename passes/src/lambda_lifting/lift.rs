@@ -89,8 +89,12 @@ impl Lifter<'_> {
         replaced?;
         let mut functions = Vec::with_capacity(self.heads.len());
         let mut transplant = Transplant::moving();
-        for h in lambdas {
+        for h in lambdas.clone() {
             functions.push((self.head(h).global, self.function(&mut transplant, h)?));
+        }
+        // The blocks that named the functions of inner lambdas have moved.
+        for h in lambdas.filter(|&h| self.captures.lambdas[h as usize].parent != HOST) {
+            self.body.remove_global(self.head(h).global);
         }
         let changed = self.changed.remove(&HOST).unwrap_or_default();
         retype(self.cx, self.body, &changed, None)?;
