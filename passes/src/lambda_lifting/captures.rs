@@ -267,12 +267,8 @@ impl<'a, 'b> Finder<'a, 'b> {
                     _ => self.count(1, 0),
                 },
                 Step::EnterBlock(_, kind) => {
-                    let link = match kind {
-                        BlockKind::Then(id) => Link::Then(id),
-                        BlockKind::Else(id) => Link::Else(id),
-                        BlockKind::Lambda(id) => Link::Lambda(id),
-                        BlockKind::Root | BlockKind::Value(_) | BlockKind::Operand(_) => Link::Root,
-                    };
+                    // In A-normal form no block is an operand.
+                    let link = Link::of_block(kind).unwrap_or(Link::Root);
                     let place = match kind {
                         BlockKind::Then(_) | BlockKind::Else(_) => self.blocks.outside,
                         _ => self.places.len() as u32 - 1,

@@ -77,7 +77,7 @@ pub(super) struct Lifter<'a> {
 
 impl Lifter<'_> {
     /// The functions that the lambdas become, in program order, with what names them.
-    pub(super) fn run(mut self) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
+    pub(super) fn run(mut self, transplant: &mut Transplant<'_>) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
         // A variable that becomes a global is one in all its uses.
         let shared = self.body.shared_edits(SharedEdits::Meant);
         for &var in &self.captures.outputs {
@@ -88,9 +88,8 @@ impl Lifter<'_> {
         self.body.shared_edits(shared);
         replaced?;
         let mut functions = Vec::with_capacity(self.heads.len());
-        let mut transplant = Transplant::moving();
         for h in lambdas.clone() {
-            functions.push((self.head(h).global, self.function(&mut transplant, h)?));
+            functions.push((self.head(h).global, self.function(transplant, h)?));
         }
         // The blocks that named the functions of inner lambdas have moved.
         for h in lambdas.filter(|&h| self.captures.lambdas[h as usize].parent != HOST) {

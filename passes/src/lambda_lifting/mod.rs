@@ -33,7 +33,7 @@ mod lift;
 
 use anfora_ir::{
     Attr, AttrsId, BodyPurity, Context, Cursor, Expr, ExprId, Function, FunctionKey, GlobalId, LambdaId, Module,
-    NameSupply, PerBlock, Purity, RegionWriter, Step,
+    NameSupply, PerBlock, Purity, RegionWriter, Step, Transplant,
 };
 use anfora_manager::{PassError, register_pass};
 use anfora_visit::RewriteError;
@@ -71,6 +71,7 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
     let functions_before = module.order().len();
     let mut lifted: Vec<(FunctionKey, usize)> = Vec::with_capacity(hosts.len());
     let mut text = String::new();
+    let mut transplant = Transplant::moving();
     let mut hides_callees = false;
     for host in hosts {
         let name = module.name(host).to_string();
@@ -91,8 +92,8 @@ pub fn lift_lambdas(module: &mut Module) -> Result<usize, PassError> {
         }
         heads.iter().for_each(|head| module.set_signature(head.global, head.signature));
         let Some((function, cx)) = module.get_mut(host) else { continue };
-        let functions =
-            lift(cx, function, &captures, heads).map_err(|error| PassError::from(error).in_function(&name))?;
+        let functions = lift(cx, function, &captures, heads, &mut transplant)
+            .map_err(|error| PassError::from(error).in_function(&name))?;
         module.reserve(functions.len());
         let before = module.order().len();
         for (global, function) in functions {
@@ -127,9 +128,10 @@ fn lift(
     function: &mut Function,
     captures: &Captures<'_>,
     heads: Vec<Head>,
+    transplant: &mut Transplant<'_>,
 ) -> Result<Vec<(GlobalId, Function)>, RewriteError> {
     let body = &mut function.body;
-    let functions = Lifter { cx, body, captures, heads, changed: FxHashMap::default() }.run()?;
+    let functions = Lifter { cx, body, captures, heads, changed: FxHashMap::default() }.run(transplant)?;
     if function.ret.is_none() && body.type_of(body.root()) != captures.ty {
         function.ret = Some(captures.ty);
     }
