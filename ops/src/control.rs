@@ -69,26 +69,13 @@ fn make_closure(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {
 
 /// Finds the symbols of a function type that stand alone as a dimension of a parameter.
 fn bind(cx: &Context, param: TypeId, capture: TypeId, bound: &mut [Option<DimId>]) {
-    let mut stack = vec![(param, capture)];
-    let mut seen = FxHashSet::default();
-    while let Some((p, c)) = stack.pop() {
-        if !cx.types.is_symbolic(p) || !seen.insert((p, c)) {
-            continue;
+    cx.types.for_each_dim_beside(param, capture, &mut FxHashSet::default(), |d, e| {
+        if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
+            && let Some(slot @ None) = bound.get_mut(index as usize)
+        {
+            *slot = Some(e);
         }
-        match (cx.types.get(p), cx.types.get(c)) {
-            (Type::Tensor(p), Type::Tensor(c)) => {
-                for (&d, &e) in p.dims_beside(c) {
-                    if let Dim::Bound { depth: 0, index } = *cx.types.dims.get(d)
-                        && let Some(slot @ None) = bound.get_mut(index as usize)
-                    {
-                        *slot = Some(e);
-                    }
-                }
-            }
-            (Type::Tuple(p), Type::Tuple(c)) => stack.extend(p.iter().copied().zip(c.iter().copied()).rev()),
-            _ => {}
-        }
-    }
+    });
 }
 
 fn match_cast(call: &mut TypeCall<'_>) -> Result<TypeId, TypeError> {

@@ -1,6 +1,6 @@
 //! Where an expression hangs, and what a link of a chain says.
 
-use anfora_ir::{Body, Expr, ExprId, LetFlags, VarId};
+use anfora_ir::{BlockKind, Body, Expr, ExprId, LetFlags, VarId};
 
 /// A place that holds an expression: the one parent link of a Let, a branch or a lambda's block, or any operand.
 ///
@@ -26,6 +26,22 @@ pub enum Link {
 }
 
 impl Link {
+    /// Returns where a block hangs; `None` for one that is an operand, whose number its kind does
+    /// not say.
+    ///
+    /// Cost: one entry.
+    #[inline]
+    pub fn of_block(kind: BlockKind) -> Option<Link> {
+        match kind {
+            BlockKind::Root => Some(Link::Root),
+            BlockKind::Then(id) => Some(Link::Then(id)),
+            BlockKind::Else(id) => Some(Link::Else(id)),
+            BlockKind::Lambda(id) => Some(Link::Lambda(id)),
+            BlockKind::Value(id) => Some(Link::Value(id)),
+            BlockKind::Operand(_) => None,
+        }
+    }
+
     /// What hangs here.
     ///
     /// # Panics

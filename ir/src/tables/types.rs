@@ -73,7 +73,9 @@ impl Signature<'_> {
 
 impl Type {
     /// Returns the fields of a tuple type, or the parameters and the result of a function type.
-    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
+    ///
+    /// Cost: one entry.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &TypeId> + Clone {
         let (parts, ret): (&[TypeId], _) = match self {
             Type::Tuple(fields) => (fields, None),
             Type::Function(f) => (&f.params, Some(&f.ret)),
