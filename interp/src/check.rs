@@ -139,8 +139,8 @@ impl Machine<'_> {
 }
 
 /// Calls `f` with each dimension of a type and the extent or element of the tensor in its place,
-/// until `f` returns false. Returns true if `f` never returned false and the tensor has as many
-/// elements as the type lists, if it lists them.
+/// until `f` returns false. Returns true if `f` never returned false. If the type lists elements,
+/// the tensor must also have that number of integer elements.
 fn for_each_number(literal: &Literal, tensor: &TensorType, mut f: impl FnMut(DimId, i128) -> bool) -> bool {
     let extents = tensor.shape.iter().flatten().zip(literal.shape());
     for (&dim, &extent) in extents {

@@ -25,7 +25,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 2^40 steps, 2^38 steps of kernels, and 8 GiB.
+    /// Returns limits of 2^40 steps, 2^38 steps of kernels, and 8 GiB.
     fn default() -> Limits {
         Limits { steps: 1 << 40, work: 1 << 38, bytes: 8 << 30 }
     }

@@ -94,7 +94,7 @@ pub struct Evaluated {
 }
 
 /// Evaluates one call of a pure operator on constants. `None` stands for an omitted operand, and
-/// `ty` is the type of the call. A kernel that would exceed `limits` does not run.
+/// `ty` is the type of the call. The call fails if it would exceed `limits`.
 ///
 /// Cost: that of the kernel.
 pub fn evaluate_op(

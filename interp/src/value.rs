@@ -51,7 +51,7 @@ impl Ref {
     pub(crate) const EMPTY: Ref = Ref(u32::MAX);
     pub(crate) const ABSENT: Ref = Ref(3);
     pub(crate) const OPERATOR: Ref = Ref(7);
-    /// The limit on the index of an entry that a [`Ref`] can hold.
+    /// The number of entries that a [`Ref`] can distinguish.
     pub(crate) const LIMIT: usize = (1 << 30) - 2;
 
     fn tagged(index: usize, tag: u32) -> Option<Ref> {
@@ -124,7 +124,7 @@ impl Values {
     /// Adds a tensor and returns its id.
     ///
     /// # Panics
-    /// Past 2^30 values.
+    /// If the arena already holds 2^30 - 2 values.
     pub fn tensor(&mut self, literal: Literal) -> ValueId {
         ValueId(self.insert(Entry::Tensor(literal)).expect("an arena holds fewer than 2^30 values"))
     }
@@ -132,7 +132,7 @@ impl Values {
     /// Adds a tuple of values of this arena and returns its id.
     ///
     /// # Panics
-    /// Past 2^30 values.
+    /// If the arena already holds 2^30 - 2 values.
     pub fn tuple(&mut self, fields: &[ValueId]) -> ValueId {
         ValueId(self.insert(Entry::Tuple(fields.into())).expect("an arena holds fewer than 2^30 values"))
     }
@@ -178,8 +178,8 @@ impl Values {
     /// The list has at most `limit` entries.
     pub fn tensors(&self, id: ValueId, limit: usize) -> Vec<&Literal> {
         let mut tensors = Vec::new();
-        // The stack holds the tuples with fields left. Steps are limited too, since a shared part
-        // without tensors may be visited very often.
+        // The stack holds the values that are not visited yet. Steps are limited too, since a
+        // shared part without tensors may be visited very often.
         let mut steps = 0;
         let mut stack = vec![id];
         while let Some(id) = stack.pop() {

@@ -78,8 +78,8 @@ pub fn map_float(
 /// rounded once.
 ///
 /// # Errors
-/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or the
-/// result is too large.
+/// If the elements are not floating-point numbers of one type, the operands do not broadcast, or
+/// the result is too large.
 pub fn zip_float(
     a: &Literal,
     b: &Literal,

@@ -320,25 +320,25 @@ pub(crate) fn given<T>(value: Option<T>, name: &str) -> Result<T, Failure> {
 
 /// Typed access to attributes that the row requires or gives a default, in type rules and kernels.
 pub trait Given {
-    /// Returns an integer.
+    /// Returns the integer in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_int(&self, name: &str) -> Result<i64, Failure>;
-    /// Returns a list of integers.
+    /// Returns the list of integers in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_ints(&self, name: &str) -> Result<Vec<i64>, Failure>;
-    /// Returns a float64.
+    /// Returns the float64 in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_float(&self, name: &str) -> Result<f64, Failure>;
-    /// Returns a boolean.
+    /// Returns the boolean in the attribute `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the attribute has no value of this kind.
     fn given_bool(&self, name: &str) -> Result<bool, Failure>;
 }
 

@@ -149,8 +149,8 @@ impl Lists {
     /// Returns the spatial extents of the result.
     fn output(&self, cx: &mut Context, input: &[DimId], kernel: &[Option<i64>]) -> Result<Extents, TypeError> {
         let spatial = input.len();
-        // Unknown extents must not hide an error in the lists. They are replaced by 1, or by the
-        // smallest extent that fits.
+        // Unknown extents must not hide an error in the lists. Unknown kernel extents are replaced
+        // by 1, and unknown input extents by extents in which the window fits.
         let stand_in: Vec<i64> = kernel.iter().map(|k| k.unwrap_or(1)).collect();
         let fits = |i: usize| {
             let reach = (stand_in[i] as u128).saturating_mul(self.dilation.get(i).map_or(1, |&d| d.max(1) as u128));

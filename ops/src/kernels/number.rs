@@ -176,9 +176,9 @@ pub(crate) trait Calc: Copy + PartialEq + PartialOrd + Send + Sync + 'static {
     fn div(self, other: Self) -> Self;
     /// Rounds down. Zero divisors are treated as by `div`.
     fn floor_div(self, other: Self) -> Self;
-    /// The remainder of `div`, with the sign of `self`.
+    /// Returns the remainder of `div`, with the sign of `self`.
     fn rem(self, other: Self) -> Self;
-    /// The remainder of `floor_div`, with the sign of `other`.
+    /// Returns the remainder of `floor_div`, with the sign of `other`.
     fn floor_rem(self, other: Self) -> Self;
     /// Returns the power, or `None` for an integer 0 to a negative power.
     fn power(self, exponent: Self) -> Option<Self>;

@@ -41,8 +41,8 @@ fn written(
     if write == Write::Update && x.as_splat().is_some() && x.as_splat() == updates.as_splat() {
         return Ok(x.clone());
     }
-    // The time for a splat is not bounded by the memory of the operand, but the memory of a dense
-    // operand or of the result bounds it.
+    // A splat of updates may have many elements without memory. Its steps are limited, or bounded
+    // by the elements of dense indices or of the result.
     let paid = if indices.as_splat().is_some() { 0 } else { indices.element_count() }.max(x.element_count());
     if updates.as_splat().is_some() && updates.element_count() as u128 > MOST_STEPS.max(paid as u128) {
         return Err(Failure::TooLong);

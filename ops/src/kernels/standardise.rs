@@ -150,8 +150,8 @@ impl Normalisation<'_> {
     }
 }
 
-/// Returns values of a calculation type as a tensor of type `dtype`. A single value becomes a
-/// splat.
+/// Returns values of a calculation type as a tensor of float64 if `dtype` is float64, and of
+/// float32 otherwise. A single value becomes a splat.
 fn statistics_literal<C: Real + Into<f64>>(dtype: DType, shape: &[usize], values: &[C]) -> Result<Literal, Failure> {
     fn of<T: Number>(shape: &[usize], values: impl ExactSizeIterator<Item = T::Calc>) -> Result<Literal, Failure> {
         let mut values = values;
@@ -171,7 +171,8 @@ fn statistics_literal<C: Real + Into<f64>>(dtype: DType, shape: &[usize], values
 }
 
 /// The additional results of a layer normalisation: the means and the reciprocals of the
-/// deviations, in the element type of the operands. The extents of the normalised axes are 1.
+/// deviations, in the type of the computation (float64 for float64, float32 otherwise). The extents
+/// of the normalised axes are 1.
 pub(crate) struct LayerStatistics {
     pub(crate) mean: Literal,
     pub(crate) inverse_deviation: Literal,
