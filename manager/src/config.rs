@@ -51,7 +51,7 @@ pub enum ConfigKind {
     },
     /// A list of texts (`[a,"b c"]`), or of some of these words.
     TextList {
-        /// The words; absent if any text does.
+        /// The words; absent if any text is allowed.
         words: Option<&'static [&'static str]>,
     },
 }
@@ -120,7 +120,7 @@ pub enum ConfigError {
     Read {
         /// The setting.
         key: String,
-        /// What values it takes.
+        /// The values that the setting takes.
         kind: String,
         /// The type that it was read as.
         wanted: &'static str,

@@ -279,7 +279,8 @@ impl PassContext {
         }
     }
 
-    /// From here on, what is reported is what walks noted, and not said twice.
+    /// Marks the reports that follow as noted by walks: those that repeat an earlier message of the
+    /// pass are dropped.
     pub(crate) fn begin_noted(&self) {
         if let Some(frame) = &self.frame {
             frame.left.begin_noted();
@@ -315,7 +316,7 @@ impl PassContext {
         }
     }
 
-    /// Counts messages of the running pass that nobody kept.
+    /// Counts messages of the running pass that were not kept.
     pub(crate) fn note_dropped(&self, dropped: &Dropped) {
         if let (Some(frame), true) = (&self.frame, dropped.messages > 0) {
             frame.left.note_dropped(dropped);

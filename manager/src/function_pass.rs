@@ -197,7 +197,7 @@ impl FunctionPass {
 }
 
 impl FunctionPass {
-    /// Works on a function. What it leaves is in the context then.
+    /// Works on a function, and leaves its reports in the context.
     fn work_on(
         &self,
         tables: &mut Context,
@@ -546,8 +546,8 @@ impl Pass for FunctionPass {
             (None, Seeing::Purity) => self.run_sequential(module, &keys, &view, cx)?,
             (None, Seeing::Functions) => self.run_sequential_on_forks(module, &keys, &view, cx)?,
         };
-        // What a pass did that has reported errors is taken back, and what it reported it is to
-        // report again.
+        // The changes of a pass that has reported errors are rolled back, and it must be able to
+        // report the errors again.
         if !cx.has_errors() {
             Self::end_visits(visits.as_ref(), module, cx);
             update_signatures(module, &edited)?;

@@ -1,8 +1,10 @@
-//! Declaring a pass under its name, with its options and settings.
+//! The macro that declares a pass with its name, options and settings.
 
-/// Declares a pass under the name that pipelines use, with typed options, the settings that it reads, and a line of documentation.
+/// Declares a pass under the name that pipelines use, with typed options, the settings that it
+/// reads, and a line of documentation.
 ///
-/// It makes a constant [`PassEntry`](crate::PassEntry), which [`PassRegistry::register`](crate::PassRegistry::register) takes:
+/// The macro makes a constant [`PassEntry`](crate::PassEntry), which
+/// [`PassRegistry::register`](crate::PassRegistry::register) takes:
 ///
 /// ```
 /// use std::fmt;
@@ -63,10 +65,12 @@
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - The first line of the doc comment is what lists show.
-/// - `FunctionPass("CountNodes", 1)` says what is made: [`FunctionPass`](crate::FunctionPass), [`DataflowBlockPass`](crate::DataflowBlockPass) or
-///   [`ModulePass`](crate::ModulePass), its name and its level. Methods of it may follow, such as `.requiring(["ToANormalForm"])`.
-/// - `options { … }` may be left out. Each has a doc comment, a type, and a default:
+/// - The first line of the doc comment is the line that lists show.
+/// - `FunctionPass("CountNodes", 1)` names the kind of the pass
+///   ([`FunctionPass`](crate::FunctionPass), [`DataflowBlockPass`](crate::DataflowBlockPass) or
+///   [`ModulePass`](crate::ModulePass)), its name and its level. Calls of its methods may follow,
+///   such as `.requiring(["ToANormalForm"])`.
+/// - `options { … }` is optional. Each option has a doc comment, a type, and a default:
 ///
 ///   | option | its values |
 ///   |---|---|
@@ -80,14 +84,17 @@
 ///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each an option of its own: `{a=1,b=2}` |
 ///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
 ///
-///   A default that its option does not take is a compile error. An option that is called as a word of the language, `r#type`, is `type` in pipelines.
-/// - `configs { … }` may be left out. It names the constants of the settings ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with
-///   it. Several passes may name the same one.
-/// - After `run` comes the closure, or an expression that makes it; it sees the options under their names, as values of their types, and may end by `?` or
-///   `return Err(…)`: then the pass is not made.
+/// A default that its option does not take is a compile error. An option whose name is a keyword,
+/// `r#type`, is `type` in pipelines.
+/// - `configs { … }` is optional. It names the constants of the settings
+///   ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with it. Several
+///   passes may name the same setting.
+/// - After `run` comes the closure, or an expression that makes it. The expression sees the options
+///   under their names, as values of their types. It may end with `?` or `return Err(…)`: the pass
+///   is not made then.
 ///
-/// In a function, `register_pass!(in registry; …)` registers the pass at once, without making a constant; what it returns is that of
-/// [`PassRegistry::register`](crate::PassRegistry::register):
+/// In a function, `register_pass!(in registry; …)` registers the pass at once, without making a
+/// constant. It returns the result of [`PassRegistry::register`](crate::PassRegistry::register):
 ///
 /// ```
 /// # use anfora_manager::{PassRegistry, register_pass};

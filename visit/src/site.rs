@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use anfora_ir::bumpalo::Bump;
 use anfora_ir::{
-    BlockKind, Body, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId, OperandList,
-    ScratchVec, SideTable, TypeId, VarId,
+    BlockKind, Body, Context, Editor, EntityId, Expr, ExprId, IdSet, LetFlags, LinkWatch, LiteralId, NameId,
+    OperandList, Scratch, ScratchVec, SideTable, TypeId, VarId,
 };
 use rustc_hash::FxHashMap;
 
@@ -146,6 +146,13 @@ impl<'e> Site<'e> {
             met_dropped: false,
             uses_dropped: false,
         }
+    }
+
+    /// Returns the scratch arena for a walk from `start`, with room for the tables of one of the
+    /// whole body: what has become of each node, values of variables, and regions.
+    pub(crate) fn scratch<M: Mutator>(cx: &Context, body: &Body, start: ExprId) -> Scratch {
+        let tables = if start == body.root() { 2 + usize::from(M::VALUES) } else { 0 };
+        cx.scratch_with_room(body.len() * tables * size_of::<ExprId>())
     }
 
     // ---- What an author asks and does ----
