@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::context::PassContext;
 use crate::parallel::Job;
 
-/// For each function, the number of edited nodes since its body was last checked for being sparse.
+/// For each function, the size of the edits since its body was last checked for being sparse.
 pub(crate) type Edited = FxHashMap<FunctionKey, usize>;
 
 /// Commits the edit of a pass, and compacts the bodies of which more than half is dead. The check

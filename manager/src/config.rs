@@ -80,7 +80,8 @@ pub enum ConfigValue {
 /// The declaration of a setting: its name, its kind, its default and a line of documentation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConfigDef {
-    /// The name: `FoldConstant.max_growth_bytes` in a context, `commutative` for an option of a pass.
+    /// The name, such as `FoldConstant.max_growth_bytes` in a context, or `commutative` for an
+    /// option of a pass.
     pub key: &'static str,
     /// The values that the setting takes.
     pub kind: ConfigKind,
