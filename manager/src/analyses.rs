@@ -236,7 +236,7 @@ fn typed<T: Send + Sync + 'static>(value: &Shared) -> Arc<T> {
     value.clone().downcast().expect("results are kept by their type")
 }
 
-// ---- What is still right after a pass ----
+// ---- Results that stay valid after a pass ----
 
 /// An analysis whose results a pass keeps valid, identified by the type of its result.
 #[derive(Copy, Clone)]

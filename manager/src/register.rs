@@ -82,11 +82,12 @@
 ///   | `names: Vec<String> = &[]` | lists of texts (`[a,"b c"]`) |
 ///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
 ///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each as an option: `{a=1,b=2}` |
-///   | `order: Order ["exact", "any"] = "exact"` | a word that [`FromStr`](std::str::FromStr) reads |
+///   | `order: Order ["exact", "any"] = "exact"` | one of the words |
 ///
-/// Whole numbers may also be `u64`, `usize` or `i64`. Without a range, they take all values of the
-/// type up to `i64::MAX`. A default that its option does not take is a compile error. An option
-/// whose name is a keyword, `r#type`, is `type` in pipelines.
+///   Whole numbers may also be `u64`, `usize` or `i64`. Without a range, they take all values of
+///   the type up to `i64::MAX`. The type of an option of words reads them by
+///   [`FromStr`](std::str::FromStr). A default that its option does not take is a compile error.
+///   An option whose name is a keyword, `r#type`, is `type` in pipelines.
 /// - `configs { … }` is optional. It names the constants of the settings
 ///   ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with it. Several
 ///   passes may name the same setting.

@@ -51,7 +51,7 @@ impl Visits {
 }
 
 impl Rounds {
-    /// Looks at the module before a pass, and returns the functions to visit. Linear in the number
+    /// Looks at the module before a pass, and returns the functions to skip. Linear in the number
     /// of functions and globals, in the mentions of globals, and in the bodies that changed.
     pub(crate) fn begin(&mut self, pass: u64, module: &Module) -> Visits {
         self.look(module);

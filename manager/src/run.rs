@@ -167,7 +167,8 @@ pub fn run_pass(pass: &dyn Pass, module: &mut Module, cx: &PassContext) -> Resul
     }
 }
 
-/// Returns true if the context forces the pass to run, or the reason why it does not let it run.
+/// Returns true if the context forces the pass to run, false if it allows it to run, and the reason
+/// as an error if it does not.
 pub(crate) fn enabled(info: &PassInfo, cx: &PassContext) -> Result<bool, SkipReason> {
     if cx.is_disabled(&info.name) {
         Err(SkipReason::Disabled)

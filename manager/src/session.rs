@@ -106,7 +106,7 @@ impl Session {
         since.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// Returns the numbers of nodes that were edited since bodies were last checked for dead nodes.
+    /// Returns the sizes of the edits since bodies were last checked for dead nodes.
     pub(crate) fn edited(&self) -> MutexGuard<'_, Edited> {
         lock(&self.edited)
     }

@@ -64,7 +64,7 @@ fn claiming(number: f64) -> Module {
 }
 
 /// Returns the error of running the pipeline, or `fine`. Checks that a refused pipeline has not run
-/// anything, and that no instrument was called.
+/// anything, and that it called no hook but `should_run`.
 fn outcome(text: &str, module: &mut Module) -> String {
     let log = Log::default();
     let registry = Arc::new(registry(&log));
