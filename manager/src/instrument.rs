@@ -37,7 +37,8 @@ pub trait Instrument: Send + Sync {
     /// Called when the context is about to become the current one.
     ///
     /// # Errors
-    /// The context then is not entered; the instruments before this one are exited, last first, and the context loses all of them.
+    /// The context then is not entered; the instruments before this one are exited, last first, and
+    /// the context loses all of them.
     fn enter(&self, cx: &PassContext) -> Result<(), PassError> {
         let _ = cx;
         Ok(())

@@ -69,8 +69,8 @@ impl Dropped {
     }
 }
 
-/// Returns true if a list of `len` messages has no room for a message like `next`. Errors have
-/// twice the room of other messages.
+/// Returns true if a list of `len` messages has no room for `next`. A list that is full for other
+/// messages still takes errors, up to twice its size.
 pub(crate) fn is_full(len: usize, next: &Diagnostic) -> bool {
     len >= if next.severity == Severity::Error { 2 * MAX_REMARKS } else { MAX_REMARKS }
 }

@@ -11,7 +11,8 @@ use crate::run::run_pass;
 
 /// A transformation of modules.
 ///
-/// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or [`FunctionPass`](crate::FunctionPass).
+/// Most passes are made from a closure, with [`ModulePass`](crate::ModulePass) or
+/// [`FunctionPass`](crate::FunctionPass).
 pub trait Pass: Send + Sync {
     /// Returns the name, level, dependencies and properties of the pass.
     fn info(&self) -> &PassInfo;
@@ -63,7 +64,8 @@ pub trait Pass: Send + Sync {
     /// Runs the pass under a context: the same as [`run_pass`].
     ///
     /// # Errors
-    /// If the pass fails, or an instrument of the context does. The module is then as it was; see [`run_pass`].
+    /// If the pass fails, or an instrument of the context does. The module is then as it was; see
+    /// [`run_pass`].
     fn apply(&self, module: &mut Module, cx: &PassContext) -> Result<Outcome, PassFailure> {
         run_pass(&Borrowed(self), module, cx)
     }

@@ -75,17 +75,19 @@
 ///   | option | its values |
 ///   |---|---|
 ///   | `strict: bool = false` | `true`, `false` |
-///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range; also `u64`, `usize`, `i64`; without a range, all of the type up to `i64::MAX` |
+///   | `rounds: u32 [1..=100] = 4` | whole numbers in a range |
 ///   | `share: f64 [0.0..=1.0] = 0.5` | numbers in a range; without a range, all finite ones |
 ///   | `target: String = "cpu"` | any text |
 ///   | `axes: Vec<i64> [0..=7] = &[0, 1]` | lists of whole numbers (`[0,1]`), each in a range |
 ///   | `names: Vec<String> = &[]` | lists of texts (`[a,"b c"]`) |
 ///   | `limit: Option<u64> = Some(16 << 10)` | a number of bytes (`16KiB`), `unlimited` (`None`) |
-///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each an option of its own: `{a=1,b=2}` |
-///   | `order: Order ["exact", "any"] = "exact"` | one of the words; the type reads them by [`FromStr`](std::str::FromStr) |
+///   | `sizes: Vec<(String, i64)> [0..=9] = []` | numbers by name, each as an option: `{a=1,b=2}` |
+///   | `order: Order ["exact", "any"] = "exact"` | one of the words |
 ///
-/// A default that its option does not take is a compile error. An option whose name is a keyword,
-/// `r#type`, is `type` in pipelines.
+///   Whole numbers may also be `u64`, `usize` or `i64`. Without a range, they take all values of
+///   the type up to `i64::MAX`. The type of an option of words reads them by
+///   [`FromStr`](std::str::FromStr). A default that its option does not take is a compile error.
+///   An option whose name is a keyword, `r#type`, is `type` in pipelines.
 /// - `configs { … }` is optional. It names the constants of the settings
 ///   ([`ConfigDef`](crate::ConfigDef)) that the pass reads, which are registered with it. Several
 ///   passes may name the same setting.
@@ -109,7 +111,7 @@
 /// # Ok::<(), anfora_manager::RegistryError>(())
 /// ```
 ///
-/// What is wrong in it does not compile:
+/// Errors in the declaration do not compile:
 ///
 /// ```compile_fail
 /// # use anfora_manager::register_pass;

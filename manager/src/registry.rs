@@ -342,34 +342,34 @@ impl PassRegistry {
         self.register_pipeline(name, format!("{passes}{comma}{ENTER_PHASE}{{{PHASE_OPTION}={phase}}}"), doc)
     }
 
-    /// The properties, the standard ones first, in the order of registration.
+    /// Returns the properties, the standard ones first, in the order of registration.
     pub fn properties(&self) -> &[Property] {
         &self.properties.list
     }
 
-    /// The property of a name.
+    /// Returns the property of a name.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such property.
     pub fn property(&self, name: &str) -> Result<&Property, UnknownName> {
         self.properties.find(name)
     }
 
-    /// The phases, earliest first.
+    /// Returns the phases, earliest first.
     pub fn phases(&self) -> &[PhaseEntry] {
         &self.properties.phases
     }
 
-    /// The names of the properties that hold of a module that claims a phase: those of it and of
-    /// earlier ones, unless later ones exclude them.
+    /// Returns the names of the properties that hold for a module that claims a phase: those of the
+    /// phase and of earlier phases, except for those that later ones exclude.
     pub fn holding_from(&self, phase: Phase) -> Vec<&str> {
         self.properties.holding_from(phase)
     }
 
-    /// The names of the passes that establish a property with their options at their defaults, in
-    /// the order of registration.
+    /// Returns the names of the passes that establish a property with their options at their
+    /// defaults, in the order of registration.
     ///
     /// Cost: linear in the text.
     pub fn establishing(&self, property: &str) -> Vec<&str> {
@@ -386,7 +386,7 @@ impl PassRegistry {
     /// Declares a setting of contexts.
     ///
     /// # Errors
-    /// If the key is taken, or the default does not fit.
+    /// If the key is taken, or the default is not a value that the setting takes.
     pub fn register_config(&mut self, def: ConfigDef) -> Result<(), RegistryError> {
         check_def(&def)?;
         if self.config_by_key.contains_key(def.key) {
@@ -397,34 +397,34 @@ impl PassRegistry {
         Ok(())
     }
 
-    /// The passes, in the order of registration.
+    /// Returns the passes, in the order of registration.
     pub fn passes(&self) -> &[RegisteredPass] {
         &self.passes
     }
 
-    /// The named pipelines, in the order of registration.
+    /// Returns the named pipelines, in the order of registration.
     pub fn pipelines(&self) -> &[PipelineEntry] {
         &self.pipelines
     }
 
-    /// The settings of contexts, in the order of registration.
+    /// Returns the settings of contexts, in the order of registration.
     pub fn configs(&self) -> &[ConfigDef] {
         &self.configs
     }
 
-    /// Returns true if there is a pass or pipeline of the name.
+    /// Returns true if a pass or pipeline has the name.
     ///
     /// Cost: linear in the text.
     pub fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The setting of a key.
+    /// Returns the setting of a key.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such setting.
     pub fn config(&self, key: &str) -> Result<&ConfigDef, UnknownName> {
         self.config_index(key).map(|i| &self.configs[i])
     }
@@ -433,7 +433,7 @@ impl PassRegistry {
         self.find_config(key).ok_or_else(|| UnknownName::new("config key", key, self.configs.iter().map(|d| d.key)))
     }
 
-    /// Returns the index of a setting, if it is declared. Looks for no similar names.
+    /// Returns the index of a setting, if it is declared. Does not look for similar names.
     ///
     /// Cost: linear in the text.
     pub(crate) fn find_config(&self, key: &str) -> Option<usize> {
@@ -445,7 +445,7 @@ impl PassRegistry {
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// If there is none of the name, or its maker fails.
+    /// If no pass has the name, or its maker fails.
     pub fn make(&self, name: &str) -> Result<Arc<dyn Pass>, MakeError> {
         match self.by_name.get(name) {
             Some(&Slot::Pass(i)) => {
@@ -527,7 +527,7 @@ fn check_def(def: &ConfigDef) -> Result<(), RegistryError> {
     }
 }
 
-/// A pass that says with which options it was made.
+/// A pass with the text of the options that it was made with.
 struct WithOptions {
     pass: Arc<dyn Pass>,
     text: String,
